@@ -1,0 +1,1 @@
+"""A laboratory for transformers."""

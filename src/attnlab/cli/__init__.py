@@ -1,0 +1,36 @@
+"""The command `attnlab`. Nothing here imports torch until a command needs it."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from attnlab.cli import explain, listing
+from attnlab.cli.console import fail
+from attnlab.config.values import ConfigError
+
+app = typer.Typer(
+    name="attnlab",
+    help="A laboratory for transformers: change one part, keep everything else equal, trust the answer.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.command("list")(listing.list_)
+app.command("show")(listing.show)
+app.add_typer(explain.app, name="explain")
+
+
+def main() -> None:
+    """Run the command line. A person's mistake is one sentence and exit code 2."""
+    try:
+        app()
+    except ConfigError as error:
+        fail(str(error))
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""`attnlab list` and `attnlab show`: what there is, straight from the tables."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.markdown import Markdown
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+
+from attnlab.cli.console import JsonOption, emit, out
+from attnlab.config.registry import TABLES, Card, Option, as_json, card, table
+from attnlab.config.values import Choice, unknown
+
+
+def list_(
+    what: Annotated[
+        str, typer.Argument(help="A table (attention, masks, positions, …) or combinations.")
+    ] = "",
+    json: JsonOption = False,
+) -> None:
+    """List the variants of every part, or of one; `combinations` counts which work together."""
+    if what == "combinations":
+        return list_combinations(json)
+    if what and what not in TABLES:
+        raise unknown("attnlab list", what, [*TABLES, "combinations"])
+    cards = {
+        name: [card(table(name), variant) for variant in table(name)] for name in ([what] if what else TABLES)
+    }
+    if json:
+        return emit(
+            [described(c) for c in cards[what]]
+            if what
+            else {n: [c.name for c in cs] for n, cs in cards.items()}
+        )
+    for name, entries in cards.items():
+        shown = Table("name", "what it is", "options", title=name, title_justify="left", title_style="bold")
+        for entry in entries:
+            shown.add_row(entry.name, escape(entry.summary), ", ".join(map(written, entry.options)))
+        out.print(shown)
+    return None
+
+
+def list_combinations(json: bool) -> None:
+    """How many combinations of parts work, and why the others cannot."""
+    from attnlab.model.combinations import survey
+
+    result = survey()
+    if json:
+        return emit(result)
+    shown = Table("combinations", "what becomes of them")
+    shown.add_row(f"{result['work']:,}", "work")
+    for refusal in result["refused"]:
+        shown.add_row(f"{refusal['count']:,}", f"refused: {refusal['reason']}")
+    shown.add_section()
+    shown.add_row(f"{result['total']:,}", " × ".join(f"{n} {name}" for name, n in result["parts"].items()))
+    out.print(shown)
+    return None
+
+
+def show(name: Annotated[str, typer.Argument(help="A variant's name.")], json: JsonOption = False) -> None:
+    """Show the card of a variant: formula, cost, when it helps, paper."""
+    found = [card(table(t), name) for t in TABLES if name in table(t)]
+    if not found:
+        raise unknown("attnlab show", name, sorted({v for t in TABLES for v in table(t)}))
+    if json:
+        return emit([described(c) for c in found])
+    for entry in found:
+        body = Markdown(f"{entry.summary}\n\n{entry.text}\n\n{options_text(entry)}")
+        out.print(
+            Panel(body, title=f"{entry.table}: [bold]{entry.name}[/]", title_align="left", padding=(1, 2))
+        )
+    return None
+
+
+def described(entry: Card) -> dict[str, Any]:
+    options = {o.name: {"default": as_json(o.default), "takes": o.described} for o in entry.options}
+    return {
+        "table": entry.table,
+        "name": entry.name,
+        "summary": entry.summary,
+        "card": entry.text,
+        "options": options,
+    }
+
+
+def options_text(entry: Card) -> str:
+    if not entry.options:
+        return "No options."
+    return "Options:\n\n" + "\n".join(f"- `{written(o)}`: {o.described}" for o in entry.options)
+
+
+def written(option: Option) -> str:
+    return str(Choice("", {option.name: option.default}))[1:-1]

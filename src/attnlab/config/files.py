@@ -1,0 +1,129 @@
+"""From files and --set to one complete, checked config, and to its identity."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from attnlab.config import schema
+from attnlab.config.registry import as_json, table
+from attnlab.config.schema import FAMILIES, SECTIONS, Config
+from attnlab.config.values import Choice, ConfigError, choice_of, coerce, unknown
+
+
+def load(file: str | Path | None = None, *, set: Iterable[str] | Mapping[str, Any] = ()) -> Config:
+    """The config of a TOML file (or of nothing but defaults) with overrides, or a ConfigError."""
+    settings = read(Path(file)) if file is not None else {}
+    overrides = set.items() if isinstance(set, Mapping) else map(parse_override, set)
+    for key, value in overrides:
+        override(settings, key, value)
+    return config_of(settings)
+
+
+def read(file: Path) -> dict[str, Any]:
+    """The settings of a TOML or JSON file."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}.") from error
+    try:
+        return dict(json.loads(text) if file.suffix == ".json" else tomllib.loads(text))
+    except ValueError as error:
+        raise ConfigError(
+            f"{file} is not valid {file.suffix.lstrip('.').upper() or 'TOML'}: {error}."
+        ) from error
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """`key=value` with the value in TOML's notation; what TOML cannot read is plain text."""
+    key, equals, written = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f'--set "{text}" is not key=value; write for example --set model.width=256.')
+    try:
+        return key.strip(), tomllib.loads(f"value = {written}")["value"]
+    except tomllib.TOMLDecodeError:
+        return key.strip(), written.strip()
+
+
+def override(settings: dict[str, Any], key: str, value: Any) -> None:
+    """Set one dotted key. A key below a choice sets an option of that choice."""
+    *path, last = key.split(".")
+    place = settings
+    for depth, name in enumerate(path):
+        inner = place.get(name, {})
+        if depth and not isinstance(inner, dict):  # a choice by its name: make room for options
+            choice = choice_of(inner, ".".join(path[: depth + 1]))
+            inner = {"kind": choice.kind, **choice.options}
+        elif depth and not inner:
+            default = getattr(SECTIONS.get(path[0]), name, None)
+            inner = {"kind": default.kind} if isinstance(default, Choice) else {}
+        if not isinstance(inner, dict):
+            raise ConfigError(f'--set {key}: "{name}" is not a table.')
+        place[name] = dict(inner)
+        place = place[name]
+    place[last] = value
+
+
+def config_of(settings: Mapping[str, Any]) -> Config:
+    """A complete Config from plain settings: names checked, options filled in."""
+    known = [f.name for f in fields(Config)]
+    for name in settings:
+        if name not in known:
+            raise unknown("Settings", name, known)
+    values = {}
+    for name, value in settings.items():
+        if name in SECTIONS:
+            values[name] = section_of(name, value)
+        else:
+            values[name] = coerce(value, typing.get_type_hints(Config)[name], name)
+    for name in SECTIONS:
+        values.setdefault(name, section_of(name, {}))
+    return Config(**values)
+
+
+def section_of(name: str, settings: Any) -> Any:
+    """One section, every choice in it complete."""
+    if is_dataclass(settings):
+        return settings
+    if not isinstance(settings, Mapping):
+        raise ConfigError(f"[{name}] is a table of settings, not {settings!r}.")
+    section = SECTIONS[name]
+    hints = typing.get_type_hints(section, vars(schema))
+    declared = {f.name: f for f in fields(section)}
+    for key in settings:
+        if key not in declared:
+            raise unknown(f"Settings of [{name}]", key, declared)
+    if name == "model":
+        settings = FAMILIES.get(str(settings.get("family", "decoder")), {}) | dict(settings)
+    values = {}
+    for key, f in declared.items():
+        where = f"{name}.{key}"
+        if "table" in f.metadata:
+            values[key] = table(f.metadata["table"]).resolve(settings.get(key, f.default), where)
+        elif key in settings:
+            values[key] = coerce(settings[key], hints[key], where)
+    return section(**values)
+
+
+def to_json(config: Config) -> dict[str, Any]:
+    """The complete config as plain JSON; `config_of` reads it back."""
+    result: dict[str, Any] = {}
+    for f in fields(config):
+        value = getattr(config, f.name)
+        if is_dataclass(value) and not isinstance(value, type):
+            result[f.name] = {g.name: as_json(getattr(value, g.name)) for g in fields(value)}
+        else:
+            result[f.name] = as_json(value)
+    return result
+
+
+def identity(config: Config) -> str:
+    """The hash of the complete config: equal settings, however written, are equal here."""
+    text = json.dumps(to_json(config), sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

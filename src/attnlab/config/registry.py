@@ -1,0 +1,191 @@
+"""Named choices: one table a folder, from which command line, errors, docs and tests all read.
+
+A constructor's own signature says what it needs: its positional parameters are *given* by the
+model (sizes, masking, dropout), its keyword-only parameters are the person's *options*. A
+parameter whose type is the table's own base class is a nested choice.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from attnlab.config.values import Choice, ConfigError, choice_of, coerce, described, unknown
+
+T = TypeVar("T")
+
+TABLES = {
+    "attention": "attnlab.model.attention:ATTENTION",
+    "masks": "attnlab.model.masks:MASKS",
+    "positions": "attnlab.model.positions:POSITIONS",
+    "projections": "attnlab.model.projections:PROJECTIONS",
+    "norms": "attnlab.model.norms:NORMS",
+    "residuals": "attnlab.model.blocks:RESIDUALS",
+    "feedforwards": "attnlab.model.feedforward:FEEDFORWARDS",
+    "heads": "attnlab.model.heads:HEADS",
+}
+"""Every extension point: what `attnlab list` shows, and where its table stands."""
+
+
+def table(name: str) -> Registry[Any]:
+    """The table of an extension point, imported when it is first asked for."""
+    if name not in TABLES:
+        raise unknown("Tables", name, TABLES)
+    return typing.cast("Registry[Any]", locate(TABLES[name]))
+
+
+def locate(path: str) -> Any:
+    """The object at "package.module:name"."""
+    module, name = path.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a variant, as its constructor declares it."""
+
+    name: str
+    kind: Any
+    default: Any
+    nested: bool
+
+    @property
+    def described(self) -> str:
+        return "a choice of this table" if self.nested else described(self.kind)
+
+
+class Registry(Generic[T]):
+    """A table of names and classes. A class is imported when it is first used."""
+
+    def __init__(self, name: str, *, base: str, default: str, variants: Mapping[str, str]):
+        self.name, self.default = name, default
+        self._base, self._variants = base, dict[str, str | type[T]](variants)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variants)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._variants
+
+    def __getitem__(self, name: str) -> type[T]:
+        if name not in self._variants:
+            raise unknown(self.name, name, self)
+        variant = self._variants[name]
+        return typing.cast(type[T], locate(variant)) if isinstance(variant, str) else variant
+
+    @property
+    def base(self) -> type[T]:
+        return typing.cast(type[T], locate(self._base))
+
+    def register(self, name: str, variant: type[T]) -> type[T]:
+        """Add a variant from anywhere; from this line on it is listed, checked, built and tested."""
+        if not name.isidentifier():
+            raise ConfigError(f'"{name}" cannot name a variant; use letters, digits and underscores.')
+        if name in self:
+            raise ConfigError(
+                f'{self.name} already has "{name}"; choose another name or unregister it first.'
+            )
+        if not issubclass(variant, self.base):
+            raise ConfigError(
+                f"{variant.__name__} is not a {self.base.__name__}; {self.name} holds those only."
+            )
+        self._variants[name] = variant
+        return variant
+
+    def unregister(self, name: str) -> None:
+        """Take a variant out of the table again."""
+        self[name]
+        del self._variants[name]
+
+    def options(self, name: str) -> dict[str, Option]:
+        """The options of a variant, read off its constructor."""
+        return {p.name: p for p in self._parameters(self[name])[1]}
+
+    def resolve(self, value: Any, where: str = "") -> Choice:
+        """The complete choice: every option there and of its declared type."""
+        where = where or self.name
+        choice = choice_of(value, where)
+        if choice.kind not in self:
+            raise unknown(where, choice.kind, self)
+        known = self.options(choice.kind)
+        for name in choice.options:
+            if name not in known:
+                raise unknown(f"{where}: options of {choice.kind}", name, known)
+        complete = {}
+        for option in known.values():
+            place = f"{where}.{option.name}"
+            value = choice.options.get(option.name, option.default)
+            complete[option.name] = self._resolved(value, option, place)
+        return Choice(choice.kind, complete)
+
+    def build(self, choice: Any, **given: Any) -> T:
+        """The part itself: options from the choice, everything else from what the model gives."""
+        resolved = self.resolve(choice)
+        variant = self[resolved.kind]
+        needs, options = self._parameters(variant)
+        arguments = {name: given[name] for name in needs if name in given}
+        for option in options:
+            value = resolved.options[option.name]
+            arguments[option.name] = self._built(value, given) if option.nested else value
+        return variant(**arguments)
+
+    def _built(self, value: Any, given: Mapping[str, Any]) -> Any:
+        if isinstance(value, tuple):
+            return tuple(self.build(item, **given) for item in value)
+        return self.build(value, **given)
+
+    def _resolved(self, value: Any, option: Option, where: str) -> Any:
+        if not option.nested:
+            return coerce(value, option.kind, where)
+        if typing.get_origin(option.kind) is tuple:
+            if not isinstance(value, (list, tuple)):
+                raise ConfigError(f"{where} takes a list of choices, not {value!r}.")
+            return tuple(self.resolve(item, f"{where}[{i}]") for i, item in enumerate(value))
+        return self.resolve(value, where)
+
+    def _parameters(self, variant: type[T]) -> tuple[list[str], list[Option]]:
+        """What the model gives to a constructor, and the options that it leaves to a person."""
+        hints = typing.get_type_hints(variant.__init__)
+        needs, options = [], []
+        for parameter in list(inspect.signature(variant).parameters.values()):
+            kind = hints.get(parameter.name, Any)
+            default = parameter.default
+            nested = kind is self.base or self.base in typing.get_args(kind)
+            if nested and default is inspect.Parameter.empty:
+                default = () if typing.get_origin(kind) is tuple else Choice(self.default)
+            if nested or parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                options.append(Option(parameter.name, kind, default, nested))
+            else:
+                needs.append(parameter.name)
+        return needs, options
+
+
+def as_json(value: Any) -> Any:
+    """Choices as tables with `kind`, the form that files hold."""
+    if isinstance(value, Choice):
+        return {"kind": value.kind} | {name: as_json(option) for name, option in value.options.items()}
+    if isinstance(value, (tuple, list)):
+        return [as_json(item) for item in value]
+    return value
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a variant is: its class's docstring, and its options."""
+
+    table: str
+    name: str
+    summary: str
+    text: str
+    options: tuple[Option, ...]
+
+
+def card(registry: Registry[Any], name: str) -> Card:
+    """A variant's card. The first line of the docstring is its summary."""
+    text = inspect.cleandoc(registry[name].__doc__ or "")
+    summary, _, rest = text.partition("\n")
+    return Card(registry.name, name, summary, rest.strip(), tuple(registry.options(name).values()))

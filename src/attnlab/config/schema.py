@@ -1,0 +1,96 @@
+"""Every knob of a run on one page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from attnlab.config.values import Choice, ConfigError
+
+
+def chosen(table: str, default: str) -> Any:
+    """A field that holds a choice from a table."""
+    return field(default=Choice(default), metadata={"table": table})
+
+
+FAMILIES: dict[str, dict[str, Any]] = {
+    "decoder": {"mask": "causal"},
+    "encoder": {"mask": "bidirectional"},
+    "encoder_decoder": {"mask": "causal"},
+}
+"""A family is a set of stacks, and these defaults."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """The transformer. `mask` is that of the decoder, or of the encoder where it stands alone."""
+
+    family: Literal["decoder", "encoder", "encoder_decoder"] = "decoder"
+    vocabulary: int = 10_000
+    length: int = 128
+    width: int = 128
+    layers: int = 4
+    heads: int = 4
+    head_width: int | Literal["even"] = "even"  # even: width / heads
+    attention: Choice = chosen("attention", "dot")
+    cross_attention: Choice = chosen("attention", "dot")
+    mask: Choice = chosen("masks", "causal")
+    masking: Literal["-inf", "zero"] = "-inf"
+    positions: Choice = chosen("positions", "sinusoidal")
+    projections: Choice = chosen("projections", "separate")
+    norm: Choice = chosen("norms", "layer")
+    residual: Choice = chosen("residuals", "pre")
+    feedforward: Choice = chosen("feedforwards", "gelu")
+    output: Choice = chosen("heads", "language_model")
+    bias: bool = True
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    token_types: int = 0
+    embedding_scale: float | Literal["root"] = 1.0  # root: √width, as in the first transformer
+    embedding_norm: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("vocabulary", "length", "width", "layers", "heads"):
+            at_least(1, name, getattr(self, name))
+        at_least(0, "token_types", self.token_types)
+        for name in ("dropout", "attention_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(
+                    f"model.{name} is {getattr(self, name)}; it must be at least 0 and below 1."
+                )
+        if self.head_width != "even":
+            at_least(1, "head_width", self.head_width)
+        elif self.width % self.heads:
+            raise ConfigError(misfit(self.width, self.heads))
+
+    @property
+    def each_head_width(self) -> int:
+        return self.width // self.heads if self.head_width == "even" else self.head_width
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """One run."""
+
+    model: Model = field(default_factory=Model)
+    seed: int = 0
+
+
+SECTIONS: dict[str, type] = {"model": Model}
+"""The tables of a config file; every other field of Config is a plain value."""
+
+
+def at_least(least: int, name: str, value: int) -> None:
+    if value < least:
+        raise ConfigError(f"model.{name} is {value}; it must be at least {least}.")
+
+
+def misfit(width: int, heads: int) -> str:
+    """Which widths and heads would have fitted."""
+    below, above = width // heads * heads, (width // heads + 1) * heads
+    widths = " or ".join(str(w) for w in (below, above) if w)
+    fitting = sorted((h for h in range(1, width + 1) if width % h == 0), key=lambda h: abs(h - heads))[:4]
+    return (
+        f"model.width {width} is not divisible by model.heads {heads}; use width {widths}, "
+        f"or heads {', '.join(map(str, sorted(fitting)))}, or set model.head_width."
+    )

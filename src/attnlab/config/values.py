@@ -1,0 +1,140 @@
+"""Values from files and the command line, checked against the type that the code declares."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+class ConfigError(ValueError):
+    """A setting that cannot be used, in words for the person who wrote it."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A named variant with its options: `dot`, or `group(groups=4, inner=linear)`."""
+
+    kind: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        options = ", ".join(f"{name}={_written(value)}" for name, value in self.options.items())
+        return f"{self.kind}({options})" if options else self.kind
+
+    def __and__(self, other: Choice) -> Choice:
+        return Choice("all", {"of": (self, other)})
+
+    def __or__(self, other: Choice) -> Choice:
+        return Choice("any", {"of": (self, other)})
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, (tuple, list)):
+        return "[" + ", ".join(map(_written, value)) + "]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def choice_of(value: Any, where: str) -> Choice:
+    """A Choice from what a person can write: itself, text, or a table with `kind`."""
+    if isinstance(value, Choice):
+        return value
+    if isinstance(value, str):
+        return _parse_choice(value, where)
+    if isinstance(value, Mapping):
+        if "kind" not in value:
+            raise ConfigError(
+                f'{where} is a table without `kind`; write {{ kind = "name", option = value }} or just "name".'
+            )
+        return Choice(str(value["kind"]), {k: v for k, v in value.items() if k != "kind"})
+    raise ConfigError(f"{where} takes a name, or a table with `kind` and options, not {value!r}.")
+
+
+def _parse_choice(text: str, where: str) -> Choice:
+    """`name`, `name(option=value, …)`, and masks joined with & and |, by Python's own grammar."""
+    try:
+        parsed = _from_syntax(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError) as error:
+        raise ConfigError(
+            f'{where} = "{text}" cannot be read; write a name, or name(option=value, …).'
+        ) from error
+    if not isinstance(parsed, Choice):
+        raise ConfigError(f'{where} = "{text}" is not a name; write a name, or name(option=value, …).')
+    return parsed
+
+
+def _from_syntax(node: ast.expr) -> Any:
+    match node:
+        case ast.Name(id="true" | "false" as word):
+            return word == "true"
+        case ast.Name(id=name):
+            return Choice(name)
+        case ast.Call(func=ast.Name(id=name), args=[], keywords=keywords):
+            return Choice(name, {str(k.arg): _from_syntax(k.value) for k in keywords})
+        case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
+            return _from_syntax(left) & _from_syntax(right)
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _from_syntax(left) | _from_syntax(right)
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return tuple(_from_syntax(item) for item in items)
+        case _:
+            return ast.literal_eval(node)
+
+
+def coerce(value: Any, kind: Any, where: str) -> Any:
+    """`value` as the declared type `kind`, or a ConfigError that says what would fit."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        for option in arguments:
+            try:
+                return coerce(value, option, where)
+            except ConfigError:
+                continue
+        raise ConfigError(f"{where} takes {described(kind)}, not {value!r}.")
+    if kind is Choice:
+        return choice_of(value, where)
+    if isinstance(value, Choice) and not value.options:
+        value = value.kind  # a bare word inside name(option=word)
+    if origin is Literal:
+        if value in arguments:
+            return value
+        raise ConfigError(f"{where} takes {described(kind)}, not {value!r}.{nearest(value, arguments)}")
+    if origin is tuple and isinstance(value, (list, tuple)):
+        return tuple(coerce(item, arguments[0], f"{where}[{i}]") for i, item in enumerate(value))
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if kind is not float and isinstance(value, bool) and kind is not bool:
+        raise ConfigError(f"{where} takes {described(kind)}, not {str(value).lower()}.")
+    if isinstance(kind, type) and isinstance(value, kind):
+        return value
+    raise ConfigError(f"{where} takes {described(kind)}, not {value!r}.")
+
+
+def described(kind: Any) -> str:
+    """A declared type in a person's words."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, arguments)) if len(arguments) > 1 else f'"{arguments[0]}"'
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(map(described, arguments))
+    if origin is tuple:
+        return f"a list of {described(arguments[0])}"
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", Choice: "a choice"}
+    return words.get(kind, getattr(kind, "__name__", str(kind)))
+
+
+def nearest(word: object, known: Iterable[object]) -> str:
+    """` Did you mean "x"?`, or nothing when no known word is close."""
+    close = difflib.get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.6)
+    return f' Did you mean "{close[0]}"?' if close else ""
+
+
+def unknown(where: str, word: object, known: Iterable[object]) -> ConfigError:
+    """The error for a name that does not exist: the nearest one, and all of them."""
+    names = [str(k) for k in known]
+    valid = f"Known: {', '.join(names)}." if names else "There are none."
+    return ConfigError(f'{where}: there is no "{word}".{nearest(word, names)} {valid}')
