@@ -48,7 +48,7 @@ def choice_of(value: Any, where: str) -> Choice:
     if isinstance(value, Mapping):
         if "kind" not in value:
             raise ConfigError(
-                f'{where} is a table without `kind`; write {{ kind = "name", option = value }} or just "name".'
+                f'{where} is a table without `kind`; write {{ kind = "name", option = value }} or "name".'
             )
         return Choice(str(value["kind"]), {k: v for k, v in value.items() if k != "kind"})
     raise ConfigError(f"{where} takes a name, or a table with `kind` and options, not {value!r}.")
