@@ -96,9 +96,7 @@ def _block(config: schema.Model, cross: bool) -> Block:
     parts: list[nn.Module] = [_attention(config, config.attention, SelfAttention)]
     if cross:
         parts.append(_attention(config, config.cross_attention, CrossAttention))
-    feedforward = FEEDFORWARDS.build(
-        config.feedforward, width=config.width, bias=config.bias, dropout=config.dropout
-    )
+    feedforward = FEEDFORWARDS.build(config.feedforward, width=config.width, bias=config.bias)
     parts.append(Alone(feedforward))
     residuals = (
         RESIDUALS.build(config.residual, norm=_norm(config, config.width), inner=part, dropout=config.dropout)

@@ -16,9 +16,11 @@ Approximate = Literal["none", "tanh"]
 
 
 class FeedForward(nn.Module):
-    """W₂ f(W₁ x), with a hidden layer of round(expand·D) units."""
+    """W₂ f(W₁ x), with a hidden layer of round(expand·D) units and dropout after f."""
 
     examples: ClassVar[tuple[dict[str, object], ...]] = ({},)
+    maps: ClassVar[int] = 2
+    """How many matrices of width × hidden there are."""
 
     def __init__(
         self, width: int, bias: bool, dropout: float, activation: Callable[[Tensor], Tensor], expand: float
@@ -35,6 +37,9 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return self.down(self.dropout(self.activation(self.up(x))))
 
+    def flops(self, tokens: int) -> int:
+        return self.maps * 2 * tokens * self.width * self.hidden
+
     def parameter_terms(self) -> list[Term]:
         return [
             linear("up", self.width, self.hidden, self.biased, "D·E"),
@@ -44,6 +49,8 @@ class FeedForward(nn.Module):
 
 class Gated(FeedForward):
     """W₂ (f(W_g x) ⊙ W₁ x): the hidden layer is gated by another of the same width."""
+
+    maps = 3
 
     def __init__(
         self, width: int, bias: bool, dropout: float, activation: Callable[[Tensor], Tensor], expand: float
@@ -74,10 +81,10 @@ class Gelu(FeedForward):
         self,
         width: int,
         bias: bool = True,
-        dropout: float = 0.0,
         *,
         expand: float = 4.0,
         approximate: Approximate = "none",
+        dropout: float = 0.0,
     ):
         super().__init__(width, bias, dropout, partial(F.gelu, approximate=approximate), expand)
 
@@ -92,7 +99,7 @@ class Relu(FeedForward):
     Paper: Vaswani et al. 2017, "Attention Is All You Need".
     """
 
-    def __init__(self, width: int, bias: bool = True, dropout: float = 0.0, *, expand: float = 4.0):
+    def __init__(self, width: int, bias: bool = True, *, expand: float = 4.0, dropout: float = 0.0):
         super().__init__(width, bias, dropout, F.relu, expand)
 
 
@@ -107,7 +114,7 @@ class SwiGLU(Gated):
     Paper: Shazeer 2020, "GLU Variants Improve Transformer".
     """
 
-    def __init__(self, width: int, bias: bool = True, dropout: float = 0.0, *, expand: float = 2.6875):
+    def __init__(self, width: int, bias: bool = True, *, expand: float = 2.6875, dropout: float = 0.0):
         super().__init__(width, bias, dropout, F.silu, expand)
 
 
@@ -125,10 +132,10 @@ class GeGLU(Gated):
         self,
         width: int,
         bias: bool = True,
-        dropout: float = 0.0,
         *,
         expand: float = 2.6875,
         approximate: Approximate = "none",
+        dropout: float = 0.0,
     ):
         super().__init__(width, bias, dropout, partial(F.gelu, approximate=approximate), expand)
 

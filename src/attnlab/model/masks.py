@@ -234,7 +234,9 @@ GRID = 96
 
 def _later_seen(mask: Mask, source: int) -> tuple[bool, bool]:
     """Whether some token sees a later one outside, and inside, a source of this length: by trying it out."""
-    in_source = (torch.arange(GRID) < source)[None]
+    in_source = (torch.arange(GRID, device="cpu") < source)[
+        None
+    ]  # also where a model is only drafted on "meta"
     row = Tokens.of(GRID, source=in_source)
     seen = mask(row, row) & (row.index[:, None, :] > row.index[:, :, None])
     return bool((seen & ~in_source[:, None, :]).any()), bool((seen & in_source[:, None, :]).any())

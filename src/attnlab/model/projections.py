@@ -48,6 +48,13 @@ class Projections(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return self.queries(x), *self.sources(x)
 
+    def flops(self, queries: int, sources: int) -> int:
+        """Of one forward: `sources` is 0 in self-attention, where both are the same tokens."""
+        raise NotImplementedError
+
+    def _map_flops(self, heads: int, tokens: int) -> int:
+        return 2 * tokens * self.width * heads * self.head_width
+
     def _map(self, name: str, heads: int | None = None) -> Term:
         return linear(name, self.width, (heads or self.heads) * self.head_width, self.biased, "D·HK")
 
@@ -75,6 +82,9 @@ class Apart(Projections):
 
     def sources(self, y: Tensor) -> tuple[Tensor, Tensor]:
         return self.key_norm(self.split(self.key(y))), self.split(self.value(y))
+
+    def flops(self, queries: int, sources: int) -> int:
+        return self._map_flops(self.heads, queries) + self._map_flops(2 * self.shared, sources or queries)
 
     def parameter_terms(self) -> list[Term]:
         sources = [self._map(name, self.shared) for name in ("key", "value")]
@@ -171,6 +181,11 @@ class SharedQK(Projections):
         both = self.queries(x)
         return both, both, self.split(self.value(x))
 
+    def flops(self, queries: int, sources: int) -> int:
+        return self._map_flops(self.heads, queries + sources) + self._map_flops(
+            self.heads, sources or queries
+        )
+
     def parameter_terms(self) -> list[Term]:
         return [self._map("query and key"), self._map("value"), *self._norms(1)]
 
@@ -196,6 +211,9 @@ class SharedQKV(Projections):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         all_three = self.queries(x)
         return all_three, all_three, all_three
+
+    def flops(self, queries: int, sources: int) -> int:
+        return self._map_flops(self.heads, queries + sources)
 
     def parameter_terms(self) -> list[Term]:
         return [self._map("query, key and value"), *self._norms(1)]
