@@ -43,7 +43,6 @@ def vocabulary_loss(
     *,
     smoothing: float = 0.0,
     z_weight: float = 0.0,
-    chunk: int = CHUNK,
 ) -> LossSum:
     """Σ cross-entropy of softmax(x·tableᵀ + bias) over the targets that are not IGNORE.
 
@@ -52,18 +51,16 @@ def vocabulary_loss(
     """
     kept = targets != IGNORE
     rows, wanted = x[kept], targets[kept]
-    arguments = (rows, table, bias, wanted, smoothing, z_weight, chunk)
+    arguments = (rows, table, bias, wanted, smoothing, z_weight)
     if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, table, bias)):
         total: Tensor = _ChunkedLoss.apply(*arguments)  # type: ignore[no-untyped-call]
     else:
-        total = sum(
-            (_chunk_loss(*arguments[:6], rows=s)[0] for s in _chunks(len(rows), chunk)), x.new_zeros(())
-        )
+        total = sum((_chunk_loss(*arguments, rows=s)[0] for s in _chunks(len(rows))), x.new_zeros(()))
     return LossSum(total, kept.sum())
 
 
-def _chunks(count: int, chunk: int) -> list[slice]:
-    return [slice(i, i + chunk) for i in range(0, count, chunk)]
+def _chunks(count: int) -> list[slice]:
+    return [slice(i, i + CHUNK) for i in range(0, count, CHUNK)]
 
 
 def _chunk_loss(
@@ -101,14 +98,13 @@ class _ChunkedLoss(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
         z_weight: float,
-        chunk: int,
     ) -> Tensor:
         needs_x, needs_table, needs_bias = ctx.needs_input_grad[:3]
         total = x.new_zeros((), dtype=torch.promote_types(x.dtype, torch.float32))
         dx = torch.empty_like(x) if needs_x else None
         dtable = torch.zeros_like(table) if needs_table else None
         dbias = torch.zeros_like(bias) if needs_bias and bias is not None else None
-        for rows in _chunks(len(x), chunk):
+        for rows in _chunks(len(x)):
             loss, logits, log_z = _chunk_loss(x, table, bias, targets, smoothing, z_weight, rows=rows)
             total += loss
             d = _logit_gradient(logits, log_z, targets[rows], smoothing, z_weight).to(x.dtype)
@@ -124,7 +120,7 @@ class _ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         scaled = (None if d is None else d * gradients[0].to(d.dtype) for d in ctx.saved_tensors)
-        return (*scaled, None, None, None, None)
+        return (*scaled, None, None, None)
 
 
 def _logit_gradient(
