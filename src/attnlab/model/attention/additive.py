@@ -84,7 +84,7 @@ class Additive(Rule):
         return maps + queries * keys * heads * pair
 
 
-BLOCK = 2**17
+BLOCK = 2**18
 """Hidden units worked on at once: small enough to stay in a core's cache between passes."""
 ROWS = 32
 """Rows of a block under a causal mask: what lies right of them is never computed."""
