@@ -68,7 +68,8 @@ class Batch:
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Batch:
         held: dict[str, Any] = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return Batch(**{k: change(v) if isinstance(v, Tensor) else v for k, v in held.items()})
+        tensors: dict[str, Any] = {k: change(v) for k, v in held.items() if isinstance(v, Tensor)}
+        return dataclasses.replace(self, **tensors)
 
 
 def collate(

@@ -36,14 +36,15 @@ class Plan:
         bounds = self.place_bounds[first : last + 1]
         return [self.order[a:b] for a, b in itertools.pairwise(bounds)]
 
-    def waste(self, lengths: Index) -> float:
-        """The share of places that padding takes over the whole epoch."""
-        if not len(self.order):
-            return 0.0
-        used = np.add.reduceat(lengths[self.order], self.place_bounds[:-1])
-        longest = np.maximum.reduceat(used, self.batch_bounds[:-1])
-        total = int((longest * np.diff(self.batch_bounds)).sum())
-        return 1 - int(used.sum()) / total
+    def waste(self, *columns: Index) -> float:
+        """The share of places that padding takes over the whole epoch, for rows of these lengths."""
+        tokens = places = 0
+        for lengths in columns if len(self.order) else ():
+            used = np.add.reduceat(lengths[self.order], self.place_bounds[:-1])
+            longest = np.maximum.reduceat(used, self.batch_bounds[:-1])
+            tokens += int(used.sum())
+            places += int((longest * np.diff(self.batch_bounds)).sum())
+        return 1 - tokens / places if places else 0.0
 
 
 class Batching(ABC):

@@ -17,17 +17,23 @@ SCALAR = ("example", "bytes", "source", "label", "start", "end")
 
 
 class Rows:
-    """All rows of a split. `lengths` is in memory; the rest may be memory-mapped parts."""
+    """All rows of a split. Lengths are in memory; the rest may be memory-mapped parts."""
 
     def __init__(self, parts: Sequence[Mapping[str, Column]], *, fingerprint: str):
         self.parts = list(parts)
         self.fingerprint = fingerprint
         self.ends = np.cumsum([len(part["example"]) for part in parts], dtype=np.int64)
-        self.lengths = self._lengths("ids")
         self.columns = tuple(parts[0]) if parts else ()
+        self.lengths = self._lengths("ids")
+        self.target_lengths = self._lengths("target") if self.has("target") else None
 
     def __len__(self) -> int:
         return int(self.ends[-1]) if len(self.ends) else 0
+
+    @property
+    def costs(self) -> NDArray[np.int64]:
+        """How many places a row takes, its target included: what batching goes by."""
+        return self.lengths if self.target_lengths is None else self.lengths + self.target_lengths
 
     def has(self, column: str) -> bool:
         return column in self.columns

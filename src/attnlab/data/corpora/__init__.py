@@ -36,5 +36,6 @@ CORPORA = Corpora(
         "python_docs": "attnlab.data.corpora.embedded:PythonDocs",
         "python_source": "attnlab.data.corpora.embedded:PythonSource",
         "docstrings": "attnlab.data.corpora.embedded:Docstrings",
+        "files": "attnlab.data.corpora.files:Files",
     },
 )

@@ -26,27 +26,29 @@ def divided(text: str, unit: Unit) -> Iterator[str]:
         case "document":
             yield from filter(str.strip, [text])
         case "paragraph":
-            yield from paragraphs(text.splitlines(keepends=True))
+            for _, paragraph in paragraphs(text.splitlines(keepends=True)):
+                yield paragraph
         case "line":
             yield from filter(None, map(str.strip, text.splitlines()))
         case "sentence":
-            for paragraph in paragraphs(text.splitlines(keepends=True)):
+            for _, paragraph in paragraphs(text.splitlines(keepends=True)):
                 yield from sentences(paragraph)
 
 
-def paragraphs(lines: Iterable[str]) -> Iterator[str]:
-    """Stretches of lines between blank ones, read as they come."""
+def paragraphs(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Stretches of lines between blank ones with the number of their first line, read as they come."""
     held: list[str] = []
-    size = 0
-    for line in lines:
+    size, first = 0, 1
+    for number, line in enumerate(lines, start=1):
         if line.strip():
+            first = first if held else number
             held.append(line)
             size += len(line)
         if held and (not line.strip() or size >= LARGEST_PARAGRAPH):
-            yield "".join(held).strip("\r\n")
+            yield first, "".join(held).strip("\r\n")
             held, size = [], 0
     if held:
-        yield "".join(held).strip("\r\n")
+        yield first, "".join(held).strip("\r\n")
 
 
 def sentences(text: str) -> Iterator[str]:

@@ -101,11 +101,17 @@ class Encoding(ABC):
 
     def shortened(self, ids: Sequence[int], room: int, cut: Cut, example: Example) -> Sequence[int]:
         """At most `room` of the ids, by the rule, and counted."""
-        lost = max(0, len(ids) - room)
-        if lost and cut == "refuse":
-            refuse_cut(example, len(ids), room)
-        self.cuts.count(len(ids), lost)
-        return ids[lost:] if cut == "start" else ids[: len(ids) - lost]
+        kept = cut_to(ids, room, cut, example)
+        self.cuts.count(len(ids), len(ids) - len(kept))
+        return kept
+
+
+def cut_to(ids: Sequence[int], room: int, cut: Cut, example: Example) -> Sequence[int]:
+    """At most `room` of the ids, by the rule. Whoever calls counts."""
+    lost = max(0, len(ids) - room)
+    if lost and cut == "refuse":
+        refuse_cut(example, len(ids), room)
+    return ids[lost:] if cut == "start" else ids[: len(ids) - lost]
 
 
 def refuse_cut(example: Example, tokens: int, room: int) -> None:

@@ -35,7 +35,7 @@ class Pair(Encoding):
         seconds = self.tokenizer.encode_many([self.needs(e, "pair") for e in chunk])
         for number, ids in enumerate(self.tokenizer.encode_many([e.text for e in chunk])):
             example = chunk[number]
-            a, b = self._fitted(ids, seconds[number], room, example)
+            a, b = self.fitted(ids, seconds[number], room, example)
             yield Row(
                 form.pair(a, b),
                 first + number,
@@ -44,7 +44,7 @@ class Pair(Encoding):
                 label=self.label(example),
             )
 
-    def _fitted(
+    def fitted(
         self, a: Sequence[int], b: Sequence[int], room: int, example: Example
     ) -> tuple[Sequence[int], Sequence[int]]:
         keep_a, keep_b = kept(len(a), len(b), room, self.shorten)

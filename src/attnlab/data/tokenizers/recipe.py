@@ -16,6 +16,8 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 class Recipe(ABC):
     """How a tokenizer comes to be: trained on text, or read from files."""
 
+    trains = True
+
     @abstractmethod
     def make(self, texts: Iterable[str]) -> Tokenizer:
         """The tokenizer. `texts` is read once, and only by those that train."""
