@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -136,9 +137,7 @@ def warnings(report: Report) -> None:
     for name, split in report.splits.items():
         if split.cuts["lost"] > 0.1 * split.cuts["tokens"]:
             percent = split.cuts["lost"] / split.cuts["tokens"]
-            caution(
-                f"{percent:.0%} of the tokens of {name} are cut off at {report.length}; raise --length."
-            )
+            caution(f"{percent:.0%} of the tokens of {name} are cut off at {report.length}; raise --length.")
             break
     if not any(report.overlap.values()) and len(report.splits) > 1:
         out.print("[green]✓[/] No text is in two splits.", highlight=False)
@@ -210,12 +209,14 @@ def waste_table(report: Report) -> Table:
 
 def show_sample(sample: Sample) -> None:
     """Tokens in two shades by turns, so that their borders show; special ones stand out."""
-    line = Text("  ")
+    line = Text()
     for number, (token, special) in enumerate(zip(sample.tokens[:60], sample.special, strict=False)):
         shade = "bold magenta" if special else ("black on cyan", "black on bright_cyan")[number % 2]
+        if out.color_system is None and number:
+            line.append("|")
         line.append(token.replace("\n", "⏎").replace("\t", "⇥"), style=shade)
     if len(sample.tokens) > 60:
         line.append(f" … {len(sample.tokens) - 60} more tokens", style="bright_black")
     if sample.label is not None:
         line.append(f"  → {sample.label}", style="bold green")
-    out.print(line)
+    out.print(Padding(line, (0, 2)))
