@@ -92,6 +92,16 @@ def test_models_that_differ_in_one_part_start_from_the_same_numbers_elsewhere():
     assert not torch.equal(one[name], other[name])
 
 
+@pytest.mark.parametrize("width", [32, 128, 1024])
+def test_words_and_learned_positions_start_at_unit_variance(width):
+    """Smaller, they would be drowned by what blocks add, and learnt late."""
+    ids = torch.randint(0, 500, (8, 64), generator=torch.Generator().manual_seed(0))
+    for positions, variance in (("none", 1.0), ("learned", 2.0), ("concat", 1.0)):
+        model = lab.decoder(vocabulary=500, width=width, layers=1, length=64, positions=positions)
+        embedded = model.trunk.decoder.embedding(ids, Tokens.of(64)).detach()
+        assert abs(float(embedded.var()) / variance - 1) < 0.1
+
+
 def test_pooling_looks_at_real_tokens_alone():
     hidden = torch.arange(12.0).view(2, 3, 2)
     real = torch.tensor([[0, 1, 1], [1, 1, 0]]).bool()
@@ -117,7 +127,7 @@ def test_the_boundary_guess_sees_the_boundaries_and_the_place_alone():
     where = {"row": torch.tensor([1, 1]), "start": torch.tensor([3, 3]), "end": torch.tensor([4, 4])}
     guess = model.head.boundary(hidden, **where, place=torch.tensor([3, 4]))
     assert not torch.allclose(guess[0], guess[1]), "the place in the span must matter"
-    guess.sum().backward()
+    (guess * torch.randn(guess.shape)).sum().backward()
     seen = hidden.grad.abs().sum(-1).nonzero().tolist()
     assert seen == [[1, 2], [1, 5]]
     with pytest.raises(ValueError, match="longer than 10"):
