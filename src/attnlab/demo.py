@@ -52,12 +52,12 @@ def main() -> None:
         usual, honest = usual_loss(model, text), honest_loss(model, text)
         sound = abs(usual - honest) < 1e-3
         verdict = "[green]sound[/]" if sound else "[bold red]INVALID: sees the future[/]"
-        results.add_row(masking, f"{usual:.3f}", f"{honest:.3f}", f"{honest - usual:.3f} nats", verdict)
+        results.add_row(masking, f"{usual:.3f}", f"{honest:.3f}", f"{abs(honest - usual):.3f} nats", verdict)
     out.print(results)
     out.print(
-        f"In nats a token, on {text.tokens} tokens of dev text, after {STEPS} steps on the same data from the "
-        "same initial weights. Weights set to zero after the softmax leave the future in its denominator: the "
-        "usual loss gains from it, and a text that is written token by token cannot.\n\n"
+        f"In nats a token, on {text.tokens} tokens of dev text, after {STEPS} steps on the same data from "
+        "the same initial weights. Weights set to zero after the softmax leave the future in its "
+        "denominator: the usual loss gains from it, a text that is written token by token cannot.\n\n"
         "Next: [bold]attnlab list[/] · [bold]attnlab show linear[/] · [bold]attnlab explain counts gpt2[/]",
         highlight=False,
     )

@@ -13,7 +13,6 @@ from attnlab.model.positions.position import Position, check_length
 from attnlab.model.terms import Term
 from attnlab.model.tokens import Tokens
 
-
 ScaleOf = Callable[[int], float]
 """What a learned table of this width is multiplied by, as that of the words is."""
 
