@@ -1,1 +1,73 @@
-"""A laboratory for transformers."""
+"""A laboratory for transformers: change one part, keep everything else equal, trust the answer.
+
+    import attnlab as lab
+    model = lab.decoder(width=128, attention=lab.Additive(), positions=lab.Rotary())
+
+Every registered variant is here under its name: `lab.Additive()` is a choice with options, built
+with the model's sizes. A name that two tables have is asked for with its table:
+`lab.choice("masks", "window", size=8)`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from attnlab.config.registry import TABLES, table
+from attnlab.config.values import Choice, ConfigError
+
+if TYPE_CHECKING:
+    from attnlab.model.model import Model
+
+__all__ = ["Choice", "ConfigError", "choice", "decoder", "encoder", "encoder_decoder", "preset"]
+__version__ = "0.1.0"
+
+
+def choice(of: str, kind: str, **options: Any) -> Choice:
+    """A variant of a table with options, checked: `choice("masks", "window", size=8)`."""
+    return table(of).resolve(Choice(kind, options))
+
+
+def decoder(*, seed: int = 0, **settings: Any) -> Model:
+    """A decoder (GPT-like): sees what stands before. `settings` are those of [model] in a config."""
+    return _model("decoder", seed, settings)
+
+
+def encoder(*, seed: int = 0, **settings: Any) -> Model:
+    """An encoder (BERT-like): sees everything. `settings` are those of [model] in a config."""
+    return _model("encoder", seed, settings)
+
+
+def encoder_decoder(*, seed: int = 0, **settings: Any) -> Model:
+    """Both (T5-like): the decoder attends to the encoded source. `settings` as in [model]."""
+    return _model("encoder_decoder", seed, settings)
+
+
+def preset(name: str, *, seed: int = 0, **settings: Any) -> Model:
+    """A published architecture (gpt2, bert, roberta, llama, t5), with changes."""
+    return _model(None, seed, {"preset": name} | settings)
+
+
+def _model(family: str | None, seed: int, settings: dict[str, Any]) -> Model:
+    from attnlab.config.files import section_of
+    from attnlab.experiment import build_model
+
+    given = settings if family is None else settings | {"family": family}
+    return build_model(section_of("model", given), seed=seed)
+
+
+def __getattr__(name: str) -> Any:
+    """Variants by their class's name, looked up in the tables."""
+    if name == "Tokens":
+        from attnlab.model.tokens import Tokens
+
+        return Tokens
+    if not name[:1].isupper():
+        raise AttributeError(f"attnlab has no {name!r}")
+    found = [(of, kind) for of in TABLES for kind in table(of) if kind.replace("_", "") == name.lower()]
+    if not found:
+        raise AttributeError(f"attnlab has no {name!r}; `attnlab list` shows every variant.")
+    if len(found) > 1:
+        ways = " or ".join(f'lab.choice("{of}", "{kind}")' for of, kind in found)
+        raise AttributeError(f"{name} is in more than one table; write {ways}.")
+    return partial(choice, *found[0])

@@ -12,18 +12,31 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config import schema
-from attnlab.config.registry import as_json, table
+from attnlab.config.registry import as_json, locate, table
 from attnlab.config.schema import FAMILIES, SECTIONS, Config
-from attnlab.config.values import Choice, ConfigError, choice_of, coerce, unknown
+from attnlab.config.values import Choice, ConfigError, choice_of, coerce, nearest, unknown
 
 
 def load(file: str | Path | None = None, *, set: Iterable[str] | Mapping[str, Any] = ()) -> Config:
-    """The config of a TOML file (or of nothing but defaults) with overrides, or a ConfigError."""
-    settings = read(Path(file)) if file is not None else {}
+    """The config of a TOML file, of a preset, or of the defaults, with overrides; or a ConfigError."""
+    settings = _settings(file)
     overrides = set.items() if isinstance(set, Mapping) else map(parse_override, set)
     for key, value in overrides:
         override(settings, key, value)
     return config_of(settings)
+
+
+def _settings(file: str | Path | None) -> dict[str, Any]:
+    if file is None:
+        return {}
+    presets = locate("attnlab.model.presets:PRESETS")
+    if str(file) in presets:
+        return {"model": {"preset": str(file)}}
+    if not Path(file).exists():
+        raise ConfigError(
+            f"{file} is neither a file nor a preset.{nearest(file, presets)} Presets: {', '.join(presets)}."
+        )
+    return read(Path(file))
 
 
 def read(file: Path) -> dict[str, Any]:
@@ -94,13 +107,13 @@ def section_of(name: str, settings: Any) -> Any:
     if not isinstance(settings, Mapping):
         raise ConfigError(f"[{name}] is a table of settings, not {settings!r}.")
     section = SECTIONS[name]
+    if name == "model":
+        settings = _with_defaults(settings)
     hints = typing.get_type_hints(section, vars(schema))
     declared = {f.name: f for f in fields(section)}
     for key in settings:
         if key not in declared:
             raise unknown(f"Settings of [{name}]", key, declared)
-    if name == "model":
-        settings = FAMILIES.get(str(settings.get("family", "decoder")), {}) | dict(settings)
     values = {}
     for key, f in declared.items():
         where = f"{name}.{key}"
@@ -109,6 +122,18 @@ def section_of(name: str, settings: Any) -> Any:
         elif key in settings:
             values[key] = coerce(settings[key], hints[key], where)
     return section(**values)
+
+
+def _with_defaults(model: Mapping[str, Any]) -> dict[str, Any]:
+    """A model's settings over those of its preset, over those of its family."""
+    presets = locate("attnlab.model.presets:PRESETS")
+    settings = dict(model)
+    preset = settings.pop("preset", None)
+    if preset is not None:
+        if preset not in presets:
+            raise unknown("model.preset", preset, presets)
+        settings = presets[preset] | settings
+    return FAMILIES.get(str(settings.get("family", "decoder")), {}) | settings
 
 
 def to_json(config: Config) -> dict[str, Any]:

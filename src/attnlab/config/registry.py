@@ -12,6 +12,7 @@ import inspect
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 from attnlab.config.values import Choice, ConfigError, choice_of, coerce, described, unknown
@@ -107,7 +108,7 @@ class Registry(Generic[T]):
 
     def options(self, name: str) -> dict[str, Option]:
         """The options of a variant, read off its constructor."""
-        return {p.name: p for p in self._parameters(self[name])[1]}
+        return {p.name: p for p in self._parameters(name)[1]}
 
     def read(self, value: Any, where: str) -> Choice:
         """The choice that a person wrote. A table whose values may also be paths reads them here."""
@@ -134,12 +135,17 @@ class Registry(Generic[T]):
         """The part itself: options from the choice, everything else from what the model gives."""
         resolved = self.resolve(choice)
         variant = self[resolved.kind]
-        needs, options = self._parameters(variant)
+        needs, options = self._parameters(resolved.kind)
         arguments = {name: given[name] for name in needs if name in given}
         for option in options:
             value = resolved.options[option.name]
             arguments[option.name] = self._built(value, given) if option.nested else value
         return variant(**arguments)
+
+    def _parameters(self, name: str) -> tuple[tuple[str, ...], tuple[Option, ...]]:
+        variant: Any = self[name]
+        base: Any = self.base
+        return _parameters(variant, base, self.default)
 
     def _built(self, value: Any, given: Mapping[str, Any]) -> Any:
         if isinstance(value, tuple):
@@ -155,21 +161,23 @@ class Registry(Generic[T]):
             return tuple(self.resolve(item, f"{where}[{i}]") for i, item in enumerate(value))
         return self.resolve(value, where)
 
-    def _parameters(self, variant: type[T]) -> tuple[list[str], list[Option]]:
-        """What the model gives to a constructor, and the options that it leaves to a person."""
-        hints = typing.get_type_hints(variant.__init__)
-        needs, options = [], []
-        for parameter in list(inspect.signature(variant).parameters.values()):
-            kind = hints.get(parameter.name, Any)
-            default = parameter.default
-            nested = kind is self.base or self.base in typing.get_args(kind)
-            if nested and default is inspect.Parameter.empty:
-                default = () if typing.get_origin(kind) is tuple else Choice(self.default)
-            if nested or parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-                options.append(Option(parameter.name, kind, default, nested))
-            else:
-                needs.append(parameter.name)
-        return needs, options
+
+@cache
+def _parameters(variant: Any, base: Any, default_nested: str) -> tuple[tuple[str, ...], tuple[Option, ...]]:
+    """What the model gives to a constructor, and the options that it leaves to a person."""
+    hints = typing.get_type_hints(variant.__init__)
+    needs, options = [], []
+    for parameter in inspect.signature(variant).parameters.values():
+        kind = hints.get(parameter.name, Any)
+        default = parameter.default
+        nested = kind is base or base in typing.get_args(kind)
+        if nested and default is inspect.Parameter.empty:
+            default = () if typing.get_origin(kind) is tuple else Choice(default_nested)
+        if nested or parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            options.append(Option(parameter.name, kind, default, nested))
+        else:
+            needs.append(parameter.name)
+    return tuple(needs), tuple(options)
 
 
 def as_json(value: Any) -> Any:

@@ -15,6 +15,10 @@ class ConfigError(ValueError):
     """A setting that cannot be used, in words for the person who wrote it."""
 
 
+JOINED = {"all": " & ", "any": " | "}
+"""How masks that are joined are written."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """A named variant with its options: `dot`, or `group(groups=4, inner=linear)`."""
@@ -23,6 +27,10 @@ class Choice:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
+        if self.kind in JOINED and self.options.get("of"):
+            return JOINED[self.kind].join(
+                f"({c})" if c.kind in JOINED else str(c) for c in self.options["of"]
+            )
         options = ", ".join(f"{name}={_written(value)}" for name, value in self.options.items())
         return f"{self.kind}({options})" if options else self.kind
 

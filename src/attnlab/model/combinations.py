@@ -1,0 +1,141 @@
+"""Which parts work together. What cannot is refused when a config loads, for a reason in its mathematics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import torch
+
+from attnlab.config.values import Choice
+from attnlab.model.attention import ATTENTION
+from attnlab.model.attention.blocks import Blockwise
+from attnlab.model.attention.rule import Rule
+from attnlab.model.masks import MASKS, Bidirectional, Mask, incremental
+from attnlab.model.positions import POSITIONS
+from attnlab.model.positions.position import Position
+from attnlab.model.projections import PROJECTIONS
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a stack is made of, as far as combinations go."""
+
+    attention: Rule
+    mask: Mask
+    positions: Position
+    decodes: bool
+    cross_attention: Rule | None = None
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A combination that cannot work, and why."""
+
+    applies: Callable[[Parts], bool]
+    reason: str
+
+
+REFUSALS = (
+    Refusal(
+        lambda p: p.positions.gives_bias and not p.attention.takes_bias,
+        "linear attention forms no scores, so a bias for each pair does not factorise into its state; "
+        "use positions in the embedding (sinusoidal, learned, concat) or rotary",
+    ),
+    Refusal(
+        lambda p: not p.attention.takes(p.mask),
+        "linear attention keeps one running state, which cannot forget: a window cannot be taken out of it; "
+        "use causal, bidirectional or prefix",
+    ),
+    Refusal(
+        lambda p: p.dropout > 0 and not p.attention.takes_dropout,
+        "this attention has no weights to drop (linear forms none, argmax has a single one); "
+        "set attention_dropout to 0",
+    ),
+    Refusal(
+        lambda p: p.decodes and not incremental(p.mask),
+        "a decoder writes from left to right, and this mask shows it the future; "
+        "use causal, prefix, or causal & the mask you want",
+    ),
+    Refusal(
+        lambda p: isinstance(p.cross_attention, Blockwise),
+        "group and window go by places on one axis, and cross-attention has two; use their inner rule",
+    ),
+)
+"""Every refusal there is. A head width that is odd under rotary, and text beyond learned positions, are
+refused by those parts themselves; fewer key heads under a shared projection cannot be written."""
+
+
+def refusal(parts: Parts) -> str | None:
+    """Why these parts cannot work together, or None where they can."""
+    for rule in REFUSALS:
+        if rule.applies(parts):
+            return rule.reason[0].upper() + rule.reason[1:] + "."
+    return None
+
+
+MASK_CHOICES = (
+    Choice("causal"),
+    Choice("bidirectional"),
+    Choice("prefix"),
+    Choice("window", {"size": 3}),
+    Choice("causal") & Choice("window", {"size": 3}),
+    (Choice("causal") & Choice("window", {"size": 2})) | Choice("source"),
+)
+"""Masks to try everything with: each kind, and both ways of joining them."""
+FAMILIES = ("encoder", "decoder", "encoder_decoder")
+MASKINGS = ("-inf", "zero")
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One choice of everything that attention depends on."""
+
+    attention: Choice
+    mask: Choice
+    positions: Choice
+    projections: Choice
+    family: str
+    masking: str
+
+
+def examples(registry: Any) -> list[Choice]:
+    """Every variant of a table, with each of the option sets that its class names."""
+    return [Choice(name, options) for name in registry for options in registry[name].examples]
+
+
+def combinations() -> Iterator[tuple[Combination, str | None]]:
+    """Every combination of registered parts, with the reason where it is refused."""
+    with torch.device("meta"):
+        sizes = {"heads": 4, "head_width": 4, "width": 16, "layers": 1, "length": 16}
+        rules = {str(c): ATTENTION.build(c, **sizes) for c in examples(ATTENTION)}
+        schemes = {str(c): POSITIONS.build(c, **sizes) for c in examples(POSITIONS)}
+    masks = {str(c): MASKS.build(c) for c in MASK_CHOICES}
+    reasons: dict[tuple[str, str, str, str], str | None] = {}
+    tables = (examples(ATTENTION), MASK_CHOICES, examples(POSITIONS), examples(PROJECTIONS))
+    for attention, mask, positions, projections, family, masking in product(*tables, FAMILIES, MASKINGS):
+        key = (str(attention), str(mask), str(positions), family)
+        if key not in reasons:
+            parts = Parts(rules[key[0]], masks[key[1]], schemes[key[2]], decodes=family != "encoder")
+            encoder = Parts(rules[key[0]], Bidirectional(), schemes[key[2]], decodes=False)
+            reasons[key] = refusal(parts) or (refusal(encoder) if family == "encoder_decoder" else None)
+        yield Combination(attention, mask, positions, projections, family, masking), reasons[key]
+
+
+def survey() -> dict[str, Any]:
+    """How many combinations work, how many are refused, and for which reasons."""
+    outcomes = Counter(reason for _, reason in combinations())
+    refused = [{"reason": reason, "count": n} for reason, n in outcomes.most_common() if reason is not None]
+    parts = {
+        "attention": len(examples(ATTENTION)),
+        "masks": len(MASK_CHOICES),
+        "positions": len(examples(POSITIONS)),
+        "projections": len(examples(PROJECTIONS)),
+        "families": len(FAMILIES),
+        "maskings": len(MASKINGS),
+    }
+    return {"total": outcomes.total(), "work": outcomes[None], "refused": refused, "parts": parts}

@@ -1,0 +1,81 @@
+"""The classification head."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.model.heads.head import Head
+from attnlab.model.terms import Term, linear
+from attnlab.model.tokens import Tokens
+
+
+class Classification(Head):
+    """Classification: a score for each class, from one vector for the whole text.
+
+    Formula: W·pool(h) + b, where pool is the first token's vector, the last real token's, or the
+    mean over real tokens; `transform=tanh` puts a dense layer with tanh before it, as in BERT.
+
+    Cost: C·(D + 1) parameters for C classes: 2D + 2 for two.
+
+    When it helps: any labelled text. First for encoders with a [CLS] token, last for decoders
+    (the only one that saw everything), mean where neither is trained for it.
+
+    Paper: Devlin et al. 2018, "BERT".
+    """
+
+    examples: ClassVar[tuple[dict[str, object], ...]] = (
+        {},
+        {"pooling": "mean", "classes": 3},
+        {"pooling": "last", "transform": "tanh"},
+    )
+
+    def __init__(
+        self,
+        width: int,
+        dropout: float = 0.0,
+        *,
+        classes: int = 2,
+        pooling: Literal["first", "mean", "last"] = "first",
+        transform: Literal["none", "tanh"] = "none",
+    ):
+        super().__init__()
+        if classes < 2:
+            raise ValueError(f"classes is {classes}; a choice needs at least 2.")
+        self.width, self.classes, self.pooling = width, classes, pooling
+        self.transform = (
+            nn.Sequential(nn.Linear(width, width), nn.Tanh()) if transform == "tanh" else nn.Identity()
+        )
+        self.dropout = nn.Dropout(dropout)
+        self.scores = nn.Linear(width, classes)
+
+    def forward(self, hidden: Tensor, tokens: Tokens) -> Tensor:
+        """(B,T,D) -> (B,C)."""
+        return self.scores(self.dropout(self.transform(pooled(hidden, tokens, self.pooling))))
+
+    def parameter_terms(self) -> list[Term]:
+        last = linear("scores", self.width, self.classes, True, "D·C")
+        if isinstance(self.transform, nn.Identity):
+            return [last]
+        return [linear("transform", self.width, self.width, True, "D·D"), last]
+
+    def flops(self, positions: int) -> int:
+        transform = 0 if isinstance(self.transform, nn.Identity) else self.width**2
+        return 2 * (self.width * self.classes + transform)  # one vector a text
+
+
+def pooled(hidden: Tensor, tokens: Tokens, pooling: str) -> Tensor:
+    """One vector for each row (B,D), from its real tokens alone."""
+    real = tokens.real
+    if tokens.document is not None:
+        raise ValueError("Packed documents cannot be pooled as one text: classify them as rows of their own.")
+    if pooling == "mean":
+        share = torch.ones_like(tokens.index) if real is None else real
+        share = share.to(hidden.dtype)[..., None]
+        return (hidden * share).sum(1) / share.sum(1).clamp(min=1)
+    if real is None:
+        return hidden[:, 0] if pooling == "first" else hidden[:, -1]
+    place = real.long().argmax(1) if pooling == "first" else (real * tokens.index).argmax(1)
+    return hidden[torch.arange(len(hidden), device=hidden.device), place]

@@ -1,0 +1,26 @@
+"""The contract of a head."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from attnlab.model.terms import Term
+from attnlab.model.tokens import Tokens
+
+
+class Head(nn.Module):
+    """From the trunk's output (B,T,D) to scores."""
+
+    examples: ClassVar[tuple[dict[str, object], ...]] = ({},)
+
+    def forward(self, hidden: Tensor, tokens: Tokens) -> Tensor:
+        raise NotImplementedError
+
+    def parameter_terms(self) -> list[Term]:
+        return []
+
+    def flops(self, positions: int) -> int:
+        """Of one forward over this many positions: two for each parameter that multiplies."""
+        return 0

@@ -1,0 +1,39 @@
+"""The span head."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from attnlab.model.heads.head import Head
+from attnlab.model.terms import Term, linear
+from attnlab.model.tokens import Tokens
+
+
+class Span(Head):
+    """Span: for each token, how well an answer starts and ends there.
+
+    Formula: (S·h_i, E·h_i); an answer i … j scores S·h_i + E·h_j, and no answer scores
+    S·h_0 + E·h_0 at the first token.
+
+    Cost: 2·D + 2 parameters.
+
+    When it helps: questions whose answer stands in the passage.
+
+    Paper: Devlin et al. 2018, "BERT"; Rajpurkar et al. 2018, "Know What You Don't Know".
+    """
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.width = width
+        self.scores = nn.Linear(width, 2)
+
+    def forward(self, hidden: Tensor, tokens: Tokens) -> Tensor:
+        """(B,T,D) -> (B,T,2): start and end; padding can be neither."""
+        scores: Tensor = self.scores(hidden)
+        return scores if tokens.real is None else scores.masked_fill(~tokens.real[..., None], -float("inf"))
+
+    def parameter_terms(self) -> list[Term]:
+        return [linear("scores", self.width, 2, True, "D·2")]
+
+    def flops(self, positions: int) -> int:
+        return 2 * positions * self.width * 2

@@ -1,0 +1,50 @@
+"""Initial weights: a function of (seed, the module's name), of nothing else.
+
+So two models that differ in one part start from the same numbers everywhere else.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from attnlab.config.streams import stream_seed
+from attnlab.model.blocks import Attention
+from attnlab.model.feedforward import FeedForward
+from attnlab.model.transformer import Stack
+
+
+@torch.no_grad()
+def initialise(model: nn.Module, seed: int) -> None:
+    """Fill every parameter. A tied table is one module, and so is filled once."""
+    for name, module in model.named_modules():
+        generator = torch.Generator(device="cpu").manual_seed(stream_seed(seed, "init", name))
+        if isinstance(module, nn.Linear):
+            _normal(module.weight, module.in_features**-0.5, generator)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            # small enough that a tied head's first logits are nearly equal: the first loss is ln V
+            _normal(module.weight, min(0.02, 0.25 * module.embedding_dim**-0.5), generator)
+        elif isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
+            module.reset_parameters()
+        elif hasattr(module, "initialise"):
+            module.initialise(generator)
+    for stack in model.modules():
+        if isinstance(stack, Stack):
+            _quiet_residuals(stack)
+
+
+def _normal(weight: torch.Tensor, std: float, generator: torch.Generator) -> None:
+    weight.copy_(torch.randn(weight.shape, generator=generator, dtype=torch.float32) * std)
+
+
+def _quiet_residuals(stack: Stack) -> None:
+    """Each residual adds 1/√(their number), so that depth does not raise the stream's variance."""
+    parts = list(stack.parts())
+    for part in parts:
+        inner = getattr(part.inner, "part", part.inner)
+        if isinstance(inner, Attention):
+            inner.output.weight.mul_(len(parts) ** -0.5)
+        elif isinstance(inner, FeedForward):
+            inner.down.weight.mul_(len(parts) ** -0.5)

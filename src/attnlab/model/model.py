@@ -1,0 +1,24 @@
+"""A trunk with a head: what is trained, saved and asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from attnlab.model.heads.head import Head
+from attnlab.model.tokens import Tokens
+from attnlab.model.transformer import Transformer
+
+
+class Model(nn.Module):
+    """The whole model. Calling it gives the head's scores."""
+
+    def __init__(self, trunk: Transformer, head: Head):
+        super().__init__()
+        self.trunk, self.head = trunk, head
+
+    def forward(self, ids: Tensor, tokens: Tokens | None = None, **inputs: Any) -> Tensor:
+        """The head's scores for ids (B,T); `inputs` go to the trunk (types, source, cache, …)."""
+        tokens = Tokens.of(ids.shape[1], device=ids.device) if tokens is None else tokens
+        return self.head(self.trunk(ids, tokens, **inputs), tokens)

@@ -1,0 +1,26 @@
+"""Position schemes: how a stack knows where its tokens stand. One file, one idea."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attnlab.config.registry import Registry
+
+if TYPE_CHECKING:
+    from attnlab.model.positions.position import Position
+
+POSITIONS: Registry[Position] = Registry(
+    "positions",
+    base="attnlab.model.positions.position:Position",
+    default="sinusoidal",
+    variants={
+        "none": "attnlab.model.positions.position:NoPosition",
+        "sinusoidal": "attnlab.model.positions.absolute:Sinusoidal",
+        "learned": "attnlab.model.positions.absolute:Learned",
+        "concat": "attnlab.model.positions.absolute:Concat",
+        "relative": "attnlab.model.positions.relative:Relative",
+        "bucketed": "attnlab.model.positions.bucketed:Bucketed",
+        "alibi": "attnlab.model.positions.alibi:Alibi",
+        "rotary": "attnlab.model.positions.rotary:Rotary",
+    },
+)

@@ -1,0 +1,115 @@
+"""Positions as vectors beside the words: added, or concatenated."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.model.positions.position import Position, check_length
+from attnlab.model.terms import Term
+from attnlab.model.tokens import Tokens
+
+
+def sinusoids(
+    count: int, width: int, *, base: float = 10_000.0, device: torch.device | None = None
+) -> Tensor:
+    """(count, width) in float32: sine and cosine in turn, of wavelengths from 2π to 2π·base."""
+    frequency = torch.exp(torch.arange(0, width, 2, device=device) * (-math.log(base) / width))
+    angle = torch.arange(count, device=device)[:, None] * frequency
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)[:, :width]
+
+
+def _sinusoids_at(tokens: Tokens, width: int) -> Tensor:
+    count = tokens.span.stop or int(tokens.position.max()) + 1
+    return sinusoids(count, width, device=tokens.position.device)[tokens.position]
+
+
+class Sinusoidal(Position):
+    """Sinusoidal: fixed waves of many lengths are added to the embedding.
+
+    Formula: p(t, 2i) = sin(t / 10000^(2i/D)), p(t, 2i+1) = cos(the same); x + p.
+
+    Cost: no parameters; any length.
+
+    When it helps: the first transformer's choice. Near positions have a high inner product; the
+    cross terms of word and position are small at first, since random vectors in many dimensions
+    are nearly orthogonal.
+
+    Paper: Vaswani et al. 2017, "Attention Is All You Need".
+    """
+
+    def forward(self, x: Tensor, tokens: Tokens) -> Tensor:
+        return x + _sinusoids_at(tokens, x.shape[-1]).to(x.dtype)
+
+
+class Learned(Position):
+    """Learned: one trained vector a position, added to the embedding.
+
+    Formula: x + P[t + offset].
+
+    Cost: (length + offset)·D parameters, and an end: text beyond it is refused.
+
+    When it helps: fixed short contexts; BERT, RoBERTa (offset 2) and GPT-2 have it.
+
+    Paper: Gehring et al. 2017, "Convolutional Sequence to Sequence Learning"; Devlin et al. 2018.
+    """
+
+    def __init__(self, width: int, length: int, *, offset: int = 0):
+        super().__init__()
+        self.width, self.length, self.offset = width, length, offset
+        self.table = nn.Embedding(length + offset, width)
+
+    def forward(self, x: Tensor, tokens: Tokens) -> Tensor:
+        check_length(tokens, self.length, "Learned")
+        return x + self.table(tokens.position + self.offset)
+
+    def parameter_terms(self) -> list[Term]:
+        formula = "(N + offset)·D" if self.offset else "N·D"
+        return [Term("positions", formula, (self.length + self.offset) * self.width)]
+
+
+class Concat(Position):
+    """Concatenated: some of the model's width is kept for the position, apart from the word.
+
+    Formula: [x ; p(t)], with `part` numbers for p, and D − part for x.
+
+    Cost: length·part parameters (none when sinusoidal); the token table is narrower by part.
+
+    When it helps: to keep word and position apart. With q = k = z, or block-diagonal projections,
+    scores have no cross terms; dense projections bring them back.
+
+    Paper: Ke et al. 2021, "Rethinking Positional Encoding in Language Pre-training" (TUPE), which
+    unties the two.
+    """
+
+    examples: ClassVar[tuple[dict[str, object], ...]] = ({"part": 4},)
+
+    def __init__(
+        self,
+        width: int,
+        length: int,
+        *,
+        part: int = 16,
+        table: Literal["learned", "sinusoidal"] = "learned",
+    ):
+        super().__init__()
+        if not 0 < part < width:
+            raise ValueError(
+                f"concat keeps {part} of width {width} for positions; it must leave some for words."
+            )
+        self.narrows, self.length = part, length
+        self.table = nn.Embedding(length, part) if table == "learned" else None
+
+    def forward(self, x: Tensor, tokens: Tokens) -> Tensor:
+        if self.table is None:
+            where = _sinusoids_at(tokens, self.narrows).to(x.dtype)
+        else:
+            check_length(tokens, self.length, "Concatenated")
+            where = self.table(tokens.position)
+        return torch.cat([x, where.expand(*x.shape[:-1], -1)], -1)
+
+    def parameter_terms(self) -> list[Term]:
+        return [] if self.table is None else [Term("positions", "N·part", self.length * self.narrows)]

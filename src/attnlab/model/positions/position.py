@@ -1,0 +1,60 @@
+"""The contract of a position scheme. One module serves a whole stack, in its self-attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from attnlab.model.pairs import BiasOf
+from attnlab.model.terms import Term
+from attnlab.model.tokens import Tokens
+
+Rotation = Callable[[Tensor], Tensor]
+"""Queries or keys (B,H,T,K), turned by where they stand."""
+
+
+class Position(nn.Module):
+    """A scheme acts in one of three places: on the embedding, on queries and keys, or on scores."""
+
+    narrows: int = 0
+    """How much narrower than the model the token embedding must be."""
+    gives_bias: ClassVar[bool] = False
+    examples: ClassVar[tuple[dict[str, object], ...]] = ({},)
+
+    def forward(self, x: Tensor, tokens: Tokens) -> Tensor:
+        """The embeddings (B,T,·) with positions in them."""
+        return x
+
+    def rotation(self, tokens: Tokens) -> Rotation | None:
+        """How these tokens' queries and keys are turned, computed once for all layers."""
+        return None
+
+    def bias(self, layer: int) -> BiasOf | None:
+        """What a layer adds to its scores; the same callable for all layers that share it."""
+        return None
+
+    def parameter_terms(self) -> list[Term]:
+        return []
+
+
+class NoPosition(Position):
+    """No positions at all.
+
+    When it helps: as the control. An encoder without positions cannot tell "the man chased the
+    dog" from its reverse; a decoder can, a little, since its causal mask shows where a row begins.
+
+    Paper: Haviv et al. 2022, "Transformer Language Models without Positional Encodings Still Learn
+    Positional Information".
+    """
+
+
+def check_length(tokens: Tokens, length: int, scheme: str) -> None:
+    """Refuse text beyond the positions that exist. Positions are read only where rows could be too long."""
+    fits = bool(tokens.span) and tokens.span.stop <= length
+    if not fits and tokens.length and int(tokens.position.max()) >= length:
+        raise ValueError(
+            f"{scheme} positions end at {length}, and this text has a token at {int(tokens.position.max())}; "
+            "cut the text, raise model.length, or use a scheme without an end (sinusoidal, rotary, alibi)."
+        )

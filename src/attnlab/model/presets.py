@@ -1,0 +1,96 @@
+"""Published architectures as settings of the one trunk: what a config holds, and no code of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attnlab.config.values import Choice
+
+
+def _gpt2() -> dict[str, Any]:
+    """GPT-2 small: 124,439,808 parameters (Radford et al. 2019)."""
+    return {
+        "family": "decoder",
+        "vocabulary": 50_257,
+        "length": 1024,
+        "width": 768,
+        "layers": 12,
+        "heads": 12,
+        "positions": "learned",
+        "norm": Choice("layer", {"eps": 1e-5}),
+        "feedforward": Choice("gelu", {"approximate": "tanh"}),
+    }
+
+
+def _bert() -> dict[str, Any]:
+    """BERT base, with its masked-language-model head (Devlin et al. 2018)."""
+    return {
+        "family": "encoder",
+        "vocabulary": 30_522,
+        "length": 512,
+        "width": 768,
+        "layers": 12,
+        "heads": 12,
+        "positions": "learned",
+        "norm": Choice("layer", {"eps": 1e-12}),
+        "residual": "post",
+        "token_types": 2,
+        "embedding_norm": True,
+        "output": Choice("language_model", {"bias": True, "transform": "dense"}),
+    }
+
+
+def _roberta() -> dict[str, Any]:
+    """RoBERTa base: BERT with positions from 2 on, and one token type (Liu et al. 2019)."""
+    return _bert() | {
+        "vocabulary": 50_265,
+        "positions": Choice("learned", {"offset": 2}),
+        "norm": Choice("layer", {"eps": 1e-5}),
+        "token_types": 1,
+    }
+
+
+def _llama() -> dict[str, Any]:
+    """LLaMA 7B: rotary positions, RMS norm, SwiGLU, no biases, untied (Touvron et al. 2023)."""
+    return {
+        "family": "decoder",
+        "vocabulary": 32_000,
+        "length": 2048,
+        "width": 4096,
+        "layers": 32,
+        "heads": 32,
+        "positions": "rotary",
+        "norm": Choice("rms", {"eps": 1e-6}),
+        "feedforward": Choice("swiglu", {"expand": 11_008 / 4096}),
+        "output": Choice("language_model", {"tied": False}),
+        "bias": False,
+    }
+
+
+def _t5() -> dict[str, Any]:
+    """T5 small: unscaled scores, one bucketed bias for all layers, no biases (Raffel et al. 2019)."""
+    return {
+        "family": "encoder_decoder",
+        "vocabulary": 32_128,
+        "length": 512,
+        "width": 512,
+        "layers": 6,
+        "heads": 8,
+        "head_width": 64,
+        "attention": Choice("dot", {"scale": 1.0}),
+        "cross_attention": Choice("dot", {"scale": 1.0}),
+        "positions": Choice("bucketed", {"buckets": 32, "distance": 128}),
+        "norm": Choice("rms", {"eps": 1e-6}),
+        "feedforward": "relu",
+        "output": Choice("language_model", {"scale": "inverse_root"}),
+        "bias": False,
+    }
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "gpt2": _gpt2(),
+    "bert": _bert(),
+    "roberta": _roberta(),
+    "llama": _llama(),
+    "t5": _t5(),
+}

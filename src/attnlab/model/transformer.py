@@ -1,0 +1,189 @@
+"""The one trunk: an encoder, a decoder, or both. Families differ in their parts, not in this code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.model.attention.rule import Rule
+from attnlab.model.blocks import Attention, Block, Residual, Scope, SelfAttention
+from attnlab.model.cache import Cache
+from attnlab.model.masks import Mask
+from attnlab.model.pairs import BiasOf, Pairs
+from attnlab.model.positions.position import Position
+from attnlab.model.projections import Projections
+from attnlab.model.tokens import Tokens
+
+
+class Embedding(nn.Module):
+    """Token ids to vectors: words, token types, positions, and a norm where a family has one."""
+
+    def __init__(
+        self,
+        tokens: nn.Embedding,
+        positions: Position,
+        *,
+        types: nn.Embedding | None = None,
+        norm: nn.Module | None = None,
+        scale: float = 1.0,
+        dropout: float = 0.0,
+    ):
+        super().__init__()
+        self.tokens, self.positions, self.types = tokens, positions, types
+        self.norm = nn.Identity() if norm is None else norm
+        self.scale, self.dropout = scale, nn.Dropout(dropout)
+
+    def forward(self, ids: Tensor, tokens: Tokens, types: Tensor | None = None) -> Tensor:
+        """ids (B,T) -> (B,T,D); types default to 0."""
+        x = self.tokens(ids) * self.scale
+        if self.types is not None:
+            x = x + self.types(torch.zeros_like(ids) if types is None else types)
+        elif types is not None:
+            raise ValueError("This model has no token types; build it with token_types, or give none.")
+        return self.dropout(self.norm(self.positions(x, tokens)))
+
+
+class Stack(nn.Module):
+    """An embedding and its blocks."""
+
+    def __init__(self, embedding: Embedding, blocks: Sequence[Block], final: nn.Module, mask: Mask):
+        super().__init__()
+        self.embedding, self.blocks, self.final, self.mask = embedding, nn.ModuleList(blocks), final, mask
+
+    @property
+    def positions(self) -> Position:
+        return self.embedding.positions
+
+    def parts(self) -> Iterator[Residual]:
+        """Every residual of every block."""
+        for block in self.blocks:
+            assert isinstance(block, Block)
+            for residual in block.residuals:
+                assert isinstance(residual, Residual)
+                yield residual
+
+    def rules(self) -> list[Rule]:
+        """The self-attention rule of each layer."""
+        return [part.inner.rule for part in self.parts() if isinstance(part.inner, SelfAttention)]
+
+    def attentions(self) -> list[Attention]:
+        """Every attention, cross-attention included."""
+        return [part.inner for part in self.parts() if isinstance(part.inner, Attention)]
+
+    def cache(self) -> Cache:
+        """An empty memory for decoding."""
+        rules = self.rules()
+        keep = max(min(rule.horizon, self.mask.horizon) for rule in rules)
+        return Cache([rule.memory(keep) for rule in rules], keep)
+
+    def forward(
+        self,
+        ids: Tensor,
+        tokens: Tokens,
+        *,
+        types: Tensor | None = None,
+        cache: Cache | None = None,
+        encoded: Tensor | None = None,
+        source_tokens: Tokens | None = None,
+    ) -> Tensor:
+        """ids (B,T) -> (B,T,D); `encoded` (B,S,D) is what cross-attention looks at."""
+        keys = tokens if cache is None else cache.extend(tokens)
+        x = self.embedding(ids, tokens, types)
+        rotation = self.positions.rotation(tokens)
+        pairs = self._pairs(Pairs(tokens, keys, self.mask))
+        cross = None if source_tokens is None else Pairs(tokens, source_tokens)
+        for layer, block in enumerate(self.blocks):
+            memory = None if cache is None else cache.layers[layer]
+
+            def sources(projections: Projections, layer: int = layer) -> tuple[Tensor, Tensor]:
+                return _sources(projections, encoded, cache, layer)
+
+            x = block(x, Scope(pairs[layer], rotation, memory, cross, sources))
+        return self.final(x)
+
+    def _pairs(self, plain: Pairs) -> list[Pairs]:
+        """Each layer's pairs: mask and bias are computed once, however many layers share them."""
+        biases = [self.positions.bias(layer) for layer in range(len(self.blocks))]
+        shared: dict[BiasOf | None, Pairs] = {None: plain}
+        for bias in biases:
+            if bias not in shared and bias is not None:
+                if plain.structure == "dense":
+                    _ = plain.allowed
+                shared[bias] = plain.with_bias(bias)
+        return [shared[bias] for bias in biases]
+
+
+def _sources(
+    projections: Projections, encoded: Tensor | None, cache: Cache | None, layer: int
+) -> tuple[Tensor, Tensor]:
+    """A cross-attention's keys and values, which a cache computes once."""
+    held = None if cache is None else cache.sources[layer]
+    if held is not None:
+        return held
+    if encoded is None:
+        raise ValueError("This decoder attends to a source: give `source`, or what `encode` made of it.")
+    made = projections.sources(encoded)
+    if cache is not None:
+        cache.sources[layer] = made
+    return made
+
+
+class Transformer(nn.Module):
+    """An encoder, a decoder, or an encoder whose output the decoder attends to."""
+
+    def __init__(self, *, encoder: Stack | None = None, decoder: Stack | None = None):
+        super().__init__()
+        if encoder is None and decoder is None:
+            raise ValueError("A transformer needs an encoder, a decoder, or both.")
+        self.encoder, self.decoder = encoder, decoder
+
+    @property
+    def main(self) -> Stack:
+        """The stack whose output a head sees."""
+        stack = self.encoder if self.decoder is None else self.decoder
+        assert stack is not None
+        return stack
+
+    def stacks(self) -> dict[str, Stack]:
+        named = {"encoder": self.encoder, "decoder": self.decoder}
+        return {name: stack for name, stack in named.items() if stack is not None}
+
+    def cache(self) -> Cache:
+        """An empty memory for decoding."""
+        if self.decoder is None:
+            raise ValueError("An encoder sees its whole text at once: there is nothing to cache.")
+        return self.decoder.cache()
+
+    def encode(self, source: Tensor, tokens: Tokens, types: Tensor | None = None) -> Tensor:
+        """The encoder's output (B,S,D)."""
+        if self.encoder is None:
+            raise ValueError("A decoder alone has no encoder: give its text as `ids`.")
+        return self.encoder(source, tokens, types=types)
+
+    def forward(
+        self,
+        ids: Tensor,
+        tokens: Tokens | None = None,
+        *,
+        types: Tensor | None = None,
+        source: Tensor | None = None,
+        source_tokens: Tokens | None = None,
+        encoded: Tensor | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """ids (B,T) -> (B,T,D). With both stacks, `source` (B,S) is encoded, unless `encoded` is given."""
+        tokens = Tokens.of(ids.shape[1], device=ids.device) if tokens is None else tokens
+        if self.encoder is None or self.decoder is None:
+            if source is not None or encoded is not None:
+                raise ValueError("Only an encoder-decoder takes a source; this model has one stack.")
+            return self.main(ids, tokens, types=types, cache=cache)
+        if source_tokens is None:
+            given = source if source is not None else encoded
+            if given is None:
+                raise ValueError("An encoder-decoder needs a source: give `source`, or `encoded`.")
+            source_tokens = Tokens.of(given.shape[1], device=ids.device)
+        if encoded is None and source is not None:
+            encoded = self.encode(source, source_tokens, types)
+        return self.decoder(ids, tokens, cache=cache, encoded=encoded, source_tokens=source_tokens)

@@ -1,0 +1,12 @@
+import pytest
+import torch
+
+torch.set_num_threads(1)  # tests run side by side, one worker a core
+
+
+@pytest.fixture
+def double():
+    """Everything in float64, so that only real differences show."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
