@@ -28,6 +28,10 @@ TABLES = {
     "residuals": "attnlab.model.blocks:RESIDUALS",
     "feedforwards": "attnlab.model.feedforward:FEEDFORWARDS",
     "heads": "attnlab.model.heads:HEADS",
+    "corpora": "attnlab.data.corpora:CORPORA",
+    "tokenizers": "attnlab.data.tokenizers:TOKENIZERS",
+    "encodings": "attnlab.data.encode:ENCODINGS",
+    "batching": "attnlab.data.batching:BATCHING",
 }
 """Every extension point: what `attnlab list` shows, and where its table stands."""
 
@@ -106,10 +110,14 @@ class Registry(Generic[T]):
         """The options of a variant, read off its constructor."""
         return {p.name: p for p in self._parameters(name)[1]}
 
+    def read(self, value: Any, where: str) -> Choice:
+        """The choice that a person wrote. A table whose values may also be paths reads them here."""
+        return choice_of(value, where)
+
     def resolve(self, value: Any, where: str = "") -> Choice:
         """The complete choice: every option there and of its declared type."""
         where = where or self.name
-        choice = choice_of(value, where)
+        choice = self.read(value, where)
         if choice.kind not in self:
             raise unknown(where, choice.kind, self)
         known = self.options(choice.kind)

@@ -69,14 +69,42 @@ class Model:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Data:
+    """The text and its way into batches. Shares and their seed decide the splits that are not given."""
+
+    corpus: Choice = chosen("corpora", "python_docs")
+    tokenizer: Choice = chosen("tokenizers", "bpe")
+    encoding: Choice = chosen("encodings", "document")
+    batching: Choice = chosen("batching", "packed")
+    length: int = 128
+    padding: Literal["right", "left"] = "right"
+    dev_share: float = 0.05
+    test_share: float = 0.05
+    split_seed: int = 0  # apart from the run's seed: runs with other seeds are judged on the same examples
+
+    def __post_init__(self) -> None:
+        if self.length < 2:
+            raise ConfigError(f"data.length is {self.length}; it must be at least 2.")
+        for name in ("dev_share", "test_share"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"data.{name} is {getattr(self, name)}; it must be at least 0 and below 1.")
+        if self.dev_share + self.test_share >= 1:
+            raise ConfigError(
+                f"data.dev_share {self.dev_share} and data.test_share {self.test_share} leave nothing to "
+                "train on; together they must stay below 1."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Config:
     """One run."""
 
     model: Model = field(default_factory=Model)
+    data: Data = field(default_factory=Data)
     seed: int = 0
 
 
-SECTIONS: dict[str, type] = {"model": Model}
+SECTIONS: dict[str, type] = {"model": Model, "data": Data}
 """The tables of a config file; every other field of Config is a plain value."""
 
 

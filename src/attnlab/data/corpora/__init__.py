@@ -1,0 +1,41 @@
+"""Where text comes from: one file a kind of corpus, one line here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnlab.config.registry import Registry
+from attnlab.config.values import Choice, choice_of, unknown
+
+if TYPE_CHECKING:
+    from attnlab.data.corpora.corpus import Corpus  # noqa: F401 - used in the base class below, quoted
+
+
+class Corpora(Registry["Corpus"]):
+    """A table that also takes paths, globs and `hub:owner/name`, and hyphens for underscores."""
+
+    def read(self, value: Any, where: str) -> Choice:
+        if not isinstance(value, str) or "(" in value:
+            return choice_of(value, where)
+        name = value.strip().replace("-", "_")
+        if name in self:
+            return Choice(name)
+        if value.startswith("hub:"):
+            return Choice("hub", {"name": value.removeprefix("hub:")})
+        if name.isidentifier() and not Path(value).exists():
+            raise unknown(f"{where} (nor is there a file of that name)", value, self)
+        return Choice("files", {"path": value})
+
+
+CORPORA = Corpora(
+    "corpora",
+    base="attnlab.data.corpora.corpus:Corpus",
+    default="python_docs",
+    variants={
+        "python_docs": "attnlab.data.corpora.embedded:PythonDocs",
+        "python_source": "attnlab.data.corpora.embedded:PythonSource",
+        "docstrings": "attnlab.data.corpora.embedded:Docstrings",
+        "files": "attnlab.data.corpora.files:Files",
+    },
+)

@@ -1,0 +1,163 @@
+"""Text that every CPython brings along, so that nothing needs a download."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import sysconfig
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from attnlab.data.corpora.corpus import Corpus
+from attnlab.data.corpora.units import Unit, divided
+from attnlab.data.errors import DataError, unusable
+from attnlab.data.example import Example
+
+OPTIONAL = {"test", "tests", "idlelib", "lib2to3", "tkinter", "turtledemo", "distutils", "ensurepip"}
+"""Packages that distributions leave out or that newer Pythons dropped: the corpus goes without them."""
+
+INSTALLED = {"site-packages", "dist-packages", "__pycache__"}
+
+
+class PythonDocs(Corpus):
+    """Python's language reference, with the standard library's docstrings.
+
+    About 2 million characters of technical English with code, from the running Python itself:
+    no download. Good for a first language model; its text depends on the Python version, which
+    the fingerprint shows.
+    """
+
+    def __init__(self, *, unit: Unit = "document", docstrings: bool = True):
+        self.unit, self.docstrings = unit, docstrings
+
+    def read(self, split: str = "train") -> Iterator[Example]:
+        self.check_given(split)
+        for name, text in sorted(topics().items()):
+            yield from parts(text, self.unit, place=f"topic {name}")
+        if self.docstrings:
+            for module, text in docstrings_of(standard_library()):
+                yield from parts(text, self.unit, place=module)
+
+    def fingerprint(self) -> str:
+        texts = "\0".join(f"{name}\0{text}" for name, text in sorted(topics().items()))
+        source = source_hash(standard_library()) if self.docstrings else ""
+        return digest("python_docs", self.unit, texts, source)
+
+
+class PythonSource(Corpus):
+    """The standard library's source code: one document a module, about 10 million characters.
+
+    Code has long-range structure (names, indentation, brackets) that a small model can be seen
+    to learn or to miss.
+    """
+
+    def __init__(self, *, unit: Unit = "document"):
+        self.unit = unit
+
+    def read(self, split: str = "train") -> Iterator[Example]:
+        self.check_given(split)
+        for module, file in standard_library():
+            yield from parts(file.read_text(encoding="utf-8", errors="replace"), self.unit, place=module)
+
+    def fingerprint(self) -> str:
+        return digest("python_source", self.unit, source_hash(standard_library()))
+
+
+class Docstrings(Corpus):
+    """Docstrings labelled by the package they come from: embedded data for classification.
+
+    About 2000 examples in 9 classes of uneven size, so that the majority share is not the
+    chance level. Each text occurs once; one that occurs in two packages is left out.
+    """
+
+    def __init__(
+        self,
+        *,
+        packages: tuple[str, ...] = (
+            "asyncio",
+            "email",
+            "http",
+            "importlib",
+            "logging",
+            "multiprocessing",
+            "unittest",
+            "urllib",
+            "xml",
+        ),
+    ):
+        known = {module.split(".")[0] for module, _ in standard_library()}
+        for package in packages:
+            if package not in known:
+                raise DataError(f'The standard library has no package "{package}" here; leave it out.')
+        self.packages = packages
+
+    def read(self, split: str = "train") -> Iterator[Example]:
+        self.check_given(split)
+        seen: dict[str, set[str]] = {}
+        for module, text in docstrings_of(self._files()):
+            seen.setdefault(text, set()).add(module.split(".")[0])
+        for text, packages in seen.items():
+            if len(packages) == 1:
+                yield Example(text, label=next(iter(packages)))
+
+    def fingerprint(self) -> str:
+        return digest("docstrings", *self.packages, source_hash(self._files()))
+
+    def _files(self) -> tuple[tuple[str, Path], ...]:
+        return tuple(f for f in standard_library() if f[0].split(".")[0] in self.packages)
+
+
+def parts(text: str, unit: Unit, place: str) -> Iterator[Example]:
+    for part in divided(text, unit):
+        yield Example(part, place=place)
+
+
+def digest(*parts: object) -> str:
+    """A short hash of the parts' text, in order."""
+    return hashlib.sha256("\x1f".join(map(str, parts)).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def topics() -> dict[str, str]:
+    """The language reference, by topic."""
+    from pydoc_data.topics import topics as found
+
+    return {name: text for name, text in found.items() if text.strip()}
+
+
+@functools.cache
+def standard_library() -> tuple[tuple[str, Path], ...]:
+    """Every module of the standard library with its file, sorted by name."""
+    root = Path(sysconfig.get_path("stdlib"))
+    files = []
+    for file in root.rglob("*.py"):
+        path = file.relative_to(root)
+        if not (OPTIONAL | INSTALLED) & set(path.parts) and not path.parts[0].startswith("config-"):
+            files.append((".".join(path.with_suffix("").parts).removesuffix(".__init__"), file))
+    return tuple(sorted(files))
+
+
+@functools.cache
+def source_hash(files: tuple[tuple[str, Path], ...]) -> str:
+    total = hashlib.sha256()
+    for module, file in files:
+        total.update(module.encode())
+        total.update(file.read_bytes())
+    return total.hexdigest()
+
+
+@functools.cache
+def docstrings_of(files: tuple[tuple[str, Path], ...]) -> tuple[tuple[str, str], ...]:
+    """(module, docstring) of every module, class and function that has one, in source order."""
+    found = []
+    for module, file in files:
+        with warnings.catch_warnings():  # old escapes in the library's own strings are not our matter
+            warnings.simplefilter("ignore")
+            tree = ast.parse(file.read_bytes())
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+                text = ast.get_docstring(node)
+                if text and text.strip() and not unusable(text):
+                    found.append((module, text))
+    return tuple(found)

@@ -1,0 +1,166 @@
+"""A person's own files."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from attnlab.config.values import nearest
+from attnlab.data.corpora.corpus import Corpus
+from attnlab.data.corpora.readers import READERS, reader_of
+from attnlab.data.corpora.records import Broken, Columns, Names, Record, Tally, example_of
+from attnlab.data.corpora.units import Unit, divided
+from attnlab.data.errors import DataError
+from attnlab.data.example import Example
+
+SPLIT_NAMES = {
+    "train": re.compile(r"(^|[-_.])train(ing)?([-_.]|$)"),
+    "dev": re.compile(r"(^|[-_.])(dev|val|valid|validation)([-_.]|$)"),
+    "test": re.compile(r"(^|[-_.])test(ing)?([-_.]|$)"),
+}
+NAMED = Columns()
+
+
+class Files(Corpus):
+    """Local files: .txt, .jsonl, .csv, .tsv, .parquet, SQuAD's .json, folders, globs, and .gz of them.
+
+    Plain text is taken by paragraph (blank lines part them) unless `unit` says otherwise; a row of
+    a table is one example, which `line` and `sentence` divide when it holds nothing but text.
+    A folder with files named train, dev (or valid) and test has those splits; `dev` and `test`
+    name them for single files. A broken row stops with the count of all, unless `skip_bad`.
+    Files are streamed: memory does not grow with them (save for .json and whole documents).
+    """
+
+    def __init__(
+        self,
+        *,
+        path: Names = (),
+        dev: Names = (),
+        test: Names = (),
+        text: Names = NAMED.text,
+        pair: Names = NAMED.pair,
+        target: Names = NAMED.target,
+        label: Names = NAMED.label,
+        answers: Names = NAMED.answers,
+        group: Names = NAMED.group,
+        labels: tuple[str, ...] = (),
+        unit: Unit = "paragraph",
+        encoding: str = "utf-8",
+        skip_bad: bool = False,
+    ):
+        if not path:
+            raise DataError('files needs a path: corpus = { kind = "files", path = "notes.txt" }.')
+        self.columns = Columns(text=text, pair=pair, target=target, label=label, answers=answers, group=group)
+        self.labels, self.unit, self.encoding, self.skip_bad = labels, unit, encoding, skip_bad
+        self.files = assigned(path, dev, test)
+        self._skipped: dict[str, int] = {}
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        return tuple(self.files)
+
+    @property
+    def skipped(self) -> int:
+        return sum(self._skipped.values())
+
+    def read(self, split: str = "train") -> Iterator[Example]:
+        self.check_given(split)
+        files = self.files[split]
+        tally = Tally(str(files[0]) if len(files) == 1 else f"{len(files)} files", self.skip_bad)
+        yield from tally.sound(item for file in files for item in self._items(file))
+        self._skipped[split] = tally.broken
+
+    def _items(self, file: Path) -> Iterator[Example | Broken]:
+        parts: dict[str, str] | None = None
+        for record in reader_of(file)(file, self.encoding, self.unit):
+            if isinstance(record, Broken):
+                yield record
+                continue
+            if parts is None:
+                parts = self._parts(file, record)
+            example = example_of(record, parts, self.labels)
+            yield from [example] if isinstance(example, Broken) else self._divided(example, parts)
+
+    def _parts(self, file: Path, first: Record) -> dict[str, str]:
+        if set(first.values) == {"text"}:  # plain text has no columns that a person could name
+            return {"text": "text"}
+        return self.columns.found([str(name) for name in first.values], str(file))
+
+    def _divided(self, example: Example, parts: dict[str, str]) -> Iterator[Example]:
+        if self.unit in ("line", "sentence") and set(parts) == {"text"}:
+            for part in divided(example.text, self.unit):
+                yield Example(part, place=example.place)
+        else:
+            yield example
+
+    def fingerprint(self) -> str:
+        total = hashlib.sha256(repr((self.columns, self.labels, self.unit, self.encoding)).encode())
+        total.update(repr(self.skip_bad).encode())
+        for split, files in self.files.items():
+            for file in files:
+                total.update(f"{split}\0{file.name}\0".encode())
+                with file.open("rb") as stream:
+                    total.update(hashlib.file_digest(stream, "sha256").digest())
+        return total.hexdigest()[:16]
+
+
+def assigned(path: Names, dev: Names, test: Names) -> dict[str, list[Path]]:
+    """The files of every given split."""
+    files = {"train": found(path)}
+    named = by_name(files["train"])
+    if not dev and not test and len(files["train"]) > 1 and named.get("train"):
+        files = {split: held for split, held in named.items() if held}
+    for split, given in (("dev", dev), ("test", test)):
+        if given:
+            files[split] = found(given)
+    return files
+
+
+def by_name(files: list[Path]) -> dict[str, list[Path]]:
+    """Files by the split that their names speak of."""
+    return {
+        split: [file for file in files if pattern.search(file.name.split(".")[0].lower())]
+        for split, pattern in SPLIT_NAMES.items()
+    }
+
+
+def found(paths: Names) -> list[Path]:
+    """The files of paths, folders and globs, in a fixed order, each once."""
+    result: list[Path] = []
+    for path in (paths,) if isinstance(paths, str) else paths:
+        result += sorted(matching(path))
+    for file in result:
+        if not file.stat().st_size:
+            raise DataError(f"{file} is empty; remove it, or give a file with text.")
+    return list(dict.fromkeys(result))
+
+
+def matching(path: str) -> list[Path]:
+    place = Path(path).expanduser()
+    if place.is_file():
+        return [place]
+    if place.is_dir():
+        return in_folder(place)
+    matches = [Path(p) for p in glob.glob(str(place), recursive=True) if Path(p).is_file()]
+    if not matches:
+        beside = [p.name for p in place.parent.iterdir()] if place.parent.is_dir() else []
+        raise DataError(f'There is no file "{path}".{nearest(place.name, beside)}')
+    return matches
+
+
+def in_folder(folder: Path) -> list[Path]:
+    """Every file of a known format below a folder, hidden ones aside."""
+    inside = [f for f in folder.rglob("*") if f.is_file() and not hidden(f.relative_to(folder))]
+    known = [f for f in inside if Path(f.name.lower().removesuffix(".gz")).suffix in READERS]
+    if not known:
+        raise DataError(
+            f"{folder} holds no file of a known format ({', '.join(sorted(READERS))}, or .gz of them)."
+        )
+    return known
+
+
+def hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)

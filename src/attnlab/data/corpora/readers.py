@@ -1,0 +1,265 @@
+"""One reader a file format. Each streams, and knows the line of every row, broken ones included.
+
+The readers of `csv` and `json` are used row by row: faster ones (pyarrow's, pandas') do not say
+which line was broken.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from attnlab.data.corpora.records import Broken, Record
+from attnlab.data.corpora.units import Unit, divided, paragraphs
+from attnlab.data.errors import DataError, unusable
+
+LARGEST_FIELD = 1 << 26
+"""Characters of one CSV field; a quote that is never closed ends here and not with the memory."""
+
+MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"PK\x03\x04": "a zip archive", b"%PDF": "a PDF"}
+
+
+def reader_of(file: Path) -> Callable[[Path, str, Unit], Iterator[Record | Broken]]:
+    """The reader for a file, by its name."""
+    suffixes = [s.lower() for s in file.suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    return READERS.get(suffixes[-1] if suffixes else "", read_text)
+
+
+def read_text(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken]:
+    """Plain text, by the unit. Lines that cannot be used are the broken rows of a text file."""
+    broken: list[Broken] = []
+    for number, text in text_parts(sound_lines(file, encoding, broken), unit):
+        yield from drained(broken)
+        yield Record(f"{file} line {number}", {"text": text})
+    yield from drained(broken)
+
+
+def text_parts(lines: Iterator[str], unit: Unit) -> Iterator[tuple[int, str]]:
+    if unit == "document":
+        for part in divided("".join(lines), unit):
+            yield 1, part
+    elif unit == "line":
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                yield number, line.strip()
+    else:
+        for number, paragraph in paragraphs(lines):
+            for part in divided(paragraph, unit) if unit == "sentence" else (paragraph,):
+                yield number, part
+
+
+def sound_lines(file: Path, encoding: str, broken: list[Broken]) -> Iterator[str]:
+    """Lines of a text; a broken one is noted and stands as an empty line, so that numbers stay right."""
+    for number, line in enumerate(lines_of(file, encoding), start=1):
+        reason = undecoded(line, encoding) or unusable(line)
+        if reason:
+            broken.append(Broken(f"{file} line {number}", reason))
+        yield "" if reason else line
+
+
+def drained(broken: list[Broken]) -> Iterator[Broken]:
+    held = broken[:]
+    broken.clear()
+    yield from held
+
+
+def read_json_lines(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken]:
+    for number, line in enumerate(lines_of(file, encoding), start=1):
+        place = f"{file} line {number}"
+        if reason := undecoded(line, encoding):
+            yield Broken(place, reason)
+        elif line.strip():
+            yield parsed_line(line, place)
+
+
+def parsed_line(line: str, place: str) -> Record | Broken:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        reason = (
+            f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+        )
+        return Broken(place, f"not JSON ({reason})")
+    if not isinstance(value, dict):
+        return Broken(place, f"a JSON object with columns is needed, this is a {type(value).__name__}")
+    return Record(place, value)
+
+
+def read_csv(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken]:
+    """Comma-separated, quoted with "."""
+    return table(file, encoding, csv.reader(lines_of(file, encoding, newline=""), strict=True))
+
+
+def read_tsv(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken]:
+    """Tab-separated without quoting: a quotation mark is text, as in all the usual language data."""
+    lines = lines_of(file, encoding, newline="")
+    return table(file, encoding, csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def table(file: Path, encoding: str, rows: Any) -> Iterator[Record | Broken]:
+    """Rows under a header, each with the line on which it begins."""
+    csv.field_size_limit(LARGEST_FIELD)
+    header: list[str] | None = None
+    while True:
+        place = f"{file} line {rows.line_num + 1}"
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            yield Broken(place, f"not well-formed ({error}); check its quotation marks")
+            continue
+        if row is None:
+            return
+        if not row:
+            continue
+        if header is None:
+            header = checked_header(file, row, encoding)
+        elif reason := undecoded("".join(row), encoding):
+            yield Broken(place, reason)
+        elif len(row) != len(header):
+            yield Broken(place, f"it has {len(row)} fields where the header has {len(header)}")
+        else:
+            yield Record(place, dict(zip(header, row, strict=True)))
+
+
+def checked_header(file: Path, row: list[str], encoding: str) -> list[str]:
+    names = [name.strip() for name in row]
+    if reason := undecoded("".join(names), encoding):
+        raise DataError(f"{file} line 1: {reason}.")
+    if len(set(names)) < len(names):
+        raise DataError(
+            f"{file} names a column twice in its first line: {', '.join(names)}. Rename one of them."
+        )
+    return names
+
+
+def read_json(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken]:
+    """One JSON value: SQuAD's articles, or a list of rows. Several values, one a line, are JSON lines."""
+    text = "".join(lines_of(file, encoding))
+    if reason := undecoded(text, encoding):
+        raise DataError(f"{file}: {reason}.")
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":
+            return read_json_lines(file, encoding, unit)
+        raise DataError(
+            f"{file} line {error.lineno} is not JSON: {error.msg} at column {error.colno}."
+        ) from error
+    if isinstance(value, dict) and isinstance(value.get("data"), list):
+        return articles(file, value["data"])
+    if isinstance(value, list):
+        return numbered(file, value)
+    raise DataError(
+        f'{file} holds neither a list of rows nor SQuAD\'s "data"; use .jsonl with one object a line.'
+    )
+
+
+def numbered(file: Path, rows: Iterable[Any]) -> Iterator[Record | Broken]:
+    for number, row in enumerate(rows, start=1):
+        place = f"{file} row {number}"
+        sound = isinstance(row, dict)
+        yield Record(place, row) if sound else Broken(place, f"it is a {type(row).__name__}, not an object")
+
+
+def articles(file: Path, data: list[Any]) -> Iterator[Record | Broken]:
+    """Questions of SQuAD's articles. `group = "title"` keeps an article's questions in one split."""
+    for a, article in enumerate(data, start=1):
+        try:
+            title = str(article.get("title", a))
+            for paragraph in article["paragraphs"]:
+                for question in paragraph["qas"]:
+                    place = f"{file} question {question.get('id', '?')}"
+                    values = {"question": question.get("question"), "context": paragraph["context"]}
+                    yield Record(place, values | {"answers": question.get("answers", []), "title": title})
+        except (KeyError, TypeError, AttributeError) as error:
+            yield Broken(
+                f"{file} article {a}", f"it is not in SQuAD's form ({type(error).__name__}: {error})"
+            )
+
+
+def read_parquet(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken]:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        opened = pyarrow.parquet.ParquetFile(file)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataError(f"{file} is not a whole Parquet file: {error}.") from error
+    with opened:
+        number = 0
+        for batch in opened.iter_batches(batch_size=1024):
+            for row in batch.to_pylist():
+                number += 1
+                yield Record(f"{file} row {number}", row)
+
+
+def lines_of(file: Path, encoding: str, newline: str | None = None) -> Iterator[str]:
+    """Decoded lines. Bytes that do not decode come through as surrogates, for `undecoded` to find."""
+    check_mark(file, encoding)
+    try:
+        name = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+        how = {"encoding": name, "errors": "surrogateescape", "newline": newline}
+        with opened(file) as stream, io.TextIOWrapper(stream, **how) as text:  # type: ignore[arg-type]
+            yield from text
+    except LookupError as error:
+        raise DataError(f'There is no encoding "{encoding}"; use utf-8, latin-1, utf-16, ….') from error
+    except UnicodeError as error:
+        raise DataError(f"{file} is not {encoding} text: {error}.") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{file} is not a whole gzip file: {error}.") from error
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror or error}.") from error
+
+
+def opened(file: Path) -> IO[bytes]:
+    return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]
+
+
+def check_mark(file: Path, encoding: str) -> None:
+    """What a file's first bytes give away, before its text is taken for broken."""
+    try:
+        with opened(file) as stream:
+            start = stream.read(4)
+    except (OSError, EOFError, zlib.error):
+        return  # told by whoever reads on
+    for mark, kind in MARKS.items():
+        if start.startswith(mark) and not encoding.lower().startswith("utf-16"):
+            fix = f"give --encoding {kind}" if kind == "utf-16" else "take the text out of it first"
+            raise DataError(f"{file} is {kind}, not {encoding} text; {fix}.")
+
+
+def undecoded(line: str, encoding: str) -> str:
+    """Why a line is not in its encoding; empty when it is."""
+    if line.isascii():
+        return ""
+    for place, character in enumerate(line):
+        if "\udc80" <= character <= "\udcff":
+            byte = ord(character) - 0xDC00
+            return (
+                f"not {encoding} (byte 0x{byte:02X} at character {place + 1}); if the whole file is in "
+                "another encoding, name it, as in --encoding latin-1"
+            )
+    return ""
+
+
+READERS = {
+    ".jsonl": read_json_lines,
+    ".ndjson": read_json_lines,
+    ".json": read_json,
+    ".csv": read_csv,
+    ".tsv": read_tsv,
+    ".parquet": read_parquet,
+    ".txt": read_text,
+    ".text": read_text,
+    ".md": read_text,
+    ".rst": read_text,
+    ".py": read_text,
+}

@@ -1,0 +1,189 @@
+"""Rows of files and data sets, sound or broken, and how a row becomes an example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from attnlab.config.values import nearest
+from attnlab.data.errors import DataError, unusable
+from attnlab.data.example import Answer, Example
+
+Names = str | tuple[str, ...]
+"""One column (or path), or several of which the first that exists is taken."""
+
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A row: where it stands, and its values by column."""
+
+    place: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A row that cannot be used, and why."""
+
+    place: str
+    reason: str
+
+
+class BrokenRowError(Exception):
+    """Raised inside the making of one example; becomes a Broken."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Which column plays which part. A name must be there; of several, the first that is there is used."""
+
+    text: Names = (
+        *("text", "sentence", "sentence1", "premise", "question", "source"),
+        *("review", "content", "document"),
+    )
+    pair: Names = ("pair", "sentence2", "hypothesis", "passage", "context")
+    target: Names = ("target", "summary", "translation")
+    label: Names = ("label", "labels", "class", "sentiment", "answer")
+    answers: Names = ("answers",)
+    group: Names = ("group",)
+
+    def found(self, existing: Sequence[str], source: str) -> dict[str, str]:
+        """The column of each part, or an error that lists the columns that exist."""
+        parts: dict[str, str] = {}
+        for part in fields(self):
+            names = getattr(self, part.name)
+            candidates = (names,) if isinstance(names, str) else names
+            column = next((name for name in candidates if name in existing), None)
+            if column is not None:
+                parts[part.name] = column
+            elif isinstance(names, str) or part.name == "text":
+                raise missing(source, part.name, candidates, existing)
+        return parts
+
+
+def missing(source: str, part: str, wanted: Sequence[str], existing: Sequence[str]) -> DataError:
+    hint = nearest(wanted[0], existing) if len(wanted) == 1 else ""
+    named = f'"{wanted[0]}"' if len(wanted) == 1 else f"for the {part} ({', '.join(wanted)})"
+    return DataError(
+        f"{source} has no column {named}.{hint} It has: {', '.join(existing)}. "
+        f"Say which one holds the {part} with --{part} COLUMN."
+    )
+
+
+@dataclass
+class Tally:
+    """Sound and broken rows of one reading: nothing is left out without being counted."""
+
+    source: str
+    skip: bool
+    rows: int = 0
+    broken: int = 0
+    shown: list[str] = field(default_factory=list)
+
+    def sound(self, items: Iterable[Example | Broken]) -> Iterator[Example]:
+        """The sound examples. At a broken row they end, the rest is counted, and an error tells all."""
+        for item in items:
+            self.rows += 1
+            if isinstance(item, Broken):
+                self.broken += 1
+                if len(self.shown) < SHOWN:
+                    self.shown.append(f"{item.place}: {item.reason}.")
+            elif self.skip or not self.broken:
+                yield item
+        if self.broken and not self.skip:
+            raise DataError(self.message())
+        if self.rows == self.broken:
+            raise DataError(self.message() if self.broken else f"{self.source} has no text in it.")
+
+    def message(self) -> str:
+        more = self.broken - len(self.shown)
+        listed = "\n".join(f"  {line}" for line in self.shown) + (f"\n  … and {more:,} more." if more else "")
+        row = "row" if self.rows == 1 else "rows"
+        return (
+            f"{self.broken:,} of {self.rows:,} {row} of {self.source} cannot be used:\n{listed}\n"
+            "Repair them, or go on without them with --skip-bad (skip_bad = true)."
+        )
+
+
+def example_of(record: Record, parts: Mapping[str, str], labels: Sequence[str]) -> Example | Broken:
+    """A row's example, or why there is none."""
+    try:
+        return made(record, parts, labels)
+    except BrokenRowError as error:
+        return Broken(record.place, str(error))
+
+
+def made(record: Record, parts: Mapping[str, str], labels: Sequence[str]) -> Example:
+    held = {part: value_of(record, column) for part, column in parts.items()}
+    texts = {p: text_of(held[p], parts[p]) for p in ("text", "pair", "target", "group") if p in held}
+    label = label_of(held["label"], parts["label"], labels) if "label" in held else None
+    answers = answers_of(held["answers"], texts.get("pair", "")) if "answers" in held else ()
+    return Example(
+        texts["text"],
+        pair=texts.get("pair"),
+        target=texts.get("target"),
+        label=label,
+        answers=answers,
+        group=texts.get("group"),
+        place=record.place,
+    )
+
+
+def value_of(record: Record, column: str) -> Any:
+    if column not in record.values:
+        raise BrokenRowError(
+            f'it has no column "{column}"; it has {", ".join(map(str, record.values)) or "none"}'
+        )
+    return record.values[column]
+
+
+def text_of(value: Any, column: str) -> str:
+    if not isinstance(value, str):
+        shown = "null" if value is None else f"{value!r:.40}"
+        raise BrokenRowError(f'its "{column}" is {shown}, not text')
+    if not value.strip():
+        raise BrokenRowError(f'its "{column}" is empty')
+    if reason := unusable(value):
+        raise BrokenRowError(f'its "{column}" cannot be tokenised: {reason}')
+    return value
+
+
+def label_of(value: Any, column: str, labels: Sequence[str]) -> str:
+    """A label as text: true and 1 are labels as well as words are."""
+    if isinstance(value, bool):
+        label = str(value).lower()
+    elif isinstance(value, (str, int)):
+        label = str(value).strip()
+    else:
+        raise BrokenRowError(f'its label "{column}" is {"null" if value is None else repr(value)}')
+    if not label:
+        raise BrokenRowError(f'its label "{column}" is empty')
+    if labels and label not in labels:
+        raise BrokenRowError(
+            f'its label "{label}" is not one of {", ".join(labels)}{nearest(label, labels)[:-1]}'
+        )
+    return label
+
+
+def answers_of(value: Any, passage: str) -> tuple[Answer, ...]:
+    """Answers as SQuAD's files have them (a list of objects) or as tables do (an object of lists)."""
+    if isinstance(value, Mapping):
+        value = [
+            {"text": t, "answer_start": s}
+            for t, s in zip(value.get("text", ()), value.get("answer_start", ()), strict=False)
+        ]
+    if not isinstance(value, (list, tuple)):
+        raise BrokenRowError(f"its answers are {value!r:.40}, not a list")
+    answers = []
+    for item in value:
+        if not isinstance(item, Mapping) or not {"text", "answer_start"} <= set(item):
+            raise BrokenRowError("an answer needs `text` and `answer_start`")
+        text, start = item["text"], item["answer_start"]
+        sound = isinstance(text, str) and isinstance(start, int) and start >= 0
+        if not sound or passage[start : start + len(text)] != text:
+            raise BrokenRowError(f"its answer {text!r:.40} is not at character {start} of the passage")
+        answers.append(Answer(text, start))
+    return tuple(answers)

@@ -1,0 +1,118 @@
+"""A corpus made ready for a run: split, tokenised once, batched."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from attnlab.config.schema import Data
+from attnlab.data import shards
+from attnlab.data.batching import BATCHING, Batching
+from attnlab.data.corpora import CORPORA
+from attnlab.data.encode import ENCODINGS
+from attnlab.data.encode.encoding import Cuts, Encoding
+from attnlab.data.loader import Loader
+from attnlab.data.rows import Rows, in_memory
+from attnlab.data.splits import Splits, labels_of
+from attnlab.data.tokenizers import TOKENIZERS
+from attnlab.data.tokenizers.files import load
+from attnlab.data.tokenizers.tokenizer import Tokenizer
+
+ProgressOf = Callable[[str], shards.Progress]
+"""Gives the progress of a split that is being tokenised."""
+
+
+def no_progress(split: str) -> shards.Progress:
+    return shards.silent
+
+
+class Dataset:
+    """What the settings of [data] come to. Everything is made when first used, and only once.
+
+    With a `cache` folder, text is tokenised once into memory-mapped shards, and found there again
+    as long as text, tokenizer and settings are the same; without one, rows are held in memory.
+    """
+
+    def __init__(self, settings: Data, *, cache: Path | None = None, progress: ProgressOf = no_progress):
+        self.settings, self.cache, self.progress = settings, cache, progress
+        self.corpus = CORPORA.build(settings.corpus)
+        self.splits = Splits(self.corpus, settings.dev_share, settings.test_share, settings.split_seed)
+        self.cuts: dict[str, Cuts] = {}
+        self._rows: dict[str, Rows] = {}
+
+    @functools.cached_property
+    def text_fingerprint(self) -> str:
+        """A hash of the text and of how it is split."""
+        shares = (self.settings.dev_share, self.settings.test_share, self.settings.split_seed)
+        return hashed(self.corpus.fingerprint(), shares)
+
+    @functools.cached_property
+    def tokenizer(self) -> Tokenizer:
+        """Trained on the training split alone, or read from files."""
+        recipe = TOKENIZERS.build(self.settings.tokenizer)
+        if self.cache is None or not recipe.trains:
+            return recipe.make(self._texts())
+        name = hashed(self.text_fingerprint, str(self.settings.tokenizer))
+        file = self.cache / f"tokenizer-{name}.json"
+        if not file.exists():
+            recipe.make(self._texts()).save(file)
+        return load(file)
+
+    @functools.cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the training split, in the order of their numbers."""
+        return labels_of(self.splits.read("train"))
+
+    def rows(self, split: str) -> Rows:
+        """The encoded rows of a split."""
+        if split not in self._rows:
+            self._rows[split] = self._encoded(split)
+        return self._rows[split]
+
+    def loader(self, split: str, *, seed: int, batching: Batching | None = None) -> Loader:
+        """Batches of a split in the order of this seed."""
+        chosen = batching or BATCHING.build(self.settings.batching, length=self.settings.length)
+        side = self.settings.padding
+        return Loader(self.rows(split), chosen, seed=seed, pad=self.tokenizer.pad, side=side)
+
+    def fingerprint(self, split: str) -> str:
+        """The identity of a split's rows: equal for two runs that were judged on the same examples."""
+        return hashed(split, self.text_fingerprint, self.tokenizer.fingerprint, self._encoding().settings())
+
+    def _texts(self) -> Any:
+        for example in self.splits.read("train"):
+            yield from (t for t in (example.text, example.pair, example.target) if t is not None)
+
+    def _encoding(self) -> Encoding:
+        length = self.settings.length
+        return ENCODINGS.build(
+            self.settings.encoding, tokenizer=self.tokenizer, length=length, labels=self.labels
+        )
+
+    def _encoded(self, split: str) -> Rows:
+        encoding, fingerprint = self._encoding(), self.fingerprint(split)
+        rows = encoding.rows(self.splits.read(split))
+        self.cuts[split] = encoding.cuts
+        if self.cache is None:
+            return in_memory(rows, vocabulary=self.tokenizer.size, fingerprint=fingerprint)
+        folder = self.cache / f"rows-{fingerprint}"
+        if shards.usable(folder, fingerprint):
+            self.cuts[split] = Cuts(**shards.manifest_of(folder)["about"]["cuts"])
+            return shards.open_shards(folder)
+        return shards.write(
+            rows,
+            folder,
+            fingerprint=fingerprint,
+            vocabulary=self.tokenizer.size,
+            about=lambda: {"split": split, "cuts": asdict(encoding.cuts)},
+            progress=self.progress(split),
+        )
+
+
+def hashed(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]

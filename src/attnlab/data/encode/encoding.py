@@ -1,0 +1,141 @@
+"""What every encoding shares: texts tokenised in chunks, cuts counted, labels numbered."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from attnlab.config.values import nearest
+from attnlab.data.errors import DataError
+from attnlab.data.example import Example
+from attnlab.data.row import Row
+from attnlab.data.tokenizers.tokenizer import Tokenizer
+
+CHUNK_TEXTS, CHUNK_CHARACTERS = 1024, 1 << 20
+
+Cut = Literal["end", "start", "refuse"]
+"""What to do with a text that is too long: lose its end, lose its start, or stop with an error."""
+
+
+@dataclass
+class Cuts:
+    """How much was cut off: nothing is ever shortened without being counted here."""
+
+    examples: int = 0
+    cut: int = 0
+    tokens: int = 0
+    lost: int = 0
+
+    def count(self, tokens: int, lost: int) -> None:
+        self.examples += 1
+        self.tokens += tokens
+        self.cut += lost > 0
+        self.lost += lost
+
+    def __str__(self) -> str:
+        share = self.lost / self.tokens if self.tokens else 0.0
+        return (
+            f"{self.cut:,} of {self.examples:,} examples cut, {self.lost:,} of {self.tokens:,} "
+            f"tokens lost ({share:.1%})"
+        )
+
+
+class Encoding(ABC):
+    """How an example becomes rows of ids."""
+
+    def __init__(self, tokenizer: Tokenizer, length: int, labels: Sequence[str]):
+        self.tokenizer, self.length = tokenizer, length
+        self.labels = tuple(labels)
+        self.cuts = Cuts()
+        self._numbers = {label: number for number, label in enumerate(self.labels)}
+
+    def rows(self, examples: Iterable[Example]) -> Iterator[Row]:
+        """All rows of the examples, in order; a few thousand examples are held at a time."""
+        first = 0
+        for chunk in chunks(examples):
+            yield from self.chunk_rows(chunk, first)
+            first += len(chunk)
+
+    @abstractmethod
+    def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
+        """The rows of some examples, the first of which is number `first`."""
+
+    def settings(self) -> dict[str, object]:
+        """What decides the rows, besides text and tokenizer: part of the fingerprint."""
+        held = {k: v for k, v in vars(self).items() if k not in ("tokenizer", "cuts", "_numbers")}
+        return {"encoding": type(self).__name__, **held}
+
+    def label(self, example: Example) -> int | None:
+        """The number of an example's label."""
+        if example.label is None or not self.labels:
+            return None
+        if example.label not in self._numbers:
+            at = f" at {example.place}" if example.place else ""
+            raise DataError(
+                f'The label "{example.label}"{at} is not one of the known {", ".join(self.labels)}.'
+                f"{nearest(example.label, self.labels)}"
+            )
+        return self._numbers[example.label]
+
+    def needs(self, example: Example, field: str) -> str:
+        """A field without which this encoding cannot work."""
+        value = getattr(example, field)
+        if value is None:
+            at = f" (at {example.place})" if example.place else ""
+            raise DataError(
+                f"{type(self).__name__} encoding needs a {field} in every example{at}; name the column "
+                f"that holds it with --{field} COLUMN, or choose another encoding."
+            )
+        return str(value)
+
+    def room(self, special: int) -> int:
+        """How many tokens of text fit beside the special ones."""
+        if self.length <= special:
+            raise DataError(
+                f"data.length {self.length} leaves no room for text beside {special} special tokens; "
+                f"use at least {special + 1}, better 64 or more."
+            )
+        return self.length - special
+
+    def shortened(self, ids: Sequence[int], room: int, cut: Cut, example: Example) -> Sequence[int]:
+        """At most `room` of the ids, by the rule, and counted."""
+        kept = cut_to(ids, room, cut, example)
+        self.cuts.count(len(ids), len(ids) - len(kept))
+        return kept
+
+
+def cut_to(ids: Sequence[int], room: int, cut: Cut, example: Example) -> Sequence[int]:
+    """At most `room` of the ids, by the rule. Whoever calls counts."""
+    lost = max(0, len(ids) - room)
+    if lost and cut == "refuse":
+        refuse_cut(example, len(ids), room)
+    return ids[lost:] if cut == "start" else ids[: len(ids) - lost]
+
+
+def refuse_cut(example: Example, tokens: int, room: int) -> None:
+    at = f" at {example.place}" if example.place else ""
+    raise DataError(
+        f"A text{at} has {tokens} tokens where {room} fit; raise data.length, "
+        'or allow it to be shortened with cut = "end" or "start".'
+    )
+
+
+def size(text: str) -> int:
+    """UTF-8 bytes of a text."""
+    return len(text) if text.isascii() else len(text.encode("utf-8"))
+
+
+def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
+    """Lists of examples, bounded in number and in characters so that memory stays flat."""
+    held: list[Example] = []
+    characters = 0
+    for example in examples:
+        held.append(example)
+        characters += len(example.text) + len(example.pair or "") + len(example.target or "")
+        if len(held) >= CHUNK_TEXTS or characters >= CHUNK_CHARACTERS:
+            yield held
+            held, characters = [], 0
+    if held:
+        yield held

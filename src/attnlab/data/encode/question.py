@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from attnlab.data.encode.encoding import Encoding, size
+from attnlab.data.errors import DataError
+from attnlab.data.example import Example
+from attnlab.data.row import Row
+from attnlab.data.tokenizers.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A tokenised passage: ids, and where each token begins and ends in the text, spaces aside."""
+
+    ids: list[int]
+    starts: list[int]
+    ends: list[int]
+
+
+class Question(Encoding):
+    """Question and passage, the passage in overlapping windows, with the answer's place in tokens.
+
+    Long passages give several rows: windows overlap by `overlap` tokens, so that an answer shorter
+    than that is whole in at least one of them. A window without the whole answer points at token
+    0, as questions without an answer do (SQuAD 2.0). Every token of the passage carries its exact
+    place in the text. Questions beyond `question_length` tokens lose their end, counted.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        length: int,
+        labels: Sequence[str] = (),
+        *,
+        overlap: int = 32,
+        question_length: int = 48,
+    ):
+        super().__init__(tokenizer, length, ())
+        least = self.room(tokenizer.form.pair_room) - question_length
+        if overlap < 0 or least <= overlap:
+            raise DataError(
+                f"question(overlap={overlap}, question_length={question_length}) leaves {max(0, least)} "
+                f"tokens a window of data.length {length}, which must exceed the overlap; raise data.length."
+            )
+        self.overlap, self.question_length = overlap, question_length
+
+    def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
+        questions = self.tokenizer.encode_many([e.text for e in chunk])
+        passages = [self.needs(e, "pair") for e in chunk]
+        encodings = self.tokenizer.encode_with_offsets(passages)
+        for number, example in enumerate(chunk):
+            question = self.shortened(questions[number], self.question_length, "end", example)
+            held = encodings[number]
+            passage = Passage(held.ids, *trimmed(held.offsets, passages[number]))
+            yield from self._windows(question, passage, example, first + number)
+
+    def _windows(
+        self, question: Sequence[int], passage: Passage, example: Example, number: int
+    ) -> Iterator[Row]:
+        room = self.length - self.tokenizer.form.pair_room - len(question)
+        answer = tokens_of(example, passage)
+        for begin, end in windows(len(passage.ids), room, self.overlap):
+            yield self._row(question, passage, (begin, end), answer, example, number)
+
+    def _row(
+        self,
+        question: Sequence[int],
+        passage: Passage,
+        window: tuple[int, int],
+        answer: tuple[int, int] | None,
+        example: Example,
+        number: int,
+    ) -> Row:
+        form, (begin, end) = self.tokenizer.form, window
+        ids = form.pair(question, passage.ids[begin:end])
+        before = len(form.before) + len(question) + len(form.middle)
+        outside, after = [-1] * before, [-1] * len(form.after)
+        inside = answer is not None and begin <= answer[0] and answer[1] < end
+        shift = before - begin
+        return Row(
+            ids,
+            number,
+            size(example.text) + size(example.pair or ""),
+            types=form.pair_types(len(question), end - begin),
+            start=answer[0] + shift if inside and answer else 0,
+            end=answer[1] + shift if inside and answer else 0,
+            char_start=[*outside, *passage.starts[begin:end], *after],
+            char_end=[*outside, *passage.ends[begin:end], *after],
+        )
+
+
+def trimmed(offsets: Sequence[tuple[int, int]], text: str) -> tuple[list[int], list[int]]:
+    """Token places without the white space that byte-level tokens carry at their start."""
+    starts, ends = [], []
+    for start, end in offsets:
+        while start < end and text[start].isspace():
+            start += 1
+        starts.append(start)
+        ends.append(end)
+    return starts, ends
+
+
+def tokens_of(example: Example, passage: Passage) -> tuple[int, int] | None:
+    """First and last token of the (first) answer: the fewest tokens that hold all of it."""
+    if not example.answers:
+        return None
+    answer = example.answers[0]
+    last_character = answer.start + len(answer.text)
+    first = next((t for t, end in enumerate(passage.ends) if end > answer.start), None)
+    last = next((t for t in reversed(range(len(passage.ids))) if passage.starts[t] < last_character), None)
+    if first is None or last is None or last < first:
+        return None
+    return first, last
+
+
+def windows(count: int, room: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """Stretches of at most `room` that cover `count` tokens, neighbours sharing `overlap`."""
+    begin = 0
+    while True:
+        end = min(begin + room, count)
+        yield begin, end
+        if end >= count:
+            return
+        begin = end - overlap

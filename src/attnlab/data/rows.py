@@ -1,0 +1,93 @@
+"""Encoded rows as columns: flat arrays, in memory or mapped from disk, read in any order."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnlab.data.row import Row
+
+Column = NDArray[Any]
+RAGGED = ("ids", "types", "target", "char_start", "char_end")
+SCALAR = ("example", "bytes", "source", "label", "start", "end")
+
+
+class Rows:
+    """All rows of a split. Lengths are in memory; the rest may be memory-mapped parts."""
+
+    def __init__(self, parts: Sequence[Mapping[str, Column]], *, fingerprint: str):
+        self.parts = list(parts)
+        self.fingerprint = fingerprint
+        self.ends = np.cumsum([len(part["example"]) for part in parts], dtype=np.int64)
+        self.columns = tuple(parts[0]) if parts else ()
+        self.lengths = self._lengths("ids")
+        self.target_lengths = self._lengths("target") if self.has("target") else None
+
+    def __len__(self) -> int:
+        return int(self.ends[-1]) if len(self.ends) else 0
+
+    @property
+    def costs(self) -> NDArray[np.int64]:
+        """How many places a row takes, its target included: what batching goes by."""
+        return self.lengths if self.target_lengths is None else self.lengths + self.target_lengths
+
+    def has(self, column: str) -> bool:
+        return column in self.columns
+
+    def locate(self, index: int) -> tuple[Mapping[str, Column], int]:
+        """The part that holds a row, and the row's number in it."""
+        part = int(np.searchsorted(self.ends, index, side="right"))
+        return self.parts[part], int(index - (self.ends[part - 1] if part else 0))
+
+    def ragged(self, column: str, index: int) -> Column:
+        """A row's stretch of a column, such as its ids."""
+        part, row = self.locate(index)
+        bounds = part[f"{column}.bounds"]
+        return part[column][bounds[row] : bounds[row + 1]]
+
+    def scalar(self, column: str, index: int) -> int:
+        part, row = self.locate(index)
+        return int(part[column][row])
+
+    def _lengths(self, column: str) -> NDArray[np.int64]:
+        found = [np.diff(part[f"{column}.bounds"]) for part in self.parts]
+        return np.concatenate(found).astype(np.int64) if found else np.zeros(0, np.int64)
+
+
+def in_memory(rows: Iterable[Row], *, vocabulary: int, fingerprint: str = "") -> Rows:
+    """Rows held in memory: for small corpora and for tests."""
+    held = list(rows)
+    return Rows([columns_of(held, vocabulary)] if held else [], fingerprint=fingerprint)
+
+
+def columns_of(rows: Sequence[Row], vocabulary: int) -> dict[str, Column]:
+    """Rows as arrays: scalars one a row, ragged ones flat with the bounds of each row."""
+    columns: dict[str, Column] = {}
+    for field in dataclasses.fields(Row):
+        values = [getattr(row, field.name) for row in rows]
+        if all(value is None for value in values):
+            continue
+        assert None not in values, f"{field.name} is there in some rows only"
+        if field.name in SCALAR:
+            columns[field.name] = np.array(values, np.int64)
+        else:
+            columns |= ragged(field.name, values, vocabulary)
+    return columns
+
+
+def ragged(name: str, values: Sequence[Sequence[int]], vocabulary: int) -> dict[str, Column]:
+    bounds = np.zeros(len(values) + 1, np.int64)
+    np.cumsum([len(value) for value in values], out=bounds[1:])
+    flat = np.fromiter((i for value in values for i in value), dtype_of(name, vocabulary), count=bounds[-1])
+    return {name: flat, f"{name}.bounds": bounds}
+
+
+def dtype_of(name: str, vocabulary: int) -> type[np.generic]:
+    """The smallest type that holds every value of a column."""
+    if name in ("ids", "target"):
+        return np.uint16 if vocabulary <= 1 << 16 else np.uint32
+    return np.uint8 if name == "types" else np.int32

@@ -1,0 +1,88 @@
+"""Train, dev and test: given, or made so that no row ever changes sides."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from attnlab.data.corpora.corpus import Corpus
+from attnlab.data.errors import DataError
+from attnlab.data.example import Example
+
+SPLITS = ("train", "dev", "test")
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The splits of a corpus. Those it does not bring are taken from "train", by a hash of the text.
+
+    A row's side depends on the seed and on itself alone: rows added later change nothing for the
+    others, equal texts are never on both sides, and neither are questions about the same passage.
+    """
+
+    corpus: Corpus
+    dev_share: float = 0.05
+    test_share: float = 0.05
+    seed: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        shares = {"dev": self.dev_share, "test": self.test_share}
+        return tuple(s for s in SPLITS if s in self.corpus.given or shares.get(s))
+
+    def read(self, split: str) -> Iterator[Example]:
+        if split not in self.names:
+            raise DataError(
+                f'There is no split "{split}": it is not given and its share is 0. '
+                f"There are {', '.join(self.names)}; set data.{split}_share to make it."
+            )
+        if split != "train" and split in self.corpus.given:
+            yield from self.corpus.read(split)
+            return
+        found = False
+        for example in self.corpus.read("train"):
+            if self.side(example) == split:
+                found = True
+                yield example
+        if not found:
+            raise DataError(
+                f'No text fell into the split "{split}": the corpus has too few separate texts. '
+                f"Raise data.{split}_share, take the text by paragraph, line or sentence (unit), "
+                "or give the split a file of its own."
+            )
+
+    def side(self, example: Example) -> str:
+        """Which split an example of "train" belongs to."""
+        test = 0.0 if "test" in self.corpus.given else self.test_share
+        dev = 0.0 if "dev" in self.corpus.given else self.dev_share
+        place = fraction(key_of(example), self.seed)
+        return "test" if place < test else "dev" if place < test + dev else "train"
+
+
+def key_of(example: Example) -> str:
+    """What must stay together: the group, else the passage, else the text."""
+    return example.group or example.pair or example.text
+
+
+def fraction(key: str, seed: int) -> float:
+    """A number in [0, 1) that depends on the key and the seed alone."""
+    digest = hashlib.sha256(f"{seed}\x1f{key}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64
+
+
+def labels_of(examples: Iterable[Example]) -> tuple[str, ...]:
+    """All labels that occur, numbers by value and words by alphabet."""
+    found = {example.label for example in examples if example.label is not None}
+    if all(label.lstrip("-").isdigit() for label in found):
+        return tuple(sorted(found, key=int))
+    return tuple(sorted(found))
+
+
+def trace(example: Example) -> int:
+    """64 bits that tell examples apart, case and white space aside: for counting what occurs twice."""
+    parts = (example.text, example.pair or "", example.target or "")
+    text = "\x1f".join(" ".join(part.casefold().split()) for part in parts)
+    return int.from_bytes(
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
+    )

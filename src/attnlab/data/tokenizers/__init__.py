@@ -1,0 +1,38 @@
+"""From text to ids: one file a way of making a tokenizer, one line here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnlab.config.registry import Registry
+from attnlab.config.values import Choice, choice_of, unknown
+
+if TYPE_CHECKING:
+    from attnlab.data.tokenizers.recipe import Recipe  # noqa: F401 - used in the base class below, quoted
+
+
+class Tokenizers(Registry["Recipe"]):
+    """A table that also takes the path of a tokenizer's file or folder."""
+
+    def read(self, value: Any, where: str) -> Choice:
+        if not isinstance(value, str) or "(" in value:
+            return choice_of(value, where)
+        name = value.strip()
+        if name in self:
+            return Choice(name)
+        if name.isidentifier() and not Path(value).exists():
+            raise unknown(f"{where} (nor is there a file of that name)", value, self)
+        return Choice("file", {"path": value})
+
+
+TOKENIZERS = Tokenizers(
+    "tokenizers",
+    base="attnlab.data.tokenizers.recipe:Recipe",
+    default="bpe",
+    variants={
+        "bpe": "attnlab.data.tokenizers.bpe:Bpe",
+        "word": "attnlab.data.tokenizers.word:Word",
+        "file": "attnlab.data.tokenizers.files:File",
+    },
+)

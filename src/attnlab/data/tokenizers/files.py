@@ -1,0 +1,137 @@
+"""Tokenizers from files: our own tokenizer.json, and those that other projects publish."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import tokenizers as library
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
+
+from attnlab.data.errors import DataError
+from attnlab.data.tokenizers.recipe import Recipe
+from attnlab.data.tokenizers.tokenizer import Tokenizer
+
+MERGES = ("merges.txt", "vocab.bpe")
+VOCABULARIES = ("vocab.json", "encoder.json")
+
+
+class File(Recipe):
+    """A tokenizer from files: tokenizer.json, GPT-2's or RoBERTa's vocabulary and merges, BERT's vocab.txt.
+
+    `path` is the file, or the folder of a checkpoint. To adapt a pretrained model its own
+    tokenizer is the only one that works: ids mean what they meant in training.
+    """
+
+    trains = False
+
+    def __init__(self, *, path: str = "tokenizer.json"):
+        self.path = path
+
+    def make(self, texts: Iterable[str]) -> Tokenizer:
+        return load(self.path)
+
+
+def load(path: str | Path) -> Tokenizer:
+    """The tokenizer in a file or folder, whoever made it."""
+    place = Path(path).expanduser()
+    if place.is_dir():
+        place = inside(place)
+    if not place.is_file():
+        raise DataError(
+            f'There is no tokenizer at "{path}"; give a tokenizer.json, or the folder that holds it.'
+        )
+    if place.name.endswith(".txt"):
+        return bert(place)
+    if place.name in MERGES or place.suffix == ".bpe":
+        place = beside(place, VOCABULARIES, "vocabulary")
+    if place.suffix != ".json":
+        raise DataError(
+            f"{place} is not a tokenizer that can be read; convert it to tokenizer.json first "
+            "(transformers' AutoTokenizer does, with save_pretrained)."
+        )
+    held = json_of(place)
+    return whole(place) if "model" in held else gpt2(held, beside(place, MERGES, "list of merges"))
+
+
+def inside(folder: Path) -> Path:
+    """The tokenizer's file in a folder."""
+    for name in ("tokenizer.json", *VOCABULARIES, "vocab.txt", "tokenizer.model"):
+        if (folder / name).is_file():
+            return folder / name
+    raise DataError(f"{folder} holds no tokenizer.json, vocab.json with merges.txt, or vocab.txt.")
+
+
+def beside(file: Path, names: tuple[str, ...], what: str) -> Path:
+    for name in names:
+        if (file.parent / name).is_file():
+            return file.parent / name
+    raise DataError(f"{file} needs its {what} in the same folder ({' or '.join(names)}), which is not there.")
+
+
+def json_of(file: Path) -> dict[str, Any]:
+    try:
+        held = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{file} is not JSON: {error}.") from error
+    if not isinstance(held, dict):
+        raise DataError(f"{file} is not a tokenizer: an object is needed, this is a {type(held).__name__}.")
+    return held
+
+
+def whole(file: Path) -> Tokenizer:
+    """A tokenizer.json: everything is in it."""
+    try:
+        return Tokenizer(library.Tokenizer.from_file(str(file)))
+    except Exception as error:  # the library raises bare Exception
+        raise DataError(f"{file} is not a tokenizer.json that can be read: {error}.") from error
+
+
+def gpt2(vocabulary: dict[str, int], merges: Path) -> Tokenizer:
+    """GPT-2's and RoBERTa's files: byte-level BPE; RoBERTa's has <s> and </s>, and puts them round texts."""
+    lines = merges.read_text(encoding="utf-8").split("\n")
+    pairs = [tuple(line.split(" ")) for line in lines if line.strip() and not line.startswith("#version")]
+    if bad := next((pair for pair in pairs if len(pair) != 2), None):
+        raise DataError(f'{merges} is not a list of merges: "{" ".join(bad)}" is not two parts.')
+    tokenizer = library.Tokenizer(models.BPE(vocab=vocabulary, merges=pairs))  # type: ignore[arg-type]
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    if {"<s>", "</s>"} <= set(vocabulary):
+        start, stop = ("<s>", vocabulary["<s>"]), ("</s>", vocabulary["</s>"])
+        tokenizer.post_processor = processors.RobertaProcessing(stop, start, add_prefix_space=False)
+    else:
+        tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    names = ("<|endoftext|>", "<s>", "<pad>", "</s>", "<unk>", "<mask>")
+    tokenizer.add_special_tokens([name for name in names if name in vocabulary])
+    return Tokenizer(tokenizer)
+
+
+def bert(file: Path) -> Tokenizer:
+    """BERT's vocab.txt: WordPiece; cased or not as its settings say, else as its words are."""
+    words = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    vocabulary = {word.rstrip("\r"): number for number, word in enumerate(words)}
+    if "[UNK]" not in vocabulary:
+        raise DataError(f"{file} is not BERT's vocabulary: [UNK] is not in it.")
+    lowercase = uncased(file, vocabulary)
+    tokenizer = library.Tokenizer(models.WordPiece(vocab=vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix="##")
+    names = [name for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if name in vocabulary]
+    tokenizer.add_special_tokens(names)
+    if {"[CLS]", "[SEP]"} <= set(vocabulary):
+        separator, start = ("[SEP]", vocabulary["[SEP]"]), ("[CLS]", vocabulary["[CLS]"])
+        tokenizer.post_processor = processors.BertProcessing(separator, start)
+    return Tokenizer(tokenizer)
+
+
+def uncased(file: Path, vocabulary: Iterable[str]) -> bool:
+    """Whether text is made lower case: by tokenizer_config.json, else by the words themselves."""
+    settings = file.with_name("tokenizer_config.json")
+    if settings.is_file():
+        said = json_of(settings).get("do_lower_case")
+        if isinstance(said, bool):
+            return said
+    return not any(word != word.lower() for word in vocabulary if not word.startswith("["))

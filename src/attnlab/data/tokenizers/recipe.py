@@ -1,0 +1,64 @@
+"""What every variant of the tokenizers' table can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+
+import tokenizers as library
+from tokenizers.trainers import Trainer
+
+from attnlab.data.errors import DataError
+from attnlab.data.tokenizers.specials import OURS
+from attnlab.data.tokenizers.tokenizer import Tokenizer
+
+
+class Recipe(ABC):
+    """How a tokenizer comes to be: trained on text, or read from files."""
+
+    trains = True
+
+    @abstractmethod
+    def make(self, texts: Iterable[str]) -> Tokenizer:
+        """The tokenizer. `texts` is read once, and only by those that train."""
+
+
+def trained(tokenizer: library.Tokenizer, trainer: Trainer, texts: Iterable[str]) -> Tokenizer:
+    """Train, and put <START> and <STOP> round every text, with <SEP> between two."""
+    seen = Counted(texts)
+    tokenizer.train_from_iterator(seen.batches(), trainer=trainer)
+    if not seen.count:
+        raise DataError("There is no text to train a tokenizer on; give a corpus with at least one text.")
+    start, stop, separator = (tokenizer.token_to_id(OURS[r]) for r in ("start", "stop", "separator"))
+    tokenizer.post_processor = library.processors.TemplateProcessing(
+        single=f"{OURS['start']} $A {OURS['stop']}",
+        pair=f"{OURS['start']} $A {OURS['separator']} $B:1 {OURS['stop']}:1",
+        special_tokens=[(OURS["start"], start), (OURS["stop"], stop), (OURS["separator"], separator)],
+    )
+    return Tokenizer(tokenizer)
+
+
+class Counted:
+    """Texts in batches, counted on the way."""
+
+    def __init__(self, texts: Iterable[str]):
+        self.texts, self.count = texts, 0
+
+    def batches(self, size: int = 1000) -> Iterator[list[str]]:
+        held: list[str] = []
+        for text in self.texts:
+            held.append(text)
+            self.count += 1
+            if len(held) == size:
+                yield held
+                held = []
+        if held:
+            yield held
+
+
+def room_for(vocabulary: int, least: int, kind: str) -> None:
+    if vocabulary < least:
+        raise DataError(
+            f"{kind}(vocabulary={vocabulary}) is too small: {least} entries are needed before anything "
+            f"is learned; use at least {least}."
+        )

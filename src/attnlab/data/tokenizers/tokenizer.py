@@ -1,0 +1,121 @@
+"""A tokenizer: from text to ids and back, with an identity that a checkpoint can hold."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import tokenizers as library
+
+from attnlab.data.errors import DataError, unusable
+from attnlab.data.tokenizers.form import Form, form_of
+from attnlab.data.tokenizers.specials import Specials
+
+PROBES = ("The quick brown fox", "naïve café 你好 🙂", "  x = [1, 2]\n\treturn x", "1234567890")
+"""Fixed strings whose ids are recorded with a checkpoint: another tokenizer gives others."""
+
+
+class Tokenizer:
+    """One tokenizer of the `tokenizers` library, with truncation and padding left to attnlab.
+
+    Text is only ever text: "<STOP>" written in a document stays six characters, and does not
+    end it, unless `specials=True` asks for special tokens to be read (for prompts with [MASK]).
+    """
+
+    def __init__(self, inner: library.Tokenizer):
+        inner.no_truncation()
+        inner.no_padding()
+        inner.encode_special_tokens = True
+        self.inner = inner
+        self.specials = Specials.of(inner.token_to_id)
+
+    def __len__(self) -> int:
+        return self.size
+
+    @functools.cached_property
+    def size(self) -> int:
+        """How many ids there are: one more than the largest."""
+        return max(self.inner.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+
+    @functools.cached_property
+    def form(self) -> Form:
+        return form_of(self.inner, self.specials)
+
+    @property
+    def pad(self) -> int:
+        """What fills a row. Masks go by `real`, so a tokenizer without a pad token can use any id."""
+        for found in (self.specials.pad, self.specials.stop):
+            if found is not None:
+                return found
+        return 0
+
+    def encode(self, text: str, *, specials: bool = False) -> list[int]:
+        """Ids of a text alone, nothing added."""
+        self.inner.encode_special_tokens = not specials
+        try:
+            return list(self._checked([text])[0].ids)
+        finally:
+            self.inner.encode_special_tokens = True
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of many texts, in parallel."""
+        return [encoding.ids for encoding in self._checked(texts)]
+
+    def encode_with_offsets(self, texts: Sequence[str]) -> list[library.Encoding]:
+        """Encodings with each token's (start, end) in characters of its text."""
+        return self._checked(texts, offsets=True)
+
+    def _checked(self, texts: Sequence[str], *, offsets: bool = False) -> list[library.Encoding]:
+        encode = self.inner.encode_batch if offsets else self.inner.encode_batch_fast
+        try:
+            return encode(texts, add_special_tokens=False)
+        except (TypeError, UnicodeEncodeError) as error:
+            for number, text in enumerate(texts, start=1):
+                if reason := unusable(text):
+                    place = f"Text {number} of {len(texts)}"
+                    raise DataError(f"{place} cannot be tokenised: {reason}.") from error
+            raise
+
+    def decode(self, ids: Iterable[int], *, specials: bool = False) -> str:
+        """The text of ids; special tokens are left out unless asked for."""
+        return self.inner.decode(list(map(int, ids)), skip_special_tokens=not specials)
+
+    def token(self, number: int) -> str:
+        """A token as the vocabulary holds it."""
+        return self.inner.id_to_token(int(number)) or f"<no token {number}>"
+
+    def id(self, token: str) -> int | None:
+        return self.inner.token_to_id(token)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash of everything that decides ids."""
+        held = json.loads(self.inner.to_str())
+        decisive = {k: v for k, v in held.items() if k not in ("truncation", "padding", "version")}
+        text = json.dumps(decisive, sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def identity(self) -> dict[str, Any]:
+        """What a checkpoint records, to notice when it meets another tokenizer."""
+        return {
+            "fingerprint": self.fingerprint,
+            "vocabulary": self.size,
+            "specials": vars(self.specials),
+            "probes": {probe: self.encode(probe) for probe in PROBES},
+        }
+
+    def save(self, path: str | Path) -> Path:
+        """Write tokenizer.json (whole or not at all); a folder gets one of that name."""
+        file = Path(path)
+        if file.suffix != ".json":
+            file = file / "tokenizer.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        beside = file.with_name(f".{file.name}.{os.getpid()}")
+        beside.write_text(self.inner.to_str(pretty=True), encoding="utf-8")
+        os.replace(beside, file)
+        return file

@@ -1,0 +1,47 @@
+"""The embedded corpora are there without a download, and their labels mean something."""
+
+from collections import Counter
+
+import pytest
+
+from attnlab.config.values import ConfigError
+from attnlab.data.corpora import CORPORA
+
+
+def test_python_docs_hold_the_language_reference() -> None:
+    examples = CORPORA.build("python_docs(docstrings=false)").read()
+    text = "\n".join(e.text for e in examples)
+    assert "Boolean operations" in text
+    assert 400_000 < len(text) < 1_000_000
+
+
+def test_docstrings_are_labelled_by_their_package() -> None:
+    examples = list(CORPORA.build("docstrings(packages=[email, logging])").read())
+    counts = Counter(e.label for e in examples)
+    assert set(counts) == {"email", "logging"} and min(counts.values()) > 100
+    texts = [e.text for e in examples]
+    assert len(texts) == len(set(texts))
+    formatter = next(e for e in examples if e.text.startswith("Formatter instances are used to convert"))
+    assert formatter.label == "logging"
+
+
+def test_source_is_one_document_a_module() -> None:
+    found = {e.place: e.text for e in CORPORA.build("python_source").read()}
+    assert "def dumps(" in found["json"]
+    assert not any(name.startswith(("test.", "tkinter")) for name in found)
+
+
+def test_fingerprints_tell_corpora_and_units_apart() -> None:
+    choices = ["docstrings", "docstrings(packages=[email])", "python_source", "python_source(unit=line)"]
+    assert len({CORPORA.build(c).fingerprint() for c in choices}) == len(choices)
+    assert CORPORA.build("docstrings").fingerprint() == CORPORA.build("docstrings").fingerprint()
+
+
+def test_a_misspelt_corpus_is_named_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r'there is no "pyhton-docs"\. Did you mean "python_docs"'):
+        CORPORA.resolve("pyhton-docs", "data.corpus")
+
+
+def test_an_unknown_package_is_refused() -> None:
+    with pytest.raises(ConfigError, match='no package "nonsense"'):
+        CORPORA.build("docstrings(packages=[nonsense])")

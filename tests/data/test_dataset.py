@@ -1,0 +1,146 @@
+"""From settings to batches; shards are written once, whole or not at all, and found again."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from attnlab.config.files import section_of
+from attnlab.config.values import ConfigError
+from attnlab.data import shards
+from attnlab.data.dataset import Dataset
+from attnlab.data.row import Row
+from attnlab.data.rows import in_memory
+
+
+@pytest.fixture
+def reviews(tmp_path: Path) -> Path:
+    file = tmp_path / "reviews.jsonl"
+    lines = [
+        {"text": f"film {i} was {'good' if i % 3 else 'bad'}", "label": str(i % 3 > 0)} for i in range(300)
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+def dataset(path: Path, cache: Path | None = None, **settings: Any) -> Dataset:
+    chosen = {"corpus": str(path), "tokenizer": "word(minimum_count=1)", "length": 16} | settings
+    return Dataset(section_of("data", chosen), cache=cache)
+
+
+def example_rows(count: int = 40) -> list[Row]:
+    return [
+        Row(list(range(i, i + i % 7 + 1)), i, i, types=[1] * (i % 7 + 1), label=i % 3) for i in range(count)
+    ]
+
+
+def test_shards_give_back_what_rows_in_memory_give(tmp_path: Path) -> None:
+    rows = example_rows()
+    kept = shards.write(iter(rows), tmp_path / "s", fingerprint="f", vocabulary=70_000, shard_tokens=20)
+    held = in_memory(rows, vocabulary=70_000)
+    assert len(kept.parts) > 3 and len(kept) == len(held) == 40
+    assert np.array_equal(kept.lengths, held.lengths)
+    for i, row in enumerate(rows):
+        for rows_ in (kept, held):
+            assert rows_.ragged("ids", i).tolist() == row.ids
+            assert rows_.ragged("types", i).tolist() == row.types
+            assert (rows_.scalar("label", i), rows_.scalar("bytes", i)) == (row.label, row.bytes)
+    assert isinstance(kept.parts[0]["ids"], np.memmap)
+
+
+def test_shards_that_could_not_be_finished_leave_nothing(tmp_path: Path) -> None:
+    def failing() -> Iterator[Row]:
+        yield from example_rows()
+        raise RuntimeError("the disk is full")
+
+    with pytest.raises(RuntimeError, match="the disk is full"):
+        shards.write(failing(), tmp_path / "s", fingerprint="f", vocabulary=100, shard_tokens=20)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_damaged_shards_are_not_used(tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    shards.write(iter(example_rows()), folder, fingerprint="f", vocabulary=100)
+    assert shards.usable(folder, "f") and not shards.usable(folder, "g")
+    file = next(folder.glob("*.ids.npy"))
+    file.write_bytes(file.read_bytes()[:-1])
+    assert not shards.usable(folder, "f")
+
+
+def test_text_is_tokenised_once_and_again_only_when_something_changed(
+    reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    write = shards.write
+    monkeypatch.setattr(shards, "write", lambda *a, **k: written.append(k["fingerprint"]) or write(*a, **k))
+    cache = tmp_path / "cache"
+    first = dataset(reviews, cache).rows("train")
+    second = dataset(reviews, cache).rows("train")
+    assert len(written) == 1 and np.array_equal(first.lengths, second.lengths)
+    for change in (
+        {"length": 8},
+        {"tokenizer": "bpe(vocabulary=300)"},
+        {"split_seed": 1},
+        {"encoding": "single"},
+    ):
+        dataset(reviews, cache, **change).rows("train")
+    assert len(set(written)) == 5
+    reviews.write_text(reviews.read_text() + '{"text": "one more", "label": "True"}\n')
+    dataset(reviews, cache).rows("train")
+    assert len(written) == 6
+
+
+def test_mapped_and_held_rows_give_the_same_batches(reviews: Path, tmp_path: Path) -> None:
+    held = dataset(reviews).loader("train", seed=3)
+    mapped = dataset(reviews, tmp_path / "cache").loader("train", seed=3)
+    assert held.fingerprint == mapped.fingerprint
+    for a, b in zip(held, mapped, strict=True):
+        assert torch.equal(a.ids, b.ids) and torch.equal(a.rows, b.rows)
+
+
+def test_labels_come_from_training_and_cuts_are_remembered(reviews: Path, tmp_path: Path) -> None:
+    settings = {"encoding": "single", "batching": "bucketed(tokens=64)", "length": 4}
+    for _ in range(2):  # the second time from the shards
+        made = dataset(reviews, tmp_path / "cache", **settings)
+        batch = next(iter(made.loader("dev", seed=0)))
+        assert made.labels == ("False", "True")
+        assert made.cuts["dev"].cut == made.cuts["dev"].examples == len(made.rows("dev"))
+        assert batch.label is not None and set(batch.label.tolist()) <= {0, 1}
+        assert made.cuts["dev"].lost == 2 * made.cuts["dev"].examples
+
+
+def test_the_tokenizer_learns_from_the_training_split_alone(reviews: Path) -> None:
+    made = dataset(reviews, dev_share=0.3)
+    train = {w for e in made.splits.read("train") for w in e.text.split()}
+    dev = {w for e in made.splits.read("dev") for w in e.text.split()}
+    assert dev - train and all(made.tokenizer.id(word) is None for word in dev - train)
+
+
+def test_rows_lead_back_to_their_examples(reviews: Path) -> None:
+    made = dataset(reviews, encoding="single", batching="padded(rows=7)", tokenizer="bpe(vocabulary=300)")
+    texts = [e.text for e in made.splits.read("dev")]
+    rows = made.rows("dev")
+    for batch in made.loader("dev", seed=0):
+        for line, row in enumerate(batch.rows.tolist()):
+            text = made.tokenizer.decode(batch.ids[line][batch.real[line]])
+            assert text == texts[rows.scalar("example", row)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"corpus": "pyhton_docs"}, 'Did you mean "python_docs"'),
+        ({"tokenizer": "bpr"}, 'Did you mean "bpe"'),
+        ({"batching": "packd"}, 'Did you mean "packed"'),
+        ({"length": 1}, r"data\.length is 1; it must be at least 2"),
+        ({"dev_share": 0.6, "test_share": 0.5}, "leave nothing to train on"),
+        ({"lenght": 3}, 'Did you mean "length"'),
+    ],
+)
+def test_wrong_settings_are_refused_when_they_load(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        section_of("data", settings)
