@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from attnlab.config import schema
 from attnlab.config.files import to_json
@@ -51,7 +53,7 @@ from attnlab.training.schedules import SCHEDULES
 def build_model(config: schema.Model, *, seed: int = 0, device: str = "cpu") -> Model:
     """The model of a config, initialised from the seed. On the device "meta" nothing is allocated."""
     try:
-        with torch.device(device):
+        with torch.device(device), _Undrawn() if device == "meta" else nullcontext():
             model = _assemble(config)
     except ConfigError:
         raise
@@ -60,6 +62,17 @@ def build_model(config: schema.Model, *, seed: int = 0, device: str = "cpu") -> 
     if device != "meta":
         initialise(model, seed)
     return model
+
+
+class _Undrawn(TorchFunctionMode):
+    """Leaves out torch's own random numbers, which on "meta" fill nothing and load its compiler."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, arguments: Any = (), named: dict[str, Any] | None = None
+    ) -> Any:
+        if getattr(function, "__name__", "") in ("normal_", "uniform_", "kaiming_uniform_"):
+            return arguments[0] if arguments else (named or {})["tensor"]
+        return function(*arguments, **(named or {}))
 
 
 def _assemble(config: schema.Model) -> Model:
@@ -265,8 +278,8 @@ def fingerprints(setup: Setup) -> dict[str, Any]:
     """What decides the batches and their order: a resumed run must find the same."""
     dataset, names = setup.dataset, setup.dataset.splits.names
     return {
-        "tokenizer": dataset.tokenizer.fingerprint,
         "data": {split: dataset.fingerprint(split) for split in names},
+        "tokenizer": dataset.tokenizer.fingerprint,
     }
 
 

@@ -74,7 +74,7 @@ def run(config: Config, place: Path, *, resume: bool, json: bool) -> None:
     """Train with a progress bar, and say how it ended."""
     from attnlab import experiment
 
-    with bar() as listener:
+    with bar(config.training.device) as listener:
         ended = experiment.train(
             config, place, resume=resume, cache=experiment.default_cache(), listeners=[listener]
         )
@@ -101,7 +101,7 @@ def summary(ended: Any, place: Path) -> str:
 
 
 @contextmanager
-def bar() -> Iterator[Bar]:
+def bar(device: str) -> Iterator[Bar]:
     """A progress bar on stderr, where a terminal is; stdout stays for results."""
     columns = (
         TextColumn("[bold]step {task.fields[step]}[/]"),
@@ -111,14 +111,14 @@ def bar() -> Iterator[Bar]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=err, transient=False, disable=not err.is_terminal) as progress:
-        yield Bar(progress)
+        yield Bar(progress, device)
 
 
 class Bar:
     """Shows a run's events: step, loss, tokens a second, share of the machine's peak, time left."""
 
-    def __init__(self, progress: Progress):
-        self.progress = progress
+    def __init__(self, progress: Progress, device: str):
+        self.progress, self.device = progress, device
         self.task: TaskID | None = None
         self.peak = 0.0
         self.seconds = self.tokens = self.flops = 0.0
@@ -140,17 +140,21 @@ class Bar:
     def start(self, step: int, parameters: int) -> None:
         from attnlab.training.machine import device_of, peak_flops
 
-        self.peak = peak_flops(device_of("best"))
-        self.say(f"{parameters:,} parameters; matrix-product peak {self.peak / 1e9:,.0f} GFLOP/s")
+        self.say(f"{parameters:,} parameters")
+        if self.progress.disable:
+            return
+        self.peak = peak_flops(device_of(self.device))
+        self.say(f"The machine's matrix-product peak is {self.peak / 1e9:,.0f} GFLOP/s.")
         self.task = self.progress.add_task("", total=1.0, step=step, loss="–", speed="")
 
     def step(self, event: Any) -> None:
+        if self.task is None:
+            return
         keep = 0.95  # of what was seen before: a few dozen steps decide the speed that is shown
         self.seconds = keep * self.seconds + event.seconds
         self.tokens = keep * self.tokens + event.tokens
         self.flops = keep * self.flops + event.flops
         rate, share = self.tokens / self.seconds, self.flops / self.seconds / self.peak
-        assert self.task is not None
         self.progress.update(
             self.task,
             completed=event.progress,

@@ -21,7 +21,7 @@ from attnlab.training.budget import State
 from attnlab.training.checkpoint import Checkpoint, Checkpoints, load_weights, weights_of
 from attnlab.training.evaluate import Evaluation
 from attnlab.training.events import Ended, Evaluated, Event, Listener, Saved, Started, Stepped, Warned
-from attnlab.training.failure import Failure, raise_for_non_finite
+from attnlab.training.failure import Failure, fault_of, gradient_norm
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.optimizers import Optimizers
 from attnlab.training.schedules import Schedule
@@ -75,13 +75,13 @@ class Loop:
         began, before, place = time.perf_counter(), self.state, self.loader.state()
         batches = [self.next_batch(before.step, i) for i in range(self.settings.accumulate)]
         loss, parts = self.backward([prepared for _, prepared in batches])
-        limit = float("inf") if self.settings.clip == "off" else self.settings.clip
-        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), limit))
-        try:
-            raise_for_non_finite(self.model, before.step + 1, loss, norm)
-        except ArithmeticError as error:
+        norm = gradient_norm(self.model)
+        fault = fault_of(self.model, loss, norm)
+        if fault:
             self.loader.restore(place)
-            raise self.failure.kept(error, [p for _, p in batches], self.snapshot()) from None
+            raise self.failure.kept(before.step + 1, fault, [p for _, p in batches], self.snapshot())
+        if self.settings.clip != "off":
+            nn.utils.clip_grads_with_norm_(self.model.parameters(), self.settings.clip, norm)
         after = replace(
             before,
             step=before.step + 1,
@@ -98,7 +98,7 @@ class Loop:
             step=after.step,
             loss=loss,
             rate=self.optimizer.rate * factor,
-            gradient=norm,
+            gradient=float(norm),
             tokens=after.tokens - before.tokens,
             flops=after.flops - before.flops,
             seconds=self.state.seconds - before.seconds,
@@ -175,8 +175,9 @@ class Loop:
 
     def save(self) -> None:
         """A checkpoint of this step, and no more old ones than the rule keeps."""
-        began = time.perf_counter()
-        place = self.checkpoints.save(self.state.step, self.snapshot())
+        began, snapshot = time.perf_counter(), self.snapshot()
+        self.failure.refuse_broken(snapshot)
+        place = self.checkpoints.save(self.state.step, snapshot)
         self.checkpoints.prune(self.settings.keep, self.state.best_step)
         self.saved = self.state.step
         self.tell(Saved(step=self.saved, seconds=time.perf_counter() - began, place=place.name))
