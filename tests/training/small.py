@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,32 @@ def settings(folder: Path) -> dict[str, Any]:
             "checkpoint_every": 3,
         },
     }
+
+
+def pairs(folder: Path) -> Path:
+    """Sentences, and the same ones backwards."""
+    file = folder / "pairs.jsonl"
+    if not file.exists():
+        lines = ({"text": s, "target": " ".join(reversed(s.split()))} for s in sentences())
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+def for_objective(name: str, folder: Path) -> dict[str, Any]:
+    """What must change in the small run for an objective to fit."""
+    encoder = {"family": "encoder", "dropout": 0.1}
+    apart = {"batching": {"kind": "bucketed", "tokens": 96}}
+    paired = apart | {"corpus": str(pairs(folder)), "encoding": "translation"}
+    changes: dict[str, dict[str, Any]] = {
+        "causal": {},
+        "masked": {"model": encoder},
+        "span": {"model": encoder | {"output": "span_boundary"}},
+        "prefix": {"model": {"mask": "prefix"}},
+        "unilm": {"model": encoder | {"mask": "prefix"}},
+        "seq2seq": {"model": {"family": "encoder_decoder"}, "data": paired},
+        "denoising": {"model": {"family": "encoder_decoder"}, "data": apart},
+    }
+    return {"objective": name} | changes[name]
 
 
 def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -15,5 +15,11 @@ OBJECTIVES: Registry[Objective] = Registry(
     default="causal",
     variants={
         "causal": "attnlab.objectives.causal:Causal",
+        "masked": "attnlab.objectives.masked:Masked",
+        "span": "attnlab.objectives.span:Span",
+        "prefix": "attnlab.objectives.prefix:Prefix",
+        "unilm": "attnlab.objectives.unilm:UniLM",
+        "seq2seq": "attnlab.objectives.seq2seq:SequenceToSequence",
+        "denoising": "attnlab.objectives.denoising:Denoising",
     },
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -15,8 +14,10 @@ from attnlab.data.batch import Batch
 from attnlab.model.counts import flop_terms
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.losses import IGNORE, LossSum
+from attnlab.model.masks import Mask
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
+from attnlab.objectives import OBJECTIVES
 from attnlab.objectives.vocabulary import Vocabulary
 
 
@@ -108,7 +109,7 @@ class Objective(ABC):
 
     def check(self, model: Model) -> None:
         """Refuse a model that cannot be trained this way, before any work; a ConfigError says why."""
-        name = type(self).__name__.lower()
+        name = next((n for n in OBJECTIVES if OBJECTIVES[n] is type(self)), type(self).__name__)
         if not isinstance(model.head, LanguageModel):
             raise ConfigError(
                 f'objective "{name}" predicts words; model.output must be language_model or span_boundary.'
@@ -117,15 +118,11 @@ class Objective(ABC):
         if both != self.two_stacks:
             fix = "encoder_decoder" if self.two_stacks else "decoder or encoder"
             raise ConfigError(f'objective "{name}" is not for this model; set model.family to {fix}.')
-        mask, row = model.trunk.main.mask, Tokens.of(4, device="cpu")
-        try:
-            mask(row, row)
-        except ValueError as error:
-            if not self.marks_source:
-                raise ConfigError(
-                    f'model.mask asks which tokens are in the source, and objective "{name}" marks none; '
-                    'use objective "prefix" or "unilm", or another mask.'
-                ) from error
+        if asks_for_source(model.trunk.main.mask) and not self.marks_source:
+            raise ConfigError(
+                f'model.mask asks which tokens are in the source, and objective "{name}" marks none; '
+                'use objective "prefix" or "unilm", or another mask.'
+            )
 
     def flops(self, model: Model, prepared: Prepared) -> int:
         """Operations of one step on this: a forward, and a backward of twice its cost."""
@@ -135,6 +132,16 @@ class Objective(ABC):
             terms = flop_terms(model, *lengths)
             self._trunk_flops[lengths] = sum(term.count for term in terms if term.name != "head")
         return 3 * (rows * self._trunk_flops[lengths] + model.head.flops(prepared.count))
+
+
+def asks_for_source(mask: Mask) -> bool:
+    """Whether a mask must know which tokens are in the source."""
+    row = Tokens.of(4, device="cpu")
+    try:
+        mask(row, row)
+    except ValueError:
+        return True
+    return False
 
 
 def language_head(model: Model) -> LanguageModel:
@@ -165,13 +172,13 @@ def _unseen_padding(batch: Batch, backward_looking: bool) -> bool:
     return backward_looking and bool((real[:, 1:] <= real[:, :-1]).all())
 
 
-def next_tokens(batch: Batch, wanted: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-    """(B,T) the token after each, where there is one in the same text; IGNORE elsewhere."""
+def next_tokens(batch: Batch, among: Tensor | None = None) -> Tensor:
+    """(B,T) the token after each, where it is of the same text and `among` (B,T) the wanted; else IGNORE."""
     targets = torch.full_like(batch.ids, IGNORE)
     there = batch.real[:, 1:] & batch.real[:, :-1]
     if batch.document is not None:
         there = there & (batch.document[:, 1:] == batch.document[:, :-1])
-    if wanted is not None:
-        there = there & wanted(batch.ids)[:, 1:]
+    if among is not None:
+        there = there & among[:, 1:]
     targets[:, :-1] = torch.where(there, batch.ids[:, 1:], IGNORE)
     return targets

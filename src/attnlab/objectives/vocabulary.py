@@ -28,6 +28,7 @@ class Vocabulary:
 
     size: int
     pad: int
+    unknown: int | None
     start: int | None
     stop: int | None
     separator: int | None
@@ -42,13 +43,14 @@ class Vocabulary:
         opens, closes = word_characters(texts)
         for special in (i for i in vars(s).values() if i is not None):
             opens[special] = closes[special] = False
-        return cls(tokenizer.size, tokenizer.pad, s.start, s.stop, s.separator, s.mask, opens, closes)
+        roles = s.unknown, s.start, s.stop, s.separator, s.mask
+        return cls(tokenizer.size, tokenizer.pad, *roles, opens, closes)
 
     @classmethod
     def draft(cls, size: int) -> Vocabulary:
         """A vocabulary that is not there yet, with every role filled: to check a config by."""
         nothing = np.zeros(size, bool)
-        return cls(size, 0, 2, 3, 4, 5, nothing, nothing)
+        return cls(size, 0, 1, 2, 3, 4, 5, nothing, nothing)
 
     def needed(self, role: str, why: str) -> int:
         """The id of a role that an objective cannot do without."""
@@ -62,9 +64,9 @@ class Vocabulary:
 
     @property
     def special(self) -> Flags:
-        """(V,) True for the special tokens, which stand for no text."""
+        """(V,) True for the special tokens, which stand for no text, or for none that could be named."""
         flags = np.zeros(self.size, bool)
-        ids = (self.pad, self.start, self.stop, self.separator, self.mask)
+        ids = (self.pad, self.unknown, self.start, self.stop, self.separator, self.mask)
         flags[[i for i in ids if i is not None and i < self.size]] = True
         return flags
 
