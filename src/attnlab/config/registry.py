@@ -33,6 +33,10 @@ TABLES = {
     "tokenizers": "attnlab.data.tokenizers:TOKENIZERS",
     "encodings": "attnlab.data.encode:ENCODINGS",
     "batching": "attnlab.data.batching:BATCHING",
+    "objectives": "attnlab.objectives:OBJECTIVES",
+    "optimizers": "attnlab.training.optimizers:OPTIMIZERS",
+    "schedules": "attnlab.training.schedules:SCHEDULES",
+    "listeners": "attnlab.training.listeners:LISTENERS",
 }
 """Every extension point: what `attnlab list` shows, and where its table stands."""
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attnlab.model.cache import Cache
-from attnlab.model.masks import Mask
+from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 
@@ -67,16 +67,6 @@ class Decoder:
         if self.sources:
             tokens = self.sources["source_tokens"]
             self.sources = {"encoded": self.sources["encoded"][rows], "source_tokens": tokens.select(rows)}
-
-
-def asks_for_source(mask: Mask) -> bool:
-    """Whether a mask looks at which tokens are in the source, by trying it without."""
-    row = Tokens.of(2)
-    try:
-        mask(row, row)
-    except ValueError:
-        return True
-    return False
 
 
 def padded(
