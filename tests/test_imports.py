@@ -14,6 +14,8 @@ training generation
 evaluation
 checks explain
 experiment
+trained
+scores
 studies
 web cli
 demo

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from attnlab.cli import data, explain, listing, tokenizer
+from attnlab.cli import data, evaluate, explain, generate, listing, tokenizer
 from attnlab.cli import train as training
 from attnlab.cli.console import fail
 from attnlab.config.values import ConfigError
@@ -23,6 +23,8 @@ app = typer.Typer(
 app.command("list")(listing.list_)
 app.command("show")(listing.show)
 app.command("train")(training.train)
+app.command("evaluate")(evaluate.evaluate)
+app.command("generate")(generate.generate)
 app.add_typer(explain.app, name="explain")
 app.add_typer(data.app, name="data")
 app.add_typer(tokenizer.app, name="tokenizer")
