@@ -23,7 +23,7 @@ __all__ = ["Choice", "ConfigError", "choice", "decoder", "encoder", "encoder_dec
 __version__ = "0.1.0"
 
 
-def choice(of: str, kind: str, **options: Any) -> Choice:
+def choice(of: str, kind: str, /, **options: Any) -> Choice:
     """A variant of a table with options, checked: `choice("masks", "window", size=8)`."""
     return table(of).resolve(Choice(kind, options))
 
@@ -57,7 +57,7 @@ def _model(family: str | None, seed: int, settings: dict[str, Any]) -> Model:
 
 
 def __getattr__(name: str) -> Any:
-    """Variants by their class's name, looked up in the tables."""
+    """Variants by their name in the tables: `lab.SharedQk()` is shared_qk."""
     if name == "Tokens":
         from attnlab.model.tokens import Tokens
 

@@ -161,6 +161,11 @@ def _attention(
         masking=config.masking,
         dropout=config.attention_dropout,
     )
+    if rule.masking != config.masking:
+        raise ConfigError(
+            f'attention "{choice.kind}" does not take masking "{config.masking}"; its constructor must hand '
+            "`masking` on to Rule."
+        )
     projections = PROJECTIONS.build(
         config.projections, width=width, heads=heads, head_width=head_width, bias=config.bias
     )

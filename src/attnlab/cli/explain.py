@@ -115,6 +115,7 @@ def mask(
 
     stack = build_model(settings.model, device="meta").trunk.main
     words = ["[PAD]"] * padding + words
+    lengths[:1] = [length + padding for length in lengths[:1]]  # padding goes with the first document
     real = (torch.arange(len(words)) >= padding)[None] if padding else None
     ids = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths)) if lengths else None
     tokens = Tokens.of(

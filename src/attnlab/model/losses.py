@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 IGNORE = -100
 """The target of a position that has none."""
@@ -44,19 +45,22 @@ def vocabulary_loss(
     smoothing: float = 0.0,
     z_weight: float = 0.0,
 ) -> LossSum:
-    """Σ cross-entropy of softmax(x·tableᵀ + bias) over the targets that are not IGNORE.
+    """Σ cross-entropy of softmax(x·tableᵀ + bias) over N rows: x (N, D), table (V, D), targets (N).
 
-    x (…, D), table (V, D), targets (…). `smoothing` ε mixes each target with the uniform
-    distribution; `z_weight` adds z_weight·log²Z, which keeps the logits' scale in check.
+    `smoothing` ε mixes each target with the uniform distribution; `z_weight` adds z_weight·log²Z,
+    which keeps the logits' scale in check. Under autocast the products are of its type.
     """
-    kept = targets != IGNORE
-    rows, wanted = x[kept], targets[kept]
-    arguments = (rows, table, bias, wanted, smoothing, z_weight)
-    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, table, bias)):
-        total: Tensor = _ChunkedLoss.apply(*arguments)  # type: ignore[no-untyped-call]
-    else:
-        total = sum((_chunk_loss(*arguments, rows=s)[0] for s in _chunks(len(rows))), x.new_zeros(()))
-    return LossSum(total, kept.sum())
+    device = x.device.type
+    if torch.is_autocast_enabled(device):
+        x = x.to(torch.get_autocast_dtype(device))
+    arguments = (x, table, bias, targets, smoothing, z_weight)
+    with torch.autocast(device, enabled=False):
+        if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, table, bias)):
+            total: Tensor = _ChunkedLoss.apply(*arguments)  # type: ignore[no-untyped-call]
+        else:
+            zero = x.new_zeros((), dtype=torch.promote_types(x.dtype, torch.float32))
+            total = sum((_chunk_loss(*arguments, rows=rows)[0] for rows in _chunks(len(x))), zero)
+    return LossSum(total, torch.tensor(len(targets), device=x.device))
 
 
 def _chunks(count: int) -> list[slice]:
@@ -74,7 +78,7 @@ def _chunk_loss(
     rows: slice,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The loss of some rows, their logits, and each row's log Z, in float32 at the least."""
-    logits = F.linear(x[rows], table, bias)
+    logits = F.linear(x[rows], table.to(x.dtype), None if bias is None else bias.to(x.dtype))
     logits = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
     log_z = logits.logsumexp(-1)
     wanted = logits.gather(1, targets[rows, None])[:, 0]
@@ -109,15 +113,18 @@ class _ChunkedLoss(torch.autograd.Function):
             total += loss
             d = _logit_gradient(logits, log_z, targets[rows], smoothing, z_weight).to(x.dtype)
             if dx is not None:
-                torch.mm(d, table, out=dx[rows])
-            if dtable is not None:
+                torch.mm(d, table.to(x.dtype), out=dx[rows])
+            if dtable is not None and dtable.dtype == x.dtype:
                 dtable.addmm_(d.T, x[rows])
+            elif dtable is not None:
+                dtable += d.T @ x[rows]
             if dbias is not None:
                 dbias += d.sum(0)
         ctx.save_for_backward(dx, dtable, dbias)
         return total
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         scaled = (None if d is None else d * gradients[0].to(d.dtype) for d in ctx.saved_tensors)
         return (*scaled, None, None, None)

@@ -24,15 +24,14 @@ def unscaled(width: int) -> float:
 def sinusoids(
     count: int, width: int, *, base: float = 10_000.0, device: torch.device | None = None
 ) -> Tensor:
-    """(count, width) in float32: sine and cosine in turn, of wavelengths from 2π to 2π·base."""
+    """(count, width): sine and cosine in turn, of wavelengths from 2π to 2π·base."""
     frequency = torch.exp(torch.arange(0, width, 2, device=device) * (-math.log(base) / width))
     angle = torch.arange(count, device=device)[:, None] * frequency
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)[:, :width]
 
 
 def _sinusoids_at(tokens: Tokens, width: int) -> Tensor:
-    count = tokens.span.stop or int(tokens.position.max()) + 1
-    return sinusoids(count, width, device=tokens.position.device)[tokens.position]
+    return sinusoids(tokens.bound, width, device=tokens.position.device)[tokens.position]
 
 
 class Sinusoidal(Position):
@@ -67,6 +66,8 @@ class Learned(Position):
 
     def __init__(self, width: int, length: int, scale: ScaleOf = unscaled, *, offset: int = 0):
         super().__init__()
+        if offset < 0:
+            raise ValueError(f"offset is {offset}; positions begin at 0 at the least.")
         self.width, self.length, self.offset, self.scale = width, length, offset, scale(width)
         self.table = nn.Embedding(length + offset, width)
 
