@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,7 @@ def columns_of(rows: Sequence[Row], vocabulary: int) -> dict[str, Column]:
 def ragged(name: str, values: Sequence[Sequence[int]], vocabulary: int) -> dict[str, Column]:
     bounds = np.zeros(len(values) + 1, np.int64)
     np.cumsum([len(value) for value in values], out=bounds[1:])
-    flat = np.fromiter((i for value in values for i in value), dtype_of(name, vocabulary), count=bounds[-1])
+    flat = np.fromiter(chain.from_iterable(values), dtype_of(name, vocabulary), count=bounds[-1])
     return {name: flat, f"{name}.bounds": bounds}
 
 

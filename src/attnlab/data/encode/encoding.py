@@ -13,7 +13,7 @@ from attnlab.data.example import Example
 from attnlab.data.row import Row
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
-CHUNK_TEXTS, CHUNK_CHARACTERS = 1024, 1 << 20
+CHUNK_TEXTS, CHUNK_CHARACTERS = 8192, 1 << 21
 
 Cut = Literal["end", "start", "refuse"]
 """What to do with a text that is too long: lose its end, lose its start, or stop with an error."""
