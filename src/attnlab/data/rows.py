@@ -32,9 +32,9 @@ class Rows:
         return int(self.ends[-1]) if len(self.ends) else 0
 
     @property
-    def costs(self) -> NDArray[np.int64]:
-        """How many places a row takes, its target included: what batching goes by."""
-        return self.lengths if self.target_lengths is None else self.lengths + self.target_lengths
+    def sizes(self) -> tuple[NDArray[np.int64], ...]:
+        """The lengths of all rows, and of their targets where there are any: what batching goes by."""
+        return (self.lengths,) if self.target_lengths is None else (self.lengths, self.target_lengths)
 
     def has(self, column: str) -> bool:
         return column in self.columns
