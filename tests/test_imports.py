@@ -15,7 +15,8 @@ evaluation
 checks explain
 experiment
 studies
-web cli demo
+web cli
+demo
 """
 RANK = {name: rank for rank, names in enumerate(LAYERS.strip().splitlines()) for name in names.split()}
 

@@ -65,6 +65,8 @@ def __getattr__(name: str) -> Any:
     if not name[:1].isupper():
         raise AttributeError(f"attnlab has no {name!r}")
     found = [(of, kind) for of in TABLES for kind in table(of) if kind.replace("_", "") == name.lower()]
+    # a part of the model goes before what else has its name: lab.Linear() is the attention
+    found = [(of, kind) for of, kind in found if TABLES[of].startswith("attnlab.model")] or found
     if not found:
         raise AttributeError(f"attnlab has no {name!r}; `attnlab list` shows every variant.")
     if len(found) > 1:

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.markdown import Markdown
 from rich.markup import escape
 from rich.panel import Panel
+from rich.syntax import Syntax
 from rich.table import Table
 
 from attnlab.cli.console import JsonOption, emit, out
+from attnlab.config.files import load, ready_configs, to_json
 from attnlab.config.registry import TABLES, Card, Option, as_json, card, table
 from attnlab.config.values import Choice, unknown
 
 
 def list_(
     what: Annotated[
-        str, typer.Argument(help="A table (attention, masks, positions, …) or combinations.")
+        str, typer.Argument(help="A table (attention, masks, positions, …), configs or combinations.")
     ] = "",
     json: JsonOption = False,
 ) -> None:
     """List the variants of every part, or of one; `combinations` counts which work together."""
     if what == "combinations":
         return list_combinations(json)
+    if what == "configs":
+        return list_configs(json)
     if what and what not in TABLES:
-        raise unknown("attnlab list", what, [*TABLES, "combinations"])
+        raise unknown("attnlab list", what, [*TABLES, "configs", "combinations"])
     cards = {
         name: [card(table(name), variant) for variant in table(name)] for name in ([what] if what else TABLES)
     }
@@ -41,6 +46,23 @@ def list_(
             shown.add_row(entry.name, escape(entry.summary), escape(", ".join(map(written, entry.options))))
         out.print(shown)
     return None
+
+
+def list_configs(json: bool) -> None:
+    """The configs that come with the package, ready for `attnlab train`."""
+    found = {name: summary_of(file) for name, file in ready_configs().items()}
+    if json:
+        return emit([{"name": name, "summary": summary} for name, summary in found.items()])
+    shown = Table("name", "what it is", title="configs", title_justify="left", title_style="bold")
+    for name, summary in found.items():
+        shown.add_row(name, escape(summary))
+    out.print(shown)
+    return None
+
+
+def summary_of(config: Path) -> str:
+    """The first line of a config's file, which is a comment."""
+    return config.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
 
 
 def list_combinations(json: bool) -> None:
@@ -60,11 +82,18 @@ def list_combinations(json: bool) -> None:
     return None
 
 
-def show(name: Annotated[str, typer.Argument(help="A variant's name.")], json: JsonOption = False) -> None:
-    """Show the card of a variant: formula, cost, when it helps, paper."""
+def show(
+    name: Annotated[str, typer.Argument(help="A variant's or a ready config's name.")],
+    json: JsonOption = False,
+) -> None:
+    """Show the card of a variant (formula, cost, when it helps, paper), or a ready config."""
+    if name in ready_configs():
+        return show_config(ready_configs()[name], json)
     found = [card(table(t), name) for t in TABLES if name in table(t)]
     if not found:
-        raise unknown("attnlab show", name, sorted({v for t in TABLES for v in table(t)}))
+        raise unknown(
+            "attnlab show", name, sorted({v for t in TABLES for v in table(t)} | set(ready_configs()))
+        )
     if json:
         return emit([described(c) for c in found])
     for entry in found:
@@ -72,6 +101,14 @@ def show(name: Annotated[str, typer.Argument(help="A variant's name.")], json: J
         out.print(
             Panel(body, title=f"{entry.table}: [bold]{entry.name}[/]", title_align="left", padding=(1, 2))
         )
+    return None
+
+
+def show_config(file: Path, json: bool) -> None:
+    """A ready config: its file, or with every default filled in."""
+    if json:
+        return emit(to_json(load(file)))
+    out.print(Syntax(file.read_text(encoding="utf-8"), "toml"))
     return None
 
 

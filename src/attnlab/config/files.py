@@ -32,11 +32,22 @@ def _settings(file: str | Path | None) -> dict[str, Any]:
     presets = locate("attnlab.model.presets:PRESETS")
     if str(file) in presets:
         return {"model": {"preset": str(file)}}
-    if not Path(file).exists():
+    ready = ready_configs()
+    if str(file) in ready:
+        return read(ready[str(file)])
+    if not Path(file).is_file():
+        known = [*ready, *presets]
         raise ConfigError(
-            f"{file} is neither a file nor a preset.{nearest(file, presets)} Presets: {', '.join(presets)}."
+            f"{file} is neither a file, a ready config nor a preset.{nearest(file, known)} "
+            f"Configs: {', '.join(ready)}. Presets: {', '.join(presets)}."
         )
     return read(Path(file))
+
+
+def ready_configs() -> dict[str, Path]:
+    """The configs that come with the package, by name."""
+    folder = Path(__file__).parent.parent / "configs"
+    return {file.stem: file for file in sorted(folder.glob("*.toml"))}
 
 
 def read(file: Path) -> dict[str, Any]:
@@ -70,11 +81,12 @@ def override(settings: dict[str, Any], key: str, value: Any) -> None:
     place = settings
     for depth, name in enumerate(path):
         inner = place.get(name, {})
-        if depth and not isinstance(inner, dict):  # a choice by its name: make room for options
+        within = depth > 0 or name not in SECTIONS
+        if within and not isinstance(inner, dict):  # a choice by its name: make room for options
             choice = written_choice(inner, path[: depth + 1])
             inner = {"kind": choice.kind, **choice.options}
-        elif depth and not inner:
-            default = getattr(SECTIONS.get(path[0]), name, None)
+        elif within and not inner:
+            default = getattr(SECTIONS.get(path[0]) if depth else Config, name, None)
             inner = {"kind": default.kind} if isinstance(default, Choice) else {}
         if not isinstance(inner, dict):
             raise ConfigError(f'--set {key}: "{name}" is not a table.')
@@ -101,13 +113,13 @@ def config_of(settings: Mapping[str, Any]) -> Config:
         if name not in known:
             raise unknown("Settings", name, known)
     values = {}
-    for name, value in settings.items():
-        if name in SECTIONS:
-            values[name] = section_of(name, value)
-        else:
-            values[name] = coerce(value, typing.get_type_hints(Config)[name], name)
-    for name in SECTIONS:
-        values.setdefault(name, section_of(name, {}))
+    for f in fields(Config):
+        if f.name in SECTIONS:
+            values[f.name] = section_of(f.name, settings.get(f.name, {}))
+        elif "table" in f.metadata:
+            values[f.name] = table(f.metadata["table"]).resolve(settings.get(f.name, f.default), f.name)
+        elif f.name in settings:
+            values[f.name] = coerce(settings[f.name], typing.get_type_hints(Config)[f.name], f.name)
     return Config(**values)
 
 
@@ -120,6 +132,11 @@ def section_of(name: str, settings: Any) -> Any:
     section = SECTIONS[name]
     if name == "model":
         settings = _with_defaults(settings)
+    return _filled(section, settings, name)
+
+
+def _filled(section: Any, settings: Mapping[str, Any], name: str) -> Any:
+    """A dataclass from settings; a field that is a dataclass itself is a table inside the table."""
     hints = typing.get_type_hints(section, vars(schema))
     declared = {f.name: f for f in fields(section)}
     for key in settings:
@@ -130,6 +147,8 @@ def section_of(name: str, settings: Any) -> Any:
         where = f"{name}.{key}"
         if "table" in f.metadata:
             values[key] = table(f.metadata["table"]).resolve(settings.get(key, f.default), where)
+        elif is_dataclass(hints[key]) and isinstance(settings.get(key), Mapping):
+            values[key] = _filled(hints[key], settings[key], where)
         elif key in settings:
             values[key] = coerce(settings[key], hints[key], where)
     return section(**values)
@@ -152,11 +171,14 @@ def to_json(config: Config) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for f in fields(config):
         value = getattr(config, f.name)
-        if is_dataclass(value) and not isinstance(value, type):
-            result[f.name] = {g.name: as_json(getattr(value, g.name)) for g in fields(value)}
-        else:
-            result[f.name] = as_json(value)
+        result[f.name] = _plain(value)
     return result
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, (type, Choice)):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    return as_json(value)
 
 
 def identity(config: Config) -> str:

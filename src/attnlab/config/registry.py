@@ -28,10 +28,15 @@ TABLES = {
     "residuals": "attnlab.model.blocks:RESIDUALS",
     "feedforwards": "attnlab.model.feedforward:FEEDFORWARDS",
     "heads": "attnlab.model.heads:HEADS",
+    "decoding": "attnlab.generation:DECODING",
     "corpora": "attnlab.data.corpora:CORPORA",
     "tokenizers": "attnlab.data.tokenizers:TOKENIZERS",
     "encodings": "attnlab.data.encode:ENCODINGS",
     "batching": "attnlab.data.batching:BATCHING",
+    "objectives": "attnlab.objectives:OBJECTIVES",
+    "optimizers": "attnlab.training.optimizers:OPTIMIZERS",
+    "schedules": "attnlab.training.schedules:SCHEDULES",
+    "listeners": "attnlab.training.listeners:LISTENERS",
 }
 """Every extension point: what `attnlab list` shows, and where its table stands."""
 

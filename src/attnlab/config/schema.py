@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from attnlab.config.values import Choice, ConfigError
@@ -46,7 +46,7 @@ class Model:
     dropout: float = 0.0
     attention_dropout: float = 0.0
     token_types: int = 0
-    embedding_scale: float | Literal["root"] = 1.0  # root: √width, as in the first transformer
+    embedding_scale: float | Literal["unit", "root"] = "unit"  # unit: variance 1 at the start; root: √width
     embedding_norm: bool = False
 
     def __post_init__(self) -> None:
@@ -95,22 +95,84 @@ class Data:
             )
 
 
+Unlimited = Literal["unlimited"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How long to train. Whichever limit is reached first ends the run."""
+
+    steps: int | Unlimited = "unlimited"
+    tokens: int | Unlimited = "unlimited"
+    epochs: float | Unlimited = "unlimited"
+    seconds: float | Unlimited = "unlimited"  # the one budget under which a resumed run is not exact
+    flops: float | Unlimited = "unlimited"
+
+    def __post_init__(self) -> None:
+        for name, limit in self.limits.items():
+            if limit <= 0:
+                raise ConfigError(f"training.budget.{name} is {limit}; it must be above 0.")
+        if not self.limits:
+            raise ConfigError(
+                "training.budget has no limit, so the run would never end; "
+                "set training.budget.steps, tokens, epochs, seconds or flops."
+            )
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """The limits that there are."""
+        named = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: float(value) for name, value in named.items() if value != "unlimited"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """The loop: how weights change, for how long, and what is kept of it. `every` counts steps."""
+
+    optimizer: Choice = chosen("optimizers", "adamw")
+    schedule: Choice = chosen("schedules", "cosine")
+    budget: Budget = Budget(epochs=1.0)
+    accumulate: int = 1  # batches of one step
+    clip: float | Literal["off"] = 1.0  # the largest norm of a step's gradient
+    precision: Literal["float32", "bfloat16"] = "float32"  # bfloat16: by autocast; weights stay float32
+    recompute: bool = False  # gradient checkpointing: less memory, a third more time
+    compile: bool = False
+    device: Literal["best", "cpu", "cuda", "mps"] = "best"
+    evaluate_every: int | Literal["never"] = 500
+    evaluate_batches: int | Literal["all"] = "all"
+    checkpoint_every: int = 500
+    keep: int = 2  # last checkpoints; the best one is kept besides
+    patience: int | Unlimited = "unlimited"  # evaluations without a better dev loss before stopping
+    listeners: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("accumulate", "evaluate_every", "evaluate_batches", "checkpoint_every", "patience"):
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                at_least(1, name, value, "training")
+        at_least(2, "keep", self.keep, "training")  # one more than the last, should that be damaged
+        if self.clip != "off" and self.clip <= 0:
+            raise ConfigError(f'training.clip is {self.clip}; it must be above 0, or "off".')
+
+
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """One run."""
 
     model: Model = field(default_factory=Model)
     data: Data = field(default_factory=Data)
+    objective: Choice = chosen("objectives", "causal")
+    training: Training = field(default_factory=Training)
     seed: int = 0
 
 
-SECTIONS: dict[str, type] = {"model": Model, "data": Data}
-"""The tables of a config file; every other field of Config is a plain value."""
+SECTIONS: dict[str, type] = {"model": Model, "data": Data, "training": Training}
+"""The tables of a config file; every other field of Config is a plain value or a choice."""
 
 
-def at_least(least: int, name: str, value: int) -> None:
+def at_least(least: int, name: str, value: int, section: str = "model") -> None:
     if value < least:
-        raise ConfigError(f"model.{name} is {value}; it must be at least {least}.")
+        raise ConfigError(f"{section}.{name} is {value}; it must be at least {least}.")
 
 
 def misfit(width: int, heads: int) -> str:

@@ -1,0 +1,92 @@
+"""What a model reads and is to predict, decoded for a person's eyes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from attnlab.cli.console import emit, out
+from attnlab.config.schema import Config
+
+ROWS, LINES = 4, 4
+VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
+
+Cell = tuple[str, str | None]
+"""What is read, and what is to be predicted there; None where nothing is."""
+
+
+def show(config: Config, *, json: bool) -> None:
+    """Print the first rows of the first batch as the objective prepares them."""
+    rows = pairs(config)
+    if json:
+        return emit(rows)
+    for number, row in enumerate(rows[:ROWS], start=1):
+        out.print(f"[bold]row {number}[/]")
+        if "source" in row:
+            out.print(Text(f"the encoder reads: {' '.join(row['source'])}"))
+        cells = list(zip(row["input"], row["target"], strict=True))
+        for line, part in enumerate(wrapped(cells, out.width - 10)):
+            if line == LINES:
+                out.print("…")
+                break
+            show_line(part)
+    out.print("Above: what the model reads. Below: what it is to predict there; · is no target.")
+    return None
+
+
+def show_line(cells: list[Cell]) -> None:
+    reads, predicts = Text("reads     "), Text("predicts  ")
+    for read, wanted in cells:
+        width = max(cell_len(read), cell_len(wanted or "·")) + 1
+        reads.append(set_cell_size(read, width))
+        predicts.append(set_cell_size(wanted or "·", width), "dim" if wanted is None else "green")
+    out.print(reads, no_wrap=True)
+    out.print(predicts, no_wrap=True)
+
+
+def wrapped(cells: list[Cell], width: int) -> Iterator[list[Cell]]:
+    """Cells in lines that fit the terminal."""
+    line: list[Cell] = []
+    used = 0
+    for read, wanted in cells:
+        size = max(cell_len(read), cell_len(wanted or "·")) + 1
+        if line and used + size > width:
+            yield line
+            line, used = [], 0
+        line.append((read, wanted))
+        used += size
+    if line:
+        yield line
+
+
+def pairs(config: Config) -> list[dict[str, Any]]:
+    """Every row of the first batch: its input tokens, and the target at each, None for none.
+
+    Padding is left out.
+    """
+    from attnlab.config.streams import stream_seed
+    from attnlab.experiment import default_cache, set_up
+
+    setup = set_up(config, cache=default_cache())
+    loader = setup.dataset.loader("train", seed=stream_seed(config.seed, "data"))
+    prepared = setup.objective.prepare(next(iter(loader)), stream_seed(config.seed, "masking", 0, 0))
+    tokenizer, pad = setup.dataset.tokenizer, setup.dataset.tokenizer.pad
+
+    def text(token: int) -> str:
+        return (tokenizer.decode([token], specials=True) or tokenizer.token(token)).translate(VISIBLE)
+
+    rows = []
+    for line, ids in enumerate(prepared.ids.tolist()):
+        kept = [i for i, token in enumerate(ids) if token != pad]
+        targets = prepared.targets[line].tolist()
+        row: dict[str, Any] = {"input": [text(ids[i]) for i in kept]}
+        row["target"] = [text(targets[i]) if targets[i] >= 0 else None for i in kept]
+        if prepared.source is not None:
+            row["source"] = [text(i) for i in prepared.source[line].tolist() if i != pad]
+        if prepared.tokens.source is not None:
+            row["in_source"] = [bool(prepared.tokens.source[line, i]) for i in kept]
+        rows.append(row)
+    return rows

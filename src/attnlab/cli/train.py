@@ -1,0 +1,167 @@
+"""`attnlab train`: pretrain a model, or go on with a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from attnlab.cli.console import JsonOption, SetOption, emit, err, out
+from attnlab.config.files import config_of, identity, load, override, parse_override, to_json
+from attnlab.config.schema import Config
+from attnlab.config.values import ConfigError
+
+
+def train(
+    config: Annotated[
+        str | None, typer.Argument(help="A TOML file, a ready config (attnlab list configs), or a preset.")
+    ] = None,
+    set: SetOption = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="The run's folder. Default: runs/NAME-HASH.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    from_run: Annotated[
+        Path | None, typer.Option("--from", metavar="RUN", help="Repeat a run: its config, in a new folder.")
+    ] = None,
+    show_batch: Annotated[
+        bool, typer.Option("--show-batch", help="Print what the model reads and is to predict; no training.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Pretrain a model. Stop with Ctrl-C at any time, and go on with --resume."""
+    settings = settings_of(config, set or [], folder, resume=resume, from_run=from_run)
+    if show_batch:
+        from attnlab.cli.batches import show
+
+        return show(settings, json=json)
+    place = folder or Path("runs") / f"{name_of(config, from_run)}-{identity(settings)[:8]}"
+    return run(settings, place, resume=resume, json=json)
+
+
+def settings_of(
+    config: str | None, set: list[str], folder: Path | None, *, resume: bool, from_run: Path | None
+) -> Config:
+    """The config of a file or name, of the run that is repeated, or of the run that goes on."""
+    if config is not None and from_run is not None:
+        raise ConfigError("Give a config or --from RUN, not both.")
+    held = from_run if from_run is not None else folder if resume and config is None else None
+    if held is None:
+        if config is None:
+            raise ConfigError(
+                "Give a config: a TOML file, a ready one (attnlab list configs), --from RUN, or --resume "
+                "with the --out of a run."
+            )
+        return load(config, set=set)
+    from attnlab.training.folder import RunFolder
+
+    settings = to_json(RunFolder(held).config())
+    for key, value in map(parse_override, set):
+        override(settings, key, value)
+    return config_of(settings)
+
+
+def name_of(config: str | None, from_run: Path | None) -> str:
+    return Path(config).stem if config is not None else f"again-{from_run.name}" if from_run else "run"
+
+
+def run(config: Config, place: Path, *, resume: bool, json: bool) -> None:
+    """Train with a progress bar, and say how it ended."""
+    from attnlab import experiment
+
+    with bar(config.training.device) as listener:
+        ended = experiment.train(
+            config, place, resume=resume, cache=experiment.default_cache(), listeners=[listener]
+        )
+    if json:
+        emit({"folder": str(place), "reason": ended.reason, "state": asdict(ended.state)})
+    else:
+        out.print(summary(ended, place), highlight=False, soft_wrap=True)
+    if ended.reason == "interrupted":
+        raise typer.Exit(128 + ended.signal)
+
+
+def summary(ended: Any, place: Path) -> str:
+    state = ended.state
+    dev = (
+        "" if state.best_loss is None else f" Best dev loss {state.best_loss:.4f} at step {state.best_step}."
+    )
+    if ended.reason == "interrupted":
+        return (
+            f"Stopped after step {state.step}, as asked; everything is saved.{dev} "
+            f"Go on with: attnlab train --resume --out {place}"
+        )
+    why = "no better dev loss for a while" if ended.reason == "patience" else "the budget is spent"
+    return f"Done after {state.step:,} steps: {why}.{dev} The run is in {place}."
+
+
+@contextmanager
+def bar(device: str) -> Iterator[Bar]:
+    """A progress bar on stderr, where a terminal is; stdout stays for results."""
+    columns = (
+        TextColumn("[bold]step {task.fields[step]}[/]"),
+        BarColumn(),
+        TextColumn("loss {task.fields[loss]}"),
+        TextColumn("{task.fields[speed]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=False, disable=not err.is_terminal) as progress:
+        yield Bar(progress, device)
+
+
+class Bar:
+    """Shows a run's events: step, loss, tokens a second, share of the machine's peak, time left."""
+
+    def __init__(self, progress: Progress, device: str):
+        self.progress, self.device = progress, device
+        self.task: TaskID | None = None
+        self.peak = 0.0
+        self.seconds = self.tokens = self.flops = 0.0
+
+    def __call__(self, event: Any) -> None:
+        from attnlab.training.events import Evaluated, Started, Stepped, Warned
+
+        if isinstance(event, Started):
+            self.start(event.step, event.parameters)
+        elif isinstance(event, Stepped):
+            self.step(event)
+        elif isinstance(event, Evaluated):
+            scores = ", ".join(f"{name} {score:,.4g}" for name, score in event.scores.items())
+            mark = " (best)" if event.best else ""
+            self.say(f"step {event.step:,}: dev loss {event.loss:.4f}{mark}, {scores}")
+        elif isinstance(event, Warned):
+            self.say(f"[yellow]Warning:[/] {event.message}")
+
+    def start(self, step: int, parameters: int) -> None:
+        from attnlab.training.machine import device_of, peak_flops
+
+        self.say(f"{parameters:,} parameters")
+        if self.progress.disable:
+            return
+        self.peak = peak_flops(device_of(self.device))
+        self.say(f"The machine's matrix-product peak is {self.peak / 1e9:,.0f} GFLOP/s.")
+        self.task = self.progress.add_task("", total=1.0, step=step, loss="–", speed="")
+
+    def step(self, event: Any) -> None:
+        if self.task is None:
+            return
+        keep = 0.95  # of what was seen before: a few dozen steps decide the speed that is shown
+        self.seconds = keep * self.seconds + event.seconds
+        self.tokens = keep * self.tokens + event.tokens
+        self.flops = keep * self.flops + event.flops
+        rate, share = self.tokens / self.seconds, self.flops / self.seconds / self.peak
+        self.progress.update(
+            self.task,
+            completed=event.progress,
+            step=f"{event.step:,}",
+            loss=f"{event.loss:.3f}",
+            speed=f"{rate:,.0f} tokens/s ({share:.0%} of peak)",
+        )
+
+    def say(self, message: str) -> None:
+        self.progress.console.print(message, highlight=False, soft_wrap=True)

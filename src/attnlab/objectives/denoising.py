@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnlab.config.values import ConfigError
+from attnlab.data.batch import Batch
+from attnlab.model.tokens import Tokens
+from attnlab.objectives.masking import ATTEMPTS, budget, in_unit
+from attnlab.objectives.objective import Prepared
+from attnlab.objectives.seq2seq import SequenceToSequence, taught
+from attnlab.objectives.vocabulary import Flags, Ids, Vocabulary
+
+
+class Denoising(SequenceToSequence):
+    """Denoising: the encoder reads a text with holes, the decoder writes the whole text.
+
+    Formula: stretches of tokens with lengths from a Poisson distribution of mean `mean` each become
+    one mask token, until `share` of the text is gone; the decoder also has to say how much was there.
+
+    Cost: like sequence-to-sequence with a target as long as the text.
+
+    When it helps: pretraining an encoder-decoder on plain text, without pairs.
+
+    Paper: Lewis et al. 2019, "BART" (text infilling).
+    """
+
+    encodings = ("document", "single")
+
+    def __init__(
+        self, vocabulary: Vocabulary, *, share: float = 0.3, mean: float = 3.0, smoothing: float = 0.0
+    ):
+        super().__init__(vocabulary, smoothing=smoothing)
+        self.mask = vocabulary.needed("mask", "stands for each hole")
+        self.start = vocabulary.needed("start", "the decoder begins with")
+        self.share, self.mean = in_unit("objective.share", share), mean
+        if mean <= 0:
+            raise ConfigError(f"objective.mean is {mean}; it must be above 0.")
+
+    def prepare(self, batch: Batch, seed: int) -> Prepared:
+        generator = np.random.default_rng(seed)
+        texts = [ids[real] for ids, real in zip(batch.ids.numpy(), batch.real.numpy(), strict=True)]
+        source, source_real = padded([self.holed(text, generator) for text in texts], self.vocabulary.pad)
+        target, target_real = padded([self.opened(text) for text in texts], self.vocabulary.pad)
+        seen = None if bool(source_real.all()) else source_real
+        return taught(target, target_real, source, Tokens.of(source.shape[1], real=seen), batch.bytes)
+
+    def opened(self, text: Ids) -> Ids:
+        """The text after the token that a decoder begins with."""
+        return text if len(text) and text[0] == self.start else np.concatenate([[self.start], text])
+
+    def holed(self, text: Ids, generator: np.random.Generator) -> Ids:
+        """The text with a mask token for each hole."""
+        hidden = holes(~self.vocabulary.special[text], self.share, self.mean, generator)
+        first = hidden & ~np.concatenate([[False], hidden[:-1]])
+        return np.where(first, self.mask, text)[~hidden | first]
+
+
+def holes(candidates: Flags, share: float, mean: float, generator: np.random.Generator) -> Flags:
+    """(T) stretches of Poisson lengths, never two side by side, until the share is reached or none fits."""
+    hidden = np.zeros_like(candidates)
+    free, left = np.flatnonzero(candidates), budget(int(candidates.sum()), share)
+    failures = 0
+    length = max(1, int(generator.poisson(mean)))
+    while left > 0 and failures < ATTEMPTS:
+        start = int(free[generator.integers(len(free))])
+        stop = start + min(length, left)
+        if (
+            stop > len(hidden)
+            or not candidates[start:stop].all()
+            or hidden[max(start - 1, 0) : stop + 1].any()
+        ):
+            failures += 1
+            continue
+        hidden[start:stop] = True
+        left, failures = left - (stop - start), 0
+        length = max(1, int(generator.poisson(mean)))
+    return hidden
+
+
+def padded(texts: list[Ids], pad: int) -> tuple[Tensor, Tensor]:
+    """Texts as one (B,T), filled up on the right, and which places are real."""
+    shape = len(texts), max(map(len, texts), default=0)
+    ids, real = np.full(shape, pad, np.int64), np.zeros(shape, bool)
+    for row, text in enumerate(texts):
+        ids[row, : len(text)], real[row, : len(text)] = text, True
+    return torch.from_numpy(ids), torch.from_numpy(real)

@@ -1,0 +1,174 @@
+"""The contract of an objective: what the model reads, what it is to say, and how wrong it was."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from attnlab.config.values import ConfigError
+from attnlab.data.batch import Batch
+from attnlab.model.counts import flop_terms
+from attnlab.model.heads.language import LanguageModel
+from attnlab.model.losses import IGNORE, LossSum
+from attnlab.model.masks import asks_for_source
+from attnlab.model.model import Model
+from attnlab.model.tokens import Tokens
+from attnlab.objectives import OBJECTIVES
+from attnlab.objectives.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spans:
+    """M masked tokens, each with its span [start, end] in its row; all (M)."""
+
+    row: Tensor
+    start: Tensor
+    end: Tensor
+    place: Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """What one forward needs: ids (B,T) that the model reads, targets (B,T) with IGNORE for none.
+
+    `source` (B,S) is what an encoder reads beside them. `bytes` is the size of the text that the
+    targets stand for, 0 where they stand for a part of it only.
+    """
+
+    ids: Tensor
+    targets: Tensor
+    tokens: Tokens
+    types: Tensor | None = None
+    source: Tensor | None = None
+    source_tokens: Tokens | None = None
+    spans: Spans | None = None
+    bytes: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many targets there are."""
+        return int((self.targets != IGNORE).sum())
+
+    def to(self, device: torch.device | str) -> Prepared:
+        if torch.device(device) == self.ids.device:
+            return self
+
+        def moved(value: Any) -> Any:
+            if isinstance(value, Tensor):
+                return value.to(device)
+            if isinstance(value, Tokens):
+                return value.map(lambda field: field.to(device), value.span)
+            if isinstance(value, Spans):
+                return Spans(**{name: field.to(device) for name, field in vars(value).items()})
+            return value
+
+        return replace(self, **{name: moved(value) for name, value in vars(self).items()})
+
+
+class Objective(ABC):
+    """What a model is trained to predict.
+
+    `prepare` is a pure function of the batch and a seed, so that a step can be done again;
+    `loss` sums over targets, so that parts of a batch add up to the whole.
+    """
+
+    marks_source: ClassVar[bool] = False
+    """Whether it says which tokens are in the source, as the mask `prefix` asks."""
+    two_stacks: ClassVar[bool] = False
+    """Whether it is for an encoder-decoder."""
+    packs: ClassVar[bool] = True
+    """Whether several texts may share a line of the batch."""
+    encodings: ClassVar[tuple[str, ...]] = ("document", "single", "pair")
+    """The values of data.encoding under which it finds what it needs."""
+
+    def __init__(self, vocabulary: Vocabulary):
+        self.vocabulary = vocabulary
+        self._trunk_flops: dict[tuple[int, int], int] = {}
+
+    @abstractmethod
+    def prepare(self, batch: Batch, seed: int) -> Prepared:
+        """What the model reads and is to say."""
+
+    def loss(self, model: Model, prepared: Prepared) -> LossSum:
+        """How wrong the model was, as a sum over the targets."""
+        return self.head_loss(model, self.hidden(model, prepared), prepared)
+
+    def hidden(self, model: Model, prepared: Prepared) -> Tensor:
+        """The trunk's output (B,T,D)."""
+        inputs: dict[str, Any] = {}
+        if prepared.source is not None:
+            inputs = {"source": prepared.source, "source_tokens": prepared.source_tokens}
+        return model.trunk(prepared.ids, prepared.tokens, types=prepared.types, **inputs)
+
+    def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
+        return language_head(model).loss(hidden, prepared.targets)
+
+    def check(self, model: Model) -> None:
+        """Refuse a model that cannot be trained this way, before any work; a ConfigError says why."""
+        name = next((n for n in OBJECTIVES if OBJECTIVES[n] is type(self)), type(self).__name__)
+        if not isinstance(model.head, LanguageModel):
+            raise ConfigError(
+                f'objective "{name}" predicts words; model.output must be language_model or span_boundary.'
+            )
+        both = model.trunk.encoder is not None and model.trunk.decoder is not None
+        if both != self.two_stacks:
+            fix = "encoder_decoder" if self.two_stacks else "decoder or encoder"
+            raise ConfigError(f'objective "{name}" is not for this model; set model.family to {fix}.')
+        if asks_for_source(model.trunk.main.mask) and not self.marks_source:
+            raise ConfigError(
+                f'model.mask asks which tokens are in the source, and objective "{name}" marks none; '
+                'use objective "prefix" or "unilm", or another mask.'
+            )
+
+    def flops(self, model: Model, prepared: Prepared) -> int:
+        """Operations of one step on this: a forward, and a backward of twice its cost."""
+        rows, length = prepared.ids.shape
+        lengths = length, prepared.source.shape[1] if prepared.source is not None else length
+        if lengths not in self._trunk_flops:
+            terms = flop_terms(model, *lengths)
+            self._trunk_flops[lengths] = sum(term.count for term in terms if term.name != "head")
+        return 3 * (rows * self._trunk_flops[lengths] + model.head.flops(prepared.count))
+
+
+def language_head(model: Model) -> LanguageModel:
+    assert isinstance(model.head, LanguageModel)  # `check` has refused every other
+    return model.head
+
+
+def tokens_of(batch: Batch, *, backward_looking: bool = False, source: Tensor | None = None) -> Tokens:
+    """The coordinates of a batch.
+
+    Padding is left out where no token that counts can see it: fast paths then need no mask for it.
+    """
+    return Tokens.of(
+        batch.ids.shape[1],
+        real=None if _unseen_padding(batch, backward_looking) else batch.real,
+        document=batch.document,
+        position=batch.position,
+        source=batch.source if source is None else source,
+    )
+
+
+def _unseen_padding(batch: Batch, backward_looking: bool) -> bool:
+    real = batch.real
+    if bool(real.all()):
+        return True
+    if batch.document is not None:  # padding is a document of its own
+        return True
+    return backward_looking and bool((real[:, 1:] <= real[:, :-1]).all())
+
+
+def next_tokens(batch: Batch, among: Tensor | None = None) -> Tensor:
+    """(B,T) the token after each, where it is of the same text and `among` (B,T) the wanted; else IGNORE."""
+    targets = torch.full_like(batch.ids, IGNORE)
+    there = batch.real[:, 1:] & batch.real[:, :-1]
+    if batch.document is not None:
+        there = there & (batch.document[:, 1:] == batch.document[:, :-1])
+    if among is not None:
+        there = there & among[:, 1:]
+    targets[:, :-1] = torch.where(there, batch.ids[:, 1:], IGNORE)
+    return targets

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from attnlab.config.values import ConfigError
+from attnlab.data.batch import Batch
+from attnlab.model.losses import IGNORE, LossSum
+from attnlab.model.model import Model
+from attnlab.model.tokens import Tokens
+from attnlab.objectives.objective import Objective, Prepared, language_head, tokens_of
+from attnlab.objectives.vocabulary import Vocabulary
+
+
+class SequenceToSequence(Objective):
+    """Sequence to sequence: the encoder reads the source, the decoder predicts the target after it.
+
+    Formula: −Σ log p(y_{i+1} | source, y_1 … y_i), with the true y before each (teacher forcing);
+    `smoothing` ε mixes each target with the uniform distribution in training.
+
+    Cost: two stacks; the target's tokens alone are projected onto the vocabulary.
+
+    When it helps: translating and summarising, where source and target are apart.
+
+    Paper: Sutskever et al. 2014, "Sequence to Sequence Learning"; Vaswani et al. 2017.
+    """
+
+    two_stacks = True
+    packs = False
+    encodings: ClassVar[tuple[str, ...]] = ("translation",)
+
+    def __init__(self, vocabulary: Vocabulary, *, smoothing: float = 0.0):
+        super().__init__(vocabulary)
+        if not 0 <= smoothing < 1:
+            raise ConfigError(f"objective.smoothing is {smoothing}; it must be at least 0 and below 1.")
+        self.smoothing = smoothing
+
+    def prepare(self, batch: Batch, seed: int) -> Prepared:
+        assert batch.target_ids is not None and batch.target_real is not None
+        return taught(batch.target_ids, batch.target_real, batch.ids, tokens_of(batch), batch.bytes)
+
+    def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
+        smoothing = self.smoothing if model.training else 0.0  # what is reported is the plain cross-entropy
+        return language_head(model).loss(hidden, prepared.targets, smoothing=smoothing)
+
+
+def taught(target: Tensor, real: Tensor, source: Tensor, source_tokens: Tokens, size: int) -> Prepared:
+    """Teacher forcing: the decoder reads the target (B,U) but its last token, and predicts all but its first.
+
+    Its padding, on the right, is seen by no token that counts.
+    """
+    wanted = torch.where(real[:, 1:], target[:, 1:], IGNORE)
+    return Prepared(
+        ids=target[:, :-1],
+        targets=wanted,
+        tokens=Tokens.of(wanted.shape[1]),
+        source=source,
+        source_tokens=source_tokens,
+        bytes=size,
+    )

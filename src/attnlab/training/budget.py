@@ -1,0 +1,34 @@
+"""How far a run has come, and when it is over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from attnlab.config.schema import Budget
+
+
+@dataclass(frozen=True)
+class State:
+    """A run's place: all that a checkpoint must hold beside the weights, and the place in the data."""
+
+    step: int = 0
+    tokens: int = 0
+    epochs: float = 0.0
+    seconds: float = 0.0
+    flops: int = 0
+    evaluated: int = 0
+    best_step: int = 0
+    best_loss: float | None = None
+    since_best: int = 0
+
+
+def progress(budget: Budget, state: State) -> float:
+    """The share of the budget that is used up: of the limit that is nearest."""
+    used = {
+        "steps": state.step,
+        "tokens": state.tokens,
+        "epochs": state.epochs,
+        "seconds": state.seconds,
+        "flops": state.flops,
+    }
+    return max(used[name] / limit for name, limit in budget.limits.items())

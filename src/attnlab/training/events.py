@@ -1,0 +1,70 @@
+"""What happens in a run, as told to its listeners. A listener is anything that takes an event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """The loop begins, or goes on, at this step."""
+
+    step: int
+    parameters: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stepped:
+    """One step of the optimizer. `loss` is the mean over the step's targets, before the update."""
+
+    step: int
+    loss: float
+    rate: float
+    gradient: float
+    tokens: int
+    flops: int
+    seconds: float
+    progress: float
+    epoch: float
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluated:
+    """A pass over the dev split."""
+
+    step: int
+    loss: float
+    seconds: float
+    best: bool
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """A checkpoint was written."""
+
+    step: int
+    seconds: float
+    place: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warned:
+    """Something a person should know, that does not stop the run."""
+
+    step: int
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """The loop is over: by "budget", "patience" or "interrupted"."""
+
+    step: int
+    reason: str
+
+
+Event = Started | Stepped | Evaluated | Saved | Warned | Ended
+Listener = Callable[[Event], None]

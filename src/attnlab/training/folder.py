@@ -1,0 +1,187 @@
+"""A run's folder: one config, one process at a time, and a record of what happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from attnlab.config.files import config_of, identity, to_json
+from attnlab.config.schema import Config
+from attnlab.config.values import ConfigError
+from attnlab.training.checkpoint import Checkpoints
+from attnlab.training.errors import RunError
+from attnlab.training.files import replace_json
+
+RECORD = "run.json"
+
+
+class RunFolder:
+    """`run.json`, `metrics.jsonl`, `tokenizer.json` and `checkpoints/` of one run."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.checkpoints = Checkpoints(path / "checkpoints")
+        self.metrics = path / "metrics.jsonl"
+        self.record: dict[str, Any] = {}
+
+    @property
+    def exists(self) -> bool:
+        return (self.path / RECORD).is_file()
+
+    def config(self) -> Config:
+        """The config that the run was started with."""
+        return config_of(read_record(self.path)["config"])
+
+    @contextmanager
+    def opened(self, config: Config, *, resume: bool) -> Iterator[list[str]]:
+        """Hold the folder for this process; begin its record, or take it up. Gives warnings."""
+        make_folder(self.path)
+        with lock(self.path / "lock"):
+            if self.exists and not resume:
+                raise ConfigError(
+                    f"{self.path} already holds a run; go on with it by --resume, or give another --out."
+                )
+            self.checkpoints.tidy()
+            if self.exists:
+                self.record = read_record(self.path)
+                refuse_changes(self.record["config"], to_json(config), self.path)
+            else:
+                self.record = {"config": to_json(config), "identity": identity(config), "seed": config.seed}
+            here = versions()
+            warnings = list(other_versions(self.record.get("versions", here), here))
+            with self.recorded():
+                self.note(status="preparing", versions=here)
+            yield warnings
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """A failure inside is put on record; one to write is told with what is safe."""
+        try:
+            yield
+        except BaseException as error:
+            with suppress(OSError):  # a full disk is one of the things that may have happened
+                self.note(status="failed", error=str(error) or type(error).__name__)
+            if isinstance(error, OSError):
+                raise RunError(self._unwritable(error)) from error
+            raise
+
+    def _unwritable(self, error: OSError) -> str:
+        steps = self.checkpoints.steps()
+        safe = (
+            f"The checkpoint of step {steps[-1]} is whole" if steps else "No checkpoint had been written yet"
+        )
+        return (
+            f"Writing to {self.path} failed: {error.strerror or error}. {safe}; make room, or make the "
+            "folder writable, and go on with --resume."
+        )
+
+    def note(self, **facts: Any) -> None:
+        """Add facts to run.json."""
+        self.record |= facts
+        replace_json(self.path / RECORD, self.record)
+
+    def expect(self, **facts: Any) -> None:
+        """Facts that must be those of the run's beginning, such as the data's fingerprint."""
+        for name, value in facts.items():
+            held = self.record.get(name, value)
+            if held != value:
+                raise ConfigError(
+                    f"{self.path} was begun with another {name} ({held}, now {value}); its steps would not "
+                    "be those of one run. Restore it, or start a new run with another --out."
+                )
+        self.note(**facts)
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """A run's run.json."""
+    file = path / RECORD
+    try:
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise ConfigError(f"{path} holds no run: there is no {RECORD} in it.") from None
+    except ValueError as error:
+        raise RunError(f"{file} cannot be read: {error}.") from error
+
+
+def make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / ".writable"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise RunError(
+            f"The run cannot be kept in {path}: {error.strerror or error}. Give a folder that can be written "
+            "to with --out."
+        ) from error
+
+
+@contextmanager
+def lock(file: Path) -> Iterator[None]:
+    """Hold a file's lock, which the system releases however the process ends."""
+    import fcntl
+
+    handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.read(handle, 32).decode(errors="replace").strip() or "unknown"
+            raise RunError(
+                f"Another process (number {holder}) is working in {file.parent}; wait for it, stop it, or "
+                "give another --out."
+            ) from error
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+def refuse_changes(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
+    changes = list(differences(before, now))
+    if changes:
+        raise ConfigError(
+            f"The config is not the one that {path} was begun with: {'; '.join(changes)}. Resume with the "
+            "config unchanged, or start a new run with another --out."
+        )
+
+
+def differences(before: Any, now: Any, where: str = "") -> Iterator[str]:
+    """What changed between two configs, one line a value."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for key in dict.fromkeys([*before, *now]):
+            inner = f"{where}.{key}" if where else str(key)
+            yield from differences(before.get(key, "absent"), now.get(key, "absent"), inner)
+    elif before != now and not (isinstance(before, (list, tuple)) and list(before) == list(now)):
+        yield f"{where} was {before}, now {now}"
+
+
+def versions() -> dict[str, Any]:
+    """What a run's bits depend on, beside its config."""
+    import torch
+
+    from attnlab import __version__
+
+    return {
+        "attnlab": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "threads": torch.get_num_threads(),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
+
+
+def other_versions(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Why a resumed run may differ in its last bits."""
+    changed = [name for name in ("torch", "machine", "threads") if before.get(name) != now[name]]
+    if changed:
+        what = "; ".join(f"{name} was {before.get(name)}, now {now[name]}" for name in changed)
+        yield f"The run was begun elsewhere ({what}): it goes on, but not bit for bit."

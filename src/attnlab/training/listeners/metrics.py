@@ -1,0 +1,52 @@
+"""metrics.jsonl: every event of a run, one JSON object a line, in the order of the steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from attnlab.training.budget import State
+from attnlab.training.events import Event
+from attnlab.training.files import replace_bytes
+
+
+class MetricsFile:
+    """Writes each event as it happens, and is flushed with each: a kill loses nothing that was told."""
+
+    def __init__(self, file: Path, state: State):
+        rewind(file, state)
+        self.stream = file.open("a", encoding="utf-8")
+
+    def __call__(self, event: Event) -> None:
+        line = {"event": type(event).__name__.lower()} | asdict(event)
+        self.stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self.stream.flush()
+
+    def __enter__(self) -> MetricsFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stream.close()
+
+
+def read(file: Path) -> Iterator[dict[str, Any]]:
+    """The events of a file; a last line that was cut off is left out."""
+    if not file.exists():
+        return
+    for line in file.read_text(encoding="utf-8").splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            return
+
+
+def rewind(file: Path, state: State) -> None:
+    """Leave out what happened after the state that a run goes on from: it will happen again."""
+    last = {"stepped": state.step, "saved": state.step, "evaluated": state.evaluated}
+    kept = [line for line in read(file) if line["step"] <= last.get(line["event"], line["step"])]
+    if file.exists():
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept)
+        replace_bytes(file, text.encode())

@@ -1,0 +1,199 @@
+"""The loop: knows steps, budgets and events; of the model only that an objective can tell its loss."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import asdict, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.config.schema import Training
+from attnlab.config.streams import stream_seed
+from attnlab.data.loader import Loader
+from attnlab.model.model import Model
+from attnlab.objectives.objective import Objective, Prepared
+from attnlab.training import budget
+from attnlab.training.budget import State
+from attnlab.training.checkpoint import Checkpoint, Checkpoints, load_weights, weights_of
+from attnlab.training.evaluate import Evaluation
+from attnlab.training.events import Ended, Evaluated, Event, Listener, Saved, Started, Stepped, Warned
+from attnlab.training.failure import Failure, fault_of, gradient_norm
+from attnlab.training.interrupt import Interrupt
+from attnlab.training.optimizers import Optimizers
+from attnlab.training.schedules import Schedule
+
+
+class Loop:
+    """One run of training. Everything random in a step is a function of (seed, stream, step)."""
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        objective: Objective,
+        loader: Loader,
+        evaluate: Callable[[], Evaluation] | None,
+        optimizer: Optimizers,
+        schedule: Schedule,
+        settings: Training,
+        checkpoints: Checkpoints,
+        failure: Failure,
+        seed: int,
+        listeners: Iterable[Listener] = (),
+        autocast: Callable[[], AbstractContextManager[Any]],
+        device: torch.device,
+    ):
+        self.model, self.objective, self.loader, self.evaluate_model = model, objective, loader, evaluate
+        self.optimizer, self.schedule, self.settings = optimizer, schedule, settings
+        self.checkpoints, self.failure, self.seed = checkpoints, failure, seed
+        self.listeners, self.autocast, self.device = list(listeners), autocast, device
+        self.state, self.saved = State(), 0
+        self.batches = loader.forever()
+
+    def run(self, interrupt: Interrupt) -> str:
+        """Train until the budget is spent, patience is lost, or a person asks to stop; gives the reason."""
+        self.model.train()
+        parameters = sum(p.numel() for p in self.model.parameters())
+        self.tell(Started(step=self.state.step, parameters=parameters))
+        while True:
+            if self.evaluation_due() and not interrupt.asked:
+                self.evaluate()
+            reason = self.end(interrupt)
+            if reason or self.save_due():
+                self.save()
+            if reason:
+                self.tell(Ended(step=self.state.step, reason=reason))
+                return reason
+            self.tell(self.step())
+
+    def step(self) -> Stepped:
+        """One step: `accumulate` batches, one update, normalised by the true number of targets."""
+        began, before, place = time.perf_counter(), self.state, self.loader.state()
+        batches = [self.next_batch(before.step, i) for i in range(self.settings.accumulate)]
+        loss, parts = self.backward([prepared for _, prepared in batches])
+        norm = gradient_norm(self.model)
+        fault = fault_of(self.model, loss, norm)
+        if fault:
+            self.loader.restore(place)
+            raise self.failure.kept(before.step + 1, fault, [p for _, p in batches], self.snapshot())
+        if self.settings.clip != "off":
+            nn.utils.clip_grads_with_norm_(self.model.parameters(), self.settings.clip, norm)
+        after = replace(
+            before,
+            step=before.step + 1,
+            tokens=before.tokens + sum(tokens for tokens, _ in batches),
+            epochs=self.loader.epoch + self.loader.batch / len(self.loader),
+            flops=before.flops + sum(self.objective.flops(self.model, p) for _, p in batches),
+            seconds=before.seconds + time.perf_counter() - began,
+        )
+        factor = self.schedule.factor((self.progress(before) + self.progress(after)) / 2)
+        self.optimizer.step(factor)
+        self.optimizer.zero_grad()
+        self.state = replace(after, seconds=before.seconds + time.perf_counter() - began)
+        return Stepped(
+            step=after.step,
+            loss=loss,
+            rate=self.optimizer.rate * factor,
+            gradient=float(norm),
+            tokens=after.tokens - before.tokens,
+            flops=after.flops - before.flops,
+            seconds=self.state.seconds - before.seconds,
+            progress=min(1.0, self.progress(self.state)),
+            epoch=after.epochs,
+            parts=parts,
+        )
+
+    def backward(self, batches: list[Prepared]) -> tuple[float, dict[str, float]]:
+        """The gradient of the mean over all targets of all batches; gives that mean, and its parts."""
+        count = max(1, sum(batch.count for batch in batches))
+        sums: dict[str, Tensor] = {}
+        for number, batch in enumerate(batches):
+            torch.manual_seed(stream_seed(self.seed, "dropout", self.state.step, number))
+            with self.autocast():
+                loss = self.objective.loss(self.model, batch)
+            (loss.total / count).backward()
+            for name, part in {"": loss.total, **loss.parts}.items():
+                sums[name] = sums.get(name, 0) + part.detach()
+        means = {name: float(total) / count for name, total in sums.items()}
+        return means.pop(""), means
+
+    def next_batch(self, step: int, number: int) -> tuple[int, Prepared]:
+        """How many tokens the next batch has, and what the objective makes of it."""
+        batch = next(self.batches)
+        prepared = self.objective.prepare(batch, stream_seed(self.seed, "masking", step, number))
+        return batch.tokens, prepared.to(self.device)
+
+    def progress(self, state: State) -> float:
+        return budget.progress(self.settings.budget, state)
+
+    def end(self, interrupt: Interrupt) -> str:
+        """Why the run is over; nothing while it is not."""
+        if self.progress(self.state) >= 1:
+            return "budget"
+        if self.settings.patience != "unlimited" and self.state.since_best >= self.settings.patience:
+            return "patience"
+        return "interrupted" if interrupt.asked else ""
+
+    def evaluation_due(self) -> bool:
+        every, step = self.settings.evaluate_every, self.state.step
+        if self.evaluate_model is None or every == "never" or step == self.state.evaluated:
+            return False
+        return step % every == 0 or self.progress(self.state) >= 1
+
+    def evaluate(self) -> None:
+        """A pass over dev, on its own random stream; the state remembers the best."""
+        assert self.evaluate_model is not None
+        began = time.perf_counter()
+        found = self.evaluate_model()
+        best = self.state.best_loss is None or found.loss < self.state.best_loss
+        self.state = replace(
+            self.state,
+            evaluated=self.state.step,
+            best_step=self.state.step if best else self.state.best_step,
+            best_loss=found.loss if best else self.state.best_loss,
+            since_best=0 if best else self.state.since_best + 1,
+        )
+        seconds = time.perf_counter() - began
+        self.tell(
+            Evaluated(step=self.state.step, loss=found.loss, seconds=seconds, best=best, scores=found.scores)
+        )
+
+    def save_due(self) -> bool:
+        step = self.state.step
+        if step == self.saved:
+            return False
+        return step % self.settings.checkpoint_every == 0 or step == self.state.best_step
+
+    def snapshot(self) -> Checkpoint:
+        """The run as it stands between two steps."""
+        state = asdict(self.state) | {"data": self.loader.state()}
+        return Checkpoint(weights_of(self.model), self.optimizer.state(), state)
+
+    def save(self) -> None:
+        """A checkpoint of this step, and no more old ones than the rule keeps."""
+        began, snapshot = time.perf_counter(), self.snapshot()
+        self.failure.refuse_broken(snapshot)
+        place = self.checkpoints.save(self.state.step, snapshot)
+        self.checkpoints.prune(self.settings.keep, self.state.best_step)
+        self.saved = self.state.step
+        self.tell(Saved(step=self.saved, seconds=time.perf_counter() - began, place=place.name))
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Go on from a checkpoint as if nothing had happened."""
+        load_weights(self.model, checkpoint.model)
+        self.optimizer.restore(checkpoint.optimizer)
+        held = dict(checkpoint.state)
+        self.loader.restore(held.pop("data"))
+        self.state = State(**held)
+        self.saved = self.state.step
+
+    def warn(self, message: str) -> None:
+        self.tell(Warned(step=self.state.step, message=message))
+
+    def tell(self, event: Event) -> None:
+        for listener in self.listeners:
+            listener(event)

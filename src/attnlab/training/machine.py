@@ -1,0 +1,56 @@
+"""The machine: which device, its precision, and the peak of its matrix product."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from attnlab.config.values import ConfigError
+from attnlab.model.blocks import Block
+
+
+def device_of(name: str) -> torch.device:
+    """The device of a name; `best` is the first accelerator that is there, else the CPU."""
+    there = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    if name == "best":
+        name = next(kind for kind, found in there.items() if found)
+    if not there[name]:
+        raise ConfigError(f'training.device is "{name}", which is not here; use "best" or "cpu".')
+    return torch.device(name)
+
+
+def autocast_of(precision: str, device: torch.device) -> Callable[[], AbstractContextManager[Any]]:
+    """The context in which a forward runs."""
+    if precision == "float32":
+        return contextlib.nullcontext
+    return partial(torch.autocast, device.type, dtype=torch.bfloat16)
+
+
+def recompute_blocks(model: nn.Module) -> None:
+    """Gradient checkpointing: keep each block's input alone, and compute the rest again for the backward."""
+    for block in model.modules():
+        if isinstance(block, Block):
+            block.forward = partial(checkpoint, block.forward, use_reentrant=False)  # type: ignore[method-assign]
+
+
+def peak_flops(device: torch.device, *, size: int = 1024, rounds: int = 4) -> float:
+    """Operations a second of a float32 matrix product here, the best of a few."""
+    a = torch.ones(size, size, device=device)
+    best = float("inf")
+    for _ in range(rounds):
+        began = time.perf_counter()
+        float((a @ a)[0, 0])  # asking for a number waits for the device
+        best = min(best, time.perf_counter() - began)
+    return 2 * size**3 / best

@@ -1,0 +1,197 @@
+"""How a gradient becomes a change of the weights: torch's own optimizers, with the right groups."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.config.registry import Registry
+from attnlab.config.values import ConfigError
+from attnlab.model.positions.position import Position
+from attnlab.training.errors import RunError
+
+
+class Recipe(ABC):
+    """How a model's weights are to change."""
+
+    @abstractmethod
+    def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
+        """Torch's optimizers for this model's parameters, each parameter in exactly one."""
+
+
+class AdamW(Recipe):
+    """AdamW: each weight's own step size, from running means of its gradient and its square.
+
+    Formula: w ← w − rate·(m̂ / (√v̂ + eps) + decay·w). Matrices decay; norms, biases, embeddings
+    and tables of positions do not.
+
+    Cost: two more numbers for each weight.
+
+    When it helps: the default.
+
+    Paper: Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization".
+    """
+
+    def __init__(
+        self,
+        *,
+        rate: float = 5e-4,
+        decay: float = 0.1,
+        betas: tuple[float, ...] = (0.9, 0.95),
+        eps: float = 1e-8,
+    ):
+        self.rate, self.decay, self.betas, self.eps = positive("rate", rate), decay, two(betas), eps
+
+    def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
+        decaying, plain = divided(model)
+        groups = [
+            {"params": decaying, "weight_decay": self.decay},
+            {"params": plain, "weight_decay": 0.0},
+        ]
+        used = [group for group in groups if group["params"]]
+        return [torch.optim.AdamW(used, lr=self.rate, betas=self.betas, eps=self.eps, fused=True)]
+
+
+class Muon(Recipe):
+    """Muon: the momentum of each hidden matrix, made orthogonal; AdamW for everything else.
+
+    Formula: W ← W − rate·0.2·√max(rows, columns)·orth(momentum) − rate·decay·W, where orth takes
+    every singular value to about 1 (five Newton-Schulz steps). With that scale the update is as
+    large as AdamW's, so both share `rate`.
+
+    Cost: one more number for each weight of a matrix, and a few matrix products a step.
+
+    When it helps: fewer steps to a loss than AdamW on hidden matrices; embeddings, the head,
+    norms and biases stay with AdamW.
+
+    Paper: Jordan et al. 2024, "Muon"; Liu et al. 2025, "Muon is Scalable for LLM Training".
+    """
+
+    def __init__(
+        self,
+        *,
+        rate: float = 2e-3,
+        decay: float = 0.1,
+        momentum: float = 0.95,
+        betas: tuple[float, ...] = (0.9, 0.95),
+        eps: float = 1e-8,
+    ):
+        self.rate, self.decay, self.momentum = positive("rate", rate), decay, momentum
+        self.betas, self.eps = two(betas), eps
+
+    def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
+        matrices: list[nn.Parameter] = []
+        others: list[nn.Parameter] = []
+        for _, parameter, owner in owned(model):
+            (matrices if isinstance(owner, nn.Linear) and parameter.ndim == 2 else others).append(parameter)
+        muon = torch.optim.Muon(
+            matrices,
+            lr=self.rate,
+            weight_decay=self.decay,
+            momentum=self.momentum,
+            adjust_lr_fn="match_rms_adamw",
+        )
+        adamw = torch.optim.AdamW(
+            others, lr=self.rate, betas=self.betas, eps=self.eps, weight_decay=0.0, fused=True
+        )
+        return [muon, adamw]
+
+
+OPTIMIZERS: Registry[Recipe] = Registry(
+    "optimizers",
+    base="attnlab.training.optimizers:Recipe",
+    default="adamw",
+    variants={
+        "adamw": "attnlab.training.optimizers:AdamW",
+        "muon": "attnlab.training.optimizers:Muon",
+    },
+)
+
+
+def owned(model: nn.Module) -> Iterator[tuple[str, nn.Parameter, nn.Module]]:
+    """Every trainable parameter once, with its name and the module that holds it."""
+    seen: set[int] = set()
+    for prefix, module in model.named_modules():
+        for name, parameter in module.named_parameters(prefix, recurse=False):
+            if id(parameter) not in seen and parameter.requires_grad:
+                seen.add(id(parameter))
+                yield name, parameter, module
+
+
+def decays(parameter: nn.Parameter, owner: nn.Module) -> bool:
+    """Whether a weight is drawn towards 0: only where it multiplies a signal, not where it is looked up."""
+    return parameter.ndim >= 2 and not isinstance(owner, (nn.Embedding, Position))
+
+
+def divided(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """The parameters that decay, and those that do not."""
+    decaying: list[nn.Parameter] = []
+    plain: list[nn.Parameter] = []
+    for _, parameter, owner in owned(model):
+        (decaying if decays(parameter, owner) else plain).append(parameter)
+    return decaying, plain
+
+
+class Optimizers:
+    """The optimizers of a run as one, with a state that is named by the parameters."""
+
+    def __init__(self, recipe: Recipe, model: nn.Module):
+        self.made = recipe.make(model)
+        self.names: dict[Tensor, str] = {parameter: name for name, parameter, _ in owned(model)}
+        self.rates = [[float(group["lr"]) for group in o.param_groups] for o in self.made]
+
+    def step(self, factor: float) -> None:
+        """One step at this share of the full rate."""
+        for optimizer, rates in zip(self.made, self.rates, strict=True):
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate * factor
+            optimizer.step()
+
+    def zero_grad(self) -> None:
+        for optimizer in self.made:
+            optimizer.zero_grad(set_to_none=True)
+
+    @property
+    def rate(self) -> float:
+        """The full rate of the first group, for the record."""
+        return self.rates[0][0]
+
+    def state(self) -> dict[str, Tensor]:
+        """Every tensor that the optimizers hold, as `parameter/what`."""
+        found = {}
+        for optimizer in self.made:
+            for parameter, held in optimizer.state.items():
+                for what, value in held.items():
+                    assert isinstance(value, Tensor)  # AdamW and Muon hold nothing else
+                    found[f"{self.names[parameter]}/{what}"] = value
+        return found
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Take up a saved state; every entry must find its parameter."""
+        places: dict[str, tuple[torch.optim.Optimizer, Any]] = {}
+        for optimizer in self.made:
+            for group in optimizer.param_groups:
+                places |= {self.names[p]: (optimizer, p) for p in group["params"]}
+        for key, value in state.items():
+            name, what = key.rsplit("/", 1)
+            if name not in places:
+                raise RunError(f"The checkpoint's optimizer holds {name}, which this model does not have.")
+            optimizer, parameter = places[name]
+            # a step count stays where torch put it: fused kernels want it on the parameter's device
+            optimizer.state[parameter][what] = value.to(parameter.device)
+
+
+def positive(name: str, value: float) -> float:
+    if value <= 0:
+        raise ConfigError(f"training.optimizer.{name} is {value}; it must be above 0.")
+    return value
+
+
+def two(betas: tuple[float, ...]) -> tuple[float, float]:
+    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+        raise ConfigError(f"training.optimizer.betas is {list(betas)}; it takes two numbers in [0, 1).")
+    return betas[0], betas[1]

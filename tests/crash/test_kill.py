@@ -1,0 +1,143 @@
+"""A run that is killed at any instant and resumed ends as one that never was: byte for byte."""
+
+import json
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from attnlab.training.listeners.metrics import read
+from tests.training.small import merged, settings
+
+CHANGES = {
+    "training": {
+        "budget": {"steps": 9},
+        "checkpoint_every": 2,
+        "evaluate_every": 3,
+        "evaluate_batches": 1,
+        "optimizer": "muon",
+        "accumulate": 2,
+    }
+}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("config")
+    path = folder / "run.json"
+    path.write_text(json.dumps(merged(settings(folder), CHANGES)))
+    return path
+
+
+def outcome(folder):
+    """All that a run leaves which does not tell the time."""
+    last = folder / "checkpoints" / "step-9"
+    events = []
+    for line in read(folder / "metrics.jsonl"):
+        if line["event"] in ("stepped", "evaluated"):
+            events.append({k: v for k, v in line.items() if k != "seconds"})
+    state = json.loads((last / "state.json").read_text())
+    state.pop("seconds")
+    kept = sorted(entry.name for entry in (folder / "checkpoints").iterdir())
+    weights = (last / "model.safetensors").read_bytes(), (last / "optimizer.safetensors").read_bytes()
+    return {"weights": weights, "events": events, "state": state, "kept": kept}
+
+
+@pytest.fixture(scope="module")
+def whole(attnlab, file, tmp_path_factory):
+    """The run that nothing happened to, and how many instants it has."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    attnlab("train", file, "--out", folder.parent / "first")  # after which the text is tokenised
+    ended = attnlab("train", file, "--out", folder, inject="count")
+    assert ended.code == 0, ended.said
+    return outcome(folder), int(ended.said.split("points ")[-1])
+
+
+def same(found, expected):
+    for name, mine in found.items():
+        assert mine == expected[name], name
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_killed_at_instants_all_over_a_run(attnlab, file, whole, tmp_path, part):
+    """Inside steps, saves, renames, half-written files and half-written lines."""
+    expected, points = whole
+    assert points > 200
+    stretch = range(1 + part * points // 6, 1 + (part + 1) * points // 6)
+    for at in random.Random(part).sample(stretch, 3):
+        folder = tmp_path / f"run-{at}"
+        killed = attnlab("train", file, "--out", folder, inject="kill", at=at)
+        assert killed.code == -signal.SIGKILL
+        ended = attnlab("train", file, "--out", folder, "--resume")
+        assert ended.code == 0, ended.said
+        same(outcome(folder), expected)
+
+
+def test_killed_again_and_again(attnlab, file, whole, tmp_path):
+    """One run that dies ten times, each time a little later."""
+    expected, points = whole
+    folder, deaths = tmp_path / "run", 0
+    pick = random.Random(0)
+    while True:
+        at = pick.randrange(20, points // 2)
+        ended = attnlab("train", file, "--out", folder, "--resume", inject="kill", at=at)
+        if ended.code == 0:
+            break
+        assert ended.code == -signal.SIGKILL
+        deaths += 1
+        assert deaths < 60
+    assert deaths >= 2
+    same(outcome(folder), expected)
+
+
+def test_killed_from_outside_at_random_times(attnlab, file, whole, tmp_path):
+    expected, _ = whole
+    pick = random.Random(1)
+
+    def kill(number):
+        time.sleep(pick.uniform(0.0, 0.6))
+        os.kill(number, signal.SIGKILL)
+
+    for attempt in range(4):
+        folder = tmp_path / f"run-{attempt}"
+        assert attnlab("train", file, "--out", folder, meanwhile=kill).code in (0, -signal.SIGKILL)
+        ended = attnlab("train", file, "--out", folder, "--resume")
+        assert ended.code == 0, ended.said
+        same(outcome(folder), expected)
+
+
+@pytest.mark.slow
+def test_killed_at_every_instant(attnlab, file, whole, tmp_path):
+    expected, points = whole
+    for at in range(1, points + 1):
+        folder = tmp_path / f"run-{at}"
+        assert attnlab("train", file, "--out", folder, inject="kill", at=at).code == -signal.SIGKILL
+        assert attnlab("train", file, "--out", folder, "--resume").code == 0
+        same(outcome(folder), expected)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_stop_it_finishes_the_step_saves_and_says_so(attnlab, file, whole, tmp_path, number):
+    expected, _ = whole
+    folder = tmp_path / "run"
+
+    def ask(process):
+        metrics = folder / "metrics.jsonl"
+        while not any(line["event"] == "stepped" for line in read(metrics)):
+            time.sleep(0.005)
+        os.kill(process, number)
+
+    stopped = attnlab("train", file, "--out", folder, meanwhile=ask)
+    steps = [line["step"] for line in read(folder / "metrics.jsonl") if line["event"] == "stepped"]
+    assert stopped.code == 128 + number, stopped.said
+    assert f"Stopped after step {steps[-1]}, as asked; everything is saved." in stopped.said
+    assert f"attnlab train --resume --out {folder}" in stopped.said
+    assert json.loads((folder / "run.json").read_text())["status"] == "interrupted"
+    assert (folder / "checkpoints" / f"step-{steps[-1]}").is_dir() and steps[-1] < 9
+    resumed = attnlab("train", "--resume", "--out", folder)
+    assert resumed.code == 0, resumed.said
+    found = outcome(folder)
+    assert "step-9" in found.pop("kept")  # and perhaps the one that it stopped at
+    same(found, expected)

@@ -1,0 +1,126 @@
+"""Commands in processes of their own, without a second's import each: a loaded process that forks.
+
+Reads one JSON request a line: {"argv": […], "inject": "kill" | "count" | "file-limit", "at": n,
+"errors": FILE}. Answers with the child's number at once, and with its exit status when it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch._dynamo
+
+import attnlab.experiment  # noqa: F401 - loaded here, so that children have it
+from attnlab.cli import main
+from attnlab.objectives.objective import Objective
+from attnlab.training import checkpoint, files
+from attnlab.training.listeners.metrics import MetricsFile
+from attnlab.training.optimizers import Optimizers
+
+
+class Points:
+    """Counts the instants at which a kill could hurt, and kills at one of them."""
+
+    def __init__(self, kill_at: int):
+        self.passed, self.kill_at = 0, kill_at
+
+    def passing(self) -> bool:
+        """Whether this is the instant."""
+        self.passed += 1
+        return self.passed == self.kill_at
+
+    def die(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(self, owner: Any, name: str) -> None:
+        """An instant before a call, and one after it."""
+        inner = getattr(owner, name)
+
+        def watched(*arguments: Any, **named: Any) -> Any:
+            if self.passing():
+                self.die()
+            result = inner(*arguments, **named)
+            if self.passing():
+                self.die()
+            return result
+
+        setattr(owner, name, watched)
+
+    def halfway(self, module: Any) -> None:
+        """An instant at which half of a file is written."""
+        inner: Callable[[Path, bytes], None] = files.write_bytes
+
+        def watched(file: Path, content: bytes) -> None:
+            if self.passing():
+                file.write_bytes(content[: len(content) // 2])
+                self.die()
+            inner(file, content)
+
+        module.write_bytes = watched
+
+    def install(self) -> None:
+        self.around(Objective, "loss")
+        self.around(Optimizers, "step")
+        self.around(checkpoint.Checkpoints, "prune")
+        for owner, name in ((os, "rename"), (os, "replace"), (os, "fsync"), (shutil, "rmtree")):
+            self.around(owner, name)
+        for module in (files, checkpoint):
+            self.halfway(module)
+        told = MetricsFile.__call__
+
+        def half_a_line(metrics: MetricsFile, event: Any) -> None:
+            if self.passing():
+                metrics.stream.write('{"event": "stepped", "st')
+                metrics.stream.flush()
+                self.die()
+            told(metrics, event)
+
+        MetricsFile.__call__ = half_a_line  # type: ignore[method-assign]
+
+
+def child(request: dict[str, Any]) -> None:
+    errors = os.open(request["errors"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(errors, 2)
+    os.dup2(errors, 1)
+    inject, at = request.get("inject"), int(request.get("at", 0))
+    points = Points(at if inject == "kill" else 0)
+    if inject in ("kill", "count"):
+        points.install()
+    if inject == "file-limit":
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (at, at))
+    sys.argv = ["attnlab", *request["argv"]]
+    code: Any = 0
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code or 0
+    if inject == "count":
+        print(f"\npoints {points.passed}", flush=True)
+    sys.stdout.flush()
+    os._exit(int(code))
+
+
+def serve() -> None:
+    torch.set_num_threads(1)
+    for line in sys.stdin:
+        request = json.loads(line)
+        number = os.fork()
+        if number == 0:
+            child(request)
+        print(json.dumps({"pid": number}), flush=True)
+        _, status = os.waitpid(number, 0)
+        print(json.dumps({"code": os.waitstatus_to_exitcode(status)}), flush=True)
+
+
+if __name__ == "__main__":
+    serve()

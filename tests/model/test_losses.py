@@ -1,0 +1,65 @@
+"""The chunked loss equals the plain one, in value and gradient, in every form that a head has."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from attnlab.model.heads.language import LanguageModel
+from attnlab.model.losses import IGNORE, vocabulary_loss
+
+B, T, D, V = 3, 11, 8, 29
+
+
+def plain_loss(logits, targets, smoothing, z_weight):
+    logits, targets = logits.flatten(0, 1), targets.flatten()
+    total = F.cross_entropy(logits, targets, ignore_index=IGNORE, reduction="sum", label_smoothing=smoothing)
+    log_z = logits.logsumexp(-1)[targets != IGNORE]
+    return total + z_weight * log_z.square().sum()
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("transform", ["none", "dense"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("z_weight", [0.0, 0.01])
+@pytest.mark.parametrize("ignored", ["some", "none", "all"])
+def test_chunked_loss_is_the_plain_one(
+    double, monkeypatch, tied, bias, transform, smoothing, z_weight, ignored
+):
+    monkeypatch.setattr("attnlab.model.losses.CHUNK", 4)
+    torch.manual_seed(0)
+    table = nn.Embedding(V, D)
+    head = LanguageModel(D, table, tied=tied, bias=bias, transform=transform)
+    ids, targets = torch.randint(V, (B, T)), torch.randint(V, (B, T))
+    if ignored != "none":
+        targets[torch.rand(B, T) < (0.5 if ignored == "some" else 2)] = IGNORE
+    mix = torch.randn(D, D, requires_grad=True)
+    parameters = {**dict(head.named_parameters()), "mix": mix, "embedding": table.weight}
+
+    def gradients(loss):
+        return torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
+
+    hidden = table(ids) @ mix  # a tied table gets gradient from both ends
+    found = head.loss(hidden, targets, smoothing=smoothing, z_weight=z_weight)
+    expected = plain_loss(head(table(ids) @ mix), targets, smoothing, z_weight)
+    assert int(found.count) == int((targets != IGNORE).sum())
+    torch.testing.assert_close(found.total, expected)
+    for name, mine, theirs in zip(parameters, gradients(found.total), gradients(expected), strict=True):
+        mine = torch.zeros_like(parameters[name]) if mine is None else mine
+        theirs = torch.zeros_like(parameters[name]) if theirs is None else theirs
+        torch.testing.assert_close(mine, theirs, msg=name)
+
+
+def test_logits_are_never_held_whole(monkeypatch):
+    """No tensor of rows × vocabulary comes into being, with and without gradient."""
+    monkeypatch.setattr("attnlab.model.losses.CHUNK", 16)
+    seen = []
+    linear = F.linear
+    monkeypatch.setattr(F, "linear", lambda *a: seen.append(linear(*a).shape) or linear(*a))
+    x, table = torch.randn(100, D, requires_grad=True), torch.randn(V, D, requires_grad=True)
+    targets = torch.randint(V, (100,))
+    vocabulary_loss(x, table, None, targets).total.backward()
+    with torch.no_grad():
+        vocabulary_loss(x, table, None, targets)
+    assert len(seen) == 14 and max(shape[0] for shape in seen) == 16

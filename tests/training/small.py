@@ -1,0 +1,92 @@
+"""A run that takes a second: a synthetic corpus, a tiny model."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+from attnlab.config.files import config_of
+from attnlab.config.schema import Config
+
+WHO = ("the cat", "a dog", "the old man", "my sister", "the bird", "a small child")
+DOES = ("sees", "likes", "follows", "hears", "finds")
+WHERE = ("in the garden", "near the river", "at home", "under the table", "on the hill")
+
+
+def sentences(count: int = 400, seed: int = 0) -> list[str]:
+    pick = random.Random(seed)
+    made = []
+    for _ in range(count):
+        parts = [pick.choice(WHO), pick.choice(DOES), pick.choice(WHO), pick.choice(WHERE)]
+        made.append(" ".join(parts[: pick.choice((3, 4))]) + " .")
+    return made
+
+
+def corpus(folder: Path) -> Path:
+    file = folder / "corpus.txt"
+    if not file.exists():
+        file.write_text("\n".join(sentences()))
+    return file
+
+
+def settings(folder: Path) -> dict[str, Any]:
+    return {
+        "data": {
+            "corpus": {"kind": "files", "path": str(corpus(folder)), "unit": "line"},
+            "tokenizer": {"kind": "word", "vocabulary": 60, "minimum_count": 1},
+            "length": 24,
+            "batching": {"kind": "packed", "rows": 4},
+            "dev_share": 0.1,
+        },
+        "model": {"width": 16, "layers": 2, "heads": 2, "length": 24, "dropout": 0.1},
+        "training": {
+            "budget": {"steps": 12},
+            "evaluate_every": 4,
+            "evaluate_batches": 2,
+            "checkpoint_every": 3,
+        },
+    }
+
+
+def pairs(folder: Path) -> Path:
+    """Sentences, and the same ones backwards."""
+    file = folder / "pairs.jsonl"
+    if not file.exists():
+        lines = ({"text": s, "target": " ".join(reversed(s.split()))} for s in sentences())
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+def for_objective(name: str, folder: Path) -> dict[str, Any]:
+    """What must change in the small run for an objective to fit."""
+    encoder = {"family": "encoder", "dropout": 0.1}
+    apart = {"batching": {"kind": "bucketed", "tokens": 96}}
+    paired = apart | {"corpus": str(pairs(folder)), "encoding": "translation"}
+    changes: dict[str, dict[str, Any]] = {
+        "causal": {},
+        "masked": {"model": encoder},
+        "span": {"model": encoder | {"output": "span_boundary"}},
+        "prefix": {"model": {"mask": "prefix"}},
+        "unilm": {"model": encoder | {"mask": "prefix"}},
+        "seq2seq": {"model": {"family": "encoder_decoder"}, "data": paired},
+        "denoising": {"model": {"family": "encoder_decoder"}, "data": apart},
+    }
+    return {"objective": name} | changes[name]
+
+
+def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in changes.items():
+        held = result.get(key)
+        nested = (
+            isinstance(value, dict) and isinstance(held, dict) and "kind" not in value and key != "budget"
+        )
+        result[key] = merged(held, value) if nested else value
+    return result
+
+
+def config(folder: Path, **changes: Any) -> Config:
+    """The small run's config with changes by section: `config(folder, training={"clip": 0.5})`."""
+    return config_of(merged(settings(folder), changes))

@@ -1,0 +1,115 @@
+"""`attnlab train` and its kin, as a person meets them."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from attnlab.cli import app
+from attnlab.config.files import load, ready_configs, to_json
+from attnlab.config.values import ConfigError
+from attnlab.experiment import build_model, check
+from attnlab.training.listeners.metrics import read
+from tests.training.small import for_objective, merged, settings
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments):
+        result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=True)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return command
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "small.json"
+    path.write_text(json.dumps(settings(tmp_path)))
+    return path
+
+
+def test_train_says_how_it_ended_and_where(run, file, tmp_path):
+    result = run("train", file, "--set", "training.budget.steps=5", "--json")
+    told = json.loads(result.stdout)
+    assert result.exit_code == 0 and told["reason"] == "budget" and told["state"]["step"] == 5
+    assert told["folder"].startswith("runs/small-")
+    assert {"run.json", "metrics.jsonl", "tokenizer.json", "checkpoints"} <= {
+        entry.name for entry in (tmp_path / told["folder"]).iterdir()
+    }
+
+
+def test_a_run_is_repeated_from_its_folder_alone(run, file):
+    run("train", file, "--out", "first")
+    run("train", "--from", "first", "--out", "second")
+    steps = []
+    for folder in map(Path, ("first", "second")):
+        lines = read(folder / "metrics.jsonl")
+        steps.append([line["loss"] for line in lines if line["event"] == "stepped"])
+    assert steps[0] == steps[1] and len(steps[0]) == 12
+    with pytest.raises(ConfigError, match="not both"):
+        run("train", file, "--from", "first")
+
+
+def test_without_a_config_the_ways_are_named(run):
+    with pytest.raises(ConfigError, match="--from RUN"):
+        run("train")
+    with pytest.raises(ConfigError, match='Did you mean "mini-gpt"'):
+        run("train", "mini-gtp")
+    with pytest.raises(ConfigError, match="holds no run"):
+        run("train", "--resume", "--out", "nothing")
+
+
+@pytest.mark.parametrize("objective", ["causal", "masked", "seq2seq"])
+def test_show_batch_prints_what_is_read_and_what_is_to_be_predicted(run, tmp_path, objective):
+    file = tmp_path / "shown.json"
+    file.write_text(json.dumps(merged(settings(tmp_path), for_objective(objective, tmp_path))))
+    rows = json.loads(run("train", file, "--show-batch", "--json").stdout)
+    for row in rows:
+        assert len(row["input"]) == len(row["target"])
+        if objective == "causal":  # each target is the next input, save at the end of a text
+            following = [*row["input"][1:], None]
+            pairs = zip(row["input"], row["target"], following, strict=True)
+            assert all(target == (None if read == "<STOP>" else then) for read, target, then in pairs)
+        if objective == "seq2seq":
+            words = [token for token in row["source"] if not token.startswith("<")]
+            assert [t for t in row["target"] if t] == [*reversed(words), "<STOP>"]
+            assert row["input"][0] == "<START>"
+    if objective == "masked":
+        assert any("<MASK>" in row["input"] for row in rows)
+    assert "what it is to predict there" in run("train", file, "--show-batch").stdout
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("name", ready_configs())
+def test_every_ready_config_is_sound_and_shown(run, name):
+    config = load(name)
+    check(config)
+    assert name in run("list", "configs").stdout
+    assert "[training]" in run("show", name).stdout
+    assert json.loads(run("show", name, "--json").stdout) == json.loads(json.dumps(to_json(config)))
+
+
+def test_mini_gpt_has_the_parameters_it_claims():
+    model = build_model(load("mini-gpt").model, device="meta")
+    assert sum(p.numel() for p in model.parameters()) == 1_407_552
+
+
+def test_a_config_survives_its_own_json():
+    from attnlab.config.files import config_of, identity
+
+    for name in ready_configs():
+        config = load(name, set=["objective.share=0.2"] if name == "bert-mini" else [])
+        again = config_of(json.loads(json.dumps(to_json(config))))
+        assert identity(again) == identity(config)
+        assert identity(replace(config, seed=1)) != identity(config)
+    assert load("bert-mini", set=["objective.share=0.2"]).objective.options["share"] == 0.2
+    assert load(set=["objective=masked", "objective.share=0.3"]).objective.kind == "masked"
+    assert load(set=["training.budget.tokens=500"]).training.budget.limits == {"tokens": 500}
