@@ -83,7 +83,7 @@ def override(settings: dict[str, Any], key: str, value: Any) -> None:
         inner = place.get(name, {})
         within = depth > 0 or name not in SECTIONS
         if within and not isinstance(inner, dict):  # a choice by its name: make room for options
-            choice = choice_of(inner, ".".join(path[: depth + 1]))
+            choice = written_choice(inner, path[: depth + 1])
             inner = {"kind": choice.kind, **choice.options}
         elif within and not inner:
             default = getattr(SECTIONS.get(path[0]) if depth else Config, name, None)
@@ -93,6 +93,17 @@ def override(settings: dict[str, Any], key: str, value: Any) -> None:
         place[name] = dict(inner)
         place = place[name]
     place[last] = value
+
+
+def written_choice(value: Any, path: list[str]) -> Choice:
+    """A choice as its own table reads it: a corpus may be written as a path."""
+    field = getattr(SECTIONS.get(path[0]), "__dataclass_fields__", {}).get(path[-1])
+    where = ".".join(path)
+    return (
+        table(field.metadata["table"]).read(value, where)
+        if field and "table" in field.metadata
+        else choice_of(value, where)
+    )
 
 
 def config_of(settings: Mapping[str, Any]) -> Config:
