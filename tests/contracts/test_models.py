@@ -61,7 +61,8 @@ def test_pairwise_covering_equals_the_reference(part):
             given = marks | ({"source": grid.SOURCE} if case.needs_source else {})
             for b in range(B):
                 row = reference.Row(T, **{name: mark[b] for name, mark in given.items()})
-                source_row = reference.Row(S, real=grid.SOURCE_REAL[b])
+                packed = {"document": grid.SOURCE_DOCUMENT[b]} if layout == "packed" else {}
+                source_row = reference.Row(S, real=grid.SOURCE_REAL[b], **packed)
                 want = slow.hidden(
                     grid.IDS[b].tolist(), row, source=grid.SOURCE_IDS[b].tolist(), source_row=source_row
                 )

@@ -51,6 +51,7 @@ def test_word_order_needs_positions_in_an_encoder(family, double):
 
 
 @pytest.mark.parametrize("choice", ["learned", "relative", "concat"])
+@torch.no_grad()
 def test_text_beyond_the_end_is_refused_with_the_way_out(choice):
     model = lab.decoder(vocabulary=20, width=32, heads=2, layers=1, length=8, positions=choice)
     model(torch.zeros(1, 8, dtype=torch.long))
