@@ -43,7 +43,6 @@ def vocabulary_loss(
     *,
     smoothing: float = 0.0,
     z_weight: float = 0.0,
-    chunk: int = CHUNK,
 ) -> LossSum:
     """Σ cross-entropy of softmax(x·tableᵀ + bias) over the targets that are not IGNORE.
 
@@ -52,41 +51,66 @@ def vocabulary_loss(
     """
     kept = targets != IGNORE
     rows, wanted = x[kept], targets[kept]
-    arguments = (rows, table, bias, wanted, smoothing, z_weight, chunk)
+    arguments = (rows, table, bias, wanted, smoothing, z_weight)
     if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, table, bias)):
         total: Tensor = _ChunkedLoss.apply(*arguments)  # type: ignore[no-untyped-call]
     else:
-        total = sum(
-            (_chunk_loss(*arguments[:6], rows=s)[0] for s in _chunks(len(rows), chunk)), x.new_zeros(())
-        )
+        total = x.new_zeros((), dtype=torch.promote_types(x.dtype, torch.float32))
+        buffer = _buffer(rows, table)
+        for part in _chunks(len(rows)):
+            logits = _logits(rows[part], table, bias, buffer)
+            total += _Softmax(logits, wanted[part], smoothing, z_weight).loss
     return LossSum(total, kept.sum())
 
 
-def _chunks(count: int, chunk: int) -> list[slice]:
-    return [slice(i, i + chunk) for i in range(0, count, chunk)]
+def _chunks(count: int) -> list[slice]:
+    return [slice(i, i + CHUNK) for i in range(0, count, CHUNK)]
 
 
-def _chunk_loss(
-    x: Tensor,
-    table: Tensor,
-    bias: Tensor | None,
-    targets: Tensor,
-    smoothing: float,
-    z_weight: float,
-    *,
-    rows: slice,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The loss of some rows, their logits, and each row's log Z, in float32 at the least."""
-    logits = F.linear(x[rows], table, bias)
-    logits = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
-    log_z = logits.logsumexp(-1)
-    wanted = logits.gather(1, targets[rows, None])[:, 0]
-    loss = log_z - (1 - smoothing) * wanted
-    if smoothing:
-        loss = loss - smoothing * logits.mean(-1)
-    if z_weight:
-        loss = loss + z_weight * log_z.square()
-    return loss.sum(), logits, log_z
+def _buffer(x: Tensor, table: Tensor) -> Tensor:
+    """One chunk of logits, used for all of them: asking for that much memory anew costs a tenth."""
+    return x.new_empty(min(CHUNK, len(x)), len(table))
+
+
+def _logits(x: Tensor, table: Tensor, bias: Tensor | None, buffer: Tensor) -> Tensor:
+    """The logits of a chunk, in float32 at the least; in the buffer, where nothing is cast on the way."""
+    if torch.is_autocast_enabled(x.device.type) or x.dtype in (torch.float16, torch.bfloat16):
+        return F.linear(x, table, bias).float()
+    if bias is None:
+        return torch.mm(x, table.T, out=buffer[: len(x)])
+    return torch.addmm(bias, x, table.T, out=buffer[: len(x)])
+
+
+class _Softmax:
+    """Logits (N, V), written over with their exponentials: one exp serves the loss and its gradient."""
+
+    def __init__(self, logits: Tensor, targets: Tensor, smoothing: float, z_weight: float):
+        self.targets, self.smoothing, self.z_weight = targets, smoothing, z_weight
+        self.wanted = logits.gather(1, targets[:, None])[:, 0]
+        self.mean = logits.mean(-1) if smoothing else None
+        largest = logits.amax(-1, keepdim=True)
+        self.exponentials = logits.sub_(largest).exp_()
+        self.z = self.exponentials.sum(-1)
+        self.log_z = self.z.log() + largest[:, 0]
+
+    @property
+    def loss(self) -> Tensor:
+        loss = self.log_z - (1 - self.smoothing) * self.wanted
+        if self.mean is not None:
+            loss = loss - self.smoothing * self.mean
+        if self.z_weight:
+            loss = loss + self.z_weight * self.log_z.square()
+        return loss.sum()
+
+    def gradient(self) -> Tensor:
+        """∂loss/∂logits, written over the exponentials."""
+        scale = self.z.reciprocal()
+        if self.z_weight:
+            scale = scale * (1 + 2 * self.z_weight * self.log_z)
+        d = self.exponentials.mul_(scale[:, None])
+        if self.smoothing:
+            d -= self.smoothing / d.shape[1]
+        return d.scatter_add_(1, self.targets[:, None], d.new_full((len(d), 1), self.smoothing - 1))
 
 
 class _ChunkedLoss(torch.autograd.Function):
@@ -101,17 +125,18 @@ class _ChunkedLoss(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
         z_weight: float,
-        chunk: int,
     ) -> Tensor:
         needs_x, needs_table, needs_bias = ctx.needs_input_grad[:3]
         total = x.new_zeros((), dtype=torch.promote_types(x.dtype, torch.float32))
         dx = torch.empty_like(x) if needs_x else None
         dtable = torch.zeros_like(table) if needs_table else None
         dbias = torch.zeros_like(bias) if needs_bias and bias is not None else None
-        for rows in _chunks(len(x), chunk):
-            loss, logits, log_z = _chunk_loss(x, table, bias, targets, smoothing, z_weight, rows=rows)
-            total += loss
-            d = _logit_gradient(logits, log_z, targets[rows], smoothing, z_weight).to(x.dtype)
+        buffer = _buffer(x, table)
+        for rows in _chunks(len(x)):
+            logits = _logits(x[rows], table, bias, buffer)
+            softmax = _Softmax(logits, targets[rows], smoothing, z_weight)
+            total += softmax.loss
+            d = softmax.gradient().to(x.dtype)
             if dx is not None:
                 torch.mm(d, table, out=dx[rows])
             if dtable is not None:
@@ -124,16 +149,4 @@ class _ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         scaled = (None if d is None else d * gradients[0].to(d.dtype) for d in ctx.saved_tensors)
-        return (*scaled, None, None, None, None)
-
-
-def _logit_gradient(
-    logits: Tensor, log_z: Tensor, targets: Tensor, smoothing: float, z_weight: float
-) -> Tensor:
-    """∂loss/∂logits, written over the logits."""
-    d = logits.sub_(log_z[:, None]).exp_()
-    if z_weight:
-        d *= (1 + 2 * z_weight * log_z)[:, None]
-    if smoothing:
-        d -= smoothing / d.shape[1]
-    return d.scatter_add_(1, targets[:, None], d.new_full((len(targets), 1), smoothing - 1))
+        return (*scaled, None, None, None)

@@ -1,0 +1,280 @@
+"""Pretraining, side by side with transformers on the same work, in interleaved rounds.
+
+Only ratios taken in one run count: absolute rates swing with the machine's load. With NANOGPT set to a
+folder that holds nanoGPT's model.py, it is measured too.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from attnlab.config.files import config_of
+from attnlab.config.schema import Config
+from attnlab.data.batching import Padded
+from attnlab.data.loader import Loader
+from attnlab.data.row import Row
+from attnlab.data.rows import in_memory
+from attnlab.experiment import build_model
+from attnlab.objectives import OBJECTIVES
+from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.training.budget import State
+from attnlab.training.checkpoint import Checkpoints
+from attnlab.training.failure import Failure
+from attnlab.training.listeners.metrics import MetricsFile
+from attnlab.training.loop import Loop
+from attnlab.training.machine import autocast_of
+from attnlab.training.optimizers import OPTIMIZERS, Optimizers
+from attnlab.training.schedules import SCHEDULES
+
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
+Step = Callable[[], object]
+
+SMALL = {"vocabulary": 10_000, "width": 128, "layers": 4, "heads": 4, "length": 128, "positions": "learned"}
+MEDIUM = {"vocabulary": 50_257, "width": 384, "layers": 6, "heads": 6, "length": 256, "positions": "learned"}
+BERT = {
+    "family": "encoder",
+    "vocabulary": 30_522,
+    "width": 256,
+    "layers": 4,
+    "heads": 4,
+    "length": 128,
+    "positions": "learned",
+    "residual": "post",
+    "embedding_norm": True,
+    "token_types": 2,
+    "output": {"kind": "language_model", "bias": True, "transform": "dense"},
+}
+WORK = {"small": (SMALL, 32), "medium": (MEDIUM, 8), "masked": (BERT, 16)}
+
+
+def config_for(name: str) -> Config:
+    model, _ = WORK[name]
+    budget = {"budget": {"steps": 1_000_000}}
+    return config_of(
+        {"model": model, "objective": "masked" if name == "masked" else "causal", "training": budget}
+    )
+
+
+def loop(name: str, folder: Path) -> Loop:
+    """Our own loop on random tokens: all that a step of `attnlab train` does."""
+    config, (sizes, rows) = config_for(name), WORK[name]
+    vocabulary, length = sizes["vocabulary"], sizes["length"]
+    generator = np.random.default_rng(0)
+    held = [Row(generator.integers(6, vocabulary, length).tolist(), i, length) for i in range(8 * rows)]
+    model = build_model(config.model)
+    checkpoints = Checkpoints(folder / "checkpoints")
+    return Loop(
+        model=model,
+        objective=OBJECTIVES.build(config.objective, vocabulary=Vocabulary.draft(vocabulary)),
+        loader=Loader(in_memory(held, vocabulary=vocabulary), Padded(length, rows=rows), seed=0, pad=0),
+        evaluate=None,
+        optimizer=Optimizers(OPTIMIZERS.build(config.training.optimizer), model),
+        schedule=SCHEDULES.build("constant"),
+        settings=config.training,
+        checkpoints=checkpoints,
+        failure=Failure(folder, checkpoints),
+        seed=0,
+        autocast=autocast_of("float32", torch.device("cpu")),
+        device=torch.device("cpu"),
+    )
+
+
+def trained(model: torch.nn.Module, loss_of: Callable[[], torch.Tensor]) -> Step:
+    """A peer's step: forward, backward, clipping and a fused AdamW, as ours has them."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-4, betas=(0.9, 0.95), fused=True)
+    model.train()
+
+    def step() -> None:
+        loss_of().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
+
+
+def transformers_step(name: str) -> Step:
+    import transformers
+
+    sizes, rows = WORK[name]
+    ids = torch.randint(6, sizes["vocabulary"], (rows, sizes["length"]))
+    if name == "masked":
+        settings = transformers.BertConfig(
+            vocab_size=sizes["vocabulary"],
+            hidden_size=sizes["width"],
+            num_hidden_layers=sizes["layers"],
+            num_attention_heads=sizes["heads"],
+            intermediate_size=4 * sizes["width"],
+            max_position_embeddings=sizes["length"],
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+        )
+        model: Any = transformers.BertForMaskedLM(settings)
+        labels = torch.where(torch.rand(ids.shape) < 0.15, ids, -100)
+    else:
+        settings = transformers.GPT2Config(
+            vocab_size=sizes["vocabulary"],
+            n_embd=sizes["width"],
+            n_layer=sizes["layers"],
+            n_head=sizes["heads"],
+            n_positions=sizes["length"],
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+            use_cache=False,
+        )
+        model, labels = transformers.GPT2LMHeadModel(settings), ids
+    return trained(model, lambda: model(input_ids=ids, labels=labels).loss)
+
+
+def nanogpt_step(name: str) -> Step | None:
+    folder = os.environ.get("NANOGPT")
+    if not folder or name == "masked":
+        return None
+    spec = importlib.util.spec_from_file_location("nanogpt_model", Path(folder) / "model.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    sizes, rows = WORK[name]
+    settings = module.GPTConfig(
+        block_size=sizes["length"],
+        vocab_size=sizes["vocabulary"],
+        n_layer=sizes["layers"],
+        n_head=sizes["heads"],
+        n_embd=sizes["width"],
+        dropout=0.0,
+    )
+    model = module.GPT(settings)
+    ids = torch.randint(6, sizes["vocabulary"], (rows, sizes["length"]))
+    targets = torch.roll(ids, -1, 1)
+    return trained(model, lambda: model(ids, targets)[1])
+
+
+def seconds(step: Step, times: int) -> float:
+    began = time.perf_counter()
+    for _ in range(times):
+        step()
+    return time.perf_counter() - began
+
+
+def interleaved(ours: Step, peers: dict[str, Step], *, rounds: int, times: int) -> dict[str, float]:
+    """How many times faster than each peer, as the median over rounds of ours, theirs, ours, theirs, …"""
+    for step in (ours, *peers.values()):
+        step()  # the first step allocates
+    ratios: dict[str, list[float]] = {name: [] for name in peers}
+    for _ in range(rounds):
+        own = seconds(ours, times)
+        for name, step in peers.items():
+            ratios[name].append(seconds(step, times) / own)
+    return {name: statistics.median(values) for name, values in ratios.items()}
+
+
+TARGETS = {
+    # against transformers: what the targets against nanoGPT come to, by the rates of both in one run
+    ("small", "transformers"): 2.1,
+    ("medium", "transformers"): 2.7,
+    ("masked", "transformers"): 3.0,
+    ("small", "nanoGPT"): 1.5,
+    ("medium", "nanoGPT"): 1.75,
+}
+NAMES = {"small": "pretrain small", "medium": "pretrain medium", "masked": "masked LM"}
+
+
+def speed(name: str, *, times: int) -> list[dict[str, Any]]:
+    peers = {"transformers": transformers_step(name)}
+    nano = nanogpt_step(name)
+    if nano is not None:
+        peers["nanoGPT"] = nano
+    with tempfile.TemporaryDirectory() as folder:
+        ratios = interleaved(loop(name, Path(folder)).step, peers, rounds=ROUNDS, times=times)
+    return [
+        {
+            "work": f"{NAMES[name]}, against {peer}",
+            "ratio": ratio,
+            "unit": "× faster",
+            "target": TARGETS[name, peer],
+        }
+        for peer, ratio in ratios.items()
+    ]
+
+
+def memory() -> list[dict[str, Any]]:
+    """Peak memory of the medium work, each in a process of its own, less what it took before the model."""
+    found = {}
+    for who in ("ours", "transformers"):
+        command = [sys.executable, "-m", "benchmarks.training", "--peak", who]
+        found[who] = int(
+            subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1]
+        )
+    ratio = found["ours"] / found["transformers"]
+    return [
+        {"work": "pretrain medium, peak memory", "ratio": ratio, "unit": "of transformers'", "target": 0.5}
+    ]
+
+
+def peak(who: str) -> int:
+    """Kilobytes that two steps add to this process at the most."""
+    import transformers  # noqa: F401 - loaded by both, so that it counts for neither
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with tempfile.TemporaryDirectory() as folder:
+        step = loop("medium", Path(folder)).step if who == "ours" else transformers_step("medium")
+        step()
+        step()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+
+
+def checkpointing() -> list[dict[str, Any]]:
+    """Saving every so often by the default, and metrics at every step, as a share of the time to train."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        made = loop("small", folder)
+        with MetricsFile(folder / "metrics.jsonl", State()) as metrics:
+            events = [made.step() for _ in range(6)]
+            step = statistics.median(event.seconds for event in events[1:])
+            told = statistics.median(seconds(lambda: metrics(events[0]), 1) for _ in range(50))
+        saves = []
+        for _ in range(5):
+            saves.append(seconds(made.save, 1))
+            made.step()
+    share = (statistics.median(saves) / made.settings.checkpoint_every + told) / step
+    return [
+        {
+            "work": "checkpointing and metrics",
+            "ratio": 100 * share,
+            "unit": "% of training time",
+            "target": 2.0,
+        }
+    ]
+
+
+def rows() -> list[dict[str, Any]]:
+    """Every row of this module, measured now."""
+    found = [*speed("small", times=2), *speed("medium", times=1), *memory(), *speed("masked", times=2)]
+    return [*found, *checkpointing()]
+
+
+def main() -> None:
+    if "--peak" in sys.argv:
+        print(peak(sys.argv[-1]))
+        return
+    for row in rows():
+        print(f"{row['work']:<45} {row['ratio']:8.2f} {row['unit']:<22} target {row['target']}")
+
+
+if __name__ == "__main__":
+    main()
