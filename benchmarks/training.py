@@ -38,8 +38,8 @@ from attnlab.training.loop import Loop
 from attnlab.training.machine import autocast_of
 from attnlab.training.optimizers import OPTIMIZERS, Optimizers
 from attnlab.training.schedules import SCHEDULES
+from benchmarks.measure import interleaved, row
 
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", "5"))
 Step = Callable[[], object]
 
 SMALL = {"vocabulary": 10_000, "width": 128, "layers": 4, "heads": 4, "length": 128, "positions": "learned"}
@@ -164,25 +164,6 @@ def nanogpt_step(name: str) -> Step | None:
     return trained(model, lambda: model(ids, targets)[1])
 
 
-def seconds(step: Step, times: int) -> float:
-    began = time.perf_counter()
-    for _ in range(times):
-        step()
-    return time.perf_counter() - began
-
-
-def interleaved(ours: Step, peers: dict[str, Step], *, rounds: int, times: int) -> dict[str, float]:
-    """How many times faster than each peer, as the median over rounds of ours, theirs, ours, theirs, …"""
-    for step in (ours, *peers.values()):
-        step()  # the first step allocates
-    ratios: dict[str, list[float]] = {name: [] for name in peers}
-    for _ in range(rounds):
-        own = seconds(ours, times)
-        for name, step in peers.items():
-            ratios[name].append(seconds(step, times) / own)
-    return {name: statistics.median(values) for name, values in ratios.items()}
-
-
 TARGETS = {
     # against transformers: what the targets against nanoGPT come to, by the rates of both in one run
     ("small", "transformers"): 2.1,
@@ -194,36 +175,34 @@ TARGETS = {
 NAMES = {"small": "pretrain small", "medium": "pretrain medium", "masked": "masked LM"}
 
 
-def speed(name: str, *, times: int) -> list[dict[str, Any]]:
-    peers = {"transformers": transformers_step(name)}
+def speed(name: str, *, rounds: int) -> list[dict[str, object]]:
+    works: dict[str, Callable[[], object]] = {"transformers": transformers_step(name)}
     nano = nanogpt_step(name)
     if nano is not None:
-        peers["nanoGPT"] = nano
+        works["nanoGPT"] = nano
+    tokens = WORK[name][1] * WORK[name][0]["length"]
     with tempfile.TemporaryDirectory() as folder:
-        ratios = interleaved(loop(name, Path(folder)).step, peers, rounds=ROUNDS, times=times)
-    return [
-        {
-            "work": f"{NAMES[name]}, against {peer}",
-            "ratio": ratio,
-            "unit": "× faster",
-            "target": TARGETS[name, peer],
-        }
-        for peer, ratio in ratios.items()
-    ]
+        seconds = interleaved({"ours": loop(name, Path(folder)).step} | works, rounds=rounds, warmups=1)
+    own = seconds.pop("ours")
+    found = []
+    for peer, taken in seconds.items():
+        target, ratio = TARGETS[name, peer], taken / own
+        detail = f"{tokens / own:,.0f} tokens/s, {peer} {tokens / taken:,.0f}"
+        work = f"{NAMES[name]}, against {peer}"
+        found.append(row(work, ratio, f"at least {target}", ratio >= target, detail))
+    return found
 
 
-def memory() -> list[dict[str, Any]]:
+def memory() -> list[dict[str, object]]:
     """Peak memory of the medium work, each in a process of its own, less what it took before the model."""
     found = {}
     for who in ("ours", "transformers"):
         command = [sys.executable, "-m", "benchmarks.training", "--peak", who]
-        found[who] = int(
-            subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1]
-        )
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        found[who] = int(said.split()[-1]) / 1024
     ratio = found["ours"] / found["transformers"]
-    return [
-        {"work": "pretrain medium, peak memory", "ratio": ratio, "unit": "of transformers'", "target": 0.5}
-    ]
+    detail = f"{found['ours']:,.0f} MiB, transformers {found['transformers']:,.0f}"
+    return [row("pretrain medium, peak memory of transformers'", ratio, "at most 0.5", ratio <= 0.5, detail)]
 
 
 def peak(who: str) -> int:
@@ -238,43 +217,32 @@ def peak(who: str) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 
 
-def checkpointing() -> list[dict[str, Any]]:
+def checkpointing() -> list[dict[str, object]]:
     """Saving every so often by the default, and metrics at every step, as a share of the time to train."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         made = loop("small", folder)
         with MetricsFile(folder / "metrics.jsonl", State()) as metrics:
-            events = [made.step() for _ in range(6)]
-            step = statistics.median(event.seconds for event in events[1:])
-            told = statistics.median(seconds(lambda: metrics(events[0]), 1) for _ in range(50))
+            event = made.step()
+            works = {"step": made.step, "tell": lambda: metrics(event)}
+            seconds = interleaved(works, rounds=5, warmups=1)
         saves = []
         for _ in range(5):
-            saves.append(seconds(made.save, 1))
+            began = time.perf_counter()
+            made.save()
+            saves.append(time.perf_counter() - began)
             made.step()
-    share = (statistics.median(saves) / made.settings.checkpoint_every + told) / step
-    return [
-        {
-            "work": "checkpointing and metrics",
-            "ratio": 100 * share,
-            "unit": "% of training time",
-            "target": 2.0,
-        }
-    ]
+    save, every = statistics.median(saves), made.settings.checkpoint_every
+    share = 100 * (save / every + seconds["tell"]) / seconds["step"]
+    detail = f"{1000 * save:.0f} ms every {every} steps of {1000 * seconds['step']:.0f} ms"
+    return [row("checkpointing and metrics, % of training", share, "at most 2", share <= 2, detail)]
 
 
-def rows() -> list[dict[str, Any]]:
+def rows() -> list[dict[str, object]]:
     """Every row of this module, measured now."""
-    found = [*speed("small", times=2), *speed("medium", times=1), *memory(), *speed("masked", times=2)]
+    found = [*speed("small", rounds=7), *speed("medium", rounds=5), *memory(), *speed("masked", rounds=7)]
     return [*found, *checkpointing()]
 
 
-def main() -> None:
-    if "--peak" in sys.argv:
-        print(peak(sys.argv[-1]))
-        return
-    for row in rows():
-        print(f"{row['work']:<45} {row['ratio']:8.2f} {row['unit']:<22} target {row['target']}")
-
-
 if __name__ == "__main__":
-    main()
+    print(peak(sys.argv[-1]) if "--peak" in sys.argv else rows())

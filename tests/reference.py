@@ -250,17 +250,17 @@ class Reference:
         scale = math.sqrt(c.width) if c.embedding_scale == "root" else c.embedding_scale
         x = p["tokens.weight"][token] * scale
         if c.token_types:
-            x = x + p["types.weight"][0]
+            x = x + p["types.weight"][0] * scale
         table = p.get("positions.table.weight")
         match scheme.kind:
             case "sinusoidal":
                 x = x + sinusoid(position, c.width)
             case "learned":
-                x = x + table[position + scheme.options["offset"]]
+                x = x + table[position + scheme.options["offset"]] * scale
             case "concat":
                 learned = scheme.options["table"] == "learned"
                 x = np.concatenate(
-                    [x, table[position] if learned else sinusoid(position, scheme.options["part"])]
+                    [x, table[position] * scale if learned else sinusoid(position, scheme.options["part"])]
                 )
         return normed(c.norm, below(p, "norm"), x) if c.embedding_norm else x
 

@@ -25,7 +25,7 @@ from attnlab.model.blocks import RESIDUALS, Alone, Attention, Block, CrossAttent
 from attnlab.model.combinations import Parts, refusal
 from attnlab.model.feedforward import FEEDFORWARDS
 from attnlab.model.heads import HEADS
-from attnlab.model.initial import initialise
+from attnlab.model.initial import initialise, table_std
 from attnlab.model.masks import MASKS, Bidirectional, Mask, backward_looking
 from attnlab.model.model import Model
 from attnlab.model.norms import NORMS
@@ -109,11 +109,18 @@ def _stack(
         positions,
         types=nn.Embedding(config.token_types, width - positions.narrows) if config.token_types else None,
         norm=_norm(config, width) if config.embedding_norm else None,
-        scale=width**0.5 if config.embedding_scale == "root" else config.embedding_scale,
+        scale=_embedding_scale(config, width - positions.narrows),
         dropout=config.dropout,
     )
     final = RESIDUALS[config.residual.kind].final(_norm(config, width))
     return Stack(embedding, blocks, final, mask)
+
+
+def _embedding_scale(config: schema.Model, width: int) -> float:
+    """Of a table of this width: as large as what blocks add to it; what they drown is learnt late."""
+    if config.embedding_scale == "unit":
+        return 1 / table_std(width)
+    return config.width**0.5 if config.embedding_scale == "root" else config.embedding_scale
 
 
 def _positions(config: schema.Model, mask: Mask) -> Position:
@@ -124,6 +131,7 @@ def _positions(config: schema.Model, mask: Mask) -> Position:
         head_width=config.each_head_width,
         layers=config.layers,
         length=config.length,
+        scale=partial(_embedding_scale, config),
         looks_back=backward_looking(mask),
     )
 

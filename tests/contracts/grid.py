@@ -21,7 +21,7 @@ from attnlab.model.positions import POSITIONS
 from attnlab.model.projections import PROJECTIONS
 from attnlab.model.tokens import Tokens
 
-SIZES = {"vocabulary": 23, "length": 16, "width": 16, "heads": 4, "layers": 1}
+SIZES = {"vocabulary": 23, "length": 16, "width": 16, "heads": 4, "layers": 1, "embedding_scale": 1.0}
 B, T, S = 2, 7, 5
 LEFT = torch.tensor([[0, 0, 1, 1, 1, 1, 1], [1] * 7]).bool()
 SOURCE_REAL = torch.tensor([[1] * 5, [1, 1, 1, 0, 0]]).bool()

@@ -182,3 +182,21 @@ def test_a_missing_field_is_named(choice: str, field: str) -> None:
 def test_a_length_without_room_is_refused() -> None:
     with pytest.raises(DataError, match=r"data\.length 3 leaves no room for text beside 3 special tokens"):
         rows("pair", 3, Example("a", pair="b"))
+
+
+@pytest.mark.parametrize(
+    ("choice", "example", "other"),
+    [
+        ("document", Example("a", target="b"), "prefix or translation"),
+        ("single", Example("a", pair="b", label="x"), "pair"),
+        ("pair", Example("a", pair="b", answers=(Answer("b", 0),)), "question"),
+        ("translation", Example("a", pair="c", target="b"), "pair"),
+    ],
+)
+def test_text_that_would_be_left_out_is_not_left_out_in_silence(
+    choice: str, example: Example, other: str
+) -> None:
+    with pytest.raises(
+        DataError, match=f"encoding would leave out; use data.encoding {other}, or do without"
+    ):
+        rows(choice, 128, example)

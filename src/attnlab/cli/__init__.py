@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from attnlab.cli import explain, listing
+from attnlab.cli import data, explain, listing, tokenizer
 from attnlab.cli import train as training
 from attnlab.cli.console import fail
 from attnlab.config.values import ConfigError
@@ -24,6 +24,8 @@ app.command("list")(listing.list_)
 app.command("show")(listing.show)
 app.command("train")(training.train)
 app.add_typer(explain.app, name="explain")
+app.add_typer(data.app, name="data")
+app.add_typer(tokenizer.app, name="tokenizer")
 
 
 def main() -> None:

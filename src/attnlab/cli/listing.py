@@ -43,7 +43,7 @@ def list_(
     for name, entries in cards.items():
         shown = Table("name", "what it is", "options", title=name, title_justify="left", title_style="bold")
         for entry in entries:
-            shown.add_row(entry.name, escape(entry.summary), ", ".join(map(written, entry.options)))
+            shown.add_row(entry.name, escape(entry.summary), escape(", ".join(map(written, entry.options))))
         out.print(shown)
     return None
 

@@ -28,6 +28,7 @@ TABLES = {
     "residuals": "attnlab.model.blocks:RESIDUALS",
     "feedforwards": "attnlab.model.feedforward:FEEDFORWARDS",
     "heads": "attnlab.model.heads:HEADS",
+    "decoding": "attnlab.generation:DECODING",
     "corpora": "attnlab.data.corpora:CORPORA",
     "tokenizers": "attnlab.data.tokenizers:TOKENIZERS",
     "encodings": "attnlab.data.encode:ENCODINGS",

@@ -46,7 +46,7 @@ class Model:
     dropout: float = 0.0
     attention_dropout: float = 0.0
     token_types: int = 0
-    embedding_scale: float | Literal["root"] = 1.0  # root: √width, as in the first transformer
+    embedding_scale: float | Literal["unit", "root"] = "unit"  # unit: variance 1 at the start; root: √width
     embedding_norm: bool = False
 
     def __post_init__(self) -> None:

@@ -65,6 +65,8 @@ class Cache:
         """Remember where new tokens stand; gives the coordinates of all that can still be seen."""
         if tokens.document is not None:
             raise ValueError("A cache cannot hold packed documents: decode them as rows of their own.")
+        if tokens.real is not None and not bool(tokens.real[:, -1].all()):
+            raise ValueError("A cache needs the last token of every row to be real: pad prompts on the left.")
         keys = tokens if self.tokens is None else self.tokens.join(tokens)
         self.tokens = keys if self.keep >= keys.length else keys.last(int(self.keep))
         return keys

@@ -14,6 +14,12 @@ from attnlab.model.feedforward import FeedForward
 from attnlab.model.transformer import Stack
 
 
+def table_std(width: int) -> float:
+    """Of a table of vectors: so small that a tied head's first logits, each word's own among them, are
+    nearly equal, and the first loss is ln V."""
+    return min(0.02, 4 / width)
+
+
 @torch.no_grad()
 def initialise(model: nn.Module, seed: int) -> None:
     """Fill every parameter. A tied table is one module, and so is filled once."""
@@ -24,8 +30,7 @@ def initialise(model: nn.Module, seed: int) -> None:
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
-            # small enough that a tied head's first logits are nearly equal: the first loss is ln V
-            _normal(module.weight, min(0.02, 0.25 * module.embedding_dim**-0.5), generator)
+            _normal(module.weight, table_std(module.embedding_dim), generator)
         elif isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
             module.reset_parameters()
         elif hasattr(module, "initialise"):

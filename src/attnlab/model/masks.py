@@ -250,3 +250,13 @@ def incremental(mask: Mask) -> bool:
 def backward_looking(mask: Mask) -> bool:
     """Whether no token sees any later one, in a source or not: what one-sided position schemes ask."""
     return not any(any(_later_seen(mask, source)) for source in (0, GRID // 3))
+
+
+def asks_for_source(mask: Mask) -> bool:
+    """Whether a mask must know which tokens are in the source, by trying it without."""
+    row = Tokens.of(2, device="cpu")
+    try:
+        mask(row, row)
+    except ValueError:
+        return True
+    return False

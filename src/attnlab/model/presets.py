@@ -12,6 +12,7 @@ def _gpt2() -> dict[str, Any]:
     return {
         "family": "decoder",
         "vocabulary": 50_257,
+        "embedding_scale": 1.0,
         "length": 1024,
         "width": 768,
         "layers": 12,
@@ -27,6 +28,7 @@ def _bert() -> dict[str, Any]:
     return {
         "family": "encoder",
         "vocabulary": 30_522,
+        "embedding_scale": 1.0,
         "length": 512,
         "width": 768,
         "layers": 12,
@@ -55,6 +57,7 @@ def _llama() -> dict[str, Any]:
     return {
         "family": "decoder",
         "vocabulary": 32_000,
+        "embedding_scale": 1.0,
         "length": 2048,
         "width": 4096,
         "layers": 32,
@@ -72,6 +75,7 @@ def _t5() -> dict[str, Any]:
     return {
         "family": "encoder_decoder",
         "vocabulary": 32_128,
+        "embedding_scale": 1.0,
         "length": 512,
         "width": 512,
         "layers": 6,

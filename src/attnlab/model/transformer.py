@@ -37,11 +37,12 @@ class Embedding(nn.Module):
 
     def forward(self, ids: Tensor, tokens: Tokens, types: Tensor | None = None) -> Tensor:
         """ids (B,T) -> (B,T,D); types default to 0."""
-        x = self.tokens(ids) * self.scale
+        x = self.tokens(ids)
         if self.types is not None:
             x = x + self.types(torch.zeros_like(ids) if types is None else types)
         elif types is not None:
             raise ValueError("This model has no token types; build it with token_types, or give none.")
+        x = x * self.scale
         return self.dropout(self.norm(self.positions(x, tokens)))
 
 

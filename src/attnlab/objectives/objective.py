@@ -14,7 +14,7 @@ from attnlab.data.batch import Batch
 from attnlab.model.counts import flop_terms
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.losses import IGNORE, LossSum
-from attnlab.model.masks import Mask
+from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.objectives import OBJECTIVES
@@ -132,16 +132,6 @@ class Objective(ABC):
             terms = flop_terms(model, *lengths)
             self._trunk_flops[lengths] = sum(term.count for term in terms if term.name != "head")
         return 3 * (rows * self._trunk_flops[lengths] + model.head.flops(prepared.count))
-
-
-def asks_for_source(mask: Mask) -> bool:
-    """Whether a mask must know which tokens are in the source."""
-    row = Tokens.of(4, device="cpu")
-    try:
-        mask(row, row)
-    except ValueError:
-        return True
-    return False
 
 
 def language_head(model: Model) -> LanguageModel:

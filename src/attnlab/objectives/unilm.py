@@ -5,9 +5,10 @@ import torch
 
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
+from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.objectives.masked import Masked
-from attnlab.objectives.objective import Prepared, asks_for_source, tokens_of
+from attnlab.objectives.objective import Prepared, tokens_of
 from attnlab.objectives.prefix import cut_sources
 from attnlab.objectives.vocabulary import Flags, Vocabulary
 

@@ -37,5 +37,12 @@ CORPORA = Corpora(
         "python_source": "attnlab.data.corpora.embedded:PythonSource",
         "docstrings": "attnlab.data.corpora.embedded:Docstrings",
         "files": "attnlab.data.corpora.files:Files",
+        "hub": "attnlab.data.corpora.hub:Hub",
+        "copy": "attnlab.data.corpora.synthetic:Copy",
+        "reverse": "attnlab.data.corpora.synthetic:Reverse",
+        "sorting": "attnlab.data.corpora.synthetic:Sorting",
+        "recall": "attnlab.data.corpora.synthetic:Recall",
+        "induction": "attnlab.data.corpora.synthetic:Induction",
+        "modular_addition": "attnlab.data.corpora.synthetic:ModularAddition",
     },
 )

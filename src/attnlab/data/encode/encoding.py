@@ -43,7 +43,9 @@ class Cuts:
 
 
 class Encoding(ABC):
-    """How an example becomes rows of ids."""
+    """How an example becomes rows of ids. `uses` names the texts of an example that it takes in."""
+
+    uses: tuple[str, ...] = ()
 
     def __init__(self, tokenizer: Tokenizer, length: int, labels: Sequence[str]):
         self.tokenizer, self.length = tokenizer, length
@@ -55,6 +57,8 @@ class Encoding(ABC):
         """All rows of the examples, in order; a few thousand examples are held at a time."""
         first = 0
         for chunk in chunks(examples):
+            for example in chunk:
+                self.refuse_unused(example)
             yield from self.chunk_rows(chunk, first)
             first += len(chunk)
 
@@ -78,6 +82,17 @@ class Encoding(ABC):
                 f"{nearest(example.label, self.labels)}"
             )
         return self._numbers[example.label]
+
+    def refuse_unused(self, example: Example) -> None:
+        """Text that this encoding would leave out is not left out in silence."""
+        for field, other in (("answers", "question"), ("pair", "pair"), ("target", "prefix or translation")):
+            if field not in self.uses and getattr(example, field):
+                at = f" (at {example.place})" if example.place else ""
+                kind = type(self).__name__.lower()
+                raise DataError(
+                    f"The examples have {field}{at}, which {kind} encoding would leave out; use "
+                    f"data.encoding {other}, or do without the column: {field} = [] in the corpus."
+                )
 
     def needs(self, example: Example, field: str) -> str:
         """A field without which this encoding cannot work."""

@@ -17,6 +17,8 @@ class Pair(Encoding):
     (`longest`), only the `first`, or only the `second`; `cut` says from which side.
     """
 
+    uses = ("pair",)
+
     def __init__(
         self,
         tokenizer: Tokenizer,

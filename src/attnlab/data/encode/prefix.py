@@ -16,6 +16,8 @@ class Prefix(Pair):
     its own left (Dong et al. 2019). When both do not fit, the longer one gives; cuts are counted.
     """
 
+    uses = ("target",)
+
     def __init__(self, tokenizer: Tokenizer, length: int, labels: Sequence[str] = (), *, cut: Cut = "end"):
         super().__init__(tokenizer, length, (), cut=cut)
 

@@ -28,6 +28,8 @@ class Question(Encoding):
     place in the text. Questions beyond `question_length` tokens lose their end, counted.
     """
 
+    uses = ("pair", "answers")
+
     def __init__(
         self,
         tokenizer: Tokenizer,

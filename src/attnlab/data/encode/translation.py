@@ -16,6 +16,8 @@ class Translation(Encoding):
     are held to data.length, each cut counted.
     """
 
+    uses = ("target",)
+
     def __init__(self, tokenizer: Tokenizer, length: int, labels: Sequence[str] = (), *, cut: Cut = "end"):
         super().__init__(tokenizer, length, ())
         self.cut: Cut = cut

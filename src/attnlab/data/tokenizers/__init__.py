@@ -32,7 +32,10 @@ TOKENIZERS = Tokenizers(
     default="bpe",
     variants={
         "bpe": "attnlab.data.tokenizers.bpe:Bpe",
+        "wordpiece": "attnlab.data.tokenizers.wordpiece:WordPiece",
+        "unigram": "attnlab.data.tokenizers.unigram:Unigram",
         "word": "attnlab.data.tokenizers.word:Word",
+        "character": "attnlab.data.tokenizers.character:Character",
         "file": "attnlab.data.tokenizers.files:File",
     },
 )

@@ -53,7 +53,8 @@ def load(path: str | Path) -> Tokenizer:
             "(transformers' AutoTokenizer does, with save_pretrained)."
         )
     held = json_of(place)
-    return whole(place) if "model" in held else gpt2(held, beside(place, MERGES, "list of merges"))
+    whole_file = isinstance(held.get("model"), dict)  # "model" is also a word of GPT-2's vocabulary
+    return whole(place) if whole_file else gpt2(held, beside(place, MERGES, "list of merges"))
 
 
 def inside(folder: Path) -> Path:

@@ -24,10 +24,15 @@ class Recipe(ABC):
 
 
 def trained(tokenizer: library.Tokenizer, trainer: Trainer, texts: Iterable[str]) -> Tokenizer:
-    """Train, and put <START> and <STOP> round every text, with <SEP> between two."""
+    """Train with the library, and finish."""
     seen = Counted(texts)
     tokenizer.train_from_iterator(seen.batches(), trainer=trainer)
-    if not seen.count:
+    return closed(tokenizer, seen.count)
+
+
+def closed(tokenizer: library.Tokenizer, seen: int) -> Tokenizer:
+    """Put <START> and <STOP> round every text, with <SEP> between two."""
+    if not seen:
         raise DataError("There is no text to train a tokenizer on; give a corpus with at least one text.")
     start, stop, separator = (tokenizer.token_to_id(OURS[r]) for r in ("start", "stop", "separator"))
     tokenizer.post_processor = library.processors.TemplateProcessing(

@@ -95,7 +95,8 @@ class Tokenizer:
     @functools.cached_property
     def fingerprint(self) -> str:
         """A hash of everything that decides ids."""
-        held = json.loads(self.inner.to_str())
+        # Rounded, since the library does not read floats back to the last bit.
+        held = json.loads(self.inner.to_str(), parse_float=lambda digits: round(float(digits), 6))
         decisive = {k: v for k, v in held.items() if k not in ("truncation", "padding", "version")}
         text = json.dumps(decisive, sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import torch
@@ -11,6 +12,13 @@ from torch import Tensor, nn
 from attnlab.model.positions.position import Position, check_length
 from attnlab.model.terms import Term
 from attnlab.model.tokens import Tokens
+
+ScaleOf = Callable[[int], float]
+"""What a learned table of this width is multiplied by, as that of the words is."""
+
+
+def unscaled(width: int) -> float:
+    return 1.0
 
 
 def sinusoids(
@@ -48,7 +56,7 @@ class Sinusoidal(Position):
 class Learned(Position):
     """Learned: one trained vector a position, added to the embedding.
 
-    Formula: x + P[t + offset].
+    Formula: x + P[t + offset], both with the scale of the embedding.
 
     Cost: (length + offset)·D parameters, and an end: text beyond it is refused.
 
@@ -57,14 +65,14 @@ class Learned(Position):
     Paper: Gehring et al. 2017, "Convolutional Sequence to Sequence Learning"; Devlin et al. 2018.
     """
 
-    def __init__(self, width: int, length: int, *, offset: int = 0):
+    def __init__(self, width: int, length: int, scale: ScaleOf = unscaled, *, offset: int = 0):
         super().__init__()
-        self.width, self.length, self.offset = width, length, offset
+        self.width, self.length, self.offset, self.scale = width, length, offset, scale(width)
         self.table = nn.Embedding(length + offset, width)
 
     def forward(self, x: Tensor, tokens: Tokens) -> Tensor:
         check_length(tokens, self.length, "Learned")
-        return x + self.table(tokens.position + self.offset)
+        return x + self.table(tokens.position + self.offset) * self.scale
 
     def parameter_terms(self) -> list[Term]:
         formula = "(N + offset)·D" if self.offset else "N·D"
@@ -91,6 +99,7 @@ class Concat(Position):
         self,
         width: int,
         length: int,
+        scale: ScaleOf = unscaled,
         *,
         part: int = 16,
         table: Literal["learned", "sinusoidal"] = "learned",
@@ -100,7 +109,7 @@ class Concat(Position):
             raise ValueError(
                 f"concat keeps {part} of width {width} for positions; it must leave some for words."
             )
-        self.narrows, self.length = part, length
+        self.narrows, self.length, self.scale = part, length, scale(part)
         self.table = nn.Embedding(length, part) if table == "learned" else None
 
     def forward(self, x: Tensor, tokens: Tokens) -> Tensor:
@@ -108,7 +117,7 @@ class Concat(Position):
             where = _sinusoids_at(tokens, self.narrows).to(x.dtype)
         else:
             check_length(tokens, self.length, "Concatenated")
-            where = self.table(tokens.position)
+            where = self.table(tokens.position) * self.scale
         return torch.cat([x, where.expand(*x.shape[:-1], -1)], -1)
 
     def parameter_terms(self) -> list[Term]:

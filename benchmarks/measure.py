@@ -1,0 +1,37 @@
+"""How a ratio is measured on a shared, noisy machine."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+
+def interleaved(
+    works: dict[str, Callable[[], object]], *, rounds: int = 9, warmups: int = 2
+) -> dict[str, float]:
+    """The median seconds of each work, measured in turn (A, B, A, B, …), so that noise hits all alike."""
+    for work in works.values():
+        for _ in range(warmups):
+            work()
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(rounds):
+        for name, work in works.items():
+            start = time.perf_counter()
+            work()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(seconds) for name, seconds in times.items()}
+
+
+def row(work: str, ratio: float, target: str, met: bool, detail: str) -> dict[str, object]:
+    """One line of the results."""
+    return {"work": work, "ratio": round(ratio, 2), "target": target, "met": met, "detail": detail}
+
+
+def peak_gflops(size: int = 1024, rounds: int = 7) -> float:
+    """The machine's own matrix-product rate, float32: the yardstick beside every ratio."""
+    a, b = torch.randn(size, size), torch.randn(size, size)
+    seconds = interleaved({"product": lambda: a @ b}, rounds=rounds)["product"]
+    return 2 * size**3 / seconds / 1e9

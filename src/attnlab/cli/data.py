@@ -1,0 +1,222 @@
+"""`attnlab data inspect`: look at the text before training on it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from attnlab.cli.console import JsonOption, SetOption, emit, out
+from attnlab.cli.corpus import (
+    DevOption,
+    EncodingOption,
+    FileArgument,
+    LabelOption,
+    PairOption,
+    SkipOption,
+    TargetOption,
+    TestOption,
+    TextOption,
+    Tokenising,
+    UnitOption,
+    corpus_of,
+    data_of,
+)
+
+if TYPE_CHECKING:
+    from attnlab.data.inspection import Report, Sample, SplitReport
+
+app = typer.Typer(help="Look at text and what becomes of it.", no_args_is_help=True)
+
+BAR = 44
+SHOWN_CLASSES = 12
+
+
+@app.callback()
+def group() -> None:
+    """Look at text and what becomes of it."""
+
+
+@app.command("inspect")
+def inspect(
+    file: FileArgument,
+    text: TextOption = "",
+    pair: PairOption = "",
+    target: TargetOption = "",
+    label: LabelOption = "",
+    dev: DevOption = "",
+    test: TestOption = "",
+    unit: UnitOption = "",
+    encoding: EncodingOption = "",
+    skip_bad: SkipOption = False,
+    tokenizer: Annotated[
+        str, typer.Option("--tokenizer", help="A kind, with options if wanted, or a tokenizer's file.")
+    ] = "bpe",
+    length: Annotated[int, typer.Option("--length", help="Tokens of a row at most.")] = 128,
+    set: SetOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Rows, lengths, classes, duplicates, overlap of splits, padding, and examples as the model sees them."""
+    from attnlab.data.corpora import CORPORA
+    from attnlab.data.dataset import Dataset
+    from attnlab.data.inspection import fitting_encoding, inspected
+
+    options = {"text": text, "pair": pair, "target": target, "label": label, "dev": dev, "test": test}
+    options |= {"unit": unit, "encoding": encoding, "skip_bad": skip_bad}  # type: ignore[dict-item]
+    corpus = corpus_of(file, options)
+    settings = {"corpus": corpus, "tokenizer": tokenizer, "length": length}
+    settings["encoding"] = fitting_encoding(CORPORA.build(corpus))
+    data = data_of(settings, set)
+    with tempfile.TemporaryDirectory() as cache, Tokenising() as progress:
+        report = inspected(Dataset(data, cache=Path(cache), progress=progress))
+    if json:
+        return emit(report.as_json())
+    show(report, file)
+    return None
+
+
+def show(report: Report, file: str) -> None:
+    train = report.splits["train"]
+    out.print()
+    out.print(splits_table(report, file))
+    warnings(report)
+    heading(f"Length in tokens, {report.vocabulary:,} in the vocabulary")
+    show_lengths(train, report.length)
+    if train.classes:
+        heading("Classes")
+        out.print(classes_table(report))
+    heading(f"Padding, rows encoded as {report.encoding}")
+    out.print(waste_table(report))
+    heading("As the model sees it")
+    for sample in report.samples:
+        show_sample(sample)
+
+
+def heading(text: str) -> None:
+    out.print(f"\n[bold]{escape(text)}[/]")
+
+
+def splits_table(report: Report, file: str) -> Table:
+    table = Table(title=escape(file), title_justify="left", title_style="bold", box=None, pad_edge=False)
+    table.add_column("split", style="cyan")
+    for name in ("rows", "characters", "tokens", "unknown", "twice or more", "cut", "tokens lost"):
+        table.add_column(name, justify="right")
+    for name, split in report.splits.items():
+        cuts = split.cuts
+        lost = cuts["lost"] / cuts["tokens"] if cuts["tokens"] else 0
+        table.add_row(
+            name,
+            f"{split.rows:,}",
+            f"{split.characters:,}",
+            f"{split.tokens:,}",
+            share(split.unknown, sum(split.lengths)),
+            f"{split.duplicates:,}",
+            f"{cuts['cut']:,}",
+            f"{lost:.1%}" if cuts["lost"] else "none",
+        )
+    return table
+
+
+def share(part: int, whole: int) -> str:
+    return f"{part / whole:.2%}" if part and whole else "none"
+
+
+def warnings(report: Report) -> None:
+    """What a person should know before believing a number made from this text."""
+    if report.skipped:
+        caution(f"{report.skipped:,} broken rows were left out.")
+    for pair, count in report.overlap.items():
+        if count:
+            caution(f"{count:,} texts are in {pair} alike: scores on them measure memory.")
+    for name, split in report.splits.items():
+        if split.cuts["lost"] > 0.1 * split.cuts["tokens"]:
+            percent = split.cuts["lost"] / split.cuts["tokens"]
+            caution(f"{percent:.0%} of the tokens of {name} are cut off at {report.length}; raise --length.")
+            break
+    if not any(report.overlap.values()) and len(report.splits) > 1:
+        out.print("[green]✓[/] No text is in two splits.", highlight=False)
+
+
+def caution(text: str) -> None:
+    out.print(f"[yellow]![/] {escape(text)}", highlight=False)
+
+
+def show_lengths(split: SplitReport, length: int) -> None:
+    from attnlab.data.inspection import histogram, quantiles
+
+    bins = histogram(split.lengths)
+    most = max(b.count for b in bins)
+    wide = max(len(f"{b.first}–{b.last}") for b in bins)
+    for b in bins:
+        style = "cyan" if b.last <= length else "blue" if b.first <= length else "bright_black"
+        percent = b.count / split.rows
+        label = f"{b.first}–{b.last}"
+        out.print(
+            f"  {label:>{wide}} [{style}]{bar(b.count / most):<{BAR}}[/] {b.count:>8,} {percent:>6.1%}",
+            highlight=False,
+        )
+    found = ", ".join(f"{name} {value:,}" for name, value in quantiles(split.lengths).items())
+    out.print(f"  [bright_black]{found}[/]", highlight=False)
+
+
+def bar(fraction: float, width: int = BAR) -> str:
+    """A bar of eighths of a character; what is not nothing is seen."""
+    eighths = max(round(fraction * width * 8), 1 if fraction else 0)
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
+
+def classes_table(report: Report) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2))
+    table.add_column("label", style="cyan")
+    for name in report.splits:
+        table.add_column(name, justify="right")
+    labels = list(report.splits["train"].classes)
+    for label in labels[:SHOWN_CLASSES]:
+        cells = [part(split.classes.get(label, 0), split) for split in report.splits.values()]
+        table.add_row(escape(label), *cells)
+    if len(labels) > SHOWN_CLASSES:
+        table.add_row(f"… {len(labels) - SHOWN_CLASSES} more", *[""] * len(report.splits))
+    table.add_section()
+    shares = [
+        f"[bold]{split.majority[1]:.2%}[/]" if split.majority else "–" for split in report.splits.values()
+    ]
+    table.add_row("[bold]majority share[/]", *shares)
+    return table
+
+
+def part(count: int, split: SplitReport) -> str:
+    return f"{count:,} ({count / split.rows:.1%})"
+
+
+def waste_table(report: Report) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2))
+    table.add_column("batching", style="cyan")
+    table.add_column("share of padding", justify="right")
+    table.add_column("")
+    for kind, waste in report.waste.items():
+        if isinstance(waste, str):
+            table.add_row(kind, "–", f"[bright_black]{waste}[/]")
+        else:
+            table.add_row(kind, f"{waste:.1%}", f"[yellow]{bar(waste, 30)}[/]")
+    return table
+
+
+def show_sample(sample: Sample) -> None:
+    """Tokens in two shades by turns, so that their borders show; special ones stand out."""
+    line = Text()
+    for number, (token, special) in enumerate(zip(sample.tokens[:60], sample.special, strict=False)):
+        shade = "bold magenta" if special else ("black on cyan", "black on bright_cyan")[number % 2]
+        if out.color_system is None and number:
+            line.append("|")
+        line.append(token.replace("\n", "⏎").replace("\t", "⇥"), style=shade)
+    if len(sample.tokens) > 60:
+        line.append(f" … {len(sample.tokens) - 60} more tokens", style="bright_black")
+    if sample.label is not None:
+        line.append(f"  → {sample.label}", style="bold green")
+    out.print(Padding(line, (0, 2)))

@@ -1,0 +1,175 @@
+"""`attnlab tokenizer`: train one, and compare two on a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from attnlab.cli.console import JsonOption, emit, err, out
+from attnlab.cli.corpus import (
+    EncodingOption,
+    FileArgument,
+    PairOption,
+    SkipOption,
+    TargetOption,
+    TextOption,
+    UnitOption,
+    corpus_of,
+)
+from attnlab.config.values import Choice, ConfigError
+
+if TYPE_CHECKING:
+    from attnlab.data.tokenizers.compare import Measure
+    from attnlab.data.tokenizers.tokenizer import Tokenizer
+
+app = typer.Typer(help="Train a tokenizer, or compare two on your text.", no_args_is_help=True)
+
+
+@app.command("train")
+def train(
+    file: FileArgument,
+    kind: Annotated[
+        str,
+        typer.Option("--kind", help="bpe, wordpiece, unigram, word or character, with options if wanted."),
+    ] = "bpe",
+    vocabulary: Annotated[int, typer.Option("--vocabulary", help="Its size; 0 leaves it to the kind.")] = 0,
+    to: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write it.")] = Path(
+        "tokenizer.json"
+    ),
+    text: TextOption = "",
+    pair: PairOption = "",
+    target: TargetOption = "",
+    unit: UnitOption = "",
+    encoding: EncodingOption = "",
+    skip_bad: SkipOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Train a tokenizer on a text and save it as tokenizer.json."""
+    from attnlab.data.tokenizers import TOKENIZERS
+    from attnlab.data.tokenizers.compare import measured
+
+    choice = TOKENIZERS.read(kind, "--kind")
+    if vocabulary:
+        choice = Choice(choice.kind, {**choice.options, "vocabulary": vocabulary})
+    recipe = TOKENIZERS.build(choice)
+    if not recipe.trains:
+        raise ConfigError(
+            f'--kind "{kind}" is a tokenizer that exists; to train one, name a kind such as bpe.'
+        )
+    options = {"text": text, "pair": pair, "target": target, "unit": unit, "encoding": encoding}
+    texts = list(all_texts(file, options | {"skip_bad": skip_bad}))
+    with err.status(f"Training {choice} on {len(texts):,} texts …"):
+        tokenizer = recipe.make(texts)
+    saved = tokenizer.save(to)
+    measure = measured(tokenizer, texts)
+    if json:
+        return emit({"file": str(saved), "fingerprint": tokenizer.fingerprint, **measure.as_json()})
+    out.print(measures_table({choice.kind: measure}, f"on {file}, the text it was trained on"))
+    out.print("\n[bold]Sample[/]")
+    sample = " ".join(texts[len(texts) // 2].split())[:160]
+    out.print(Padding(segmented(tokenizer, sample), (0, 2)))
+    out.print(
+        f"\nSaved to [cyan]{escape(str(saved))}[/], fingerprint {tokenizer.fingerprint}.", highlight=False
+    )
+    return None
+
+
+@app.command("compare")
+def compare(
+    a: Annotated[str, typer.Argument(metavar="A", help="A tokenizer's file or folder, or a kind to train.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
+    on: Annotated[str, typer.Option("--on", metavar="FILE", help="The text to compare them on.")],
+    text: TextOption = "",
+    pair: PairOption = "",
+    target: TargetOption = "",
+    unit: UnitOption = "",
+    encoding: EncodingOption = "",
+    skip_bad: SkipOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Compare two tokenizers on your text, and say whether a new one is worth training.
+
+    One half of the text trains what is to be trained, and the other half is what all are measured on.
+    """
+    from attnlab.data.tokenizers.compare import fresh_tokenizer, halves, judged, measured, telling
+
+    options = {"text": text, "pair": pair, "target": target, "unit": unit, "encoding": encoding}
+    learn, held_out = halves(list(all_texts(on, options | {"skip_bad": skip_bad})))
+    names = (short_name(a), short_name(b)) if short_name(a) != short_name(b) else (a, b)
+    with err.status("Training and measuring …"):
+        made = [tokenizer_of(value, learn) for value in (a, b)]
+        new = fresh_tokenizer(learn, made)
+        first, second, fresh = (measured(tokenizer, held_out) for tokenizer in (*made, new))
+    verdict = judged(names, (first, second), fresh)
+    rows = {names[0]: first, names[1]: second, "new (bpe)": fresh}
+    samples = telling(held_out, made[0], made[1])
+    if json:
+        shown = {name: measure.as_json() for name, measure in rows.items()}
+        pieces = [
+            {"text": s} | {n: tokens_of(t, s) for n, t in zip(names, made, strict=True)} for s in samples
+        ]
+        return emit({"measures": shown, "verdict": vars(verdict), "samples": pieces})
+    out.print(measures_table(rows, f"on {len(held_out):,} texts of {on} that none was trained on here"))
+    for sample in samples:
+        out.print()
+        for name, tokenizer in zip(names, made, strict=True):
+            line = Text(f"{name} ({len(tokenizer.encode(sample))}): ", style="bold")
+            out.print(Padding(line + segmented(tokenizer, sample), (0, 2)))
+    out.print("\n[bold]Is a new tokenizer worth training for this text?[/]")
+    out.print(f"  {escape(verdict.text)}", highlight=False)
+    out.print("  To adapt a pretrained model, keep its own tokenizer in any case.", style="bright_black")
+    return None
+
+
+def all_texts(file: str, options: dict[str, Any]) -> Iterator[str]:
+    """Every text of a corpus, of all its columns that hold text."""
+    from attnlab.data.corpora import CORPORA
+
+    for example in CORPORA.build(corpus_of(file, options)).read("train"):
+        yield from (text for text in (example.text, example.pair, example.target) if text is not None)
+
+
+def tokenizer_of(value: str, learn: list[str]) -> Tokenizer:
+    from attnlab.data.tokenizers import TOKENIZERS
+
+    return TOKENIZERS.build(TOKENIZERS.read(value, "tokenizer")).make(learn)
+
+
+def short_name(value: str) -> str:
+    """A path by its last parts, a kind as it is."""
+    return "/".join(Path(value.removesuffix("/tokenizer.json")).parts[-2:])
+
+
+def measures_table(measures: dict[str, Measure], title: str) -> Table:
+    table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
+    table.add_column("tokenizer", style="cyan")
+    for name in ("vocabulary", "used", "tokens", "tokens a word", "bytes a token", "unknown", "given back"):
+        table.add_column(name, justify="right")
+    for name, m in measures.items():
+        unknown = f"[yellow]{m.unknown_rate:.2%}[/]" if m.unknown else "none"
+        cells = (f"{m.vocabulary:,}", f"{m.used_share:.0%}", f"{m.tokens:,}", f"{m.fertility:.3f}")
+        table.add_row(escape(name), *cells, f"{m.bytes_per_token:.3f}", unknown, f"{m.exact:.0%}")
+    return table
+
+
+def tokens_of(tokenizer: Tokenizer, text: str) -> list[str]:
+    from attnlab.data.inspection import shown
+
+    return [shown(tokenizer, number) for number in tokenizer.encode(text)]
+
+
+def segmented(tokenizer: Tokenizer, text: str) -> Text:
+    """Tokens in two shades by turns; with bars between them where there are no colours."""
+    line = Text()
+    for number, token in enumerate(tokens_of(tokenizer, text)):
+        if out.color_system is None and number:
+            line.append("|")
+        line.append(token, style=("black on cyan", "black on bright_cyan")[number % 2])
+    return line

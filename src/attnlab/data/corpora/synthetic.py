@@ -1,0 +1,188 @@
+"""Tasks with known answers, made on the spot: what a model can or cannot do is seen within minutes.
+
+Each example is a function of (seed, number) alone; splits are made by the text, so that no question
+is in two of them. Text and answer are words with spaces between: use the `word` tokenizer with the
+`prefix` encoding for a decoder, or `translation` for an encoder with a decoder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Iterator
+from random import Random
+
+from attnlab.config.streams import stream_seed
+from attnlab.data.corpora.corpus import Corpus
+from attnlab.data.errors import DataError
+from attnlab.data.example import Example
+
+
+class Task(Corpus):
+    """A question and its answer, again and again."""
+
+    def __init__(self, *, examples: int = 10_000, seed: int = 0):
+        self.examples, self.seed = positive("examples", examples), seed
+
+    @abstractmethod
+    def item(self, number: int) -> tuple[list[str], list[str]]:
+        """The words of question and answer number `number`."""
+
+    def read(self, split: str = "train") -> Iterator[Example]:
+        self.check_given(split)
+        for number in range(self.examples):
+            question, answer = self.item(number)
+            yield Example(" ".join(question), target=" ".join(answer))
+
+    def fingerprint(self) -> str:
+        settings = sorted((k, v) for k, v in vars(self).items() if not k.startswith("_"))
+        return hashlib.sha256(repr((type(self).__name__, settings)).encode()).hexdigest()[:16]
+
+
+class Drawn(Task):
+    """A task whose questions are drawn at random, each from a stream of its own."""
+
+    def item(self, number: int) -> tuple[list[str], list[str]]:
+        return self.draw(Random(stream_seed(self.seed, type(self).__name__, number)))
+
+    @abstractmethod
+    def draw(self, random: Random) -> tuple[list[str], list[str]]:
+        """The words of a question and of its answer."""
+
+
+class Sequences(Drawn):
+    """Sequences of symbols with lengths drawn evenly from shortest to longest."""
+
+    def __init__(
+        self,
+        *,
+        symbols: int = 26,
+        shortest: int = 2,
+        longest: int = 12,
+        examples: int = 10_000,
+        seed: int = 0,
+    ):
+        super().__init__(examples=examples, seed=seed)
+        self.symbols, self.shortest, self.longest = positive("symbols", symbols), shortest, longest
+        if not 1 <= shortest <= longest:
+            raise DataError(
+                f"shortest {shortest} and longest {longest} are no range; use 1 ≤ shortest ≤ longest."
+            )
+
+    def drawn(self, random: Random) -> list[int]:
+        return [random.randrange(self.symbols) for _ in range(random.randint(self.shortest, self.longest))]
+
+    def draw(self, random: Random) -> tuple[list[str], list[str]]:
+        numbers = self.drawn(random)
+        return [self.word(n) for n in numbers], [self.word(n) for n in self.answer(numbers)]
+
+    def word(self, number: int) -> str:
+        return chr(ord("a") + number) if self.symbols <= 26 else f"s{number}"
+
+    @abstractmethod
+    def answer(self, numbers: list[int]) -> list[int]:
+        """What a sequence is to become."""
+
+
+class Copy(Sequences):
+    """`d a c` → `d a c`: the simplest use of attention, learned within seconds or not at all."""
+
+    def answer(self, numbers: list[int]) -> list[int]:
+        return numbers
+
+
+class Reverse(Sequences):
+    """`d a c` → `c a d`: needs to know positions, and from the end."""
+
+    def answer(self, numbers: list[int]) -> list[int]:
+        return numbers[::-1]
+
+
+class Sorting(Sequences):
+    """`31 7 19` → `7 19 31`: every output looks at every input."""
+
+    def word(self, number: int) -> str:
+        return str(number)
+
+    def answer(self, numbers: list[int]) -> list[int]:
+        return sorted(numbers)
+
+
+class Recall(Drawn):
+    """`k3 v8 k1 v5 … : k1` → `v5`: associative recall, the value that went with a key.
+
+    Many pairs fill a fixed-size state (linear attention, recurrent networks) and leave full
+    attention untouched. Arora et al. 2023, "Zoology".
+    """
+
+    def __init__(
+        self,
+        *,
+        pairs: int = 8,
+        queries: int = 1,
+        keys: int = 32,
+        values: int = 32,
+        examples: int = 10_000,
+        seed: int = 0,
+    ):
+        super().__init__(examples=examples, seed=seed)
+        self.pairs, self.queries = positive("pairs", pairs), positive("queries", queries)
+        self.keys, self.values = keys, positive("values", values)
+        if keys < pairs or queries > pairs:
+            raise DataError(
+                f"recall with {pairs} pairs needs at least {pairs} keys (has {keys}) and at most {pairs} "
+                f"queries (has {queries})."
+            )
+
+    def draw(self, random: Random) -> tuple[list[str], list[str]]:
+        keys = random.sample(range(self.keys), self.pairs)
+        value = {key: random.randrange(self.values) for key in keys}
+        asked = random.sample(keys, self.queries)
+        shown = [word for key in keys for word in (f"k{key}", f"v{value[key]}")]
+        return [*shown, ":", *(f"k{key}" for key in asked)], [f"v{value[key]}" for key in asked]
+
+
+class Induction(Drawn):
+    """`… a b … a` → `b`: what followed the last symbol when it was there before, once.
+
+    The task of induction heads, which take two layers. Olsson et al. 2022.
+    """
+
+    def __init__(self, *, symbols: int = 26, length: int = 16, examples: int = 10_000, seed: int = 0):
+        super().__init__(examples=examples, seed=seed)
+        self.symbols, self.length = symbols, length
+        if length < 3 or symbols < 2:
+            raise DataError(
+                f"induction(symbols={symbols}, length={length}) needs 2 symbols and a length of 3."
+            )
+
+    def draw(self, random: Random) -> tuple[list[str], list[str]]:
+        asked = random.randrange(self.symbols)
+        others = [n for n in range(self.symbols) if n != asked]
+        sequence = [random.choice(others) for _ in range(self.length - 1)]
+        place = random.randrange(self.length - 2)  # something follows it before the end
+        sequence[place] = asked
+        return [f"s{n}" for n in [*sequence, asked]], [f"s{sequence[place + 1]}"]
+
+
+class ModularAddition(Task):
+    """`12 + 40 =` → `52`: sums modulo a prime, every pair once.
+
+    Small enough to be memorised, and learned as a rule long after that: grokking. Power et al. 2022.
+    """
+
+    def __init__(self, *, modulus: int = 97, seed: int = 0):
+        self.modulus = positive("modulus", modulus)
+        super().__init__(examples=modulus**2, seed=seed)
+        self._order = list(range(modulus**2))
+        Random(stream_seed(seed, "modular addition")).shuffle(self._order)
+
+    def item(self, number: int) -> tuple[list[str], list[str]]:
+        a, b = divmod(self._order[number], self.modulus)
+        return [str(a), "+", str(b), "="], [str((a + b) % self.modulus)]
+
+
+def positive(name: str, value: int) -> int:
+    if value < 1:
+        raise DataError(f"{name} is {value}; it must be at least 1.")
+    return value

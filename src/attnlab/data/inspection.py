@@ -1,0 +1,209 @@
+"""What is in a corpus, before anything is trained on it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import combinations, islice
+from typing import Any
+
+import numpy as np
+
+from attnlab.data.batching import BATCHING
+from attnlab.data.corpora.corpus import Corpus
+from attnlab.data.dataset import Dataset
+from attnlab.data.encode.encoding import chunks
+from attnlab.data.errors import DataError
+from attnlab.data.example import Example
+from attnlab.data.loader import Loader
+from attnlab.data.splits import trace
+from attnlab.data.tokenizers.tokenizer import Tokenizer
+
+QUANTILES = (0, 0.25, 0.5, 0.75, 0.95, 1)
+
+
+@dataclass
+class SplitReport:
+    """One split, counted."""
+
+    rows: int = 0
+    characters: int = 0
+    duplicates: int = 0
+    classes: dict[str, int] = field(default_factory=dict)
+    without_answer: int = 0
+    lengths: list[int] = field(default_factory=list)
+    cuts: dict[str, int] = field(default_factory=dict)
+    tokens: int = 0
+    unknown: int = 0
+
+    @property
+    def majority(self) -> tuple[str, float] | None:
+        """The largest class and its share: what a model that learned nothing scores."""
+        if not self.classes:
+            return None
+        label, count = max(self.classes.items(), key=lambda item: item[1])
+        return label, count / sum(self.classes.values())
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An encoded row: its tokens one by one, and the whole as text."""
+
+    tokens: list[str]
+    special: list[bool]
+    text: str
+    label: str | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that `attnlab data inspect` shows."""
+
+    splits: dict[str, SplitReport]
+    overlap: dict[str, int]
+    waste: dict[str, float | str]
+    samples: list[Sample]
+    skipped: int
+    length: int
+    vocabulary: int
+    encoding: str
+
+    def as_json(self) -> dict[str, Any]:
+        held = asdict(self)
+        for name, split in self.splits.items():
+            shown = held["splits"][name]
+            shown["lengths"] = quantiles(split.lengths)
+            shown["histogram"] = [asdict(b) for b in histogram(split.lengths)]
+            shown["majority"] = split.majority and {"label": split.majority[0], "share": split.majority[1]}
+        return held
+
+
+def fitting_encoding(corpus: Corpus) -> str:
+    """The encoding that uses all that the examples hold."""
+    first = next(corpus.read("train"), Example(""))
+    if first.pair is not None and any(e.answers for e in islice(corpus.read("train"), 1000)):
+        return "question"
+    if first.target is not None:
+        return "translation"
+    if first.pair is not None:
+        return "pair"
+    return "document" if first.label is None else "single"
+
+
+def inspected(dataset: Dataset, *, samples: int = 3) -> Report:
+    """Count, tokenise and batch a corpus, and say what came of it."""
+    splits, traces = {}, {}
+    for name in dataset.splits.names:
+        try:
+            splits[name], traces[name] = counted(dataset, name)
+        except DataError as error:
+            if "fell into the split" not in str(error):
+                raise
+    overlap = {f"{a} and {b}": len(traces[a].keys() & traces[b].keys()) for a, b in combinations(splits, 2)}
+    for name, report in splits.items():
+        report.tokens = int(dataset.rows(name).costs.sum())
+        report.cuts = asdict(dataset.cuts[name])
+    return Report(
+        splits=splits,
+        overlap=overlap,
+        waste=wastes(dataset),
+        samples=[sample(dataset, row) for row in range(min(samples, len(dataset.rows("train"))))],
+        skipped=dataset.corpus.skipped,
+        length=dataset.settings.length,
+        vocabulary=dataset.tokenizer.size,
+        encoding=dataset.settings.encoding.kind,
+    )
+
+
+def counted(dataset: Dataset, split: str) -> tuple[SplitReport, Counter[int]]:
+    """A split's report, and how often each of its texts occurs."""
+    report, traces, classes = SplitReport(), Counter[int](), Counter[str]()
+    unknown = dataset.tokenizer.specials.unknown
+    for chunk in chunks(dataset.splits.read(split)):
+        for example in chunk:
+            report.rows += 1
+            report.characters += sum(len(text) for text in texts(example))
+            traces[trace(example)] += 1
+            if example.label is not None:
+                classes[example.label] += 1
+            report.without_answer += example.pair is not None and not example.answers and not example.label
+        ids = dataset.tokenizer.encode_many([text for example in chunk for text in texts(example)])
+        sizes = iter(map(len, ids))
+        report.lengths += [sum(next(sizes) for _ in texts(example)) for example in chunk]
+        report.unknown += sum(row.count(unknown) for row in ids) if unknown is not None else 0
+    report.duplicates = report.rows - len(traces)
+    report.classes = dict(classes.most_common())
+    return report, traces
+
+
+def texts(example: Example) -> Iterator[str]:
+    return (text for text in (example.text, example.pair, example.target) if text is not None)
+
+
+def wastes(dataset: Dataset) -> dict[str, float | str]:
+    """The share of padding under each batching, or why it does not apply."""
+    rows, found = dataset.rows("train"), dict[str, float | str]()
+    for kind in BATCHING:
+        batching = BATCHING.build(kind, length=dataset.settings.length)
+        try:
+            loader = Loader(rows, batching, seed=0, pad=dataset.tokenizer.pad, side=dataset.settings.padding)
+            found[kind] = loader.waste()
+        except DataError:
+            found[kind] = "not for rows with a label, answer or target"
+    return found
+
+
+def sample(dataset: Dataset, row: int) -> Sample:
+    rows, tokenizer = dataset.rows("train"), dataset.tokenizer
+    ids = [
+        *rows.ragged("ids", row).tolist(),
+        *(rows.ragged("target", row).tolist() if rows.has("target") else ()),
+    ]
+    special = {number for number in vars(tokenizer.specials).values() if number is not None}
+    label = dataset.labels[rows.scalar("label", row)] if rows.has("label") else None
+    return Sample(
+        [shown(tokenizer, i) for i in ids], [i in special for i in ids], tokenizer.decode(ids), label
+    )
+
+
+def shown(tokenizer: Tokenizer, number: int) -> str:
+    """A token as a person reads it: its text, or its name where it is no whole text."""
+    text = tokenizer.decode([number], specials=True)
+    return tokenizer.token(number) if not text or "\ufffd" in text else text
+
+
+@dataclass(frozen=True)
+class Bin:
+    """How many lengths lie from `first` to `last`, both included."""
+
+    first: int
+    last: int
+    count: int
+
+
+def histogram(lengths: list[int], bins: int = 12) -> list[Bin]:
+    """Lengths in bins of equal and round width; the last one holds the long tail, if there is one."""
+    if not lengths:
+        return []
+    values = np.array(lengths)
+    tail = max(1, int(np.quantile(values, 0.98)))
+    width = round_up(max(1, tail / bins))
+    edges = [*range(0, width * (int(min(values.max(), tail)) // width + 1), width)]
+    found = [int(((values >= e) & (values < e + width)).sum()) for e in edges]
+    made = [Bin(e, e + width - 1, n) for e, n in zip(edges, found, strict=True)]
+    beyond = int((values >= edges[-1] + width).sum())
+    return [*made, Bin(edges[-1] + width, int(values.max()), beyond)] if beyond else made
+
+
+def round_up(value: float) -> int:
+    """The next of 1, 2, 5, 10, 20, 50, …"""
+    power = 10 ** math.floor(math.log10(value))
+    return int(next(step * power for step in (1, 2, 5, 10) if step * power >= value))
+
+
+def quantiles(lengths: list[int]) -> dict[str, int]:
+    names = ("shortest", "quarter", "median", "three quarters", "95%", "longest")
+    found = np.quantile(lengths or [0], QUANTILES)
+    return {name: int(value) for name, value in zip(names, found, strict=True)}

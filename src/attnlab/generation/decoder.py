@@ -1,0 +1,83 @@
+"""A model that is given tokens and answers with the scores of the next one, remembering what it saw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnlab.model.cache import Cache
+from attnlab.model.masks import asks_for_source
+from attnlab.model.model import Model
+from attnlab.model.tokens import Tokens
+
+
+class Decoder:
+    """One batch of texts being written. Prompts of different lengths are padded on the left."""
+
+    def __init__(
+        self,
+        model: Model,
+        prompts: Sequence[Sequence[int]],
+        *,
+        sources: Sequence[Sequence[int]] | None = None,
+    ):
+        if not prompts or not all(len(p) for p in prompts):
+            raise ValueError("Every prompt needs at least one token; begin with the start token.")
+        self.model = model
+        self.device = next(model.parameters()).device
+        self.sources = self._encoded(sources)
+        self.cache: Cache = model.trunk.cache()
+        self.length = 0
+        self.next = self._read(prompts)
+
+    def _encoded(self, sources: Sequence[Sequence[int]] | None) -> dict[str, Any]:
+        """What cross-attention looks at, computed once."""
+        if sources is None:
+            return {}
+        ids, real = padded(sources, side="right", device=self.device)
+        tokens = Tokens.of(ids.shape[1], real=real, device=self.device)
+        return {"encoded": self.model.trunk.encode(ids, tokens), "source_tokens": tokens}
+
+    def _read(self, prompts: Sequence[Sequence[int]]) -> Tensor:
+        """The prompts in one pass; gives the scores (B, V) of the first new token."""
+        ids, real = padded(prompts, side="left", device=self.device)
+        source = None
+        if asks_for_source(self.model.trunk.main.mask):
+            source = torch.ones_like(ids, dtype=torch.bool) if real is None else real
+        tokens = Tokens.of(ids.shape[1], real=real, source=source, device=self.device)
+        return self._scores(ids, tokens)
+
+    def _scores(self, ids: Tensor, tokens: Tokens) -> Tensor:
+        self.length += ids.shape[1]
+        hidden = self.model.trunk(ids, tokens, cache=self.cache, **self.sources)
+        scores: Tensor = self.model.head(hidden[:, -1:], tokens)
+        return scores[:, 0]
+
+    def step(self, chosen: Tensor) -> Tensor:
+        """Write one token (B) in every row; gives the scores of the next."""
+        self.next = self._scores(chosen[:, None], self.cache.following(1))
+        return self.next
+
+    def select(self, rows: Tensor) -> None:
+        """Go on with these rows only, in this order: a beam's survivors."""
+        self.cache.select(rows)
+        if self.sources:
+            tokens = self.sources["source_tokens"]
+            self.sources = {"encoded": self.sources["encoded"][rows], "source_tokens": tokens.select(rows)}
+
+
+def padded(
+    rows: Sequence[Sequence[int]], *, side: str, device: torch.device | None = None
+) -> tuple[Tensor, Tensor | None]:
+    """Rows as one tensor, and which places are real; None where all are."""
+    longest = max(len(row) for row in rows)
+    ids = torch.zeros(len(rows), longest, dtype=torch.long)
+    real = torch.zeros(len(rows), longest, dtype=torch.bool)
+    for i, row in enumerate(rows):
+        place = slice(longest - len(row), longest) if side == "left" else slice(0, len(row))
+        ids[i, place] = torch.tensor(row, dtype=torch.long)
+        real[i, place] = True
+    return ids.to(device), None if bool(real.all()) else real.to(device)

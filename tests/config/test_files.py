@@ -1,0 +1,95 @@
+import json
+
+import pytest
+
+from attnlab.config.files import config_of, identity, load, to_json
+from attnlab.config.values import ConfigError
+
+TOML = """
+seed = 3
+[model]
+width = 96
+attention = { kind = "group", groups = 2, inner = "linear" }
+mask = "causal"
+"""
+
+
+def test_a_file_with_overrides_is_complete(tmp_path):
+    file = tmp_path / "run.toml"
+    file.write_text(TOML)
+    config = load(file, set=["model.attention.groups=3", "model.heads=6", "model.norm=rms"])
+    assert (config.seed, config.model.width, config.model.heads) == (3, 96, 6)
+    assert str(config.model.attention) == "group(inner=linear(feature=elu), groups=3, by=position)"
+    assert config.model.norm.options == {"eps": 1e-6}
+
+
+def test_the_resolved_json_reads_back_to_the_same_config():
+    config = load(set=["model.attention=group(inner=linear)", "model.mask=causal & window(size=8) | source"])
+    again = config_of(json.loads(json.dumps(to_json(config))))
+    assert to_json(again) == to_json(config) and identity(again) == identity(config)
+
+
+def test_identity_is_of_meaning_not_of_spelling():
+    plain = identity(load())
+    assert identity(load(set=["model.attention=dot"])) == plain
+    assert identity(load(set=['model.attention={kind="dot", scale="root"}'])) == plain
+    assert identity(load(set={"model.attention": "dot(softcap=0.0)"})) == plain
+    assert identity(load(set=["model.attention=dot(softcap=1.0)"])) != plain
+    assert identity(load(set=["seed=1"])) != plain
+
+
+def test_families_bring_their_mask_unless_one_is_given():
+    assert load(set=["model.family=encoder"]).model.mask.kind == "bidirectional"
+    assert load(set=["model.family=encoder", "model.mask=prefix"]).model.mask.kind == "prefix"
+    assert load().model.mask.kind == "causal"
+
+
+def test_presets_can_be_changed(tmp_path):
+    file = tmp_path / "small.toml"
+    file.write_text('[model]\npreset = "bert"\nlayers = 2\n')
+    config = load(file)
+    assert (config.model.layers, config.model.width, config.model.family) == (2, 768, "encoder")
+    assert config.model.norm.options["eps"] == 1e-12
+    assert "preset" not in to_json(config)["model"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("model.atention=dot", ['"atention"', 'Did you mean "attention"?']),
+        ("modle.width=3", ['"modle"', 'Did you mean "model"?']),
+        ("model.attention=dott", ['"dott"', 'Did you mean "dot"?', "linear"]),
+        ("model.attention=group(grops=3)", ['"grops"', 'Did you mean "groups"?']),
+        ("model.attention.hidden=3", ['options of dot: there is no "hidden"']),
+        ("model.heads=5", ["width 128", "heads 5", "125 or 130", "1, 2, 4, 8"]),
+        ("model.width=wide", ["model.width takes a whole number", "'wide'"]),
+        ("model.masking=infinity", ["-inf, zero"]),
+        ("model.dropout=1", ["below 1"]),
+        ("model.layers=0", ["at least 1"]),
+        ("model.preset=gpt3", ['Did you mean "gpt2"?']),
+        ("model", ["key=value"]),
+        ("model=3", ["table of settings"]),
+        ("seed=x", ["seed takes a whole number"]),
+    ],
+)
+def test_mistakes_are_named_with_the_nearest_right_word(setting, words):
+    with pytest.raises(ConfigError) as error:
+        load(set=[setting])
+    for word in words:
+        assert word in str(error.value)
+
+
+@pytest.mark.parametrize("content", ["[model", "model = ", "\x00"])
+def test_a_broken_file_is_named(tmp_path, content):
+    file = tmp_path / "broken.toml"
+    file.write_text(content)
+    with pytest.raises(ConfigError, match=r"broken\.toml is not valid TOML"):
+        load(file)
+
+
+def test_a_missing_file_suggests_a_preset(tmp_path):
+    with pytest.raises(ConfigError, match='Did you mean "roberta"'):
+        load("robert")
+    (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path / "latin.toml")

@@ -1,0 +1,123 @@
+"""The commands, as a person calls them: numbers on the screen, JSON for machines, mistakes in a sentence."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from attnlab import cli
+from attnlab.config.values import ConfigError
+
+RUNNER = CliRunner()
+
+
+def called(*arguments: str | Path) -> str:
+    result = RUNNER.invoke(cli.app, list(map(str, arguments)), catch_exceptions=True)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture
+def reviews(tmp_path: Path) -> Path:
+    file = tmp_path / "reviews.csv"
+    moods = ["good", "good", "bad"]
+    rows = [f"film number {i} was {moods[i % 3]},{moods[i % 3]}" for i in range(90)]
+    file.write_text("\n".join(["review,sentiment", *rows, rows[0], rows[1]]) + "\n")
+    return file
+
+
+def inspected(*arguments: str | Path) -> dict[str, Any]:
+    return dict(json.loads(called("data", "inspect", *arguments, "--json")))
+
+
+def test_inspect_counts_rows_classes_duplicates_and_padding(reviews: Path) -> None:
+    arguments = (reviews, "--text", "review", "--label", "sentiment", "--length", "16")
+    report = inspected(*arguments, "--set", "data.dev_share=0", "--set", "data.test_share=0")
+    train = report["splits"]["train"]
+    assert (train["rows"], train["duplicates"], train["classes"]) == (92, 2, {"good": 62, "bad": 30})
+    assert train["majority"] == {"label": "good", "share": 62 / 92}
+    assert sum(b["count"] for b in train["histogram"]) == 92
+    assert report["encoding"] == "single"
+    assert set(report["waste"]) == {"padded", "longest_first", "bucketed", "packed"}
+    assert report["waste"]["longest_first"] <= report["waste"]["padded"]
+    assert report["samples"][0]["text"] == "film number 0 was good"
+    assert report["samples"][0]["tokens"][0] == "<START>"
+
+
+def test_inspect_finds_the_overlap_of_given_splits(reviews: Path, tmp_path: Path) -> None:
+    dev = tmp_path / "dev.csv"
+    dev.write_text("review,sentiment\nFILM number 3  was good,good\nnever seen before,bad\n")
+    report = inspected(reviews, "--text", "review", "--dev", dev, "--set", "data.test_share=0")
+    assert report["overlap"] == {"train and dev": 1}
+
+
+def test_inspect_shows_it_all_to_a_person(reviews: Path) -> None:
+    shown = called("data", "inspect", reviews, "--text", "review", "--length", "8")
+    for part in (
+        "majority share",
+        "longest_first",
+        "█",
+        "No text is in two splits",
+        "<START>|film",
+        "→ good",
+    ):
+        assert part in shown
+
+
+def test_broken_rows_stop_inspect_and_can_be_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text("".join(json.dumps({"text": f"text {i} of many"}) + "\n" for i in range(60)) + "{\n")
+    with pytest.raises(ConfigError, match="line 61: not JSON"):
+        called("data", "inspect", file)
+    assert inspected(file, "--skip-bad")["skipped"] == 1
+
+
+def test_an_option_that_says_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError, match="--label says nothing to python_source"):
+        called("data", "inspect", "python-source", "--label", "x")
+    with pytest.raises(ConfigError, match=r"takes settings of \[data\] only"):
+        called("data", "inspect", "docstrings", "--set", "model.width=3")
+
+
+def test_train_writes_a_tokenizer_that_compare_reads(reviews: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "made" / "tokenizer.json"
+    arguments = ("--text", "review", "--kind", "bpe", "--vocabulary", "290", "--out", saved, "--json")
+    trained = json.loads(called("tokenizer", "train", reviews, *arguments))
+    assert trained["file"] == str(saved) and trained["vocabulary"] == 290 and trained["exact"] == 1
+    compared = json.loads(
+        called("tokenizer", "compare", saved, "character", "--on", reviews, "--text", "review", "--json")
+    )
+    measures = compared["measures"]
+    assert set(measures) == {f"{tmp_path.name}/made", "character", "new (bpe)"}
+    assert measures["character"]["bytes_per_token"] == 1
+    assert compared["verdict"]["worth"] in ("yes", "no", "unclear")
+    shown = called("tokenizer", "compare", saved, "character", "--on", reviews, "--text", "review")
+    assert "Is a new tokenizer worth training" in shown and "f|i|l|m" in shown
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    code = "from attnlab.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_mistake_is_a_sentence_and_exit_code_2(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("review\ngood\n")
+    result = run("data", "inspect", str(file), "--text", "revew")
+    assert result.returncode == 2 and "Traceback" not in result.stderr
+    assert 'has no column "revew". Did you mean "review"?' in result.stderr
+
+
+def test_help_needs_no_heavy_library() -> None:
+    heavy = ["torch", "numpy", "tokenizers", "datasets", "pyarrow", "transformers"]
+    code = f"import sys, attnlab.cli; sys.exit(', '.join(m for m in {heavy} if m in sys.modules) or 0)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr

@@ -1,0 +1,96 @@
+"""What the README says is so: its tree, its code, its commands, its choices."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from attnlab.cli import app
+from attnlab.config.registry import table
+from attnlab.model.attention import ATTENTION
+from attnlab.model.presets import PRESETS
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language):
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    return [text for name, text in fenced if name == language]
+
+
+def tree():
+    """(path, line) of each entry of the file tree."""
+    listed = next(b for b in blocks("") if b.startswith("src/attnlab/"))
+    above = []
+    for line in listed.splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2
+        above[depth:] = [line.split()[0]]
+        yield Path(*above), line
+
+
+def test_the_tree_is_the_repositorys():
+    named = {path for path, _ in tree()}
+    for path, line in tree():
+        assert (ROOT / path).exists(), f"{path} is in the README and not in the repository"
+        assert len(line.split()) > 1, f"{path} has no line that says what it is"
+    package = ROOT / "src/attnlab"
+    for folder in (p.parent for p in package.rglob("__init__.py") if p.parent != package):
+        known = any(folder.relative_to(ROOT).is_relative_to(p) for p in named if p != Path("src/attnlab"))
+        assert known, f"{folder.relative_to(ROOT)} is missing from the README's tree"
+
+
+def test_the_code_runs(tmp_path):
+    space = {}
+    try:
+        for block in blocks("python"):
+            exec(block, space)
+        assert type(space["model"].trunk.main.rules()[0]).__name__ == "Distance"
+    finally:
+        if "distance" in ATTENTION:
+            ATTENTION.unregister("distance")
+
+
+def commands():
+    for block in blocks(""):
+        for line in block.splitlines():
+            if line.startswith(("attnlab ", "$ attnlab ")):
+                yield line.removeprefix("$ ").split("#")[0].strip()
+
+
+@pytest.mark.parametrize("command", commands())
+def test_the_commands_do_what_they_show(command, tmp_path, monkeypatch):
+    (tmp_path / "study.toml").write_text(blocks("toml")[0])
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, shlex.split(command)[1:])
+    if "heads=5" in command:
+        shown = " ".join(README.split(command)[1].split("```")[0].split())
+        assert shown == f"Error: {result.exception}"
+    else:
+        assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("field", "of"),
+    [
+        ("attention", "attention"),
+        ("mask", "masks"),
+        ("positions", "positions"),
+        ("projections", "projections"),
+        ("output", "heads"),
+        ("norm", "norms"),
+        ("norm", "residuals"),
+        ("norm", "feedforwards"),
+    ],
+)
+def test_the_table_names_every_choice(field, of):
+    line = next(line for line in README.splitlines() if line.startswith(f"| `model.{field}`"))
+    for name in table(of):
+        assert name in line or name in ("all", "any"), f"{name} is not in the README's line of model.{field}"
+
+
+def test_every_preset_is_named():
+    line = next(line for line in README.splitlines() if "`model.preset`" in line)
+    assert all(name in line for name in PRESETS)

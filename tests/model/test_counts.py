@@ -1,0 +1,135 @@
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+import attnlab as lab
+from attnlab.config.files import load
+from attnlab.experiment import build_model
+from attnlab.model.counts import count
+from attnlab.model.heads import HEADS
+from tests.contracts import grid
+
+
+def counted(**settings):
+    config = load(set={f"model.{k}": v for k, v in settings.items()}).model
+    return count(
+        build_model(config, device="meta"), length=config.length, source_length=config.length, batch=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("preset", "parameters"),
+    [
+        ("gpt2", 124_439_808),
+        ("bert", 109_514_298),
+        ("roberta", 124_697_433),
+        ("t5", 60_506_624),
+        ("llama", 6_738_415_616),
+    ],
+)
+def test_published_architectures_have_their_published_size(preset, parameters):
+    found = counted(preset=preset)
+    assert found.total == found.closed_form == parameters
+
+
+def test_closed_form_is_the_models_own_count():
+    """Over a pairwise covering of every part, and every head."""
+    for case in grid.pairwise():
+        model = build_model(case.config(), device="meta")
+        found = count(model, length=16, source_length=16, batch=1)
+        assert found.closed_form == found.total, case
+    for kind in HEADS:
+        for options in HEADS[kind].examples:
+            for positions in ("learned", "concat"):
+                found = counted(output=lab.Choice(kind, options), positions=positions, width=32)
+                assert found.closed_form == found.total, (kind, options)
+    for norm in ("layer", "rms"):
+        found = counted(projections=lab.Choice("separate", {"query_key_norm": norm}))
+        assert found.closed_form == found.total
+
+
+def test_source_documents_formulas():
+    """Document A without biases: L(6n²+2n) + 2nV untied; document B: a head of 2d + 2; document D's model."""
+    n, V, L = 32, 100, 3
+    shape = {"vocabulary": V, "width": n, "layers": L, "heads": 4, "bias": False, "norm": "layer"}
+    untied = counted(
+        **shape, feedforward="relu(expand=1.0)", output="language_model(tied=false)", residual="post"
+    )
+    assert untied.closed_form == L * (6 * n * n + 2 * n) + 2 * n * V
+    head = [t.count for t in counted(width=96, output="classification").parameters if t.name == "head.scores"]
+    assert head == [2 * 96 + 2]
+    mini_gpt = counted(vocabulary=10_000, width=96, layers=4, heads=4)
+    assert mini_gpt.closed_form == 1_407_552
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"family": "encoder_decoder"},
+        {"projections": "grouped(shared=2)", "feedforward": "swiglu", "head_width": 12},
+        {"projections": "shared_qk", "family": "encoder_decoder", "feedforward": "geglu"},
+        {"projections": "shared_qkv", "output": "language_model(bias=true, transform=dense)"},
+        {"output": "classification(transform=tanh)"},
+    ],
+    ids=str,
+)
+def test_operations_are_what_torch_counts(settings):
+    """With plain attention, whose products torch's own counter sees, T ≠ S for cross-attention."""
+    config = load(
+        set={"model.vocabulary": 50, "model.width": 32} | {f"model.{k}": v for k, v in settings.items()}
+    ).model
+    model = build_model(config)
+    T, S = 24, 17
+    source = {"source": torch.zeros(1, S, dtype=torch.long)} if config.family == "encoder_decoder" else {}
+    with grid.plainly(model), FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(torch.zeros(1, T, dtype=torch.long), **source)
+    assert count(model, length=T, source_length=S, batch=1).forward == counter.get_total_flops()
+
+
+def test_attention_terms_grow_as_they_say():
+    """Self-attention with the square of its length, cross-attention with the product of both."""
+    model = build_model(load(set=["model.family=encoder_decoder"]).model, device="meta")
+
+    def terms(n, m):
+        return {t.name: t.count for t in count(model, length=n, source_length=m, batch=1).flops}
+
+    small, long_target, long_source = terms(10, 10), terms(20, 10), terms(10, 20)
+    assert long_target["decoder self-attention"] == 4 * small["decoder self-attention"]
+    assert long_target["cross-attention"] == long_source["cross-attention"] == 2 * small["cross-attention"]
+    assert long_source["encoder self-attention"] == 4 * small["encoder self-attention"]
+    assert long_target["encoder self-attention"] == small["encoder self-attention"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "tolerance"),
+    [
+        ({}, 0.1),
+        ({"residual": "post"}, 0.1),
+        ({"family": "encoder_decoder"}, 0.1),
+        ({"feedforward": "swiglu", "norm": "rms", "positions": "rotary"}, 0.15),
+        ({"attention": "additive"}, 0.15),
+        ({"attention": "linear"}, 0.25),
+        ({"attention": "group"}, 0.15),
+    ],
+    ids=str,
+)
+def test_activation_memory_is_near_what_torch_saves(settings, tolerance):
+    config = load(set={"model.vocabulary": 50} | {f"model.{k}": v for k, v in settings.items()}).model
+    model = build_model(config)
+    B, T = 4, 128
+    ids = torch.zeros(B, T, dtype=torch.long)
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    saved = {}
+
+    def keep(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            saved[storage.data_ptr()] = (storage.nbytes(), tensor)  # held, so that no address is used twice
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
+        model.trunk(ids, **({"source": ids} if config.family == "encoder_decoder" else {}))
+    measured = sum(size for size, _ in saved.values())
+    estimate = count(model, length=T, source_length=T, batch=B).memory["activations"]
+    assert abs(measured / estimate - 1) < tolerance, measured / estimate

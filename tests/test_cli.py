@@ -1,0 +1,103 @@
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from attnlab.cli import app
+from attnlab.config.registry import TABLES, table
+
+
+def run(*arguments):
+    """The command as a person runs it: (exit code, stdout, stderr)."""
+    code = "import sys; from attnlab.cli import main; sys.argv[0] = 'attnlab'; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def answer(*arguments):
+    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_help_needs_no_torch():
+    code = (
+        "import sys; from attnlab.cli import app; from typer.testing import CliRunner;"
+        "r = CliRunner().invoke(app, ['--help']); assert r.exit_code == 0 and 'explain' in r.output;"
+        "heavy = {'torch', 'numpy', 'datasets', 'tokenizers'} & set(sys.modules); assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_list_shows_every_table_and_every_variant():
+    everything = answer("list", "--json")
+    assert everything == {name: list(table(name)) for name in TABLES}
+    for name in TABLES:
+        assert [entry["name"] for entry in answer("list", name, "--json")] == list(table(name))
+
+
+def test_list_attention_has_cards_and_options():
+    entries = {entry["name"]: entry for entry in answer("list", "attention", "--json")}
+    assert {"dot", "additive", "argmax", "linear", "group", "window"} <= set(entries)
+    assert entries["group"]["options"]["inner"]["default"] == {"kind": "dot"}
+    assert "Katharopoulos" in entries["linear"]["card"]
+
+
+def test_show_gives_formula_cost_use_and_paper():
+    shown = CliRunner().invoke(app, ["show", "linear"]).output
+    assert all(word in shown for word in ("Formula:", "Cost:", "When it helps:", "Paper:", "feature"))
+    assert len(answer("show", "window", "--json")) == 2, "a mask and an attention rule have this name"
+
+
+def test_combinations_add_up_and_have_reasons():
+    survey = answer("list", "combinations", "--json")
+    assert survey["work"] + sum(r["count"] for r in survey["refused"]) == survey["total"]
+    product = 1
+    for size in survey["parts"].values():
+        product *= size
+    assert product == survey["total"] > 14_000
+    assert all(len(r["reason"]) > 40 for r in survey["refused"])
+
+
+def test_counts_of_gpt2_small():
+    by_hand = ["vocabulary=50257", "width=768", "layers=12", "heads=12", "length=1024", "positions=learned"]
+    counts = answer("explain", "counts", *(x for s in by_hand for x in ("--set", f"model.{s}")), "--json")
+    assert counts["parameters"]["total"] == counts["parameters"]["closed_form"] == 124_439_808
+    assert sum(term["count"] for term in counts["parameters"]["terms"]) == 124_439_808
+    assert counts["flops"]["backward"] == 2 * counts["flops"]["forward"]
+    assert counts["memory"]["weights"] == 4 * 124_439_808
+    shown = CliRunner().invoke(app, ["explain", "counts", "gpt2"]).output
+    assert "124,439,808" in shown and "= the model's own count" in shown
+
+
+def test_mask_draws_source_document_e():
+    drawn = answer("explain", "mask", "--set", "model.mask=prefix", "--json")
+    assert drawn["words"][4:6] == ["activities", "He"] and drawn["source"] == 5
+    assert [sum(row) for row in drawn["may_attend"]] == [5] * 5 + [6, 7, 8, 9]
+    shown = CliRunner().invoke(app, ["explain", "mask", "--set", "model.mask=prefix"]).output
+    assert "8 hiking" in shown and "■" in shown
+    packed = answer("explain", "mask", "--text", "a b c d", "--documents", "1,3", "--json")["may_attend"]
+    assert packed == [[True, False, False, False], [False, True, False, False], [False, True, True, False],
+                      [False, True, True, True]]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("explain", "counts", "--set", "model.atention=dot"), 'Did you mean "attention"?'),
+        (("explain", "counts", "--set", "model.heads=5"), "use width 125 or 130, or heads 1, 2, 4, 8"),
+        (("explain", "counts", "nothing.toml"), "neither a file, a ready config nor a preset"),
+        (("list", "atention"), 'Did you mean "attention"?'),
+        (("show", "linaer"), 'Did you mean "linear"?'),
+        (("explain", "mask", "--text", "|"), "no words"),
+        (("explain", "mask", "--documents", "2,x"), "add up to 9"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_exit_code_2(arguments, words):
+    code, output, error = run(*arguments)
+    assert code == 2 and output == ""
+    assert words in " ".join(error.split()) and "Traceback" not in error

@@ -1,0 +1,66 @@
+"""A new attention rule is one class and one registration; everything else follows from the table."""
+
+import json
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from attnlab.cli import app
+from attnlab.config.files import load
+from attnlab.config.values import Choice
+from attnlab.experiment import build_model
+from attnlab.model.attention import ATTENTION
+from attnlab.model.attention.rule import Rule
+from tests.contracts import grid, test_behaviour, test_models
+
+
+class Distance(Rule):
+    """Distance: keys near the query in space get the weight.
+
+    Formula: softmax(−rate·‖q − k‖²) V.
+    """
+
+    def __init__(self, masking="-inf", dropout=0.0, *, rate: float = 0.5):
+        super().__init__(masking, dropout)
+        self.rate = rate
+
+    def scores(self, q, k):
+        return -self.rate * torch.cdist(q, k).square()
+
+
+@pytest.fixture
+def toy(double):
+    ATTENTION.register("distance", Distance)
+    yield
+    ATTENTION.unregister("distance")
+
+
+def test_it_is_listed_and_built_from_toml(toy, tmp_path):
+    listed = json.loads(CliRunner().invoke(app, ["list", "attention", "--json"]).stdout)
+    mine = next(entry for entry in listed if entry["name"] == "distance")
+    assert mine["options"]["rate"] == {"default": 0.5, "takes": "a number"}
+    file = tmp_path / "toy.toml"
+    file.write_text('[model]\nattention = { kind = "distance", rate = 2 }\n')
+    rules = build_model(load(file).model).trunk.decoder.rules()
+    assert [type(r) for r in rules] == [Distance] * 4 and rules[0].rate == 2.0
+
+
+def test_it_is_under_every_contract(toy):
+    cases = [case for case in grid.working() if case.attention == Choice("distance", {})]
+    assert len(cases) > 700
+    some = cases[::37]
+    with torch.no_grad():
+        for case in some:
+            model = case.model()
+            for layout in grid.LAYOUTS:
+                with grid.plainly(model):
+                    plain = case.run(model, layout)
+                assert float((case.run(model, layout) - plain).abs().max()) < 1e-9
+            if case.family != "encoder" and case.masking == "-inf":
+                test_models.check_cache(case, model)
+    for case in some:
+        if case.masking == "-inf":
+            model = case.model()
+            reach = test_behaviour.reachable(case, model, "packed")
+            assert not (test_behaviour.perturbed(case, model, "packed") & ~reach).any()
