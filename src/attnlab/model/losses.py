@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -58,36 +57,74 @@ def vocabulary_loss(
         if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, table, bias)):
             total: Tensor = _ChunkedLoss.apply(*arguments)  # type: ignore[no-untyped-call]
         else:
-            zero = x.new_zeros((), dtype=torch.promote_types(x.dtype, torch.float32))
-            total = sum((_chunk_loss(*arguments, rows=rows)[0] for rows in _chunks(len(x))), zero)
+            total = _loss(*arguments)
     return LossSum(total, torch.tensor(len(targets), device=x.device))
+
+
+def _loss(
+    x: Tensor, table: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float, z_weight: float
+) -> Tensor:
+    total = x.new_zeros((), dtype=torch.promote_types(x.dtype, torch.float32))
+    products = _Products(x, table, bias)
+    for rows in _chunks(len(x)):
+        total += _Softmax(products.logits(rows), targets[rows], smoothing, z_weight).loss
+    return total
 
 
 def _chunks(count: int) -> list[slice]:
     return [slice(i, i + CHUNK) for i in range(0, count, CHUNK)]
 
 
-def _chunk_loss(
-    x: Tensor,
-    table: Tensor,
-    bias: Tensor | None,
-    targets: Tensor,
-    smoothing: float,
-    z_weight: float,
-    *,
-    rows: slice,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The loss of some rows, their logits, and each row's log Z, in float32 at the least."""
-    logits = F.linear(x[rows], table.to(x.dtype), None if bias is None else bias.to(x.dtype))
-    logits = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
-    log_z = logits.logsumexp(-1)
-    wanted = logits.gather(1, targets[rows, None])[:, 0]
-    loss = log_z - (1 - smoothing) * wanted
-    if smoothing:
-        loss = loss - smoothing * logits.mean(-1)
-    if z_weight:
-        loss = loss + z_weight * log_z.square()
-    return loss.sum(), logits, log_z
+class _Products:
+    """The matrix products of a loss, all in the type of x."""
+
+    def __init__(self, x: Tensor, table: Tensor, bias: Tensor | None):
+        self.x, self.table = x, table.to(x.dtype)
+        self.bias = None if bias is None else bias.to(x.dtype)
+        # one chunk of logits, used for all of them: asking for that much memory anew costs a tenth
+        self.buffer = x.new_empty(min(CHUNK, len(x)), len(table))
+
+    def logits(self, rows: slice) -> Tensor:
+        """The logits of a chunk, in float32 at the least."""
+        x = self.x[rows]
+        room = self.buffer[: len(x)]
+        if self.bias is None:
+            found = torch.mm(x, self.table.T, out=room)
+        else:
+            found = torch.addmm(self.bias, x, self.table.T, out=room)
+        return found.float() if x.dtype in (torch.float16, torch.bfloat16) else found
+
+
+class _Softmax:
+    """Logits (N, V), written over with their exponentials: one exp serves the loss and its gradient."""
+
+    def __init__(self, logits: Tensor, targets: Tensor, smoothing: float, z_weight: float):
+        self.targets, self.smoothing, self.z_weight = targets, smoothing, z_weight
+        self.wanted = logits.gather(1, targets[:, None])[:, 0]
+        self.mean = logits.mean(-1) if smoothing else None
+        largest = logits.amax(-1, keepdim=True)
+        self.exponentials = logits.sub_(largest).exp_()
+        self.z = self.exponentials.sum(-1)
+        self.log_z = self.z.log() + largest[:, 0]
+
+    @property
+    def loss(self) -> Tensor:
+        loss = self.log_z - (1 - self.smoothing) * self.wanted
+        if self.mean is not None:
+            loss = loss - self.smoothing * self.mean
+        if self.z_weight:
+            loss = loss + self.z_weight * self.log_z.square()
+        return loss.sum()
+
+    def gradient(self) -> Tensor:
+        """∂loss/∂logits, written over the exponentials."""
+        scale = self.z.reciprocal()
+        if self.z_weight:
+            scale = scale * (1 + 2 * self.z_weight * self.log_z)
+        d = self.exponentials.mul_(scale[:, None])
+        if self.smoothing:
+            d -= self.smoothing / d.shape[1]
+        return d.scatter_add_(1, self.targets[:, None], d.new_full((len(d), 1), self.smoothing - 1))
 
 
 class _ChunkedLoss(torch.autograd.Function):
@@ -108,13 +145,14 @@ class _ChunkedLoss(torch.autograd.Function):
         dx = torch.empty_like(x) if needs_x else None
         dtable = torch.zeros_like(table) if needs_table else None
         dbias = torch.zeros_like(bias) if needs_bias and bias is not None else None
+        products = _Products(x, table, bias)
         for rows in _chunks(len(x)):
-            loss, logits, log_z = _chunk_loss(x, table, bias, targets, smoothing, z_weight, rows=rows)
-            total += loss
-            d = _logit_gradient(logits, log_z, targets[rows], smoothing, z_weight).to(x.dtype)
+            softmax = _Softmax(products.logits(rows), targets[rows], smoothing, z_weight)
+            total += softmax.loss
+            d = softmax.gradient().to(x.dtype)
             if dx is not None:
-                torch.mm(d, table.to(x.dtype), out=dx[rows])
-            if dtable is not None and dtable.dtype == x.dtype:
+                torch.mm(d, products.table, out=dx[rows])
+            if dtable is not None and dtable.dtype == d.dtype:
                 dtable.addmm_(d.T, x[rows])
             elif dtable is not None:
                 dtable += d.T @ x[rows]
@@ -128,15 +166,3 @@ class _ChunkedLoss(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         scaled = (None if d is None else d * gradients[0].to(d.dtype) for d in ctx.saved_tensors)
         return (*scaled, None, None, None)
-
-
-def _logit_gradient(
-    logits: Tensor, log_z: Tensor, targets: Tensor, smoothing: float, z_weight: float
-) -> Tensor:
-    """∂loss/∂logits, written over the logits."""
-    d = logits.sub_(log_z[:, None]).exp_()
-    if z_weight:
-        d *= (1 + 2 * z_weight * log_z)[:, None]
-    if smoothing:
-        d -= smoothing / d.shape[1]
-    return d.scatter_add_(1, targets[:, None], d.new_full((len(targets), 1), smoothing - 1))

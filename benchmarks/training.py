@@ -1,0 +1,248 @@
+"""Pretraining, side by side with transformers on the same work, in interleaved rounds.
+
+Only ratios taken in one run count: absolute rates swing with the machine's load. With NANOGPT set to a
+folder that holds nanoGPT's model.py, it is measured too.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from attnlab.config.files import config_of
+from attnlab.config.schema import Config
+from attnlab.data.batching import Padded
+from attnlab.data.loader import Loader
+from attnlab.data.row import Row
+from attnlab.data.rows import in_memory
+from attnlab.experiment import build_model
+from attnlab.objectives import OBJECTIVES
+from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.training.budget import State
+from attnlab.training.checkpoint import Checkpoints
+from attnlab.training.failure import Failure
+from attnlab.training.listeners.metrics import MetricsFile
+from attnlab.training.loop import Loop
+from attnlab.training.machine import autocast_of
+from attnlab.training.optimizers import OPTIMIZERS, Optimizers
+from attnlab.training.schedules import SCHEDULES
+from benchmarks.measure import interleaved, row
+
+Step = Callable[[], object]
+
+SMALL = {"vocabulary": 10_000, "width": 128, "layers": 4, "heads": 4, "length": 128, "positions": "learned"}
+MEDIUM = {"vocabulary": 50_257, "width": 384, "layers": 6, "heads": 6, "length": 256, "positions": "learned"}
+BERT = {
+    "family": "encoder",
+    "vocabulary": 30_522,
+    "width": 256,
+    "layers": 4,
+    "heads": 4,
+    "length": 128,
+    "positions": "learned",
+    "residual": "post",
+    "embedding_norm": True,
+    "token_types": 2,
+    "output": {"kind": "language_model", "bias": True, "transform": "dense"},
+}
+WORK = {"small": (SMALL, 32), "medium": (MEDIUM, 8), "masked": (BERT, 16)}
+
+
+def config_for(name: str) -> Config:
+    model, _ = WORK[name]
+    budget = {"budget": {"steps": 1_000_000}}
+    return config_of(
+        {"model": model, "objective": "masked" if name == "masked" else "causal", "training": budget}
+    )
+
+
+def loop(name: str, folder: Path) -> Loop:
+    """Our own loop on random tokens: all that a step of `attnlab train` does."""
+    config, (sizes, rows) = config_for(name), WORK[name]
+    vocabulary, length = sizes["vocabulary"], sizes["length"]
+    generator = np.random.default_rng(0)
+    held = [Row(generator.integers(6, vocabulary, length).tolist(), i, length) for i in range(8 * rows)]
+    model = build_model(config.model)
+    checkpoints = Checkpoints(folder / "checkpoints")
+    return Loop(
+        model=model,
+        objective=OBJECTIVES.build(config.objective, vocabulary=Vocabulary.draft(vocabulary)),
+        loader=Loader(in_memory(held, vocabulary=vocabulary), Padded(length, rows=rows), seed=0, pad=0),
+        evaluate=None,
+        optimizer=Optimizers(OPTIMIZERS.build(config.training.optimizer), model),
+        schedule=SCHEDULES.build("constant"),
+        settings=config.training,
+        checkpoints=checkpoints,
+        failure=Failure(folder, checkpoints),
+        seed=0,
+        autocast=autocast_of("float32", torch.device("cpu")),
+        device=torch.device("cpu"),
+    )
+
+
+def trained(model: torch.nn.Module, loss_of: Callable[[], torch.Tensor]) -> Step:
+    """A peer's step: forward, backward, clipping and a fused AdamW, as ours has them."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-4, betas=(0.9, 0.95), fused=True)
+    model.train()
+
+    def step() -> None:
+        loss_of().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    return step
+
+
+def transformers_step(name: str) -> Step:
+    import transformers
+
+    sizes, rows = WORK[name]
+    ids = torch.randint(6, sizes["vocabulary"], (rows, sizes["length"]))
+    if name == "masked":
+        settings = transformers.BertConfig(
+            vocab_size=sizes["vocabulary"],
+            hidden_size=sizes["width"],
+            num_hidden_layers=sizes["layers"],
+            num_attention_heads=sizes["heads"],
+            intermediate_size=4 * sizes["width"],
+            max_position_embeddings=sizes["length"],
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+        )
+        model: Any = transformers.BertForMaskedLM(settings)
+        labels = torch.where(torch.rand(ids.shape) < 0.15, ids, -100)
+    else:
+        settings = transformers.GPT2Config(
+            vocab_size=sizes["vocabulary"],
+            n_embd=sizes["width"],
+            n_layer=sizes["layers"],
+            n_head=sizes["heads"],
+            n_positions=sizes["length"],
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+            use_cache=False,
+        )
+        model, labels = transformers.GPT2LMHeadModel(settings), ids
+    return trained(model, lambda: model(input_ids=ids, labels=labels).loss)
+
+
+def nanogpt_step(name: str) -> Step | None:
+    folder = os.environ.get("NANOGPT")
+    if not folder or name == "masked":
+        return None
+    spec = importlib.util.spec_from_file_location("nanogpt_model", Path(folder) / "model.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    sizes, rows = WORK[name]
+    settings = module.GPTConfig(
+        block_size=sizes["length"],
+        vocab_size=sizes["vocabulary"],
+        n_layer=sizes["layers"],
+        n_head=sizes["heads"],
+        n_embd=sizes["width"],
+        dropout=0.0,
+    )
+    model = module.GPT(settings)
+    ids = torch.randint(6, sizes["vocabulary"], (rows, sizes["length"]))
+    targets = torch.roll(ids, -1, 1)
+    return trained(model, lambda: model(ids, targets)[1])
+
+
+TARGETS = {
+    # against transformers: what the targets against nanoGPT come to, by the rates of both in one run
+    ("small", "transformers"): 2.1,
+    ("medium", "transformers"): 2.7,
+    ("masked", "transformers"): 3.0,
+    ("small", "nanoGPT"): 1.5,
+    ("medium", "nanoGPT"): 1.75,
+}
+NAMES = {"small": "pretrain small", "medium": "pretrain medium", "masked": "masked LM"}
+
+
+def speed(name: str, *, rounds: int) -> list[dict[str, object]]:
+    works: dict[str, Callable[[], object]] = {"transformers": transformers_step(name)}
+    nano = nanogpt_step(name)
+    if nano is not None:
+        works["nanoGPT"] = nano
+    tokens = WORK[name][1] * WORK[name][0]["length"]
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = interleaved({"ours": loop(name, Path(folder)).step} | works, rounds=rounds, warmups=1)
+    own = seconds.pop("ours")
+    found = []
+    for peer, taken in seconds.items():
+        target, ratio = TARGETS[name, peer], taken / own
+        detail = f"{tokens / own:,.0f} tokens/s, {peer} {tokens / taken:,.0f}"
+        work = f"{NAMES[name]}, against {peer}"
+        found.append(row(work, ratio, f"at least {target}", ratio >= target, detail))
+    return found
+
+
+def memory() -> list[dict[str, object]]:
+    """Peak memory of the medium work, each in a process of its own, less what it took before the model."""
+    found = {}
+    for who in ("ours", "transformers"):
+        command = [sys.executable, "-m", "benchmarks.training", "--peak", who]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        found[who] = int(said.split()[-1]) / 1024
+    ratio = found["ours"] / found["transformers"]
+    detail = f"{found['ours']:,.0f} MiB, transformers {found['transformers']:,.0f}"
+    return [row("pretrain medium, peak memory of transformers'", ratio, "at most 0.5", ratio <= 0.5, detail)]
+
+
+def peak(who: str) -> int:
+    """Kilobytes that two steps add to this process at the most."""
+    import transformers  # noqa: F401 - loaded by both, so that it counts for neither
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with tempfile.TemporaryDirectory() as folder:
+        step = loop("medium", Path(folder)).step if who == "ours" else transformers_step("medium")
+        step()
+        step()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+
+
+def checkpointing() -> list[dict[str, object]]:
+    """Saving every so often by the default, and metrics at every step, as a share of the time to train."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        made = loop("small", folder)
+        with MetricsFile(folder / "metrics.jsonl", State()) as metrics:
+            event = made.step()
+            works = {"step": made.step, "tell": lambda: metrics(event)}
+            seconds = interleaved(works, rounds=5, warmups=1)
+        saves = []
+        for _ in range(5):
+            began = time.perf_counter()
+            made.save()
+            saves.append(time.perf_counter() - began)
+            made.step()
+    save, every = statistics.median(saves), made.settings.checkpoint_every
+    share = 100 * (save / every + seconds["tell"]) / seconds["step"]
+    detail = f"{1000 * save:.0f} ms every {every} steps of {1000 * seconds['step']:.0f} ms"
+    return [row("checkpointing and metrics, % of training", share, "at most 2", share <= 2, detail)]
+
+
+def rows() -> list[dict[str, object]]:
+    """Every row of this module, measured now."""
+    found = [*speed("small", rounds=7), *speed("medium", rounds=5), *memory(), *speed("masked", rounds=7)]
+    return [*found, *checkpointing()]
+
+
+if __name__ == "__main__":
+    print(peak(sys.argv[-1]) if "--peak" in sys.argv else rows())
