@@ -105,8 +105,9 @@ class Trained:
         return Written(ids, found.new, found.stopped)
 
     def text(self, written: Written) -> str:
-        """What was written, without its prompt."""
-        return self.tokenizer.decode(written.new)
+        """What was written after the prompt, with the space between the two where words have one."""
+        whole = self.tokenizer.decode([*written.prompt, *written.new])
+        return whole.removeprefix(self.tokenizer.decode(written.prompt))
 
     @torch.no_grad()
     def fill(self, text: str, *, top: int = 5) -> list[list[tuple[str, float]]]:

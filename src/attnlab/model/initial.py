@@ -16,9 +16,9 @@ from attnlab.model.transformer import Stack
 
 
 def table_std(width: int) -> float:
-    """Of a table of vectors: so small that a tied head's first logits, each word's own among them, are
-    nearly equal, and the first loss is ln V."""
-    return min(0.02, 4 / width)
+    """Of a table of vectors: so small that a tied head's first logits hardly differ (a word's own is the
+    largest, at most 2), and the first loss is ln V."""
+    return min(0.02, 2 / width)
 
 
 @torch.no_grad()
