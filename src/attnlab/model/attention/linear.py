@@ -151,12 +151,13 @@ def _both_ways(q: Tensor, k: Tensor, v: Tensor, keys: Tokens) -> Tensor:
 def _leftward(q: Tensor, k: Tensor, v: Tensor, document: Tensor | None) -> Tensor:
     """Σ_{j ≤ i} (q_i·k_j) v_j inside each document: pairs within a chunk, a running state across chunks."""
     T = q.shape[2]
-    q, k, v = (_chunked(x) for x in (q, k, v))  # (B, H, N, CHUNK, ·)
+    size = min(CHUNK, T)
+    q, k, v = (_chunked(x, size) for x in (q, k, v))  # (B, H, N, size, ·)
     near = (q @ k.transpose(-1, -2)).tril()
     if document is None:
         running = (k.transpose(-1, -2) @ v).cumsum(2)
     else:
-        own = F.pad(document, (0, -T % CHUNK), mode="replicate").unflatten(1, (-1, CHUNK))  # (B, N, CHUNK)
+        own = F.pad(document, (0, -T % size), mode="replicate").unflatten(1, (-1, size))  # (B, N, size)
         near = near * (own[:, None, :, :, None] == own[:, None, :, None, :])
         last = own[:, :, -1]
         tail = k * (own == last[:, :, None])[:, None, :, :, None]  # only the last document goes on
@@ -169,5 +170,5 @@ def _leftward(q: Tensor, k: Tensor, v: Tensor, document: Tensor | None) -> Tenso
     return (near @ v + q @ before).flatten(2, 3)[:, :, :T]
 
 
-def _chunked(x: Tensor) -> Tensor:
-    return F.pad(x, (0, 0, 0, -x.shape[2] % CHUNK)).unflatten(2, (-1, CHUNK))
+def _chunked(x: Tensor, size: int) -> Tensor:
+    return F.pad(x, (0, 0, 0, -x.shape[2] % size)).unflatten(2, (-1, size))
