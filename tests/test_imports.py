@@ -14,8 +14,6 @@ training generation
 evaluation
 checks explain
 experiment
-trained
-scores
 studies
 web cli
 demo

@@ -17,9 +17,22 @@ from attnlab.config.registry import TABLES, table
 from attnlab.config.values import Choice, ConfigError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from attnlab.experiment.trained import Trained
     from attnlab.model.model import Model
 
-__all__ = ["Choice", "ConfigError", "choice", "decoder", "encoder", "encoder_decoder", "preset"]
+__all__ = [
+    "Choice",
+    "ConfigError",
+    "choice",
+    "decoder",
+    "encoder",
+    "encoder_decoder",
+    "open",
+    "preset",
+    "train",
+]
 __version__ = "0.1.0"
 
 
@@ -48,9 +61,33 @@ def preset(name: str, *, seed: int = 0, **settings: Any) -> Model:
     return _model(None, seed, {"preset": name} | settings)
 
 
+def train(
+    config: str | Path, out: str | Path, *, set: dict[str, Any] | None = None, resume: bool = False
+) -> Trained:
+    """Train a ready config, a TOML file or a preset, in the folder `out`; gives the trained model.
+
+    `lab.train("mini-gpt", "runs/mine", set={"model.attention": "linear"})`
+    """
+    from pathlib import Path
+
+    from attnlab.config.files import load
+    from attnlab.experiment.run import default_cache
+    from attnlab.experiment.run import train as run
+
+    run(load(config, set=set or {}), Path(out), resume=resume, cache=default_cache())
+    return open(out)
+
+
+def open(run: str | Path) -> Trained:
+    """A run that was trained here: `lab.open("runs/mine").write(["Once"])`."""
+    from attnlab.experiment.trained import open_run
+
+    return open_run(run)
+
+
 def _model(family: str | None, seed: int, settings: dict[str, Any]) -> Model:
     from attnlab.config.files import section_of
-    from attnlab.experiment import build_model
+    from attnlab.experiment.model import build_model
 
     given = settings if family is None else settings | {"family": family}
     return build_model(section_of("model", given), seed=seed)

@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 from attnlab.cli import app
 from attnlab.config.values import ConfigError
-from attnlab.experiment import train
+from attnlab.experiment.run import train
+from attnlab.experiment.scores import of_probes, of_split, of_text
+from attnlab.experiment.trained import open_run
 from attnlab.generation.rules import Greedy
-from attnlab.scores import of_probes, of_split, of_text
-from attnlab.trained import open_run
 from attnlab.training.errors import RunError
 from tests.training.small import config, for_objective, merged
 
@@ -165,3 +165,17 @@ def test_probes_and_texts_are_scored_by_hand(causal, masked, tmp_path):
 def test_mistakes_are_named(causal, arguments, words):
     result = command(*(causal[0] if a == "RUN" else a for a in arguments))
     assert isinstance(result.exception, ValueError) and words in str(result.exception)
+
+
+def test_samples_are_written_at_each_evaluation_and_come_again_after_a_kill(causal):
+    """The same seed at every step; a run that goes on at step 20 forgets what stood after it."""
+    from attnlab.experiment.samples import until
+
+    text = (causal[0] / "samples.txt").read_text()
+    steps = [line for line in text.splitlines() if line.startswith("step ")]
+    assert steps == [f"step {n}" for n in range(4, 41, 4)]
+    assert "".join(until(text, 40)) == text
+    kept = "".join(until(text, 20))
+    assert text.startswith(kept) and kept.count("step ") == 5
+    last = text.split("step 40")[1]
+    assert "1. " in last and "3. " in last

@@ -29,8 +29,8 @@ def evaluate(
     json: JsonOption = False,
 ) -> None:
     """Score a trained language model: loss, perplexity and bits per byte, with their denominators."""
-    from attnlab.scores import of_probes, of_split, of_text
-    from attnlab.trained import open_run
+    from attnlab.experiment.scores import of_probes, of_split, of_text
+    from attnlab.experiment.trained import open_run
 
     trained = open_run(run)
     result: dict[str, Any] = {"run": str(trained.folder), "step": trained.step}

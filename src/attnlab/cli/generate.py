@@ -40,7 +40,7 @@ def generate(
     """Write text with a trained model."""
     if beyond not in ("refuse", "window"):
         raise ConfigError(f'--beyond takes refuse or window, not "{beyond}".')
-    from attnlab.trained import open_run
+    from attnlab.experiment.trained import open_run
 
     trained = open_run(run)
     if fill:

@@ -13,7 +13,7 @@ from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
 from attnlab.data.tokenizers.files import load as load_tokenizer
 from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.experiment import build_model
+from attnlab.experiment.model import build_model
 from attnlab.generation.beam import beam_search
 from attnlab.generation.generate import Beyond, Written, stream
 from attnlab.generation.rules import DecodingRule, Greedy

@@ -14,11 +14,11 @@ from attnlab.config.streams import stream_seed
 from attnlab.config.values import ConfigError
 from attnlab.data.dataset import Dataset
 from attnlab.evaluation.perplexity import Score, honesty, pseudo_losses, strided, token_losses
-from attnlab.experiment import default_cache
+from attnlab.experiment.run import default_cache
+from attnlab.experiment.trained import Trained
 from attnlab.model.masks import incremental
 from attnlab.objectives import OBJECTIVES
 from attnlab.objectives.vocabulary import Vocabulary
-from attnlab.trained import Trained
 from attnlab.training.evaluate import evaluate
 
 DEFINITIONS = {
