@@ -10,16 +10,19 @@ with the model's sizes. A name that two tables have is asked for with its table:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnlab.config.registry import TABLES, table
 from attnlab.config.values import Choice, ConfigError
 
 if TYPE_CHECKING:
+    from attnlab.experiment import Run
     from attnlab.model.model import Model
 
-__all__ = ["Choice", "ConfigError", "choice", "decoder", "encoder", "encoder_decoder", "preset"]
+__all__ = ["Choice", "ConfigError", "choice", "decoder", "encoder", "encoder_decoder", "preset", "train"]
 __version__ = "0.1.0"
 
 
@@ -46,6 +49,24 @@ def encoder_decoder(*, seed: int = 0, **settings: Any) -> Model:
 def preset(name: str, *, seed: int = 0, **settings: Any) -> Model:
     """A published architecture (gpt2, bert, roberta, llama, t5), with changes."""
     return _model(None, seed, {"preset": name} | settings)
+
+
+def train(
+    config: str | Path,
+    *,
+    set: Mapping[str, Any] | None = None,
+    corpus: str | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+) -> Run:
+    """Train a ready config or a file's, as `attnlab train` does: `train("mini-gpt", corpus="notes.txt")`."""
+    from attnlab import experiment
+    from attnlab.config.files import identity, load
+
+    changes = dict(set or {}) | ({} if corpus is None else {"data.corpus": corpus})
+    settings = load(config, set=changes)
+    place = Path(out) if out is not None else Path("runs") / f"{Path(config).stem}-{identity(settings)[:8]}"
+    return experiment.train(settings, place, resume=resume, cache=experiment.default_cache())
 
 
 def _model(family: str | None, seed: int, settings: dict[str, Any]) -> Model:
