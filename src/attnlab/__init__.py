@@ -10,15 +10,15 @@ with the model's sizes. A name that two tables have is asked for with its table:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnlab.config.registry import TABLES, table
 from attnlab.config.values import Choice, ConfigError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from attnlab.experiment.trained import Trained
     from attnlab.model.model import Model
 
@@ -62,24 +62,27 @@ def preset(name: str, *, seed: int = 0, **settings: Any) -> Model:
 
 
 def train(
-    config: str | Path, out: str | Path, *, set: dict[str, Any] | None = None, resume: bool = False
+    config: str | Path,
+    *,
+    set: Mapping[str, Any] | None = None,
+    corpus: str | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
 ) -> Trained:
-    """Train a ready config, a TOML file or a preset, in the folder `out`; gives the trained model.
-
-    `lab.train("mini-gpt", "runs/mine", set={"model.attention": "linear"})`
-    """
-    from pathlib import Path
-
-    from attnlab.config.files import load
+    """Train a ready config or a file's, as `attnlab train` does: `train("mini-gpt", corpus="notes.txt")`."""
+    from attnlab.config.files import identity, load
     from attnlab.experiment.run import default_cache
     from attnlab.experiment.run import train as run
 
-    run(load(config, set=set or {}), Path(out), resume=resume, cache=default_cache())
-    return open(out)
+    changes = dict(set or {}) | ({} if corpus is None else {"data.corpus": corpus})
+    settings = load(config, set=changes)
+    place = Path(out) if out is not None else Path("runs") / f"{Path(config).stem}-{identity(settings)[:8]}"
+    run(settings, place, resume=resume, cache=default_cache())
+    return open(place)
 
 
 def open(run: str | Path) -> Trained:
-    """A run that was trained here: `lab.open("runs/mine").write(["Once"])`."""
+    """A run that was trained here: `lab.open("runs/mine").generate("Once")`."""
     from attnlab.experiment.trained import open_run
 
     return open_run(run)

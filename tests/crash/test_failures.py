@@ -237,6 +237,15 @@ def test_a_finished_run_that_is_resumed_stays_as_it_is(tmp_path, whole):
     assert after == lines
 
 
+def test_a_budget_in_seconds_says_that_it_does_not_resume_exactly(tmp_path):
+    settings = config(tmp_path, training={"budget": {"seconds": 0.05}})
+    train(settings, tmp_path / "run")
+    train(settings, tmp_path / "run", resume=True)
+    lines = read(tmp_path / "run" / "metrics.jsonl")
+    warned = [line["message"] for line in lines if line["event"] == "warned"]
+    assert len(warned) == 1 and "The budget is in seconds" in warned[0]
+
+
 def test_other_threads_are_told_since_the_last_bits_may_differ(tmp_path):
     train(config(tmp_path, training={"budget": {"steps": 2}}), tmp_path / "run")
     record = json.loads((tmp_path / "run" / "run.json").read_text())

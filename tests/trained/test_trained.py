@@ -97,6 +97,7 @@ def test_written_text_goes_on_with_the_prompt(causal):
     assert trained.text(text).startswith(" "), "words are apart"
     shown = command("generate", causal[0], "the cat sees", "--rule", "greedy", "--length", "6")
     assert shown.output.strip() == f"the cat sees{trained.text(text)}"
+    assert trained.generate("a dog", length=5) == trained.generate("a dog", length=5)
     samples = answer("generate", causal[0], "the cat", "a dog", "--copies", "2", "--length", "5")
     assert [s["prompt"] for s in samples["samples"]] == ["the cat"] * 2 + ["a dog"] * 2
     assert samples["quality"]["n"] == 4 and samples["step"] == 40

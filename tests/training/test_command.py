@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import attnlab as lab
 from attnlab.cli import app
 from attnlab.config.files import load, ready_configs, to_json
 from attnlab.config.values import ConfigError
@@ -57,6 +58,14 @@ def test_a_run_is_repeated_from_its_folder_alone(run, file):
     assert steps[0] == steps[1] and len(steps[0]) == 12
     with pytest.raises(ConfigError, match="not both"):
         run("train", file, "--from", "first")
+
+
+def test_python_trains_as_the_command_does(run, file, tmp_path):
+    run("train", file, "--out", "first")
+    made = lab.train(file, set={"training.budget.steps": 12}, out="second")
+    assert made.step == 12 and made.folder == Path("second")
+    last = Path("checkpoints") / "step-12" / "model.safetensors"
+    assert (tmp_path / "first" / last).read_bytes() == (tmp_path / "second" / last).read_bytes()
 
 
 def test_without_a_config_the_ways_are_named(run):

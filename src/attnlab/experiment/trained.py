@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -16,7 +16,7 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.experiment.model import build_model
 from attnlab.generation.beam import beam_search
 from attnlab.generation.generate import Beyond, Written, stream
-from attnlab.generation.rules import DecodingRule, Greedy
+from attnlab.generation.rules import DecodingRule, Greedy, Sample
 from attnlab.model.model import Model
 from attnlab.training.checkpoint import Checkpoints, DamagedError, load_weights
 from attnlab.training.errors import RunError
@@ -103,6 +103,17 @@ class Trained:
         ids = self.prompt(prompt)
         found = beam_search(self.model, ids, width=width, length=length, penalty=penalty, stop=self.stop)[0]
         return Written(ids, found.new, found.stopped)
+
+    def generate(self, prompt: str, *, length: int = 50, seed: int = 0) -> str:
+        """A text that goes on with the prompt, sampled."""
+        written = self.write([prompt], rule=Sample(temperature=0.8, top_p=0.95), length=length, seed=seed)
+        return self.text(written[0])
+
+    def evaluate(self, split: str = "dev") -> dict[str, Any]:
+        """Scores on a split of the run's own corpus, as `attnlab evaluate` gives them."""
+        from attnlab.experiment.scores import of_split  # which scores what is opened here
+
+        return of_split(self, split, rows=32)
 
     def text(self, written: Written) -> str:
         """What was written after the prompt, with the space between the two where words have one."""
