@@ -14,7 +14,7 @@ from rich.table import Table
 
 from benchmarks.measure import peak_gflops
 
-MODULES = ("attention", "training")
+MODULES = ("attention", "data", "training", "generation")
 
 
 def main() -> None:

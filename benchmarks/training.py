@@ -27,7 +27,7 @@ from attnlab.data.batching import Padded
 from attnlab.data.loader import Loader
 from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
-from attnlab.experiment import build_model
+from attnlab.experiment.model import build_model
 from attnlab.objectives import OBJECTIVES
 from attnlab.objectives.vocabulary import Vocabulary
 from attnlab.training.budget import State

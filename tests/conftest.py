@@ -1,7 +1,11 @@
+import os
+import tempfile
+
 import pytest
 import torch
 
 torch.set_num_threads(1)  # tests run side by side, one worker a core
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="attnlab-tests-")  # nothing is left in a person's own
 
 
 @pytest.fixture

@@ -288,7 +288,10 @@ class Reference:
                 shared = h * len(k[0]) // H
                 pattern = [cross or may_attend(mask, row, i, j) for j in range(len(y))]
                 layout = [
-                    key_row.real[j] if cross else laid_out(rule, row, i, j, c.length) for j in range(len(y))
+                    key_row.real[j] and row.document[i] == key_row.document[j]
+                    if cross
+                    else laid_out(rule, row, i, j, c.length)
+                    for j in range(len(y))
                 ]
                 bias = [
                     0.0

@@ -19,14 +19,24 @@ from attnlab.config.registry import TABLES, table
 from attnlab.config.values import Choice, ConfigError
 
 if TYPE_CHECKING:
-    from attnlab.experiment import Run
+    from attnlab.experiment.trained import Trained
     from attnlab.model.model import Model
 
-__all__ = ["Choice", "ConfigError", "choice", "decoder", "encoder", "encoder_decoder", "preset", "train"]
+__all__ = [
+    "Choice",
+    "ConfigError",
+    "choice",
+    "decoder",
+    "encoder",
+    "encoder_decoder",
+    "open",
+    "preset",
+    "train",
+]
 __version__ = "0.1.0"
 
 
-def choice(of: str, kind: str, **options: Any) -> Choice:
+def choice(of: str, kind: str, /, **options: Any) -> Choice:
     """A variant of a table with options, checked: `choice("masks", "window", size=8)`."""
     return table(of).resolve(Choice(kind, options))
 
@@ -58,27 +68,36 @@ def train(
     corpus: str | None = None,
     out: str | Path | None = None,
     resume: bool = False,
-) -> Run:
+) -> Trained:
     """Train a ready config or a file's, as `attnlab train` does: `train("mini-gpt", corpus="notes.txt")`."""
-    from attnlab import experiment
     from attnlab.config.files import identity, load
+    from attnlab.experiment.run import default_cache
+    from attnlab.experiment.run import train as run
 
     changes = dict(set or {}) | ({} if corpus is None else {"data.corpus": corpus})
     settings = load(config, set=changes)
     place = Path(out) if out is not None else Path("runs") / f"{Path(config).stem}-{identity(settings)[:8]}"
-    return experiment.train(settings, place, resume=resume, cache=experiment.default_cache())
+    run(settings, place, resume=resume, cache=default_cache())
+    return open(place)
+
+
+def open(run: str | Path) -> Trained:
+    """A run that was trained here: `lab.open("runs/mine").generate("Once")`."""
+    from attnlab.experiment.trained import open_run
+
+    return open_run(run)
 
 
 def _model(family: str | None, seed: int, settings: dict[str, Any]) -> Model:
     from attnlab.config.files import section_of
-    from attnlab.experiment import build_model
+    from attnlab.experiment.model import build_model
 
     given = settings if family is None else settings | {"family": family}
     return build_model(section_of("model", given), seed=seed)
 
 
 def __getattr__(name: str) -> Any:
-    """Variants by their class's name, looked up in the tables."""
+    """Variants by their name in the tables: `lab.SharedQk()` is shared_qk."""
     if name == "Tokens":
         from attnlab.model.tokens import Tokens
 

@@ -17,7 +17,7 @@ from attnlab.config.files import load
 from attnlab.config.schema import Config
 from attnlab.data.batch import Batch
 from attnlab.data.dataset import Dataset
-from attnlab.experiment import build_model
+from attnlab.experiment.model import build_model
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model

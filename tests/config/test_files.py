@@ -53,6 +53,25 @@ def test_presets_can_be_changed(tmp_path):
     assert "preset" not in to_json(config)["model"]
 
 
+def test_an_option_is_set_on_the_choice_that_the_preset_made():
+    llama = load("llama", set={"model.norm.eps": 1e-5, "model.feedforward.expand": 2.0}).model
+    assert str(llama.norm) == "rms(eps=1e-05)" and llama.feedforward.kind == "swiglu"
+    t5 = load(set=["model.positions.buckets=16", "model.preset=t5"]).model
+    assert t5.positions.kind == "bucketed" and t5.positions.options["buckets"] == 16
+    with pytest.raises(ConfigError, match="options of bidirectional"):
+        load(set=["model.family=encoder", "model.mask.size=3"])
+
+
+def test_minus_infinity_is_a_word_here():
+    assert load(set=["model.masking=-inf"]).model.masking == "-inf"
+
+
+def test_a_json_file_must_hold_a_table(tmp_path):
+    (tmp_path / "list.json").write_text("[1]")
+    with pytest.raises(ConfigError, match="no table of settings"):
+        load(tmp_path / "list.json")
+
+
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
@@ -67,6 +86,8 @@ def test_presets_can_be_changed(tmp_path):
         ("model.dropout=1", ["below 1"]),
         ("model.layers=0", ["at least 1"]),
         ("model.preset=gpt3", ['Did you mean "gpt2"?']),
+        ("model.preset=[1]", ["model.preset"]),
+        ("model.mask=true & causal", ["cannot be read"]),
         ("model", ["key=value"]),
         ("model=3", ["table of settings"]),
         ("seed=x", ["seed takes a whole number"]),

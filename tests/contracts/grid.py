@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attnlab.config.files import section_of
 from attnlab.config.values import Choice, ConfigError
-from attnlab.experiment import build_model
+from attnlab.experiment.model import build_model
 from attnlab.model.attention import ATTENTION
 from attnlab.model.attention.rule import Rule, spread
 from attnlab.model.combinations import FAMILIES, MASK_CHOICES, MASKINGS, combinations, examples
@@ -27,6 +27,7 @@ LEFT = torch.tensor([[0, 0, 1, 1, 1, 1, 1], [1] * 7]).bool()
 SOURCE_REAL = torch.tensor([[1] * 5, [1, 1, 1, 0, 0]]).bool()
 SOURCE = torch.tensor([[1, 1, 1, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0, 0]]).bool()
 DOCUMENT = torch.tensor([[0, 0, 0, 1, 1, 1, 1], [0, 1, 1, 1, 1, 2, 2]])
+SOURCE_DOCUMENT = torch.tensor([[0, 0, 1, 1, 1], [0, 1, 1, 2, 2]])  # the last one is all padding
 LAYOUTS = {"plain": {}, "left padded": {"real": LEFT}, "packed": {"document": DOCUMENT}}
 # no token twice in a row: equal keys tie, and an argmax of equal scores is decided by rounding
 IDS = torch.stack([torch.randperm(23, generator=torch.Generator().manual_seed(b))[:T] for b in range(B)])
@@ -74,14 +75,15 @@ class Case:
             marks["source"] = SOURCE[rows, :length]
         return Tokens.of(length, **marks)
 
-    def inputs(self, rows=slice(None)) -> dict[str, Any]:
+    def inputs(self, rows=slice(None), layout="plain") -> dict[str, Any]:
         """What an encoder-decoder needs beside its ids."""
         if self.family != "encoder_decoder":
             return {}
-        return {"source": SOURCE_IDS[rows], "source_tokens": Tokens.of(S, real=SOURCE_REAL[rows])}
+        marks = {"document": SOURCE_DOCUMENT[rows]} if layout == "packed" else {}
+        return {"source": SOURCE_IDS[rows], "source_tokens": Tokens.of(S, real=SOURCE_REAL[rows], **marks)}
 
     def run(self, model, layout: str) -> Tensor:
-        return model.trunk(IDS, self.tokens(**LAYOUTS[layout]), **self.inputs())
+        return model.trunk(IDS, self.tokens(**LAYOUTS[layout]), **self.inputs(layout=layout))
 
 
 def loosen(model, seed=0) -> None:

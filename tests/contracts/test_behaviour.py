@@ -79,12 +79,13 @@ def reachable(case, model, layout) -> torch.Tensor:
 def perturbed(case, model, layout) -> torch.Tensor:
     """(B, T, T): whether output i moved at all when token j was replaced."""
     tokens = case.tokens(**grid.LAYOUTS[layout])
-    before = model.trunk(grid.IDS, tokens, **case.inputs())
+    given = case.inputs(layout=layout)
+    before = model.trunk(grid.IDS, tokens, **given)
     moved = []
     for j in range(T):
         ids = grid.IDS.clone()
         ids[:, j] = (ids[:, j] + 5) % 23
-        after = model.trunk(ids, tokens, **case.inputs())
+        after = model.trunk(ids, tokens, **given)
         moved.append((after - before).abs().amax(-1) > 1e-12)
     return torch.stack(moved, -1)
 
@@ -95,7 +96,7 @@ def gradients(case, model, layout) -> torch.Tensor:
     kept = {}
     table = model.trunk.main.embedding
     hook = table.register_forward_hook(lambda m, i, out: kept.setdefault("x", out.requires_grad_()))
-    y = model.trunk(grid.IDS, tokens, **case.inputs())
+    y = model.trunk(grid.IDS, tokens, **case.inputs(layout=layout))
     hook.remove()
     slopes = [
         torch.autograd.grad(y[:, i].sum(), kept["x"], retain_graph=True)[0].abs().amax(-1) for i in range(T)

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment import train
+from attnlab.experiment.run import train
 from attnlab.objectives.causal import Causal
 from attnlab.training import checkpoint, files
 from attnlab.training.checkpoint import Checkpoints

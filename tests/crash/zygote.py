@@ -19,7 +19,7 @@ from typing import Any
 import torch
 import torch._dynamo
 
-import attnlab.experiment  # noqa: F401 - loaded here, so that children have it
+import attnlab.experiment.run  # noqa: F401 - loaded here, so that children have it
 from attnlab.cli import main
 from attnlab.objectives.objective import Objective
 from attnlab.training import checkpoint, files

@@ -48,7 +48,7 @@ def test_documents_can_be_cut_or_refused_instead() -> None:
     (row,) = cutting.rows([Example(TEXT)])
     assert row.ids == WORD.form.single(WORD.encode(TEXT))[:5]
     total = len(WORD.encode(TEXT)) + 2
-    assert vars(cutting.cuts) == {"examples": 1, "cut": 1, "tokens": total, "lost": total - 5}
+    assert vars(cutting.cuts) == {"examples": 1, "cut": 1, "tokens": total, "lost": total - 5, "inexact": 0}
     with pytest.raises(DataError, match=rf"A text at notes line 3 has {total} tokens where 5 fit"):
         rows("document(long=refuse)", 5, Example(TEXT, place="notes line 3"), tokenizer=WORD)
 
@@ -200,3 +200,10 @@ def test_text_that_would_be_left_out_is_not_left_out_in_silence(
         DataError, match=f"encoding would leave out; use data.encoding {other}, or do without"
     ):
         rows(choice, 128, example)
+
+
+def test_an_answer_inside_a_token_is_held_by_it_and_counted() -> None:
+    made = encoding("question(overlap=4, question_length=8)", 32, WORD)
+    (row,) = made.rows([Example("who", pair="the quick fox", answers=(Answer("ick", 6),))])
+    assert row.start == row.end and WORD.token(row.ids[row.start or 0]) == "quick"
+    assert made.cuts.inexact == 1 and str(made.cuts).endswith("1 answers inexact")

@@ -259,3 +259,20 @@ def test_the_fingerprint_follows_text_and_settings(tmp_path: Path) -> None:
     assert fingerprint(unit="line") != before
     written(tmp_path, "a.txt", "one\n\ntwi\n")
     assert fingerprint() != before
+
+
+def test_a_file_beside_named_splits_is_not_left_out_in_silence(tmp_path: Path) -> None:
+    written(tmp_path, "train.csv", as_csv(ROWS[:2]))
+    written(tmp_path, "test.csv", as_csv(ROWS[2:]))
+    written(tmp_path, "README.md", "What this is.")
+    assert pairs(read(tmp_path, split="train")) == ROWS[:2]
+    written(tmp_path, "more.csv", as_csv(ROWS))
+    with pytest.raises(DataError, match=r"more\.csv belongs to no split, while train\.csv beside it does"):
+        read(tmp_path)
+
+
+def test_a_given_dev_file_is_not_trained_on(tmp_path: Path) -> None:
+    written(tmp_path, "train.csv", as_csv(ROWS[:2]))
+    dev = written(tmp_path, "dev.csv", as_csv(ROWS[2:]))
+    assert pairs(read(tmp_path, dev=str(dev))) == ROWS[:2]
+    assert pairs(read(tmp_path, split="dev", dev=str(dev))) == ROWS[2:]

@@ -60,16 +60,23 @@ def commands():
                 yield line.removeprefix("$ ").split("#")[0].strip()
 
 
-@pytest.mark.parametrize("command", commands())
-def test_the_commands_do_what_they_show(command, tmp_path, monkeypatch):
+QUICK = "--out runs/mini-gpt-1a2b3c4d --set training.budget.steps=2 --set model.width=16"
+"""What a reader of the README would not add: a test has no minutes to train for."""
+
+
+def test_the_commands_do_what_they_show(tmp_path, monkeypatch):
+    """In the order of the README, in one folder, as a person would."""
     (tmp_path / "study.toml").write_text(blocks("toml")[0])
+    (tmp_path / "notes.txt").write_text("".join(f"Line {i} is about {i * i} things.\n" for i in range(300)))
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, shlex.split(command)[1:])
-    if "heads=5" in command:
-        shown = " ".join(README.split(command)[1].split("```")[0].split())
-        assert shown == f"Error: {result.exception}"
-    else:
-        assert result.exit_code == 0, result.output
+    for command in commands():
+        arguments = shlex.split(f"{command} {QUICK}" if " train mini-gpt" in command else command)[1:]
+        result = CliRunner().invoke(app, arguments)
+        if "heads=5" in command:
+            shown = " ".join(README.split(command)[1].split("```")[0].split())
+            assert shown == f"Error: {result.exception}"
+        else:
+            assert result.exit_code == 0, (command, result.output, result.exception)
 
 
 @pytest.mark.parametrize(

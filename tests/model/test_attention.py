@@ -133,3 +133,94 @@ def test_group_borders_do_not_move_with_the_length():
 def test_what_cannot_work_is_refused_when_the_model_is_made(settings, words):
     with pytest.raises(lab.ConfigError, match=words):
         (lab.encoder_decoder if settings.pop("family", "") else lab.decoder)(**settings)
+
+
+def test_linear_attention_beside_a_packed_source_of_the_same_length(double):
+    """Equal lengths on both sides do not make them the same tokens."""
+    rule = ATTENTION.build("linear")
+    g = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(1, 2, 6, 4, generator=g) for _ in range(3))
+    target, source = torch.tensor([[0, 0, 0, 0, 1, 1]]), torch.tensor([[0, 0, 1, 1, 1, 1]])
+    y = rule(q, k, v, Pairs(Tokens.of(6, document=target), Tokens.of(6, document=source)))
+    first = rule(q[:, :, :4], k[:, :, :2], v[:, :, :2], Pairs(Tokens.of(4), Tokens.of(2)))
+    second = rule(q[:, :, 4:], k[:, :, 2:], v[:, :, 2:], Pairs(Tokens.of(2), Tokens.of(4)))
+    assert torch.allclose(y, torch.cat([first, second], 2))
+    with pytest.raises(ValueError, match="packed on one side only"):
+        Pairs(Tokens.of(6, document=target), Tokens.of(6))
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+def test_linear_attention_sums_in_float32(kind):
+    """A long text neither overflows the denominator nor swallows what comes late, read at once or decoded."""
+    rule, T = ATTENTION.build("linear"), 2000
+    g = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(1, 1, T, 64, generator=g) for _ in range(3))
+    tokens = Tokens.of(T)
+    exact = rule(q, k, v, Pairs(tokens, tokens, Causal()))
+    half = [x.to(kind) for x in (q, k, v)]
+    assert float((rule(*half, Pairs(tokens, tokens, Causal())).float() - exact).abs().max()) < 0.02
+    memory = rule.memory(1)
+    for t in range(T):
+        here = tokens.part(t, t + 1)
+        y = rule.recall(memory, *(x[:, :, t : t + 1] for x in half), Pairs(here, here, Causal()))
+    assert float((y.float() - exact[:, :, -1:]).abs().max()) < 0.02
+
+
+@pytest.mark.parametrize(
+    "attention", ["dot", "additive", "argmax(straight_through=true)", "group", "window(size=4)"]
+)
+@pytest.mark.parametrize("masking", ["-inf", "zero"])
+def test_half_precision_models_take_a_bias(attention, masking):
+    model = lab.decoder(
+        vocabulary=11,
+        width=16,
+        heads=2,
+        layers=1,
+        length=16,
+        attention=attention,
+        masking=masking,
+        positions="alibi",
+    ).bfloat16()
+    assert model(torch.zeros(1, 12, dtype=torch.long)).isfinite().all()
+
+
+def test_padding_fattens_no_group():
+    """A row that is nearly all padding must not make every block as large as the row."""
+    rule = ATTENTION.build("group(groups=8)", head_width=4, length=256)
+    real = torch.zeros(2, 256, dtype=torch.bool)
+    real[0, -8:] = True
+    real[1] = True
+    tokens = Tokens.of(256, real=real)
+    q = torch.randn(2, 1, 256, 4)
+    with FlopCounterMode(display=False) as counter:
+        rule.inner.masking = "zero"  # no fused kernel, whose operations are not counted
+        rule(q, q, q, Pairs(tokens, tokens))
+    assert counter.get_total_flops() < 3 * 2 * rule.flops(256, 256, 1, 4)
+
+
+def test_a_rule_must_say_how_its_parameters_begin_and_take_the_masking(double):
+    from attnlab.model.attention.rule import Rule
+
+    class Unfilled(Rule):
+        """Unfilled: parameters that nothing initialises."""
+
+        def __init__(self, masking="-inf", dropout=0.0):
+            super().__init__(masking, dropout)
+            self.weight = torch.nn.Parameter(torch.empty(3))
+
+    class Deaf(Rule):
+        """Deaf: hands no masking on."""
+
+        def __init__(self):
+            super().__init__()
+
+    for name, rule, settings, words in (
+        ("unfilled", Unfilled, {}, "does not say how they begin"),
+        ("deaf", Deaf, {"masking": "zero"}, "does not take masking"),
+    ):
+        ATTENTION.register(name, rule)
+        try:
+            with pytest.raises(ValueError, match=words):
+                lab.decoder(attention=name, **settings)
+        finally:
+            ATTENTION.unregister(name)

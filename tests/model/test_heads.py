@@ -22,9 +22,9 @@ def test_a_loss_over_nothing_is_zero_and_has_a_gradient():
 @pytest.mark.parametrize(
     "output", ["language_model", "language_model(tied=false)", "language_model(transform=dense)"]
 )
-def test_first_loss_is_that_of_a_guess(family, width, output):
-    """Within 2 % of ln V, whatever the family, the width, and the tying."""
-    V = 5000
+@pytest.mark.parametrize("V", [64, 5000])
+def test_first_loss_is_that_of_a_guess(family, width, output, V):
+    """Within 2 % of ln V, whatever the family, the width, the vocabulary and the tying."""
     model = getattr(lab, family)(vocabulary=V, width=width, heads=4, layers=2, output=output)
     ids = torch.randint(0, V, (4, 33), generator=torch.Generator().manual_seed(0))
     source = {"source": ids} if family == "encoder_decoder" else {}

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import attnlab as lab
 from attnlab.model import losses
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.losses import IGNORE
@@ -72,3 +73,20 @@ def test_logits_are_never_held_whole(monkeypatch):
         with torch.no_grad():
             losses.vocabulary_loss(x, table, None, targets)
     assert len(largest) > 14 and max(largest) == 16
+
+
+@pytest.mark.parametrize("output", ["language_model", "language_model(bias=true, transform=dense)"])
+def test_the_loss_works_under_autocast(output):
+    """In bfloat16 products, near the float32 loss, with gradients of the parameters' own type."""
+    model = lab.encoder(vocabulary=50, width=32, heads=2, layers=1, positions="concat", output=output)
+    ids = torch.randint(0, 50, (2, 9), generator=torch.Generator().manual_seed(0))
+    full = float(model.head.loss(model.trunk(ids), ids).mean.detach())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = model.head.loss(model.trunk(ids), ids).mean
+    loss.backward()
+    assert float(loss.detach()) == pytest.approx(full, rel=0.02)
+    assert all(
+        p.grad.dtype == torch.float32 and p.grad.isfinite().all()
+        for p in model.parameters()
+        if p.grad is not None
+    )

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+import attnlab as lab
 from attnlab.model.cache import Cache, KeyValues
 from attnlab.model.tokens import Tokens
 
@@ -55,3 +56,33 @@ def test_key_values_hold_what_was_kept_however_it_arrived():
         memory.select(torch.tensor([1, 1]))
         chosen, _ = memory.extend(k, k)
         assert torch.equal(chosen[0, :, :held], everything[1, :, -held:])
+
+
+@torch.no_grad()
+def test_a_cache_goes_on_where_it_stands_when_nothing_is_said():
+    """Also with a source, which is read once."""
+    ids, source = torch.randint(0, 11, (2, 6)), torch.randint(0, 11, (2, 4))
+    for model, given in (
+        (lab.decoder(vocabulary=11, width=16, heads=2, layers=2), {}),
+        (lab.encoder_decoder(vocabulary=11, width=16, heads=2, layers=2), {"source": source}),
+    ):
+        cache = model.trunk.cache()
+        steps = [model(ids[:, :1], cache=cache, **given)]
+        steps += [model(ids[:, i : i + 1], cache=cache) for i in range(1, 6)]
+        assert torch.allclose(torch.cat(steps, 1), model(ids, **given), atol=1e-5)
+    with torch.enable_grad(), pytest.raises(ValueError, match="cannot be differentiated"):
+        model(ids, cache=model.trunk.cache(), source=source)
+
+
+def test_positions_given_by_hand_are_checked():
+    with pytest.raises(ValueError, match=r"position has shape \(1, 3\)"):
+        Tokens.of(4, position=torch.zeros(1, 3, dtype=torch.long))
+    far = Tokens.of(4, position=torch.tensor([[0, 5, 6, 40]]))
+    for positions in ("learned", "relative"):
+        model = lab.decoder(vocabulary=11, width=16, heads=2, layers=1, length=16, positions=positions)
+        with pytest.raises(ValueError, match="a token at 40"):
+            model(torch.zeros(1, 4, dtype=torch.long), far)
+    endless = lab.decoder(vocabulary=11, width=16, heads=2, layers=1, length=16, positions="sinusoidal")
+    assert endless(torch.zeros(1, 4, dtype=torch.long), far).isfinite().all()
+    with pytest.raises(ValueError, match="at least one"):
+        Tokens.of(0)

@@ -11,7 +11,8 @@ import attnlab as lab
 from attnlab.cli import app
 from attnlab.config.files import load, ready_configs, to_json
 from attnlab.config.values import ConfigError
-from attnlab.experiment import build_model, check
+from attnlab.experiment.model import build_model
+from attnlab.experiment.run import check
 from attnlab.training.listeners.metrics import read
 from tests.training.small import for_objective, merged, settings
 
@@ -62,7 +63,7 @@ def test_a_run_is_repeated_from_its_folder_alone(run, file):
 def test_python_trains_as_the_command_does(run, file, tmp_path):
     run("train", file, "--out", "first")
     made = lab.train(file, set={"training.budget.steps": 12}, out="second")
-    assert made.reason == "budget" and made.folder == Path("second")
+    assert made.step == 12 and made.folder == Path("second")
     last = Path("checkpoints") / "step-12" / "model.safetensors"
     assert (tmp_path / "first" / last).read_bytes() == (tmp_path / "second" / last).read_bytes()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnlab.experiment import train
+from attnlab.experiment.run import train
 from attnlab.objectives import OBJECTIVES
 from attnlab.training.listeners.metrics import read
 from tests.training.small import config, for_objective, merged

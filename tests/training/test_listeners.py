@@ -6,7 +6,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment import train
+from attnlab.experiment.run import train
 from tests.training.small import config
 
 

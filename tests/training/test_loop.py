@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment import build_model, check, set_up, train
+from attnlab.experiment.model import build_model
+from attnlab.experiment.run import check, set_up, train
 from attnlab.training.checkpoint import Checkpoints
 from attnlab.training.events import Stepped
 from attnlab.training.listeners.metrics import read

@@ -6,10 +6,9 @@ import sys
 
 import typer
 
-from attnlab.cli import data, explain, listing, tokenizer
+from attnlab.cli import data, evaluate, explain, generate, listing, tokenizer
 from attnlab.cli import train as training
 from attnlab.cli.console import fail
-from attnlab.config.values import ConfigError
 from attnlab.training.errors import RunError
 
 app = typer.Typer(
@@ -23,6 +22,8 @@ app = typer.Typer(
 app.command("list")(listing.list_)
 app.command("show")(listing.show)
 app.command("train")(training.train)
+app.command("evaluate")(evaluate.evaluate)
+app.command("generate")(generate.generate)
 app.add_typer(explain.app, name="explain")
 app.add_typer(data.app, name="data")
 app.add_typer(tokenizer.app, name="tokenizer")
@@ -32,12 +33,12 @@ def main() -> None:
     """Run the command line. A person's mistake is one sentence and exit code 2, a failed run exit code 1."""
     try:
         app()
-    except ConfigError as error:
-        fail(str(error))
-        sys.exit(2)
     except RunError as error:
         fail(str(error))
         sys.exit(1)
+    except ValueError as error:  # a person's mistake, ConfigError among them; ours are assertions
+        fail(str(error))
+        sys.exit(2)
 
 
 if __name__ == "__main__":

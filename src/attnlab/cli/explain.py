@@ -27,7 +27,7 @@ def counts(
 ) -> None:
     """Count parameters, operations and memory, term by term, in closed form."""
     settings = load(config, set=set or ())
-    from attnlab.experiment import build_model
+    from attnlab.experiment.model import build_model
     from attnlab.model.counts import count
 
     model = build_model(settings.model, device="meta")
@@ -109,12 +109,13 @@ def mask(
     lengths = _lengths(documents, len(words))
     import torch
 
-    from attnlab.experiment import build_model
+    from attnlab.experiment.model import build_model
     from attnlab.model.pairs import Pairs
     from attnlab.model.tokens import Tokens
 
     stack = build_model(settings.model, device="meta").trunk.main
     words = ["[PAD]"] * padding + words
+    lengths[:1] = [length + padding for length in lengths[:1]]  # padding goes with the first document
     real = (torch.arange(len(words)) >= padding)[None] if padding else None
     ids = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths)) if lengths else None
     tokens = Tokens.of(

@@ -72,12 +72,11 @@ def name_of(config: str | None, from_run: Path | None) -> str:
 
 def run(config: Config, place: Path, *, resume: bool, json: bool) -> None:
     """Train with a progress bar, and say how it ended."""
-    from attnlab import experiment
+    from attnlab.experiment.run import default_cache
+    from attnlab.experiment.run import train as train_run
 
     with bar(config.training.device) as listener:
-        ended = experiment.train(
-            config, place, resume=resume, cache=experiment.default_cache(), listeners=[listener]
-        )
+        ended = train_run(config, place, resume=resume, cache=default_cache(), listeners=[listener])
     if json:
         emit({"folder": str(place), "reason": ended.reason, "state": asdict(ended.state)})
     else:

@@ -16,13 +16,22 @@ from attnlab.config.registry import as_json, locate, table
 from attnlab.config.schema import FAMILIES, SECTIONS, Config
 from attnlab.config.values import Choice, ConfigError, choice_of, coerce, nearest, unknown
 
+FOUNDATIONS = ("model.preset", "model.family")
+"""Settings that bring others with them, and so come before all others."""
+
 
 def load(file: str | Path | None = None, *, set: Iterable[str] | Mapping[str, Any] = ()) -> Config:
     """The config of a TOML file, of a preset, or of the defaults, with overrides; or a ConfigError."""
     settings = _settings(file)
-    overrides = set.items() if isinstance(set, Mapping) else map(parse_override, set)
+    overrides = list(set.items() if isinstance(set, Mapping) else map(parse_override, set))
     for key, value in overrides:
-        override(settings, key, value)
+        if key in FOUNDATIONS:
+            override(settings, key, value)
+    if isinstance(settings.get("model", {}), Mapping):  # so that options are set on the preset's own choices
+        settings["model"] = _with_defaults(settings.get("model", {}))
+    for key, value in overrides:
+        if key not in FOUNDATIONS:
+            override(settings, key, value)
     return config_of(settings)
 
 
@@ -56,12 +65,14 @@ def read(file: Path) -> dict[str, Any]:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} cannot be read: {error}.") from error
+    notation = "JSON" if file.suffix == ".json" else "TOML"
     try:
-        return dict(json.loads(text) if file.suffix == ".json" else tomllib.loads(text))
+        settings = json.loads(text) if notation == "JSON" else tomllib.loads(text)
     except ValueError as error:
-        raise ConfigError(
-            f"{file} is not valid {file.suffix.lstrip('.').upper() or 'TOML'}: {error}."
-        ) from error
+        raise ConfigError(f"{file} is not valid {notation}: {error}.") from error
+    if not isinstance(settings, dict):
+        raise ConfigError(f"{file} holds no table of settings, but {type(settings).__name__}.")
+    return settings
 
 
 def parse_override(text: str) -> tuple[str, Any]:
@@ -83,9 +94,9 @@ def override(settings: dict[str, Any], key: str, value: Any) -> None:
         inner = place.get(name, {})
         within = depth > 0 or name not in SECTIONS
         if within and not isinstance(inner, dict):  # a choice by its name: make room for options
-            choice = choice_of(inner, ".".join(path[: depth + 1]))
+            choice = written_choice(inner, path[: depth + 1])
             inner = {"kind": choice.kind, **choice.options}
-        elif within and not inner:
+        elif within and not inner and depth < 2:
             default = getattr(SECTIONS.get(path[0]) if depth else Config, name, None)
             inner = {"kind": default.kind} if isinstance(default, Choice) else {}
         if not isinstance(inner, dict):
@@ -93,6 +104,17 @@ def override(settings: dict[str, Any], key: str, value: Any) -> None:
         place[name] = dict(inner)
         place = place[name]
     place[last] = value
+
+
+def written_choice(value: Any, path: list[str]) -> Choice:
+    """A choice as its own table reads it: a corpus may be written as a path."""
+    field = getattr(SECTIONS.get(path[0]), "__dataclass_fields__", {}).get(path[-1])
+    where = ".".join(path)
+    return (
+        table(field.metadata["table"]).read(value, where)
+        if field and "table" in field.metadata
+        else choice_of(value, where)
+    )
 
 
 def config_of(settings: Mapping[str, Any]) -> Config:
@@ -149,7 +171,7 @@ def _with_defaults(model: Mapping[str, Any]) -> dict[str, Any]:
     settings = dict(model)
     preset = settings.pop("preset", None)
     if preset is not None:
-        if preset not in presets:
+        if not isinstance(preset, str) or preset not in presets:
             raise unknown("model.preset", preset, presets)
         settings = presets[preset] | settings
     return FAMILIES.get(str(settings.get("family", "decoder")), {}) | settings

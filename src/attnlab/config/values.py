@@ -34,11 +34,11 @@ class Choice:
         options = ", ".join(f"{name}={_written(value)}" for name, value in self.options.items())
         return f"{self.kind}({options})" if options else self.kind
 
-    def __and__(self, other: Choice) -> Choice:
-        return Choice("all", {"of": (self, other)})
+    def __and__(self, other: Choice | str) -> Choice:
+        return Choice("all", {"of": (self, choice_of(other, "&"))})
 
-    def __or__(self, other: Choice) -> Choice:
-        return Choice("any", {"of": (self, other)})
+    def __or__(self, other: Choice | str) -> Choice:
+        return Choice("any", {"of": (self, choice_of(other, "|"))})
 
 
 def _written(value: Any) -> str:
@@ -84,9 +84,9 @@ def _from_syntax(node: ast.expr) -> Any:
         case ast.Call(func=ast.Name(id=name), args=[], keywords=keywords):
             return Choice(name, {str(k.arg): _from_syntax(k.value) for k in keywords})
         case ast.BinOp(left=left, op=ast.BitAnd(), right=right):
-            return _from_syntax(left) & _from_syntax(right)
+            return choice_of(_from_syntax(left), "&") & _from_syntax(right)
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-            return _from_syntax(left) | _from_syntax(right)
+            return choice_of(_from_syntax(left), "|") | _from_syntax(right)
         case ast.List(elts=items) | ast.Tuple(elts=items):
             return tuple(_from_syntax(item) for item in items)
         case _:
@@ -108,8 +108,9 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
     if isinstance(value, Choice) and not value.options:
         value = value.kind  # a bare word inside name(option=word)
     if origin is Literal:
-        if value in arguments:
-            return value
+        for word in arguments:
+            if value == word or str(value) == word:  # TOML reads -inf as a number
+                return word
         raise ConfigError(f"{where} takes {described(kind)}, not {value!r}.{nearest(value, arguments)}")
     if origin is tuple and isinstance(value, (list, tuple)):
         return tuple(coerce(item, arguments[0], f"{where}[{i}]") for i, item in enumerate(value))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,8 +57,8 @@ class Batching(ABC):
         self.length = length
 
     @abstractmethod
-    def plan(self, lengths: Index, *, seed: int, epoch: int) -> Plan:
-        """An epoch's batches, for rows of these lengths."""
+    def plan(self, *columns: Index, seed: int, epoch: int) -> Plan:
+        """An epoch's batches, for rows of these lengths; a second column holds those of the targets."""
 
     def settings(self) -> dict[str, object]:
         return {"batching": type(self).__name__, **vars(self)}
@@ -74,8 +75,9 @@ class Padded(Batching):
         super().__init__(length)
         self.rows = positive("padded", "rows", rows)
 
-    def plan(self, lengths: Index, *, seed: int, epoch: int) -> Plan:
-        return one_each(shuffled(len(lengths), seed, epoch), even_bounds(len(lengths), self.rows))
+    def plan(self, *columns: Index, seed: int, epoch: int) -> Plan:
+        count = len(columns[0])
+        return one_each(shuffled(count, seed, epoch), even_bounds(count, self.rows))
 
 
 class LongestFirst(Batching):
@@ -89,9 +91,8 @@ class LongestFirst(Batching):
         super().__init__(length)
         self.rows = positive("longest_first", "rows", rows)
 
-    def plan(self, lengths: Index, *, seed: int, epoch: int) -> Plan:
-        order = shuffled(len(lengths), seed, epoch)
-        order = order[np.argsort(-lengths[order], kind="stable")]
+    def plan(self, *columns: Index, seed: int, epoch: int) -> Plan:
+        order = by_length(columns, 1, seed, epoch)[::-1]
         return one_each(order, even_bounds(len(order), self.rows))
 
 
@@ -112,10 +113,9 @@ class Bucketed(Batching):
                 f"use tokens of at least {length}."
             )
 
-    def plan(self, lengths: Index, *, seed: int, epoch: int) -> Plan:
-        order = shuffled(len(lengths), seed, epoch)
-        order = order[np.argsort((lengths[order] - 1) // self.step, kind="stable")]
-        bounds = budget_bounds(lengths[order], self.tokens)
+    def plan(self, *columns: Index, seed: int, epoch: int) -> Plan:
+        order = by_length(columns, self.step, seed, epoch)
+        bounds = budget_bounds([lengths[order] for lengths in columns], self.tokens)
         return shuffled_batches(order, bounds, seed, epoch)
 
 
@@ -134,7 +134,8 @@ class Packed(Batching):
         super().__init__(length)
         self.rows = positive("packed", "rows", rows)
 
-    def plan(self, lengths: Index, *, seed: int, epoch: int) -> Plan:
+    def plan(self, *columns: Index, seed: int, epoch: int) -> Plan:
+        lengths = columns[0]
         order = shuffled(len(lengths), seed, epoch)
         lines: list[list[int]] = []
         for begin in range(0, len(order), PACKING_WINDOW):
@@ -170,6 +171,13 @@ def shuffled(count: int, seed: int, epoch: int, *names: str) -> Index:
     return np.random.default_rng(stream_seed(seed, "order", epoch, *names)).permutation(count)
 
 
+def by_length(columns: Sequence[Index], step: int, seed: int, epoch: int) -> Index:
+    """Rows from short to long in steps, by the first column and then by the next; equal ones at random."""
+    order = shuffled(len(columns[0]), seed, epoch)
+    keys = [(lengths[order] - 1) // step for lengths in columns]
+    return order[np.lexsort(keys[::-1])]
+
+
 def bounds_of(sizes: Index) -> Index:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
@@ -184,15 +192,17 @@ def one_each(order: Index, batch_bounds: Index) -> Plan:
     return Plan(order, np.arange(len(order) + 1), batch_bounds)
 
 
-def budget_bounds(lengths: Index, tokens: int) -> Index:
-    """Bounds of batches of neighbours such that rows × longest stays within the budget."""
-    bounds, longest = [0], 0
-    for place, length in enumerate(lengths.tolist()):
-        longest = max(longest, length)
-        if (place - bounds[-1] + 1) * longest > tokens and place > bounds[-1]:
+def budget_bounds(columns: Sequence[Index], tokens: int) -> Index:
+    """Bounds of batches of neighbours such that rows × longest, over all columns, stays within the budget."""
+    if not len(columns[0]):
+        return np.zeros(1, np.int64)
+    bounds, longest = [0], [0] * len(columns)
+    for place, lengths in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        longest = list(map(max, longest, lengths))
+        if (place - bounds[-1] + 1) * sum(longest) > tokens and place > bounds[-1]:
             bounds.append(place)
-            longest = length
-    return np.array([*bounds, len(lengths)] if len(lengths) else [0], np.int64)
+            longest = list(lengths)
+    return np.array([*bounds, len(columns[0])], np.int64)
 
 
 def shuffled_batches(order: Index, bounds: Index, seed: int, epoch: int) -> Plan:

@@ -103,7 +103,7 @@ def inspected(dataset: Dataset, *, samples: int = 3) -> Report:
                 raise
     overlap = {f"{a} and {b}": len(traces[a].keys() & traces[b].keys()) for a, b in combinations(splits, 2)}
     for name, report in splits.items():
-        report.tokens = int(dataset.rows(name).costs.sum())
+        report.tokens = sum(int(lengths.sum()) for lengths in dataset.rows(name).sizes)
         report.cuts = asdict(dataset.cuts[name])
     return Report(
         splits=splits,

@@ -53,8 +53,7 @@ class Loader:
 
     def waste(self, epoch: int = 0) -> float:
         """The share of places that padding takes over an epoch, targets included."""
-        columns = [self.rows.lengths, self.rows.target_lengths]
-        return self.plan(epoch).waste(*(lengths for lengths in columns if lengths is not None))
+        return self.plan(epoch).waste(*self.rows.sizes)
 
     def forever(self) -> Iterator[Batch]:
         while True:
@@ -67,14 +66,14 @@ class Loader:
     def plan(self, epoch: int) -> Plan:
         """An epoch's batches: a pure function of the rows, the settings, the seed and the epoch."""
         if self._planned is None or self._planned[0] != epoch:
-            self._planned = epoch, self.batching.plan(self.rows.costs, seed=self.seed, epoch=epoch)
+            self._planned = epoch, self.batching.plan(*self.rows.sizes, seed=self.seed, epoch=epoch)
         return self._planned[1]
 
     @functools.cached_property
     def fingerprint(self) -> str:
         """Equal for two loaders that give the same batches in the same order."""
         text = json.dumps([self.rows.fingerprint, self.batching.settings(), self.seed, self.pad, self.side])
-        lengths = self.rows.costs.tobytes()
+        lengths = b"".join(column.tobytes() for column in self.rows.sizes)
         return hashlib.sha256(text.encode() + lengths).hexdigest()[:16]
 
     def state(self) -> dict[str, Any]:

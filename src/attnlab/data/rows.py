@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,9 @@ class Rows:
         return int(self.ends[-1]) if len(self.ends) else 0
 
     @property
-    def costs(self) -> NDArray[np.int64]:
-        """How many places a row takes, its target included: what batching goes by."""
-        return self.lengths if self.target_lengths is None else self.lengths + self.target_lengths
+    def sizes(self) -> tuple[NDArray[np.int64], ...]:
+        """The lengths of all rows, and of their targets where there are any: what batching goes by."""
+        return (self.lengths,) if self.target_lengths is None else (self.lengths, self.target_lengths)
 
     def has(self, column: str) -> bool:
         return column in self.columns
@@ -82,7 +83,7 @@ def columns_of(rows: Sequence[Row], vocabulary: int) -> dict[str, Column]:
 def ragged(name: str, values: Sequence[Sequence[int]], vocabulary: int) -> dict[str, Column]:
     bounds = np.zeros(len(values) + 1, np.int64)
     np.cumsum([len(value) for value in values], out=bounds[1:])
-    flat = np.fromiter((i for value in values for i in value), dtype_of(name, vocabulary), count=bounds[-1])
+    flat = np.fromiter(chain.from_iterable(values), dtype_of(name, vocabulary), count=bounds[-1])
     return {name: flat, f"{name}.bounds": bounds}
 
 

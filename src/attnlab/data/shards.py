@@ -20,7 +20,7 @@ from attnlab.data.row import Row
 from attnlab.data.rows import Rows, columns_of
 
 FORMAT = 1
-SHARD_TOKENS = 1 << 22
+SHARD_TOKENS = 1 << 20
 MANIFEST = "manifest.json"
 
 Progress = Callable[[int, int], None]

@@ -28,18 +28,15 @@ class Decoder:
             raise ValueError("Every prompt needs at least one token; begin with the start token.")
         self.model = model
         self.device = next(model.parameters()).device
-        self.sources = self._encoded(sources)
+        self.source = {} if sources is None else self._read_sources(sources)
         self.cache: Cache = model.trunk.cache()
         self.length = 0
         self.next = self._read(prompts)
 
-    def _encoded(self, sources: Sequence[Sequence[int]] | None) -> dict[str, Any]:
-        """What cross-attention looks at, computed once."""
-        if sources is None:
-            return {}
+    def _read_sources(self, sources: Sequence[Sequence[int]]) -> dict[str, Any]:
+        """What is encoded with the prompts; from then on the cache holds it."""
         ids, real = padded(sources, side="right", device=self.device)
-        tokens = Tokens.of(ids.shape[1], real=real, device=self.device)
-        return {"encoded": self.model.trunk.encode(ids, tokens), "source_tokens": tokens}
+        return {"source": ids, "source_tokens": Tokens.of(ids.shape[1], real=real, device=self.device)}
 
     def _read(self, prompts: Sequence[Sequence[int]]) -> Tensor:
         """The prompts in one pass; gives the scores (B, V) of the first new token."""
@@ -52,7 +49,7 @@ class Decoder:
 
     def _scores(self, ids: Tensor, tokens: Tokens) -> Tensor:
         self.length += ids.shape[1]
-        hidden = self.model.trunk(ids, tokens, cache=self.cache, **self.sources)
+        hidden = self.model.trunk(ids, tokens, cache=self.cache, **self.source)
         scores: Tensor = self.model.head(hidden[:, -1:], tokens)
         return scores[:, 0]
 
@@ -64,9 +61,6 @@ class Decoder:
     def select(self, rows: Tensor) -> None:
         """Go on with these rows only, in this order: a beam's survivors."""
         self.cache.select(rows)
-        if self.sources:
-            tokens = self.sources["source_tokens"]
-            self.sources = {"encoded": self.sources["encoded"][rows], "source_tokens": tokens.select(rows)}
 
 
 def padded(

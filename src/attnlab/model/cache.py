@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from attnlab.model.tokens import Tokens
@@ -28,6 +29,8 @@ class KeyValues(LayerMemory):
 
     def extend(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Remember new keys and values; gives all that the new queries may need."""
+        if torch.is_grad_enabled() and k.requires_grad:
+            raise ValueError("A cache cannot be differentiated, being written in place: use torch.no_grad().")
         new = k.shape[2]
         buffer = self._room(k, new)
         buffer[0, :, :, self.stop : self.stop + new] = k
@@ -59,6 +62,7 @@ class Cache:
     def __init__(self, layers: Sequence[LayerMemory], keep: float = math.inf):
         self.layers, self.keep = list(layers), keep
         self.tokens: Tokens | None = None
+        self.source_tokens: Tokens | None = None
         self.sources: list[tuple[Tensor, Tensor] | None] = [None] * len(self.layers)
 
     def extend(self, tokens: Tokens) -> Tokens:
@@ -82,4 +86,5 @@ class Cache:
         for layer in self.layers:
             layer.select(rows)
         self.tokens = None if self.tokens is None else self.tokens.select(rows)
+        self.source_tokens = None if self.source_tokens is None else self.source_tokens.select(rows)
         self.sources = [s and (s[0][rows], s[1][rows]) for s in self.sources]

@@ -31,6 +31,10 @@ class Parts:
     cross_attention: Rule | None = None
     dropout: float = 0.0
 
+    @property
+    def rules(self) -> list[Rule]:
+        return [self.attention] if self.cross_attention is None else [self.attention, self.cross_attention]
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -43,16 +47,16 @@ class Refusal:
 REFUSALS = (
     Refusal(
         lambda p: p.positions.gives_bias and not p.attention.takes_bias,
-        "linear attention forms no scores, so a bias for each pair does not factorise into its state; "
+        "an attention that forms no scores (linear) cannot add a bias for each pair: it does not factorise; "
         "use positions in the embedding (sinusoidal, learned, concat) or rotary",
     ),
     Refusal(
         lambda p: not p.attention.takes(p.mask),
-        "linear attention keeps one running state, which cannot forget: a window cannot be taken out of it; "
+        "linear attention keeps one running state, which cannot forget: this mask does not factorise; "
         "use causal, bidirectional or prefix",
     ),
     Refusal(
-        lambda p: p.dropout > 0 and not p.attention.takes_dropout,
+        lambda p: p.dropout > 0 and not all(rule.takes_dropout for rule in p.rules),
         "this attention has no weights to drop (linear forms none, argmax has a single one); "
         "set attention_dropout to 0",
     ),

@@ -22,7 +22,7 @@ def parameter_terms(model: Model) -> list[Term]:
     tables: set[int] = set()
     for name, stack in model.trunk.stacks().items():
         embedding = _embedding_terms(stack.embedding, tables)
-        blocks = [t for i, part in enumerate(_first_block(stack)) for t in _residual_terms(part)]
+        blocks = [t for part in _first_block(stack) for t in _residual_terms(part)]
         repeated = [term.times(len(stack.blocks), "L") for term in blocks]
         stacked = [*embedding, *repeated, *(t.inside("final") for t in terms_of(stack.final))]
         terms += [term.inside(name) for term in stacked]
@@ -91,7 +91,7 @@ def flop_terms(model: Model, length: int, source_length: int) -> list[Term]:
         terms.append(Term(f"{name} self-attention", f"O({letter}²d)", layers * between))
         if crossing:
             terms.append(Term("cross-attention", "O(MNd)", layers * crossing))
-    return [*terms, Term("head", "2·N·V·D", model.head.flops(length))]
+    return [*terms, Term("head", "2·(its weights)·(its positions)", model.head.flops(length))]
 
 
 # ---------------------------------------------------------------- memory

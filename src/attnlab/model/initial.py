@@ -10,14 +10,15 @@ from torch import nn
 
 from attnlab.config.streams import stream_seed
 from attnlab.model.blocks import Attention
+from attnlab.model.draws import fill_normal
 from attnlab.model.feedforward import FeedForward
 from attnlab.model.transformer import Stack
 
 
 def table_std(width: int) -> float:
-    """Of a table of vectors: so small that a tied head's first logits, each word's own among them, are
-    nearly equal, and the first loss is ln V."""
-    return min(0.02, 4 / width)
+    """Of a table of vectors: so small that a tied head's first logits hardly differ (a word's own is the
+    largest, at most 2), and the first loss is ln V."""
+    return min(0.02, 2 / width)
 
 
 @torch.no_grad()
@@ -26,22 +27,23 @@ def initialise(model: nn.Module, seed: int) -> None:
     for name, module in model.named_modules():
         generator = torch.Generator(device="cpu").manual_seed(stream_seed(seed, "init", name))
         if isinstance(module, nn.Linear):
-            _normal(module.weight, module.in_features**-0.5, generator)
+            fill_normal(module.weight, module.in_features**-0.5, generator)
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
-            _normal(module.weight, table_std(module.embedding_dim), generator)
+            fill_normal(module.weight, table_std(module.embedding_dim), generator)
         elif isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
             module.reset_parameters()
         elif hasattr(module, "initialise"):
             module.initialise(generator)
+        elif any(True for _ in module.parameters(recurse=False)):
+            raise ValueError(
+                f"{type(module).__name__} has parameters of its own and does not say how they begin; "
+                "give it a method initialise(generator) that fills them."
+            )
     for stack in model.modules():
         if isinstance(stack, Stack):
             _quiet_residuals(stack)
-
-
-def _normal(weight: torch.Tensor, std: float, generator: torch.Generator) -> None:
-    weight.copy_(torch.randn(weight.shape, generator=generator, dtype=torch.float32) * std)
 
 
 def _quiet_residuals(stack: Stack) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 IGNORE = -100
 """The target of a position that has none."""
@@ -44,41 +44,55 @@ def vocabulary_loss(
     smoothing: float = 0.0,
     z_weight: float = 0.0,
 ) -> LossSum:
-    """Σ cross-entropy of softmax(x·tableᵀ + bias) over the targets that are not IGNORE.
+    """Σ cross-entropy of softmax(x·tableᵀ + bias) over N rows: x (N, D), table (V, D), targets (N).
 
-    x (…, D), table (V, D), targets (…). `smoothing` ε mixes each target with the uniform
-    distribution; `z_weight` adds z_weight·log²Z, which keeps the logits' scale in check.
+    `smoothing` ε mixes each target with the uniform distribution; `z_weight` adds z_weight·log²Z,
+    which keeps the logits' scale in check. Under autocast the products are of its type.
     """
-    kept = targets != IGNORE
-    rows, wanted = x[kept], targets[kept]
-    arguments = (rows, table, bias, wanted, smoothing, z_weight)
-    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, table, bias)):
-        total: Tensor = _ChunkedLoss.apply(*arguments)  # type: ignore[no-untyped-call]
-    else:
-        total = x.new_zeros((), dtype=torch.promote_types(x.dtype, torch.float32))
-        buffer = _buffer(rows, table)
-        for part in _chunks(len(rows)):
-            logits = _logits(rows[part], table, bias, buffer)
-            total += _Softmax(logits, wanted[part], smoothing, z_weight).loss
-    return LossSum(total, kept.sum())
+    device = x.device.type
+    if torch.is_autocast_enabled(device):
+        x = x.to(torch.get_autocast_dtype(device))
+    arguments = (x, table, bias, targets, smoothing, z_weight)
+    with torch.autocast(device, enabled=False):
+        if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, table, bias)):
+            total: Tensor = _ChunkedLoss.apply(*arguments)  # type: ignore[no-untyped-call]
+        else:
+            total = _loss(*arguments)
+    return LossSum(total, torch.tensor(len(targets), device=x.device))
+
+
+def _loss(
+    x: Tensor, table: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float, z_weight: float
+) -> Tensor:
+    total = x.new_zeros((), dtype=torch.promote_types(x.dtype, torch.float32))
+    products = _Products(x, table, bias)
+    for rows in _chunks(len(x)):
+        total += _Softmax(products.logits(rows), targets[rows], smoothing, z_weight).loss
+    return total
 
 
 def _chunks(count: int) -> list[slice]:
     return [slice(i, i + CHUNK) for i in range(0, count, CHUNK)]
 
 
-def _buffer(x: Tensor, table: Tensor) -> Tensor:
-    """One chunk of logits, used for all of them: asking for that much memory anew costs a tenth."""
-    return x.new_empty(min(CHUNK, len(x)), len(table))
+class _Products:
+    """The matrix products of a loss, all in the type of x."""
 
+    def __init__(self, x: Tensor, table: Tensor, bias: Tensor | None):
+        self.x, self.table = x, table.to(x.dtype)
+        self.bias = None if bias is None else bias.to(x.dtype)
+        # one chunk of logits, used for all of them: asking for that much memory anew costs a tenth
+        self.buffer = x.new_empty(min(CHUNK, len(x)), len(table))
 
-def _logits(x: Tensor, table: Tensor, bias: Tensor | None, buffer: Tensor) -> Tensor:
-    """The logits of a chunk, in float32 at the least; in the buffer, where nothing is cast on the way."""
-    if torch.is_autocast_enabled(x.device.type) or x.dtype in (torch.float16, torch.bfloat16):
-        return F.linear(x, table, bias).float()
-    if bias is None:
-        return torch.mm(x, table.T, out=buffer[: len(x)])
-    return torch.addmm(bias, x, table.T, out=buffer[: len(x)])
+    def logits(self, rows: slice) -> Tensor:
+        """The logits of a chunk, in float32 at the least."""
+        x = self.x[rows]
+        room = self.buffer[: len(x)]
+        if self.bias is None:
+            found = torch.mm(x, self.table.T, out=room)
+        else:
+            found = torch.addmm(self.bias, x, self.table.T, out=room)
+        return found.float() if x.dtype in (torch.float16, torch.bfloat16) else found
 
 
 class _Softmax:
@@ -131,22 +145,24 @@ class _ChunkedLoss(torch.autograd.Function):
         dx = torch.empty_like(x) if needs_x else None
         dtable = torch.zeros_like(table) if needs_table else None
         dbias = torch.zeros_like(bias) if needs_bias and bias is not None else None
-        buffer = _buffer(x, table)
+        products = _Products(x, table, bias)
         for rows in _chunks(len(x)):
-            logits = _logits(x[rows], table, bias, buffer)
-            softmax = _Softmax(logits, targets[rows], smoothing, z_weight)
+            softmax = _Softmax(products.logits(rows), targets[rows], smoothing, z_weight)
             total += softmax.loss
             d = softmax.gradient().to(x.dtype)
             if dx is not None:
-                torch.mm(d, table, out=dx[rows])
-            if dtable is not None:
+                torch.mm(d, products.table, out=dx[rows])
+            if dtable is not None and dtable.dtype == d.dtype:
                 dtable.addmm_(d.T, x[rows])
+            elif dtable is not None:
+                dtable += d.T @ x[rows]
             if dbias is not None:
                 dbias += d.sum(0)
         ctx.save_for_backward(dx, dtable, dbias)
         return total
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         scaled = (None if d is None else d * gradients[0].to(d.dtype) for d in ctx.saved_tensors)
         return (*scaled, None, None, None)

@@ -50,8 +50,8 @@ class Causal(Mask):
 
     Formula: j ≤ i, by order in the row.
 
-    When it helps: language modelling from left to right; the only mask under which a next-token
-    loss at every position is honest.
+    When it helps: language modelling from left to right; without it, or a mask inside it, a
+    next-token loss at every position sees its own answer.
 
     Paper: Vaswani et al. 2017, "Attention Is All You Need".
     """
@@ -178,6 +178,10 @@ class Any(Mask):
     """
 
     of: tuple[Mask, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.of:
+            raise ValueError("any() of no masks allows nothing; write a | b.")
 
     @property
     def terms(self) -> tuple[Mask, ...]:

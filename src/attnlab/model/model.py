@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from attnlab.model.heads.head import Head
 from attnlab.model.tokens import Tokens
-from attnlab.model.transformer import Transformer
+from attnlab.model.transformer import Transformer, coordinates
 
 
 class Model(nn.Module):
@@ -20,5 +20,5 @@ class Model(nn.Module):
 
     def forward(self, ids: Tensor, tokens: Tokens | None = None, **inputs: Any) -> Tensor:
         """The head's scores for ids (B,T); `inputs` go to the trunk (types, source, cache, …)."""
-        tokens = Tokens.of(ids.shape[1], device=ids.device) if tokens is None else tokens
+        tokens = coordinates(ids, inputs.get("cache")) if tokens is None else tokens
         return self.head(self.trunk(ids, tokens, **inputs), tokens)

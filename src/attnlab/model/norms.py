@@ -8,6 +8,12 @@ from attnlab.config.registry import Registry
 from attnlab.model.terms import Term
 
 
+def positive(eps: float) -> float:
+    if eps <= 0:
+        raise ValueError(f"eps is {eps}; it keeps a division from zero, so it must be above 0.")
+    return eps
+
+
 class LayerNorm(nn.LayerNorm):
     """Layer norm: zero mean and unit variance, then a gain and a shift.
 
@@ -21,7 +27,7 @@ class LayerNorm(nn.LayerNorm):
     """
 
     def __init__(self, width: int, bias: bool = True, *, eps: float = 1e-5):
-        super().__init__(width, eps=eps, bias=bias)
+        super().__init__(width, eps=positive(eps), bias=bias)
         self.width, self.shifted = width, bias
 
     def parameter_terms(self) -> list[Term]:
@@ -42,7 +48,7 @@ class RMSNorm(nn.RMSNorm):
     """
 
     def __init__(self, width: int, *, eps: float = 1e-6):
-        super().__init__(width, eps=eps)
+        super().__init__(width, eps=positive(eps))
         self.width = width
 
     def parameter_terms(self) -> list[Term]:
@@ -58,8 +64,6 @@ class NoNorm(nn.Identity):
     def parameter_terms(self) -> list[Term]:
         return []
 
-
-Norm = LayerNorm | RMSNorm | NoNorm
 
 NORMS: Registry[nn.Module] = Registry(
     "norms",

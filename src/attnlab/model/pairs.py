@@ -33,11 +33,17 @@ class Pairs:
     ):
         if keys.real is not None:
             layout = layout & Padding()
-        if keys.document is not None and queries.document is not None:
+        if (keys.document is None) != (queries.document is None):
+            raise ValueError(
+                "Documents are packed on one side only: say of target and source alike (of queries and keys) "
+                "which document each token is in."
+            )
+        if keys.document is not None:
             layout = layout & Documents()
         self.queries, self.keys, self.pattern, self.bias_of = queries, keys, pattern, bias_of
         self.layout: Mask = All((layout,))
         self.mask: Mask = All((pattern, layout))
+        self.twin: Pairs | None = None  # the same pairs without the bias, whose masks are these
 
     @property
     def structure(self) -> Literal["all", "causal", "dense"]:
@@ -60,17 +66,17 @@ class Pairs:
     @cached_property
     def allowed(self) -> Tensor | None:
         """bool (B|1, 1, T, S), or None where everything is."""
-        return self._evaluate(self.mask)
+        return self._evaluate(self.mask) if self.twin is None else self.twin.allowed
 
     @cached_property
     def laid_out(self) -> Tensor | None:
         """`allowed` by the layout alone."""
-        return self._evaluate(self.layout)
+        return self._evaluate(self.layout) if self.twin is None else self.twin.laid_out
 
     @cached_property
     def patterned(self) -> Tensor | None:
         """`allowed` by the pattern alone."""
-        return self._evaluate(self.pattern)
+        return self._evaluate(self.pattern) if self.twin is None else self.twin.patterned
 
     @cached_property
     def bias(self) -> Tensor | None:
@@ -88,11 +94,9 @@ class Pairs:
         return mask(self.queries, self.keys)[:, None] if mask.terms else None
 
     def with_bias(self, bias_of: BiasOf) -> Pairs:
-        """The same pairs with a bias; what was computed of the mask is kept."""
+        """The same pairs with a bias; masks are computed once for all."""
         pairs = Pairs(self.queries, self.keys, self.pattern, bias_of, self.layout)
-        for name in ("allowed", "laid_out", "patterned"):
-            if name in self.__dict__:
-                pairs.__dict__[name] = self.__dict__[name]
+        pairs.twin = self
         return pairs
 
     def within(self, layout: Mask) -> Pairs:
@@ -105,7 +109,9 @@ class Pairs:
 
     def take(self, query_blocks: Tensor, key_blocks: Tensor) -> Pairs:
         """The pairs inside blocks: orders (B, G, M) and (B, G, N) of places, -1 where there is none."""
-        return self.between(self.queries.take(query_blocks), self.keys.take(key_blocks))
+        queries = self.queries.take(query_blocks)
+        same = self.queries is self.keys and query_blocks is key_blocks
+        return self.between(queries, queries if same else self.keys.take(key_blocks))
 
 
 def _without_data(layout: Mask) -> Mask:

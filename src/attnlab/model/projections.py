@@ -17,8 +17,6 @@ class Projections(nn.Module):
     """x (B,T,D) -> q (B,H,T,K) and k, v (B,H',T,K); queries and sources apart, for cross-attention."""
 
     examples: ClassVar[tuple[dict[str, object], ...]] = ({},)
-    shares_keys: ClassVar[bool] = False
-    """Whether queries and keys are the same numbers."""
 
     def __init__(
         self,
@@ -56,7 +54,8 @@ class Projections(nn.Module):
         return 2 * tokens * self.width * heads * self.head_width
 
     def _map(self, name: str, heads: int | None = None) -> Term:
-        return linear(name, self.width, (heads or self.heads) * self.head_width, self.biased, "D·HK")
+        formula = "D·HK" if heads in (None, self.heads) else "D·SK"  # S: the heads that are shared
+        return linear(name, self.width, (heads or self.heads) * self.head_width, self.biased, formula)
 
     def _norms(self, count: int) -> list[Term]:
         return [
@@ -153,14 +152,12 @@ class SharedQK(Projections):
 
     Formula: q = k = W x, v = W_v x.
 
-    Cost: 2·D·H·K parameters. Scores are symmetric, and each token is most like itself.
+    Cost: 2·D·H·K parameters. Scores are symmetric.
 
     When it helps: to see what a map of its own for queries is worth.
 
     Paper: Kitaev et al. 2020, "Reformer".
     """
-
-    shares_keys = True
 
     def __init__(
         self,
@@ -201,8 +198,6 @@ class SharedQKV(Projections):
 
     Paper: He and Hofmann 2023, "Simplifying Transformer Blocks", which removes still more.
     """
-
-    shares_keys = True
 
     def sources(self, y: Tensor) -> tuple[Tensor, Tensor]:
         both = self.queries(y)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,6 +30,7 @@ class Tokens:
     source: Tensor | None = None  # True: in the source of a prefix (sequence-to-sequence) mask
     group: Tensor | None = None  # given group ids (modality)
     span: range = range(0)  # what `index` is, in every row; empty when rows differ
+    bound: int = 0  # every position is below it; known without looking at the tensors
 
     @staticmethod
     def of(
@@ -41,17 +43,21 @@ class Tokens:
         position: Tensor | None = None,
         device: torch.device | str | None = None,
     ) -> Tokens:
-        """The coordinates of `length` tokens, positions derived from padding and documents."""
-        for name, value in {"real": real, "document": document, "source": source, "group": group}.items():
+        """The coordinates of `length` tokens; positions follow from padding and documents unless given."""
+        if length < 1:
+            raise ValueError("There are no tokens: a row needs at least one.")
+        given = {"real": real, "document": document, "source": source, "group": group, "position": position}
+        for name, value in given.items():
             if value is not None and (value.ndim != 2 or value.shape[1] != length):
                 raise ValueError(f"{name} has shape {tuple(value.shape)}; it must be (batch, {length}).")
-        marks = [m for m in (real, document, source, group, position) if m is not None]
+        marks = [mark for mark in given.values() if mark is not None]
         index = torch.arange(length, device=marks[0].device if marks else device)[None]
         if document is not None:
             document = _numbered(document)
+        bound = length if position is None else int(position.max()) + 1
         if position is None:
             position = _positions(index, real, document)
-        return Tokens(index, position, real, document, source, group, range(length))
+        return Tokens(index, position, real, document, source, group, range(length), bound)
 
     @property
     def length(self) -> int:
@@ -72,8 +78,7 @@ class Tokens:
 
     def map(self, change: Callable[[Tensor], Tensor], span: range = range(0)) -> Tokens:
         """Every field changed in the same way."""
-        fields = self._fields()
-        changed = {name: change(value) for name, value in fields.items()}
+        changed: dict[str, Any] = {name: change(value) for name, value in self._fields().items()}
         if self.position is self.index:
             changed["position"] = changed["index"]
         return replace(self, span=span, **changed)
@@ -98,7 +103,7 @@ class Tokens:
         position = index if self.position is self.index else self.position[:, -1:] + step
         group = None if self.group is None else self.group[:, -1:].expand(-1, count)
         span = range(self.span.stop, self.span.stop + count) if self.span else range(0)
-        return Tokens(index, position, group=group, span=span)
+        return Tokens(index, position, group=group, span=span, bound=self.bound + count)
 
     def join(self, after: Tokens) -> Tokens:
         """These tokens and then those."""
@@ -115,7 +120,8 @@ class Tokens:
         if self.position is self.index and after.position is after.index:
             joined["position"] = joined["index"]
         adjoin = bool(self.span) and bool(after.span) and self.span.stop == after.span.start
-        return Tokens(**joined, span=range(self.span.start, after.span.stop) if adjoin else range(0))
+        span = range(self.span.start, after.span.stop) if adjoin else range(0)
+        return Tokens(**joined, span=span, bound=max(self.bound, after.bound))
 
     def _known(self, name: str) -> Tensor | None:
         """A field, where silence has a meaning: tokens are real, and not in the source."""

@@ -109,9 +109,7 @@ class Stack(nn.Module):
         biases = [self.positions.bias(layer) for layer in range(len(self.blocks))]
         shared: dict[BiasOf | None, Pairs] = {None: plain}
         for bias in biases:
-            if bias not in shared and bias is not None:
-                if plain.structure == "dense":
-                    _ = plain.allowed
+            if bias is not None and bias not in shared:
                 shared[bias] = plain.with_bias(bias)
         return [shared[bias] for bias in biases]
 
@@ -171,20 +169,38 @@ class Transformer(nn.Module):
         types: Tensor | None = None,
         source: Tensor | None = None,
         source_tokens: Tokens | None = None,
+        source_types: Tensor | None = None,
         encoded: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """ids (B,T) -> (B,T,D). With both stacks, `source` (B,S) is encoded, unless `encoded` is given."""
-        tokens = Tokens.of(ids.shape[1], device=ids.device) if tokens is None else tokens
+        """ids (B,T) -> (B,T,D). Without `tokens`, the ids are a row from its start, or go on with the cache.
+
+        With both stacks, `source` (B,S) is encoded, unless `encoded` is given or the cache holds it.
+        """
+        if tokens is None:
+            tokens = coordinates(ids, cache)
         if self.encoder is None or self.decoder is None:
             if source is not None or encoded is not None:
                 raise ValueError("Only an encoder-decoder takes a source; this model has one stack.")
             return self.main(ids, tokens, types=types, cache=cache)
+        if cache is not None and cache.source_tokens is not None:
+            return self.decoder(ids, tokens, types=types, cache=cache, source_tokens=cache.source_tokens)
+        given = source if encoded is None else encoded
+        if given is None:
+            raise ValueError("An encoder-decoder needs a source: give `source`, or `encoded`.")
         if source_tokens is None:
-            given = source if source is not None else encoded
-            if given is None:
-                raise ValueError("An encoder-decoder needs a source: give `source`, or `encoded`.")
             source_tokens = Tokens.of(given.shape[1], device=ids.device)
-        if encoded is None and source is not None:
-            encoded = self.encode(source, source_tokens, types)
-        return self.decoder(ids, tokens, cache=cache, encoded=encoded, source_tokens=source_tokens)
+        if encoded is None:
+            encoded = self.encode(given, source_tokens, source_types)
+        if cache is not None:
+            cache.source_tokens = source_tokens
+        return self.decoder(
+            ids, tokens, types=types, cache=cache, encoded=encoded, source_tokens=source_tokens
+        )
+
+
+def coordinates(ids: Tensor, cache: Cache | None = None) -> Tokens:
+    """Where ids (B,T) stand that nothing else is known of: at the start, or after what the cache holds."""
+    if cache is not None and cache.tokens is not None:
+        return cache.following(ids.shape[1])
+    return Tokens.of(ids.shape[1], device=ids.device)

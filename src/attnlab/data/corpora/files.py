@@ -109,9 +109,11 @@ class Files(Corpus):
 
 def assigned(path: Names, dev: Names, test: Names) -> dict[str, list[Path]]:
     """The files of every given split."""
-    files = {"train": found(path)}
-    named = by_name(files["train"])
-    if not dev and not test and len(files["train"]) > 1 and named.get("train"):
+    every = found(path)
+    named = by_name(every)
+    files = {"train": every}
+    if len(every) > 1 and named["train"]:
+        refuse_nameless(every, named)
         files = {split: held for split, held in named.items() if held}
     for split, given in (("dev", dev), ("test", test)):
         if given:
@@ -125,6 +127,18 @@ def by_name(files: list[Path]) -> dict[str, list[Path]]:
         split: [file for file in files if pattern.search(file.name.split(".")[0].lower())]
         for split, pattern in SPLIT_NAMES.items()
     }
+
+
+def refuse_nameless(files: list[Path], named: dict[str, list[Path]]) -> None:
+    """Where files are named by split, one that is not would be left out in silence (a README may be)."""
+    known = {file for held in named.values() for file in held}
+    formats = {reader_of(file) for file in known}
+    for file in files:
+        if file not in known and reader_of(file) in formats:
+            raise DataError(
+                f"{file} belongs to no split, while {named['train'][0].name} beside it does; "
+                'put it in its name, or give each split its files: path = "train*.csv", dev = "dev*.csv".'
+            )
 
 
 def found(paths: Names) -> list[Path]:

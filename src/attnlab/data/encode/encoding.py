@@ -13,7 +13,7 @@ from attnlab.data.example import Example
 from attnlab.data.row import Row
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
-CHUNK_TEXTS, CHUNK_CHARACTERS = 1024, 1 << 20
+CHUNK_TEXTS, CHUNK_CHARACTERS = 8192, 1 << 21
 
 Cut = Literal["end", "start", "refuse"]
 """What to do with a text that is too long: lose its end, lose its start, or stop with an error."""
@@ -27,6 +27,7 @@ class Cuts:
     cut: int = 0
     tokens: int = 0
     lost: int = 0
+    inexact: int = 0  # answers that begin or end inside a token
 
     def count(self, tokens: int, lost: int) -> None:
         self.examples += 1
@@ -38,7 +39,7 @@ class Cuts:
         share = self.lost / self.tokens if self.tokens else 0.0
         return (
             f"{self.cut:,} of {self.examples:,} examples cut, {self.lost:,} of {self.tokens:,} "
-            f"tokens lost ({share:.1%})"
+            f"tokens lost ({share:.1%})" + (f", {self.inexact:,} answers inexact" if self.inexact else "")
         )
 
 

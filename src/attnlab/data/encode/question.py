@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from attnlab.data.encode.encoding import Encoding, size
 from attnlab.data.errors import DataError
-from attnlab.data.example import Example
+from attnlab.data.example import Answer, Example
 from attnlab.data.row import Row
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
@@ -63,6 +63,8 @@ class Question(Encoding):
     ) -> Iterator[Row]:
         room = self.length - self.tokenizer.form.pair_room - len(question)
         answer = tokens_of(example, passage)
+        if answer and (passage.starts[answer[0]], passage.ends[answer[1]]) != span(example.answers[0]):
+            self.cuts.inexact += 1
         for begin, end in windows(len(passage.ids), room, self.overlap):
             yield self._row(question, passage, (begin, end), answer, example, number)
 
@@ -115,6 +117,10 @@ def tokens_of(example: Example, passage: Passage) -> tuple[int, int] | None:
     if first is None or last is None or last < first:
         return None
     return first, last
+
+
+def span(answer: Answer) -> tuple[int, int]:
+    return answer.start, answer.start + len(answer.text)
 
 
 def windows(count: int, room: int, overlap: int) -> Iterator[tuple[int, int]]:

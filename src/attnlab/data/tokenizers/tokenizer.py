@@ -15,6 +15,7 @@ import tokenizers as library
 from attnlab.data.errors import DataError, unusable
 from attnlab.data.tokenizers.form import Form, form_of
 from attnlab.data.tokenizers.specials import Specials
+from attnlab.data.tokenizers.words import Words, independent
 
 PROBES = ("The quick brown fox", "naïve café 你好 🙂", "  x = [1, 2]\n\treturn x", "1234567890")
 """Fixed strings whose ids are recorded with a checkpoint: another tokenizer gives others."""
@@ -63,8 +64,20 @@ class Tokenizer:
             self.inner.encode_special_tokens = True
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of many texts, in parallel."""
+        """Ids of many texts."""
+        if self._words is not None and len(texts) > 1:
+            try:
+                return self._words.encode(texts)
+            except DataError as error:  # it names a word; the person knows texts
+                raise named_unusable(texts) from error
+        return self._encode_each(texts)
+
+    def _encode_each(self, texts: Sequence[str]) -> list[list[int]]:
         return [encoding.ids for encoding in self._checked(texts)]
+
+    @functools.cached_property
+    def _words(self) -> Words | None:
+        return Words(self._encode_each) if independent(self.inner) else None
 
     def encode_with_offsets(self, texts: Sequence[str]) -> list[library.Encoding]:
         """Encodings with each token's (start, end) in characters of its text."""
@@ -75,11 +88,7 @@ class Tokenizer:
         try:
             return encode(texts, add_special_tokens=False)
         except (TypeError, UnicodeEncodeError) as error:
-            for number, text in enumerate(texts, start=1):
-                if reason := unusable(text):
-                    place = f"Text {number} of {len(texts)}"
-                    raise DataError(f"{place} cannot be tokenised: {reason}.") from error
-            raise
+            raise named_unusable(texts) from error
 
     def decode(self, ids: Iterable[int], *, specials: bool = False) -> str:
         """The text of ids; special tokens are left out unless asked for."""
@@ -120,3 +129,11 @@ class Tokenizer:
         beside.write_text(self.inner.to_str(pretty=True), encoding="utf-8")
         os.replace(beside, file)
         return file
+
+
+def named_unusable(texts: Sequence[str]) -> DataError:
+    """Which of the texts no tokenizer can take, and why."""
+    for number, text in enumerate(texts, start=1):
+        if reason := unusable(text):
+            return DataError(f"Text {number} of {len(texts)} cannot be tokenised: {reason}.")
+    return DataError(f"One of {len(texts)} texts is not text at all; give strings.")

@@ -8,8 +8,10 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
-from attnlab.model.attention.rule import Masking, Rule, masked_softmax, spread
+from attnlab.model.attention.rule import Masking, Rule, spread
+from attnlab.model.draws import fill_normal
 from attnlab.model.pairs import Pairs
 from attnlab.model.terms import Term
 
@@ -50,8 +52,8 @@ class Additive(Rule):
 
     def initialise(self, generator: torch.Generator | None) -> None:
         for parameter in (self.query, self.key):
-            nn.init.normal_(parameter, std=self.head_width**-0.5, generator=generator)
-        nn.init.normal_(self.vector, std=self.hidden**-0.5, generator=generator)
+            fill_normal(parameter, self.head_width**-0.5, generator)
+        fill_normal(self.vector, self.hidden**-0.5, generator)
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
         hidden = (q @ self.query)[..., :, None, :] + (k @ self.key)[..., None, :, :]
@@ -61,14 +63,7 @@ class Additive(Rule):
         k, v = spread(k, q.shape[1]), spread(v, q.shape[1])
         left_only = pairs.triangular and self.masking == "-inf"
         scores: Tensor = _PairScores.apply(q @ self.query, k @ self.key, self.vector, left_only)  # type: ignore[no-untyped-call]
-        if pairs.bias is not None:
-            scores = scores + pairs.bias
-        if self.masking == "-inf":
-            weights = masked_softmax(scores, pairs.allowed)
-        else:
-            weights = masked_softmax(scores, pairs.laid_out)
-            weights = weights if pairs.patterned is None else weights * pairs.patterned
-        return F.dropout(weights, self.dropout, self.training) @ v
+        return F.dropout(self.weighted(scores, pairs), self.dropout, self.training) @ v
 
     def parameter_terms(self) -> list[Term]:
         size = self.heads * self.head_width * self.hidden
@@ -111,6 +106,7 @@ class _PairScores(torch.autograd.Function):
         return scores.mul_(-2).view(B, H, T, S)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         x, y, w = ctx.saved_tensors
         B, H, T, A = x.shape

@@ -51,7 +51,7 @@ class Argmax(Rule):
         with torch.no_grad():
             scores = self.scores(q, spread(k, q.shape[1]))
             if pairs.bias is not None:
-                scores = scores + pairs.bias
+                scores = scores + pairs.bias.to(scores.dtype)
             if pairs.allowed is not None:
                 scores = scores.masked_fill(~pairs.allowed, -torch.inf)
             best = scores.argmax(-1, keepdim=True)

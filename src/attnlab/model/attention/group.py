@@ -58,7 +58,7 @@ class Group(Blockwise):
     fused by other layers; long inputs with local structure. Borders go by absolute position, so
     that neither padding, nor batch, nor cache moves them.
 
-    Paper: Child et al. 2019, "Generating Long Sequences with Sparse Transformers" (blockwise).
+    Paper: Qiu et al. 2019, "Blockwise Self-Attention for Long Document Understanding".
     """
 
     examples: ClassVar[tuple[dict[str, object], ...]] = ({}, {"inner": "linear"})
@@ -113,9 +113,18 @@ class Group(Blockwise):
     def _sorted(self, q: Tensor, k: Tensor, v: Tensor, pairs: Pairs) -> Tensor:
         layout = self.layout
         assert isinstance(layout, (SameStretch, SameGroup))
-        places, back = blocks_of(layout.ids(pairs.queries).expand(q.shape[0], -1))
+        ids = self._block_ids(layout.ids(pairs.queries), pairs.queries)
+        places, back = blocks_of(ids.expand(q.shape[0], -1))
         blocks = (split(x, places) for x in (q, k, v))
         return joined(self.inner(*blocks, pairs.take(places, places)), back)
+
+    def _block_ids(self, ids: Tensor, tokens: Tokens) -> Tensor:
+        """Group ids, apart for each document; padding in blocks of its own, so that it fattens no other."""
+        if tokens.document is not None:
+            ids = ids + tokens.document * (int(ids.max()) + 1)
+        if tokens.real is not None:
+            ids = torch.where(tokens.real, ids, -1 - tokens.index // self.size)
+        return ids
 
     def flops(self, queries: int, keys: int, heads: int, head_width: int) -> int:
         size = min(self.size, keys)

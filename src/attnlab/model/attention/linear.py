@@ -59,10 +59,10 @@ class Linear(Rule):
         return _quotient(kept, total)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, pairs: Pairs) -> Tensor:
-        aligned = pairs.queries.length == pairs.keys.length
-        if not self.takes(pairs.mask) or not (aligned or not pairs.mask.terms):
+        ordered = any(not isinstance(term, Padding) for term in pairs.mask.terms)
+        if not self.takes(pairs.mask) or (ordered and pairs.queries is not pairs.keys):
             return super().forward(q, k, v, pairs)
-        return self._divided(*self._sums(q, k, v, pairs))
+        return self._divided(*self._sums(q, k, v, pairs)).to(q.dtype)
 
     def _sums(self, q: Tensor, k: Tensor, v: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
         """Σ over the keys that the mask allows, and over those in the denominator; the last column counts."""
@@ -73,7 +73,11 @@ class Linear(Rule):
         return seen, _both_ways(q, k, v, pairs.keys)
 
     def _extended(self, q: Tensor, k: Tensor, v: Tensor, keys: Tokens) -> tuple[Tensor, Tensor, Tensor]:
-        """Features, pad keys at zero, and a column of ones whose sum is the denominator."""
+        """Features, pad keys at zero, and a column of ones whose sum is the denominator.
+
+        In float32 at the least: sums over a whole text overflow or swallow new terms in half precision.
+        """
+        q, k, v = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
         q, k, v = self.features(q), self.features(spread(k, q.shape[1])), spread(v, q.shape[1])
         if keys.real is not None:
             k = k * keys.real[:, None, :, None]
@@ -101,15 +105,16 @@ class Linear(Rule):
         assert isinstance(memory, State)
         new = pairs.keys.last(q.shape[2])
         seen, counted = self._sums(q, k, v, pairs.between(pairs.queries, new))
+        kind = q.dtype
         q, k, v = self._extended(q, k, v, new)
         if memory.state is not None:
             past = q @ memory.state
             seen, counted = seen + past, counted + past
         memory.add(k.transpose(-1, -2) @ v)
-        return self._divided(seen, counted)
+        return self._divided(seen, counted).to(kind)
 
     def flops(self, queries: int, keys: int, heads: int, head_width: int) -> int:
-        return 2 * 2 * max(queries, keys) * heads * head_width * (head_width + 1)
+        return 2 * (queries + keys) * heads * head_width * (head_width + 1)
 
     def saved_elements(self, queries: int, keys: int, heads: int, head_width: int) -> int:
         return heads * (queries + keys) * (2 * head_width + 1)
@@ -146,12 +151,13 @@ def _both_ways(q: Tensor, k: Tensor, v: Tensor, keys: Tokens) -> Tensor:
 def _leftward(q: Tensor, k: Tensor, v: Tensor, document: Tensor | None) -> Tensor:
     """Σ_{j ≤ i} (q_i·k_j) v_j inside each document: pairs within a chunk, a running state across chunks."""
     T = q.shape[2]
-    q, k, v = (_chunked(x) for x in (q, k, v))  # (B, H, N, CHUNK, ·)
+    size = min(CHUNK, T)
+    q, k, v = (_chunked(x, size) for x in (q, k, v))  # (B, H, N, size, ·)
     near = (q @ k.transpose(-1, -2)).tril()
     if document is None:
         running = (k.transpose(-1, -2) @ v).cumsum(2)
     else:
-        own = F.pad(document, (0, -T % CHUNK), mode="replicate").unflatten(1, (-1, CHUNK))  # (B, N, CHUNK)
+        own = F.pad(document, (0, -T % size), mode="replicate").unflatten(1, (-1, size))  # (B, N, size)
         near = near * (own[:, None, :, :, None] == own[:, None, :, None, :])
         last = own[:, :, -1]
         tail = k * (own == last[:, :, None])[:, None, :, :, None]  # only the last document goes on
@@ -164,5 +170,5 @@ def _leftward(q: Tensor, k: Tensor, v: Tensor, document: Tensor | None) -> Tenso
     return (near @ v + q @ before).flatten(2, 3)[:, :, :T]
 
 
-def _chunked(x: Tensor) -> Tensor:
-    return F.pad(x, (0, 0, 0, -x.shape[2] % CHUNK)).unflatten(2, (-1, CHUNK))
+def _chunked(x: Tensor, size: int) -> Tensor:
+    return F.pad(x, (0, 0, 0, -x.shape[2] % size)).unflatten(2, (-1, size))

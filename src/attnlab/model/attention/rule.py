@@ -56,9 +56,12 @@ class Rule(nn.Module):
 
     def weights(self, q: Tensor, k: Tensor, pairs: Pairs) -> Tensor:
         """The attention weights (B,H,T,S), the plain way."""
-        scores = self.scores(q, spread(k, q.shape[1]))
+        return self.weighted(self.scores(q, spread(k, q.shape[1])), pairs)
+
+    def weighted(self, scores: Tensor, pairs: Pairs) -> Tensor:
+        """Scores to weights: bias, mask and normalisation."""
         if pairs.bias is not None:
-            scores = scores + pairs.bias
+            scores = scores + pairs.bias.to(scores.dtype)
         if self.masking == "-inf":
             return self.normalise(scores, pairs.allowed)
         weights = self.normalise(scores, pairs.laid_out)

@@ -23,7 +23,7 @@ class Window(Blockwise):
     Cost: O(n·size): blocks of `size` queries, each with the two or three blocks of keys in reach.
     A cache holds `size` keys, whatever the length.
 
-    When it helps: long text whose near words matter most; stacked layers see L·size far.
+    When it helps: long text whose near words matter most; L stacked layers see L·(size − 1) far.
 
     Paper: Beltagy et al. 2020, "Longformer".
     """

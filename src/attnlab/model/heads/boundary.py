@@ -38,6 +38,8 @@ class SpanBoundary(LanguageModel):
         longest: int = 10,
     ):
         super().__init__(width, tokens, norm, tied=tied)
+        if longest < 1:
+            raise ValueError(f"longest is {longest}; a span has at least one token.")
         self.longest = longest
         self.places = nn.Embedding(longest, width)
         self.from_boundary = nn.Sequential(

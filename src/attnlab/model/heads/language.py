@@ -79,7 +79,7 @@ class LanguageModel(Head):
         self, hidden: Tensor, targets: Tensor, *, smoothing: float = 0.0, z_weight: float = 0.0
     ) -> LossSum:
         """Cross-entropy with targets of hidden's leading shape; IGNORE (-100) marks those without one."""
-        kept = targets != IGNORE  # rows without a target are not worth their transform either
+        kept = targets != IGNORE
         x = self._scaled(hidden[kept])
         return vocabulary_loss(
             x, self.table.weight, self.bias, targets[kept], smoothing=smoothing, z_weight=z_weight

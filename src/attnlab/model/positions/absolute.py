@@ -21,18 +21,18 @@ def unscaled(width: int) -> float:
     return 1.0
 
 
-def sinusoids(
-    count: int, width: int, *, base: float = 10_000.0, device: torch.device | None = None
-) -> Tensor:
-    """(count, width) in float32: sine and cosine in turn, of wavelengths from 2π to 2π·base."""
-    frequency = torch.exp(torch.arange(0, width, 2, device=device) * (-math.log(base) / width))
-    angle = torch.arange(count, device=device)[:, None] * frequency
-    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)[:, :width]
+def sinusoids(position: Tensor, width: int, *, base: float = 10_000.0) -> Tensor:
+    """(…) -> (…, width): sine and cosine in turn, of wavelengths from 2π to 2π·base."""
+    frequency = torch.exp(torch.arange(0, width, 2, device=position.device) * (-math.log(base) / width))
+    angle = position[..., None] * frequency
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[..., :width]
 
 
 def _sinusoids_at(tokens: Tokens, width: int) -> Tensor:
-    count = tokens.span.stop or int(tokens.position.max()) + 1
-    return sinusoids(count, width, device=tokens.position.device)[tokens.position]
+    """At each token: looked up where rows share positions, and computed alone where there are few tokens."""
+    if tokens.position.numel() <= tokens.bound:
+        return sinusoids(tokens.position, width)
+    return sinusoids(torch.arange(tokens.bound, device=tokens.position.device), width)[tokens.position]
 
 
 class Sinusoidal(Position):
@@ -67,6 +67,8 @@ class Learned(Position):
 
     def __init__(self, width: int, length: int, scale: ScaleOf = unscaled, *, offset: int = 0):
         super().__init__()
+        if offset < 0:
+            raise ValueError(f"offset is {offset}; positions begin at 0 at the least.")
         self.width, self.length, self.offset, self.scale = width, length, offset, scale(width)
         self.table = nn.Embedding(length + offset, width)
 

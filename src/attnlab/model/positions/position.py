@@ -51,10 +51,12 @@ class NoPosition(Position):
 
 
 def check_length(tokens: Tokens, length: int, scheme: str) -> None:
-    """Refuse text beyond the positions that exist. Positions are read only where rows could be too long."""
-    fits = bool(tokens.span) and tokens.span.stop <= length
-    if not fits and tokens.length and int(tokens.position.max()) >= length:
+    """Refuse text beyond the positions that exist. Positions are read only where some could be too large."""
+    if tokens.bound <= length:
+        return
+    last = int(tokens.position.max())
+    if last >= length:
         raise ValueError(
-            f"{scheme} positions end at {length}, and this text has a token at {int(tokens.position.max())}; "
+            f"{scheme} positions end at {length}, and this text has a token at {last}; "
             "cut the text, raise model.length, or use a scheme without an end (sinusoidal, rotary, alibi)."
         )

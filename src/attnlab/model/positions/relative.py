@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from attnlab.model.draws import fill_normal
 from attnlab.model.pairs import BiasOf
 from attnlab.model.positions.position import Position, check_length
 from attnlab.model.terms import Term
@@ -24,7 +25,8 @@ class Relative(Position):
     When it helps: where distance matters and place does not. Equal to concatenated positions when
     π_ij = q_i^pos·k_j^pos depends on i − j alone, as it does for sinusoids.
 
-    Paper: Shaw et al. 2018, "Self-Attention with Relative Position Representations".
+    Paper: Raffel et al. 2019, "Exploring the Limits of Transfer Learning" (a number a head, there in
+    buckets); Shaw et al. 2018, "Self-Attention with Relative Position Representations" (vectors).
     """
 
     gives_bias = True
@@ -41,7 +43,7 @@ class Relative(Position):
         self.initialise(None)
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        nn.init.normal_(self.table, std=0.02, generator=generator)
+        fill_normal(self.table, 0.02, generator)
 
     def bias(self, layer: int) -> BiasOf:
         return partial(self._bias, layer)

@@ -1,0 +1,66 @@
+"""What a run writes at each evaluation: the same prompts and seed, so that runs can be read side by side."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from attnlab.config.streams import stream_seed
+from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.generation.generate import Written, generate
+from attnlab.generation.rules import Sample
+from attnlab.model.model import Model
+from attnlab.training.events import Evaluated, Event
+
+SAMPLES = 3
+LENGTH = 40
+
+
+class SampleFile:
+    """Adds a few texts to samples.txt whenever the run is evaluated.
+
+    A run that goes on at a step forgets what was written after it: those steps come again.
+    """
+
+    def __init__(self, file: Path, model: Model, tokenizer: Tokenizer, *, length: int, step: int):
+        self.file, self.model, self.tokenizer, self.length = file, model, tokenizer, length
+        held = file.read_text(encoding="utf-8") if file.exists() else ""
+        file.write_text("".join(until(held, step)), encoding="utf-8")
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Evaluated):
+            with self.file.open("a", encoding="utf-8") as out:
+                out.write(self.text(event.step))
+
+    def text(self, step: int) -> str:
+        """The samples of a step. Evaluation disturbs no other stream, and leaves the model as it was."""
+        training = self.model.training
+        try:
+            samples = self._written()
+        finally:
+            self.model.train(training)
+        lines = (f"{number}. {self._line(sample)}" for number, sample in enumerate(samples, start=1))
+        return f"step {step}\n" + "\n".join(lines) + "\n\n"
+
+    def _written(self) -> list[Written]:
+        first = self.tokenizer.form.before or (self.tokenizer.pad,)
+        stop = {token for token in (self.tokenizer.specials.stop,) if token is not None}
+        rule = Sample(temperature=0.8, top_p=0.95)
+        room = max(self.length - len(first), 1)
+        settings: dict[str, Any] = {"rule": rule, "length": min(LENGTH, room), "stop": stop}
+        return generate(self.model, [list(first)] * SAMPLES, seed=stream_seed(0, "samples"), **settings)
+
+    def _line(self, sample: Written) -> str:
+        text = self.tokenizer.decode(sample.new).replace("\n", "⏎")
+        return text if sample.stopped else f"{text} …"
+
+
+def until(text: str, step: int) -> list[str]:
+    """The parts of a samples file up to a step."""
+    parts = [
+        f"step {part}"
+        for part in re.split(r"^step (?=\d+$)", text, flags=re.MULTILINE)
+        if part.split("\n")[0].isdigit()
+    ]
+    return [part for part in parts if int(part.split("\n")[0].removeprefix("step ")) <= step]

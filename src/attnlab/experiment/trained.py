@@ -1,0 +1,179 @@
+"""A model that was trained here, opened again: its config, its own tokenizer, its verified weights."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from attnlab.config.schema import Config
+from attnlab.config.values import ConfigError
+from attnlab.data.tokenizers.files import load as load_tokenizer
+from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.experiment.model import build_model
+from attnlab.generation.beam import beam_search
+from attnlab.generation.generate import Beyond, Written, stream
+from attnlab.generation.rules import DecodingRule, Greedy, Sample
+from attnlab.model.model import Model
+from attnlab.training.checkpoint import Checkpoints, DamagedError, load_weights
+from attnlab.training.errors import RunError
+from attnlab.training.folder import RunFolder, read_record
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model with everything that gives its numbers a meaning."""
+
+    folder: Path
+    step: int
+    config: Config
+    tokenizer: Tokenizer
+    model: Model
+
+    def prompt(self, text: str) -> list[int]:
+        """A text as the beginning of one: the tokens before it, its own, and none that end it."""
+        return [*self.tokenizer.form.before, *self.tokenizer.encode(text)]
+
+    @property
+    def stop(self) -> set[int]:
+        """The tokens that end a text."""
+        ends = self.tokenizer.form.end or (self.tokenizer.specials.stop,)
+        return {token for token in ends if token is not None}
+
+    def write(
+        self,
+        prompts: Sequence[str],
+        *,
+        rule: DecodingRule | None = None,
+        length: int = 50,
+        stop: Collection[str] = (),
+        seed: int = 0,
+        beyond: Beyond = "refuse",
+    ) -> list[Written]:
+        """Texts after each prompt; their tokens, to be read with `text`."""
+        texts = [Written(self.prompt(prompt)) for prompt in prompts]
+        for _ in self.streamed(texts, rule=rule, length=length, stop=stop, seed=seed, beyond=beyond):
+            pass
+        return texts
+
+    def streamed(
+        self,
+        texts: list[Written],
+        *,
+        rule: DecodingRule | None = None,
+        length: int = 50,
+        stop: Collection[str] = (),
+        seed: int = 0,
+        beyond: Beyond = "refuse",
+    ) -> Iterator[tuple[int, int]]:
+        """Writes into `texts`, and gives each (row, token) as it comes."""
+
+        def ends(row: int, new: list[int]) -> bool:
+            return bool(stop) and any(end in self.tokenizer.decode(new) for end in stop)
+
+        sources = None
+        if self.model.trunk.encoder is not None and self.model.trunk.decoder is not None:
+            # the prompt is what is read; the text is written from the start token on
+            sources = [[*text.prompt, *self.tokenizer.form.end] for text in texts]
+            for text in texts:
+                text.prompt = [self._first]
+        yield from stream(
+            self.model,
+            texts,
+            rule=rule or Greedy(),
+            length=length,
+            stop=self.stop,
+            stop_when=ends,
+            sources=sources,
+            seed=seed,
+            context=self.config.model.length,
+            beyond=beyond,
+        )
+
+    @property
+    def _first(self) -> int:
+        found = self.tokenizer.specials.start
+        return self.tokenizer.pad if found is None else found
+
+    def best(self, prompt: str, *, width: int, length: int, penalty: float = 1.0) -> Written:
+        """The most likely text after a prompt that a beam of this width finds."""
+        ids = self.prompt(prompt)
+        found = beam_search(self.model, ids, width=width, length=length, penalty=penalty, stop=self.stop)[0]
+        return Written(ids, found.new, found.stopped)
+
+    def generate(self, prompt: str, *, length: int = 50, seed: int = 0) -> str:
+        """A text that goes on with the prompt, sampled."""
+        written = self.write([prompt], rule=Sample(temperature=0.8, top_p=0.95), length=length, seed=seed)
+        return self.text(written[0])
+
+    def evaluate(self, split: str = "dev") -> dict[str, Any]:
+        """Scores on a split of the run's own corpus, as `attnlab evaluate` gives them."""
+        from attnlab.experiment.scores import of_split  # which scores what is opened here
+
+        return of_split(self, split, rows=32)
+
+    def text(self, written: Written) -> str:
+        """What was written after the prompt, with the space between the two where words have one."""
+        whole = self.tokenizer.decode([*written.prompt, *written.new])
+        return whole.removeprefix(self.tokenizer.decode(written.prompt))
+
+    @torch.no_grad()
+    def fill(self, text: str, *, top: int = 5) -> list[list[tuple[str, float]]]:
+        """For each masked place of a text, the most likely tokens and their probabilities."""
+        mask = self.tokenizer.specials.mask
+        if mask is None or self.model.trunk.encoder is None:
+            raise ConfigError(
+                "Only a masked model can fill in; this one was not trained to. Give a prompt instead."
+            )
+        written = text.replace("[MASK]", self.tokenizer.token(mask))
+        ids = self.tokenizer.form.single(self.tokenizer.encode(written, specials=True))
+        places = [place for place, token in enumerate(ids) if token == mask]
+        if not places:
+            raise ConfigError(f'"{text}" has nothing to fill in; write [MASK] where a word is missing.')
+        scores = self.model.eval()(torch.tensor([ids]))[0, places].softmax(-1)
+        best = scores.topk(min(top, scores.shape[-1]))
+        return [
+            [
+                (self.tokenizer.decode([token], specials=True), p)
+                for token, p in zip(tokens, values, strict=True)
+            ]
+            for tokens, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
+
+
+def open_run(path: str | Path, *, which: Literal["last", "best"] = "last") -> Trained:
+    """A run's folder, or one of its checkpoints (…/checkpoints/step-N), verified before it is believed."""
+    place = Path(path)
+    folder, step = place, None
+    if place.name.startswith("step-") and place.parent.name == "checkpoints":
+        folder, step = place.parent.parent, int(place.name.removeprefix("step-"))
+    record = read_record(folder)
+    config = RunFolder(folder).config()
+    tokenizer = load_tokenizer(folder / "tokenizer.json")
+    if record.get("tokenizer", tokenizer.fingerprint) != tokenizer.fingerprint:
+        raise RunError(
+            f"{folder / 'tokenizer.json'} is not the tokenizer that this run was trained with "
+            f"({tokenizer.fingerprint}, not {record['tokenizer']}): its ids would mean other words."
+        )
+    step = _step(record, folder, which) if step is None else step
+    model = build_model(replace(config.model, vocabulary=tokenizer.size), seed=config.seed)
+    try:
+        load_weights(model, Checkpoints(folder / "checkpoints").read(step).model)
+    except DamagedError as damage:
+        raise RunError(f"The checkpoint of step {step} in {folder} is damaged: {damage}") from damage
+    return Trained(folder, step, config, tokenizer, model.eval())
+
+
+def _step(record: dict[str, object], folder: Path, which: str) -> int:
+    steps = Checkpoints(folder / "checkpoints").steps()
+    if not steps:
+        raise RunError(
+            f"{folder} has no checkpoint yet; train on with: attnlab train --resume --out {folder}"
+        )
+    best = record.get("best")
+    if which == "best" and isinstance(best, dict) and best.get("step") in steps:
+        return int(best["step"])
+    return steps[-1]

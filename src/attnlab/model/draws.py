@@ -1,0 +1,14 @@
+"""Random numbers for weights: drawn on the CPU, so that every device starts from the same."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+@torch.no_grad()
+def fill_normal(weight: Tensor, std: float, generator: torch.Generator | None) -> None:
+    """Fill with normal numbers; on the device "meta" there is nothing to fill."""
+    if not weight.is_meta:
+        drawn = torch.randn(weight.shape, generator=generator, dtype=torch.float32, device="cpu")
+        weight.copy_(drawn * std)
