@@ -63,11 +63,11 @@ def show(result: dict[str, Any]) -> None:
             highlight=False,
         )
     if "probes" in result:
-        probes = Table(
-            "sentence", "loss", "perplexity", "tokens", title="Probe sentences", title_justify="left"
-        )
+        columns = ("sentence", "loss", "perplexity", "tokens", "unknown")
+        probes = Table(*columns, title="Probe sentences", title_justify="left")
         for entry in result["probes"]:
             value = entry["perplexity"]
             shown = f"{value:,.1f}" if math.isfinite(value) else "∞"
-            probes.add_row(escape(entry["text"]), f"{entry['loss']:.3f}", shown, str(entry["tokens"]))
+            counts = str(entry["tokens"]), str(entry["unknown"])
+            probes.add_row(escape(entry["text"]), f"{entry['loss']:.3f}", shown, *counts)
         out.print(probes)

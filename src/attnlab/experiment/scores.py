@@ -49,7 +49,7 @@ def of_split(trained: Trained, split: str, *, rows: int) -> dict[str, Any]:
     )
     values = {"loss": found.loss, **found.scores}
     result: dict[str, Any] = {
-        "name": f"{split} of {config.data.corpus}",
+        "name": f"{split} of {config.data.corpus.options.get('path', config.data.corpus.kind)}",
         "fingerprint": dataset.fingerprint(split),
         "measures": [
             (n, v, DEFINITIONS.get(n, "a part of the loss, nats a target")) for n, v in values.items()
