@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from attnlab.cli import app
 from attnlab.config.files import load
-from attnlab.config.values import Choice
+from attnlab.config.values import Choice, ConfigError
 from attnlab.experiment.model import build_model
 from attnlab.model.attention import ATTENTION
 from attnlab.model.attention.rule import Rule
@@ -64,3 +64,23 @@ def test_it_is_under_every_contract(toy):
             model = case.model()
             reach = test_behaviour.reachable(case, model, "packed")
             assert not (test_behaviour.perturbed(case, model, "packed") & ~reach).any()
+
+
+def test_an_option_without_a_default_is_asked_for():
+    class Needy(Distance):
+        """Needy: a rule that cannot go without its rate."""
+
+        def __init__(self, masking="-inf", dropout=0.0, *, rate: float):
+            super().__init__(masking, dropout, rate=rate)
+
+    ATTENTION.register("needy", Needy)
+    try:
+        with pytest.raises(ConfigError, match=r"needy needs the option rate \(a number\)"):
+            load(set=["model.attention=needy"])
+        assert (
+            build_model(load(set=["model.attention=needy(rate=2)"]).model).trunk.decoder.rules()[0].rate == 2
+        )
+        shown = CliRunner().invoke(app, ["list", "attention", "--json"])
+        assert json.loads(shown.stdout)[-1]["options"]["rate"]["default"] is None
+    finally:
+        ATTENTION.unregister("needy")

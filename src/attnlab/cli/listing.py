@@ -113,7 +113,10 @@ def show_config(file: Path, json: bool) -> None:
 
 
 def described(entry: Card) -> dict[str, Any]:
-    options = {o.name: {"default": as_json(o.default), "takes": o.described} for o in entry.options}
+    options = {
+        o.name: {"default": None if o.required else as_json(o.default), "takes": o.described}
+        for o in entry.options
+    }
     return {
         "table": entry.table,
         "name": entry.name,
@@ -130,4 +133,6 @@ def options_text(entry: Card) -> str:
 
 
 def written(option: Option) -> str:
+    if option.required:
+        return f"{option.name} (needed)"
     return str(Choice("", {option.name: option.default}))[1:-1]

@@ -64,6 +64,11 @@ class Option:
     nested: bool
 
     @property
+    def required(self) -> bool:
+        """Whether its constructor has no default for it."""
+        return self.default is inspect.Parameter.empty
+
+    @property
     def described(self) -> str:
         return "a choice of this table" if self.nested else described(self.kind)
 
@@ -133,6 +138,11 @@ class Registry(Generic[T]):
         for option in known.values():
             place = f"{where}.{option.name}"
             value = choice.options.get(option.name, option.default)
+            if value is inspect.Parameter.empty:
+                raise ConfigError(
+                    f"{where}: {choice.kind} needs the option {option.name} ({option.described}); "
+                    f"write {choice.kind}({option.name}=…)."
+                )
             complete[option.name] = self._resolved(value, option, place)
         return Choice(choice.kind, complete)
 

@@ -109,7 +109,12 @@ class Combination:
 
 def examples(registry: Any) -> list[Choice]:
     """Every variant of a table, with each of the option sets that its class names."""
-    return [Choice(name, options) for name in registry for options in registry[name].examples]
+    return [
+        Choice(name, options)
+        for name in registry
+        for options in registry[name].examples
+        if all(o.name in options for o in registry.options(name).values() if o.required)
+    ]
 
 
 def combinations() -> Iterator[tuple[Combination, str | None]]:
