@@ -25,6 +25,7 @@ class SampleFile:
 
     def __init__(self, file: Path, model: Model, tokenizer: Tokenizer, *, length: int, step: int):
         self.file, self.model, self.tokenizer, self.length = file, model, tokenizer, length
+        self.last: list[Written] = []  # what was written at the last evaluation
         held = file.read_text(encoding="utf-8") if file.exists() else ""
         file.write_text("".join(until(held, step)), encoding="utf-8")
 
@@ -37,7 +38,7 @@ class SampleFile:
         """The samples of a step. Evaluation disturbs no other stream, and leaves the model as it was."""
         training = self.model.training
         try:
-            samples = self._written()
+            self.last = samples = self._written()
         finally:
             self.model.train(training)
         lines = (f"{number}. {self._line(sample)}" for number, sample in enumerate(samples, start=1))
