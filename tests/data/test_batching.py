@@ -224,3 +224,11 @@ def test_sources_and_targets_are_bucketed_together() -> None:
         assert len(rows) * (sources[rows].max() + targets[rows].max()) <= 1024
     by_source_alone = chosen.plan(sources, seed=0, epoch=0).waste(sources, targets)
     assert plan.waste(sources, targets) < 0.12 < by_source_alone
+
+
+def test_buckets_of_a_number_of_rows_hold_just_that():
+    lengths = np.random.default_rng(0).integers(1, 100, 1000)
+    plan = BATCHING.build("bucketed(rows=32, tokens=3200)", length=100).plan(lengths, seed=0, epoch=0)
+    sizes = np.diff(plan.batch_bounds)
+    assert sorted(sizes)[1:] == [32] * 31 and sizes.sum() == 1000
+    assert plan.waste(lengths) < 0.1

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.config.registry import Registry
+from attnlab.config.schema import Unlimited
 from attnlab.config.streams import stream_seed
 from attnlab.data.errors import DataError
 
@@ -97,16 +98,24 @@ class LongestFirst(Batching):
 
 
 class Bucketed(Batching):
-    """Rows of similar length together, up to a budget of tokens with padding; batches shuffled.
+    """Rows of similar length together, up to a budget of tokens with padding, or of rows; batches shuffled.
 
     Lengths are taken in steps of `step` tokens: within a step rows mix freely, so batches differ
     from epoch to epoch while padding stays below `step` tokens a row. Short rows come in larger
-    batches, so every batch costs about the same.
+    batches, so every batch costs about the same, unless `rows` gives all batches the same number.
     """
 
-    def __init__(self, length: int, *, tokens: int = 4096, step: int = 4):
+    def __init__(
+        self,
+        length: int,
+        *,
+        tokens: int = 4096,
+        rows: int | Unlimited = "unlimited",
+        step: int = 4,
+    ):
         super().__init__(length)
         self.tokens, self.step = positive("bucketed", "tokens", tokens), positive("bucketed", "step", step)
+        self.rows = rows if rows == "unlimited" else positive("bucketed", "rows", rows)
         if tokens < length:
             raise DataError(
                 f"bucketed(tokens={tokens}) cannot hold one row of data.length {length}; "
@@ -115,7 +124,8 @@ class Bucketed(Batching):
 
     def plan(self, *columns: Index, seed: int, epoch: int) -> Plan:
         order = by_length(columns, self.step, seed, epoch)
-        bounds = budget_bounds([lengths[order] for lengths in columns], self.tokens)
+        most = len(order) if self.rows == "unlimited" else self.rows
+        bounds = budget_bounds([lengths[order] for lengths in columns], self.tokens, most)
         return shuffled_batches(order, bounds, seed, epoch)
 
 
@@ -192,14 +202,16 @@ def one_each(order: Index, batch_bounds: Index) -> Plan:
     return Plan(order, np.arange(len(order) + 1), batch_bounds)
 
 
-def budget_bounds(columns: Sequence[Index], tokens: int) -> Index:
-    """Bounds of batches of neighbours such that rows × longest, over all columns, stays within the budget."""
+def budget_bounds(columns: Sequence[Index], tokens: int, rows: int) -> Index:
+    """Bounds of batches of neighbours: at most so many rows, and rows × longest, over all columns, within
+    the tokens."""
     if not len(columns[0]):
         return np.zeros(1, np.int64)
     bounds, longest = [0], [0] * len(columns)
     for place, lengths in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
         longest = list(map(max, longest, lengths))
-        if (place - bounds[-1] + 1) * sum(longest) > tokens and place > bounds[-1]:
+        count = place - bounds[-1]
+        if count and (count == rows or (count + 1) * sum(longest) > tokens):
             bounds.append(place)
             longest = list(lengths)
     return np.array([*bounds, len(columns[0])], np.int64)
