@@ -57,7 +57,7 @@ def encoder_decoder(*, seed: int = 0, **settings: Any) -> Model:
 
 
 def preset(name: str, *, seed: int = 0, **settings: Any) -> Model:
-    """A published architecture (gpt2, bert, roberta, llama, t5), with changes."""
+    """A published architecture (gpt2, bert, roberta, distilbert, llama, t5), with changes."""
     return _model(None, seed, {"preset": name} | settings)
 
 
