@@ -26,9 +26,11 @@ class Adapter:
 
     def __init__(self) -> None:
         self.model: Model | None = None
-        self.train: tuple[str, ...] = ()
+        self.learned: dict[str, Tensor] = {}  # of the model's own parameters, those it trains: as trained
+        self._before: dict[str, Tensor] = {}  # and as they were
         self._flags: list[tuple[nn.Parameter, bool]] = []
 
+    # ------------------------------------------------------------ what a variant says
     def insert(self, model: Model, seed: int) -> None:
         """Put the parts in their places, drawn when they are new; refuse before anything is changed."""
         raise NotImplementedError
@@ -37,16 +39,21 @@ class Adapter:
         """Take the parts out again."""
         raise NotImplementedError
 
-    def parameters(self) -> dict[str, nn.Parameter]:
-        """What it trains, by its name in the model."""
+    def own(self) -> Collection[nn.Parameter]:
+        """The parameters of its parts."""
         raise NotImplementedError
+
+    def borrows(self, model: Model) -> Collection[str]:
+        """The model's own parameters that it trains, by name."""
+        return ()
 
     def terms(self) -> list[Term]:
         """What it adds to the model's parameters, in closed form."""
         raise NotImplementedError
 
+    # ------------------------------------------------------------ what all do
     def attach(self, model: Model, *, train: Collection[str] = (), seed: int = 0) -> Self:
-        """Go onto a model and freeze it. Parts named in `train`, such as "head", stay trained beside it."""
+        """Go onto a model and freeze it. Parts named in `train`, such as "head", are trained beside it."""
         if self.model is not None:
             raise ValueError("This adapter is on a model already; detach it first, or build another.")
         if model.adapter is not None:
@@ -55,23 +62,41 @@ class Adapter:
                 "detach it, or merge it into the weights, first."
             )
         flags = [(p, p.requires_grad) for p in model.parameters()]
-        kept = {id(p) for name in train for p in model.get_submodule(name).parameters()}
+        borrowed = self._borrowed(model, train)
         self.insert(model, seed)
-        self.model, self.train, self._flags = model, tuple(train), flags
-        model.adapter = self
-        for parameter, flag in flags:
-            parameter.requires_grad_(flag and id(parameter) in kept)
+        self.model, self._flags, model.adapter = model, flags, self
+        self._before = {name: p.detach().clone() for name, p in borrowed.items()}
+        put(model, self.learned)
+        for parameter, _ in flags:
+            parameter.requires_grad_(False)
         for parameter in self.parameters().values():
             parameter.requires_grad_(True)
         return self
 
+    def _borrowed(self, model: Model, train: Collection[str]) -> dict[str, nn.Parameter]:
+        known = dict(model.named_parameters())
+        trained = {id(p) for part in train for p in model.get_submodule(part).parameters()}
+        found = {name: p for name, p in known.items() if id(p) in trained}
+        for name in (*self.borrows(model), *self.learned):
+            if name not in known or (name in self.learned and self.learned[name].shape != known[name].shape):
+                raise ValueError(f"This model has no {name} of the sizes that the adapter was trained with.")
+            found[name] = known[name]
+        return found
+
     def detach(self) -> None:
-        """Come off: the model is what it was, bit for bit, but for the parts that were named in `train`."""
+        """Come off: the model is what it was, bit for bit."""
+        put(self.leave(), self._before)
+
+    def leave(self) -> Model:
+        """Take the parts off, and leave the model's own weights as they are now."""
         model = self.attached
+        known = dict(model.named_parameters())
+        self.learned = {name: known[name].detach().clone() for name in self._before}
         self.remove(model)
         model.adapter = self.model = None
         for parameter, flag in self._flags:
             parameter.requires_grad_(flag)
+        return model
 
     def merge(self) -> None:
         """Become part of the model's own weights, where that is possible."""
@@ -87,16 +112,25 @@ class Adapter:
             raise ValueError("This adapter is on no model; attach it first.")
         return self.model
 
+    def parameters(self) -> dict[str, nn.Parameter]:
+        """All that is trained, by its name in the model."""
+        own = {id(p) for p in self.own()}
+        return {
+            name: p for name, p in self.attached.named_parameters() if id(p) in own or name in self._before
+        }
+
     @property
     def tuned(self) -> int:
-        """How many parameters are trained, those of the parts named in `train` included."""
-        return sum(p.numel() for p in self.attached.parameters() if p.requires_grad)
+        """How many parameters are trained."""
+        return sum(p.numel() for p in self.parameters().values())
 
 
-def named(model: Model, parts: Collection[nn.Parameter]) -> dict[str, nn.Parameter]:
-    """These parameters, by their names in the model."""
-    wanted = {id(p) for p in parts}
-    return {name: p for name, p in model.named_parameters() if id(p) in wanted}
+@torch.no_grad()
+def put(model: Model, values: dict[str, Tensor]) -> None:
+    """Give these values to parameters of the model, by name."""
+    known = dict(model.named_parameters())
+    for name, value in values.items():
+        known[name].copy_(value)
 
 
 def generator_for(seed: int, name: str) -> torch.Generator:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from attnlab.model.adapters.adapter import Adapter
 from attnlab.model.model import Model
@@ -22,32 +21,22 @@ class BitFit(Adapter):
     Paper: Ben Zaken et al. 2021, "BitFit: Simple Parameter-efficient Fine-tuning".
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._before: list[tuple[nn.Parameter, Tensor]] = []
-
     def insert(self, model: Model, seed: int) -> None:
-        self._before = [(p, p.detach().clone()) for p in biases(model).values()]
-        if not self._before:
+        if not self.borrows(model):
             raise ValueError("This model has no biases to train; build it with bias=true, or use lora.")
 
     def remove(self, model: Model) -> None:
-        with torch.no_grad():
-            for bias, before in self._before:
-                bias.copy_(before)
+        pass
+
+    def own(self) -> list[nn.Parameter]:
+        return []
+
+    def borrows(self, model: Model) -> list[str]:
+        return [name for name, _ in model.named_parameters() if name.rpartition(".")[2] == "bias"]
 
     def merge(self) -> None:
-        """Keep the trained biases and let the model go."""
-        self._before = []
-        self.detach()
-
-    def parameters(self) -> dict[str, nn.Parameter]:
-        return biases(self.attached)
+        """Leave the trained biases in the model."""
+        self.leave()
 
     def terms(self) -> list[Term]:
         return []
-
-
-def biases(model: Model) -> dict[str, nn.Parameter]:
-    """Every bias there is, of maps, norms and heads."""
-    return {name: p for name, p in model.named_parameters() if name.rpartition(".")[2] == "bias"}

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from attnlab.config.values import ConfigError, nearest
-from attnlab.model.adapters.adapter import Adapter, generator_for, named
+from attnlab.model.adapters.adapter import Adapter, generator_for, put
 from attnlab.model.draws import fill_normal
 from attnlab.model.model import Model
 from attnlab.model.terms import Term
@@ -55,7 +55,7 @@ class Lora(Adapter):
         self.targets, self.shared_down, self.dropout = targets, shared_down, dropout
         self.updates: dict[str, LowRank] = {}
         self._handles: list[RemovableHandle] = []
-        self._before: dict[str, Tensor] = {}
+        self._plain: dict[str, Tensor] = {}
         self._merged: Model | None = None
 
     def insert(self, model: Model, seed: int) -> None:
@@ -97,24 +97,20 @@ class Lora(Adapter):
         model = self.attached
         for name, update in self.updates.items():
             weight = map_named(model, name).weight
-            self._before[name] = weight.detach().clone()
+            self._plain[f"{name}.weight"] = weight.detach().clone()
             weight.add_(update.matrix())
-        self.detach()
-        self._merged = model
+        self._merged = self.leave()
 
-    @torch.no_grad()
     def unmerge(self) -> None:
         """Put the weights back as they were, bit for bit, and go onto the model again."""
         if self._merged is None:
             raise ValueError("This adapter is not merged into a model; merge it first.")
-        model, self._merged = self._merged, None
-        for name, before in self._before.items():
-            map_named(model, name).weight.copy_(before)
-        self._before = {}
-        self.attach(model, train=self.train)
+        put(self._merged, self._plain | self._before)
+        self.attach(self._merged)
+        self._merged, self._plain = None, {}
 
-    def parameters(self) -> dict[str, nn.Parameter]:
-        return named(self.attached, [p for update in self.updates.values() for p in update.parameters()])
+    def own(self) -> list[nn.Parameter]:
+        return [p for update in self.updates.values() for p in update.parameters()]
 
     def terms(self) -> list[Term]:
         downs = {id(update.down): update.down for update in self.updates.values()}

@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from attnlab.model.adapters.adapter import Adapter, check_sizes, generator_for, named
+from attnlab.model.adapters.adapter import Adapter, check_sizes, generator_for
 from attnlab.model.draws import fill_normal
 from attnlab.model.model import Model
 from attnlab.model.terms import Term
@@ -45,8 +45,8 @@ class Prefix(Adapter):
     def remove(self, model: Model) -> None:
         model.trunk.main.virtual = None
 
-    def parameters(self) -> dict[str, nn.Parameter]:
-        return named(self.attached, list(self.before.parameters()))
+    def own(self) -> list[nn.Parameter]:
+        return list(self.before.parameters())
 
     def terms(self) -> list[Term]:
         return [

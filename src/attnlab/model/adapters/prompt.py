@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attnlab.model.adapters.adapter import Adapter, check_sizes, generator_for, named
+from attnlab.model.adapters.adapter import Adapter, check_sizes, generator_for
 from attnlab.model.model import Model
 from attnlab.model.terms import Term
 from attnlab.model.tokens import Tokens
@@ -44,8 +44,8 @@ class Prompt(Adapter):
     def remove(self, model: Model) -> None:
         read_stack(model).virtual = None
 
-    def parameters(self) -> dict[str, nn.Parameter]:
-        return named(self.attached, list(self.before.parameters()))
+    def own(self) -> list[nn.Parameter]:
+        return list(self.before.parameters())
 
     def terms(self) -> list[Term]:
         return [Term("prompt", "n·D", self.before.vectors.numel())]
