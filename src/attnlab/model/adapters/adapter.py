@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.config.streams import stream_seed
+from attnlab.config.values import unknown
 from attnlab.model.model import Model
 from attnlab.model.terms import Term
 
@@ -75,11 +76,17 @@ class Adapter:
 
     def _borrowed(self, model: Model, train: Collection[str]) -> dict[str, nn.Parameter]:
         known = dict(model.named_parameters())
-        trained = {id(p) for part in train for p in model.get_submodule(part).parameters()}
+        parts = dict(model.named_modules())
+        for part in train:
+            if part not in parts:
+                raise unknown("train", part, [name for name, _ in model.named_children()])
+        trained = {id(p) for part in train for p in parts[part].parameters()}
         found = {name: p for name, p in known.items() if id(p) in trained}
         for name in (*self.borrows(model), *self.learned):
             if name not in known or (name in self.learned and self.learned[name].shape != known[name].shape):
-                raise ValueError(f"This model has no {name} of the sizes that the adapter was trained with.")
+                raise ValueError(
+                    f"This model has no {name} of this adapter's; it is of other sizes or shape."
+                )
             found[name] = known[name]
         return found
 
@@ -118,6 +125,11 @@ class Adapter:
         return {
             name: p for name, p in self.attached.named_parameters() if id(p) in own or name in self._before
         }
+
+    @property
+    def borrowed(self) -> tuple[str, ...]:
+        """The names of the model's own parameters that are trained."""
+        return tuple(self.learned if self.model is None else self._before)
 
     @property
     def tuned(self) -> int:

@@ -65,7 +65,7 @@ class Lora(Adapter):
         for name, linear in maps.items():
             self.updates[name].check(name, linear)
         for name, linear in maps.items():
-            linear.add_module("lora", self.updates[name])
+            linear.add_module("lora", self.updates[name].to(linear.weight))
             self._handles.append(linear.register_forward_hook(_updated))
 
     def _drawn(self, maps: dict[str, nn.Linear], seed: int) -> dict[str, LowRank]:

@@ -40,7 +40,7 @@ class Prefix(Adapter):
     def insert(self, model: Model, seed: int) -> None:
         stack = model.trunk.main
         self.before.begin(stack, seed)
-        stack.accept(self.before)
+        stack.accept(self.before.to(stack.embedding.tokens.weight))
 
     def remove(self, model: Model) -> None:
         model.trunk.main.virtual = None

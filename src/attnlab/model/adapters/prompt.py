@@ -39,7 +39,7 @@ class Prompt(Adapter):
     def insert(self, model: Model, seed: int) -> None:
         stack = read_stack(model)
         self.before.begin(stack.embedding.tokens, seed)
-        stack.accept(self.before)
+        stack.accept(self.before.to(stack.embedding.tokens.weight))
 
     def remove(self, model: Model) -> None:
         read_stack(model).virtual = None
