@@ -242,6 +242,23 @@ def test_a_prompt_of_words_is_those_words(name):
     assert (plain[:, 3:] - prompted).abs().max() < 1e-12
 
 
+@pytest.mark.parametrize("kind", VIRTUAL)
+def test_types_are_the_texts_and_virtual_tokens_are_of_the_first(kind):
+    model = built("encoder")
+    adapter = attached(model, kind)
+    types = torch.ones_like(IDS)
+    typed = model.trunk(IDS, types=types)
+    assert not torch.equal(typed, hidden(model))
+    if kind.startswith("prompt"):
+        with torch.no_grad():
+            adapter.before.vectors.copy_(model.trunk.encoder.embedding.tokens.weight[:3])
+        typed = model.trunk(IDS, types=types)
+        adapter.detach()
+        row, of = torch.arange(3).expand(len(IDS), -1), torch.zeros(len(IDS), 3, dtype=torch.long)
+        plain = model.trunk(torch.cat([row, IDS], 1), types=torch.cat([of, types], 1))
+        assert (plain[:, 3:] - typed).abs().max() < 1e-12
+
+
 @pytest.mark.parametrize("name", ["decoder", "learned", "rotary", "relative", "alibi", "window", "additive"])
 def test_a_prefix_of_words_keys_is_those_words(name):
     """Keys and values that a cache holds after some words, as a prefix: the text reads as if after them."""

@@ -268,6 +268,8 @@ def test_parts_of_a_fused_map(model, tmp_path):
     """One A for queries, keys and values there: parts that share it fit, others do not."""
     theirs, ours = model("gpt2")
     adapter = ours_written(ours, "lora(rank=2, targets=[value])", tmp_path / "one")
+    config = json.loads((tmp_path / "one" / CONFIG).read_text())
+    assert config["fan_in_fan_out"] is True and config["target_modules"] == ["attn.c_attn"]
     adapted = PeftModel.from_pretrained(theirs, tmp_path / "one").eval()
     same_answers("gpt2", "lora", adapted, ours)
     adapter.detach()
@@ -308,6 +310,13 @@ def test_what_they_have_no_form_for_is_refused(name, kind, reason, model, tmp_pa
     assert not (tmp_path / "adapter").exists()
 
 
+def test_a_model_of_another_family_is_refused(model, tmp_path):
+    _, ours = model("gpt2")
+    adapter = ADAPTERS.build("prompt").attach(ours.model)
+    with pytest.raises(ConfigError, match=r"no BertForMaskedLM: that has no name for trunk\.decoder"):
+        write_adapter(tmp_path / "adapter", adapter, family="bert", architecture="BertForMaskedLM")
+
+
 def test_a_language_model_s_head_does_not_fit_beside_an_adapter(model, tmp_path):
     _, ours = model("bert")
     with pytest.raises(ConfigError, match="only heads of classes and of answers"):
@@ -328,7 +337,9 @@ def edited(folder, **changes):
         ({"bias": "all"}, "biases of the model were trained"),
         ({"init_lora_weights": "pissa"}, "changes the model's own weights"),
         ({"lora_alpha": "much"}, "must be a number"),
-        ({"alpha_pattern": {"(": 1}}, "has the pattern"),
+        ({"alpha_pattern": {"(.*)*x": 1}}, "only names of modules are read"),
+        ({"init_lora_weights": ["x"]}, "changes the model's own weights"),
+        ({"peft_type": ["LORA"]}, "known here are"),
     ],
 )
 def test_settings_that_mean_something_else_are_refused(changes, reason, model, tmp_path):
@@ -358,6 +369,9 @@ def test_tensors_that_do_not_fit_are_named(model, tmp_path):
     refused(whole | {"base_model.model.bert.pooler.thing": torch.zeros(2)}, "pooler.thing, which nothing")
     refused({n.replace("query", "quary"): t for n, t in whole.items()}, "quary has an update, and no map")
     refused(whole | {first: whole[first][:, :-1].clone()}, "is for a map of 23")
+    refused(whole | {first: whole[first].long()}, "what is trained is one of float64, float32")
+    nothing = {n: t[:0] if "lora_A" in n else t[:, :0] for n, t in whole.items()}
+    refused({n: t.clone() for n, t in nothing.items()}, "must be there both, of one rank")
     (tmp_path / "adapter" / WEIGHTS).write_bytes(b"\x08\0\0\0\0\0\0\0{}      cut")
     with pytest.raises(ConfigError, match="no whole safetensors"):
         read_adapter(tmp_path / "adapter", ours.model, **place_of(ours))

@@ -180,7 +180,7 @@ class Transformer(nn.Module):
         return self.decoder.cache()
 
     def encode(self, source: Tensor, tokens: Tokens, types: Tensor | None = None) -> Tensor:
-        """The encoder's output (B,S,D)."""
+        """The encoder's output (B,S,D), that of virtual tokens before the source included."""
         if self.encoder is None:
             raise ValueError("A decoder alone has no encoder: give its text as `ids`.")
         return self.encoder(source, tokens, types=types)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Iterable
 from typing import ClassVar, Literal
 
@@ -162,10 +161,13 @@ def plain_map(inputs: int, outputs: int, like: Tensor) -> nn.Linear:
 
 def map_named(model: Model, name: str) -> nn.Linear:
     """A map of the model, by its whole name."""
-    known = dict(model.named_modules())
-    if not isinstance(known.get(name), nn.Linear):
+    try:
+        found = model.get_submodule(name)
+    except AttributeError:
+        found = None
+    if not isinstance(found, nn.Linear):
         raise ValueError(f"This model has no map {name}; the adapter was made for a model of another shape.")
-    return typing.cast(nn.Linear, known[name])
+    return found
 
 
 def chosen_maps(model: Model, targets: Iterable[str]) -> dict[str, nn.Linear]:

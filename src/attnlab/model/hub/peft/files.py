@@ -18,7 +18,7 @@ from attnlab.model.adapters.prompt import Prompt
 from attnlab.model.hub.peft.layout import Config, Layout, Tensors
 from attnlab.model.hub.peft.lora import lora_in, lora_out
 from attnlab.model.hub.peft.virtual import prefix_in, prefix_out, prompt_in, prompt_out
-from attnlab.model.hub.weights import Safe
+from attnlab.model.hub.weights import TYPES, Safe
 from attnlab.model.model import Model
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -50,7 +50,7 @@ def read_adapter(folder: Path, model: Model, *, family: str, architecture: str) 
     """The adapter in a folder of peft's, ready to attach to this model of that family and class."""
     config = read_json(folder / CONFIG)
     kind = config.get("peft_type")
-    if kind not in READERS:
+    if not isinstance(kind, str) or kind not in READERS:
         raise ConfigError(f"{folder / CONFIG} is of peft_type {kind!r}; known here are {', '.join(READERS)}.")
     for name, value in config.items():
         if name not in UNDERSTOOD and value not in (None, False, {}, [], ""):
@@ -68,6 +68,11 @@ def _tensors(folder: Path, inner: str) -> Tensors:
     if not (folder / WEIGHTS).is_file():
         raise ConfigError(f"{folder} holds no {WEIGHTS}; have peft save it with safe_serialization.")
     held = Safe([folder / WEIGHTS])
+    for name in held.names():
+        if held.dtype(name) not in TYPES.values():
+            raise ConfigError(
+                f"{name} is {held.dtype(name)}, and what is trained is one of {', '.join(TYPES.values())}."
+            )
     return {name.removeprefix(inner): held.tensor(name) for name in held.names()}
 
 

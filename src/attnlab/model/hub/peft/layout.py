@@ -34,7 +34,20 @@ class Layout:
     def of(model: Model, family: str, architecture: str) -> Layout:
         if family not in FAMILIES:
             raise unknown("families", family, FAMILIES)
-        return Layout(model, FAMILIES[family], FAMILIES[family].head(architecture))
+        layout = Layout(model, FAMILIES[family], FAMILIES[family].head(architecture))
+        layout._refuse_another()
+        return layout
+
+    def _refuse_another(self) -> None:
+        """Stop where the model is not of this family and class: some parameter has no name there."""
+        covered = {name for link in self.links() for name in link.ours}
+        added = set() if self.model.adapter is None else {id(p) for p in self.model.adapter.own()}
+        for name, parameter in self.model.named_parameters(remove_duplicate=False):
+            if name not in covered and id(parameter) not in added:
+                raise ConfigError(
+                    f"This model is no {self.head.architecture}: that has no name for {name}. "
+                    "Give the family and class that it was loaded as."
+                )
 
     @property
     def task(self) -> str:

@@ -15,8 +15,10 @@ from attnlab.model.adapters.lora import Lora, LowRank, Scaling, map_named
 from attnlab.model.hub.peft.layout import Config, Layout, Map, Tensors
 
 DOWN, UP = ".lora_A.weight", ".lora_B.weight"
-HARMLESS = {True, False, "gaussian", "eva", "orthogonal"}
+HARMLESS = (True, False, "gaussian", "eva", "orthogonal")
 """Ways to begin that leave the model's own weights alone."""
+NAMES_ONLY = re.compile(r"\^?[\w.]+")
+"""Patterns of names that are tried: others could keep a machine busy without end."""
 
 
 # ---------------------------------------------------------------- in
@@ -36,7 +38,7 @@ def lora_in(layout: Layout, config: Config, tensors: Tensors) -> Lora:
     maps = layout.maps(bare=True) | layout.maps()
     for name in [n.removesuffix(DOWN) for n in tensors if n.endswith(DOWN)]:
         down, up = tensors.pop(name + DOWN), tensors.pop(name + UP, None)
-        if up is None or down.ndim != 2 or up.ndim != 2 or up.shape[1] != len(down):
+        if up is None or down.ndim != 2 or up.ndim != 2 or up.shape[1] != len(down) or not len(down):
             raise ConfigError(f"{name}: {DOWN[1:]} and {UP[1:]} must be there both, of one rank.")
         if name not in maps:
             raise ConfigError(
@@ -85,13 +87,12 @@ def _by_pattern(config: Config, table: str, name: str, otherwise: Any) -> Any:
     if not isinstance(patterns, Mapping):
         raise ConfigError(f"adapter_config.json has {table} = {patterns!r}; it must be a table.")
     for pattern, value in patterns.items():
-        try:
-            if re.match(rf"(.*\.)?({pattern})$", name):
-                return value
-        except re.error as error:
+        if not NAMES_ONLY.fullmatch(pattern):
             raise ConfigError(
-                f"adapter_config.json: {table} has the pattern {pattern!r}: {error}."
-            ) from error
+                f"adapter_config.json: {table} has the pattern {pattern!r}; only names of modules are read."
+            )
+        if re.match(rf"(.*\.)?({pattern})$", name):
+            return value
     return otherwise
 
 
