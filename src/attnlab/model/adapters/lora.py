@@ -27,7 +27,7 @@ class Lora(Adapter):
 
     Cost: r·(in + out) parameters for each map of in × out; none once it is merged.
 
-    When it helps: the usual choice: near full fine-tuning with a hundredth of the parameters.
+    When it helps: the usual choice: few trained numbers, which merged cost nothing when the model is used.
 
     Paper: Hu et al. 2021, "LoRA"; Kalajdzievski 2023, "A Rank Stabilization Scaling Factor" (rsLoRA).
     """
