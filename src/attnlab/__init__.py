@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from attnlab.config.registry import TABLES, table
 from attnlab.config.values import Choice, ConfigError
@@ -21,11 +21,13 @@ from attnlab.config.values import Choice, ConfigError
 if TYPE_CHECKING:
     from attnlab.checks.probing import Probe
     from attnlab.experiment.trained import Trained
+    from attnlab.model.adapters.adapter import Adapter
     from attnlab.model.model import Model
 
 __all__ = [
     "Choice",
     "ConfigError",
+    "adapt",
     "choice",
     "decoder",
     "encoder",
@@ -59,8 +61,15 @@ def encoder_decoder(*, seed: int = 0, **settings: Any) -> Model:
 
 
 def preset(name: str, *, seed: int = 0, **settings: Any) -> Model:
-    """A published architecture (gpt2, bert, roberta, llama, t5), with changes."""
+    """A published architecture (gpt2, bert, roberta, distilbert, llama, t5), with changes."""
     return _model(None, seed, {"preset": name} | settings)
+
+
+def adapt(
+    model: Model, adapter: Choice | str = "lora", *, train: Collection[str] = (), seed: int = 0
+) -> Adapter:
+    """Freeze a model and put a small trained part on it: `adapt(model, lab.Lora(rank=8), train=["head"])`."""
+    return cast("Adapter", table("adapters").build(adapter)).attach(model, train=train, seed=seed)
 
 
 def train(
@@ -116,7 +125,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"attnlab has no {name!r}")
     found = [(of, kind) for of in TABLES for kind in table(of) if kind.replace("_", "") == name.lower()]
     # a part of the model goes before what else has its name: lab.Linear() is the attention
-    found = [(of, kind) for of, kind in found if TABLES[of].startswith("attnlab.model")] or found
+    parts = [of for of, path in TABLES.items() if path.startswith("attnlab.model") and of != "adapters"]
+    found = [(of, kind) for of, kind in found if of in parts] or found
     if not found:
         raise AttributeError(f"attnlab has no {name!r}; `attnlab list` shows every variant.")
     if len(found) > 1:

@@ -15,7 +15,7 @@ def test_every_variant_has_a_card_and_is_what_its_table_holds(name):
         assert registry.resolve(variant).kind == variant
 
 
-@pytest.mark.parametrize("name", ["attention", "positions", "projections"])
+@pytest.mark.parametrize("name", ["attention", "positions", "projections", "adapters"])
 def test_cards_of_mechanisms_give_cost_use_and_paper(name):
     for variant in table(name):
         text = card(table(name), variant).text

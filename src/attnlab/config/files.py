@@ -182,13 +182,14 @@ def to_json(config: Config) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for f in fields(config):
         value = getattr(config, f.name)
-        result[f.name] = _plain(value)
+        result[f.name] = plain(value)
     return result
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A section or a choice as the tables that files hold."""
     if is_dataclass(value) and not isinstance(value, (type, Choice)):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     return as_json(value)
 
 

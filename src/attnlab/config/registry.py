@@ -28,6 +28,7 @@ TABLES = {
     "residuals": "attnlab.model.blocks:RESIDUALS",
     "feedforwards": "attnlab.model.feedforward:FEEDFORWARDS",
     "heads": "attnlab.model.heads:HEADS",
+    "adapters": "attnlab.model.adapters:ADAPTERS",
     "decoding": "attnlab.generation:DECODING",
     "corpora": "attnlab.data.corpora:CORPORA",
     "tokenizers": "attnlab.data.tokenizers:TOKENIZERS",

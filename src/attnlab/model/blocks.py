@@ -16,6 +16,8 @@ from attnlab.model.projections import Projections
 
 Sources = Callable[[Projections], tuple[Tensor, Tensor]]
 """The encoder's keys and values, by this layer's projections."""
+Before = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""A layer's keys and values with those that an adapter puts before them."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Scope:
     memory: LayerMemory | None = None
     cross_pairs: Pairs | None = None
     sources: Sources | None = None
+    before: Before | None = None
 
 
 class Attention(nn.Module):
@@ -48,6 +51,8 @@ class SelfAttention(Attention):
         q, k, v = self.projections(x)
         if scope.rotation is not None:
             q, k = scope.rotation(q), scope.rotation(k)
+        if scope.before is not None:
+            k, v = scope.before(k, v)
         if scope.memory is None:
             return self.merge(self.rule(q, k, v, scope.pairs))
         return self.merge(self.rule.recall(scope.memory, q, k, v, scope.pairs))

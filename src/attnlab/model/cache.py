@@ -57,10 +57,13 @@ class KeyValues(LayerMemory):
 
 
 class Cache:
-    """A stack's memory: the tokens that are held, each layer's part of them, and the encoder's keys."""
+    """A stack's memory: the tokens that are held, each layer's part of them, and the encoder's keys.
 
-    def __init__(self, layers: Sequence[LayerMemory], keep: float = math.inf):
-        self.layers, self.keep = list(layers), keep
+    `virtual` tokens of an adapter are held before the text; where the text goes on is said without them.
+    """
+
+    def __init__(self, layers: Sequence[LayerMemory], keep: float = math.inf, virtual: int = 0):
+        self.layers, self.keep, self.virtual = list(layers), keep, virtual
         self.tokens: Tokens | None = None
         self.source_tokens: Tokens | None = None
         self.sources: list[tuple[Tensor, Tensor] | None] = [None] * len(self.layers)
@@ -79,7 +82,7 @@ class Cache:
         """The coordinates of the next `count` tokens."""
         if self.tokens is None:
             raise ValueError("The cache is empty; give the first tokens' coordinates with Tokens.of.")
-        return self.tokens.following(count)
+        return self.tokens.following(count).shifted(-self.virtual)
 
     def select(self, rows: Tensor) -> None:
         """Keep these rows of the batch, in this order."""

@@ -26,7 +26,8 @@ def parameter_terms(model: Model) -> list[Term]:
         repeated = [term.times(len(stack.blocks), "L") for term in blocks]
         stacked = [*embedding, *repeated, *(t.inside("final") for t in terms_of(stack.final))]
         terms += [term.inside(name) for term in stacked]
-    return terms + [term.inside("head") for term in model.head.parameter_terms()]
+    adapter = [] if model.adapter is None else model.adapter.terms()
+    return terms + [term.inside("head") for term in model.head.parameter_terms()] + adapter
 
 
 def _first_block(stack: Stack) -> list[Residual]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
 from attnlab.model.heads.head import Head
 from attnlab.model.tokens import Tokens
 from attnlab.model.transformer import Transformer, coordinates
+
+if TYPE_CHECKING:
+    from attnlab.model.adapters.adapter import Adapter
 
 
 class Model(nn.Module):
@@ -17,6 +20,7 @@ class Model(nn.Module):
     def __init__(self, trunk: Transformer, head: Head):
         super().__init__()
         self.trunk, self.head = trunk, head
+        self.adapter: Adapter | None = None
 
     def forward(self, ids: Tensor, tokens: Tokens | None = None, **inputs: Any) -> Tensor:
         """The head's scores for ids (B,T); `inputs` go to the trunk (types, source, cache, …)."""

@@ -52,6 +52,11 @@ def _roberta() -> dict[str, Any]:
     }
 
 
+def _distilbert() -> dict[str, Any]:
+    """DistilBERT: half of BERT's layers, and no token types (Sanh et al. 2019)."""
+    return _bert() | {"layers": 6, "token_types": 0}
+
+
 def _llama() -> dict[str, Any]:
     """LLaMA 7B: rotary positions, RMS norm, SwiGLU, no biases, untied (Touvron et al. 2023)."""
     return {
@@ -95,6 +100,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "gpt2": _gpt2(),
     "bert": _bert(),
     "roberta": _roberta(),
+    "distilbert": _distilbert(),
     "llama": _llama(),
     "t5": _t5(),
 }

@@ -32,6 +32,11 @@ class Projections(nn.Module):
         self.query = nn.Linear(width, heads * head_width, bias=bias)
         self.query_norm = NORMS.build(query_key_norm, width=head_width, bias=bias)
 
+    @property
+    def key_heads(self) -> int:
+        """Heads of keys and of values."""
+        return self.heads
+
     def split(self, x: Tensor) -> Tensor:
         """(B,T,H·K) -> (B,H,T,K)."""
         return x.unflatten(-1, (-1, self.head_width)).transpose(1, 2)
@@ -78,6 +83,10 @@ class Apart(Projections):
         self.key = nn.Linear(width, shared * head_width, bias=bias)
         self.value = nn.Linear(width, shared * head_width, bias=bias)
         self.key_norm = NORMS.build(query_key_norm, width=head_width, bias=bias)
+
+    @property
+    def key_heads(self) -> int:
+        return self.shared
 
     def sources(self, y: Tensor) -> tuple[Tensor, Tensor]:
         return self.key_norm(self.split(self.key(y))), self.split(self.value(y))

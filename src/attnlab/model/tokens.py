@@ -105,6 +105,15 @@ class Tokens:
         span = range(self.span.stop, self.span.stop + count) if self.span else range(0)
         return Tokens(index, position, group=group, span=span, bound=self.bound + count)
 
+    def shifted(self, by: int) -> Tokens:
+        """The same tokens, `by` places further on in their row."""
+        if by == 0:
+            return self
+        index = self.index + by
+        position = index if self.position is self.index else self.position + by
+        span = range(self.span.start + by, self.span.stop + by) if self.span else range(0)
+        return replace(self, index=index, position=position, span=span, bound=self.bound + by)
+
     def join(self, after: Tokens) -> Tokens:
         """These tokens and then those."""
         rows = max(self.rows, after.rows)

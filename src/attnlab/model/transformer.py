@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-import torch
 from torch import Tensor, nn
 
 from attnlab.model.attention.rule import Rule
@@ -15,6 +15,7 @@ from attnlab.model.pairs import BiasOf, Pairs
 from attnlab.model.positions.position import Position
 from attnlab.model.projections import Projections
 from attnlab.model.tokens import Tokens
+from attnlab.model.virtual import Virtual
 
 
 class Embedding(nn.Module):
@@ -35,11 +36,15 @@ class Embedding(nn.Module):
         self.norm = nn.Identity() if norm is None else norm
         self.scale, self.dropout = scale, nn.Dropout(dropout)
 
-    def forward(self, ids: Tensor, tokens: Tokens, types: Tensor | None = None) -> Tensor:
-        """ids (B,T) -> (B,T,D); types default to 0."""
+    def forward(
+        self, ids: Tensor, tokens: Tokens, types: Tensor | None = None, virtual: Virtual | None = None
+    ) -> Tensor:
+        """ids (B,T) -> (B,T,D), with virtual tokens before them where there are any; types default to 0."""
         x = self.tokens(ids)
+        if virtual is not None:
+            x, types = virtual.embedded(x, types)
         if self.types is not None:
-            x = x + self.types(torch.zeros_like(ids) if types is None else types)
+            x = x + self.types(ids.new_zeros(x.shape[:2]) if types is None else types)
         elif types is not None:
             raise ValueError("This model has no token types; build it with token_types, or give none.")
         x = x * self.scale
@@ -52,6 +57,7 @@ class Stack(nn.Module):
     def __init__(self, embedding: Embedding, blocks: Sequence[Block], final: nn.Module, mask: Mask):
         super().__init__()
         self.embedding, self.blocks, self.final, self.mask = embedding, nn.ModuleList(blocks), final, mask
+        self.virtual: Virtual | None = None  # what an adapter puts before every row
 
     @property
     def positions(self) -> Position:
@@ -77,7 +83,17 @@ class Stack(nn.Module):
         """An empty memory for decoding."""
         rules = self.rules()
         keep = max(min(rule.horizon, self.mask.horizon) for rule in rules)
-        return Cache([rule.memory(keep) for rule in rules], keep)
+        virtual = 0 if self.virtual is None else self.virtual.count
+        return Cache([rule.memory(keep) for rule in rules], keep, virtual)
+
+    def accept(self, virtual: Virtual) -> None:
+        """Let virtual tokens stand before every row."""
+        virtual.reach = min(self.mask.horizon, *(rule.layout.horizon for rule in self.rules()))
+        self.virtual = virtual
+
+    def row(self, text: Tokens) -> Tokens:
+        """The coordinates of this stack's output for a whole text."""
+        return text if self.virtual is None else self.virtual.placed(text.shifted(self.virtual.count))[0]
 
     def forward(
         self,
@@ -89,9 +105,16 @@ class Stack(nn.Module):
         encoded: Tensor | None = None,
         source_tokens: Tokens | None = None,
     ) -> Tensor:
-        """ids (B,T) -> (B,T,D); `encoded` (B,S,D) is what cross-attention looks at."""
-        keys = tokens if cache is None else cache.extend(tokens)
-        x = self.embedding(ids, tokens, types)
+        """ids (B,T) -> (B,T,D); `encoded` (B,S,D) is what cross-attention looks at.
+
+        Virtual tokens stand before the text and move it on; the output has those that go through the blocks.
+        """
+        begins = cache is None or cache.tokens is None
+        virtual = self.virtual if begins else None
+        tokens = tokens if self.virtual is None else tokens.shifted(self.virtual.count)
+        tokens, new = (tokens, tokens) if virtual is None else virtual.placed(tokens)
+        keys = new if cache is None else cache.extend(new)
+        x = self.embedding(ids, tokens, types, virtual)
         rotation = self.positions.rotation(tokens)
         pairs = self._pairs(Pairs(tokens, keys, self.mask))
         cross = None if source_tokens is None else Pairs(tokens, source_tokens)
@@ -101,7 +124,8 @@ class Stack(nn.Module):
             def sources(projections: Projections, layer: int = layer) -> tuple[Tensor, Tensor]:
                 return _sources(projections, encoded, cache, layer)
 
-            x = block(x, Scope(pairs[layer], rotation, memory, cross, sources))
+            before = None if virtual is None else partial(virtual.sources, layer)
+            x = block(x, Scope(pairs[layer], rotation, memory, cross, sources, before))
         return self.final(x)
 
     def _pairs(self, plain: Pairs) -> list[Pairs]:
@@ -156,7 +180,7 @@ class Transformer(nn.Module):
         return self.decoder.cache()
 
     def encode(self, source: Tensor, tokens: Tokens, types: Tensor | None = None) -> Tensor:
-        """The encoder's output (B,S,D)."""
+        """The encoder's output (B,S,D), that of virtual tokens before the source included."""
         if self.encoder is None:
             raise ValueError("A decoder alone has no encoder: give its text as `ids`.")
         return self.encoder(source, tokens, types=types)
@@ -182,9 +206,10 @@ class Transformer(nn.Module):
         if self.encoder is None or self.decoder is None:
             if source is not None or encoded is not None:
                 raise ValueError("Only an encoder-decoder takes a source; this model has one stack.")
-            return self.main(ids, tokens, types=types, cache=cache)
+            return _text(self.main(ids, tokens, types=types, cache=cache), ids)
         if cache is not None and cache.source_tokens is not None:
-            return self.decoder(ids, tokens, types=types, cache=cache, source_tokens=cache.source_tokens)
+            hidden = self.decoder(ids, tokens, types=types, cache=cache, source_tokens=cache.source_tokens)
+            return _text(hidden, ids)
         given = source if encoded is None else encoded
         if given is None:
             raise ValueError("An encoder-decoder needs a source: give `source`, or `encoded`.")
@@ -192,11 +217,18 @@ class Transformer(nn.Module):
             source_tokens = Tokens.of(given.shape[1], device=ids.device)
         if encoded is None:
             encoded = self.encode(given, source_tokens, source_types)
+        source_tokens = self.encoder.row(source_tokens)
         if cache is not None:
             cache.source_tokens = source_tokens
-        return self.decoder(
+        hidden = self.decoder(
             ids, tokens, types=types, cache=cache, encoded=encoded, source_tokens=source_tokens
         )
+        return _text(hidden, ids)
+
+
+def _text(hidden: Tensor, ids: Tensor) -> Tensor:
+    """The output at the text, less that of virtual tokens before it."""
+    return hidden if hidden.shape[1] == ids.shape[1] else hidden[:, -ids.shape[1] :]
 
 
 def coordinates(ids: Tensor, cache: Cache | None = None) -> Tokens:

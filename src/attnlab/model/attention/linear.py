@@ -60,9 +60,18 @@ class Linear(Rule):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, pairs: Pairs) -> Tensor:
         ordered = any(not isinstance(term, Padding) for term in pairs.mask.terms)
-        if not self.takes(pairs.mask) or (ordered and pairs.queries is not pairs.keys):
+        if not self.takes(pairs.mask):
             return super().forward(q, k, v, pairs)
+        if ordered and pairs.queries is not pairs.keys:
+            return self._behind(q, k, v, pairs)
         return self._divided(*self._sums(q, k, v, pairs)).to(q.dtype)
+
+    def _behind(self, q: Tensor, k: Tensor, v: Tensor, pairs: Pairs) -> Tensor:
+        """Queries at the end of the keys: what stands before them all is a state, else plain."""
+        ends = bool(pairs.queries.span) and pairs.queries.span.stop == pairs.keys.span.stop
+        if ends and pairs.keys.document is None:
+            return self.recall(State(), q, k, v, pairs)
+        return super().forward(q, k, v, pairs)
 
     def _sums(self, q: Tensor, k: Tensor, v: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
         """Σ over the keys that the mask allows, and over those in the denominator; the last column counts."""
@@ -103,6 +112,10 @@ class Linear(Rule):
 
     def recall(self, memory: LayerMemory, q: Tensor, k: Tensor, v: Tensor, pairs: Pairs) -> Tensor:
         assert isinstance(memory, State)
+        ahead = k.shape[2] - q.shape[2]
+        if ahead:  # keys before the text, at which no query stands: an adapter's
+            memory.add(self._state(q, k[:, :, :ahead], v[:, :, :ahead], pairs.keys.part(0, ahead)))
+            k, v = k[:, :, ahead:], v[:, :, ahead:]
         new = pairs.keys.last(q.shape[2])
         seen, counted = self._sums(q, k, v, pairs.between(pairs.queries, new))
         kind = q.dtype
@@ -112,6 +125,11 @@ class Linear(Rule):
             seen, counted = seen + past, counted + past
         memory.add(k.transpose(-1, -2) @ v)
         return self._divided(seen, counted).to(kind)
+
+    def _state(self, q: Tensor, k: Tensor, v: Tensor, keys: Tokens) -> Tensor:
+        """What these keys and values come to, summed."""
+        _, k, v = self._extended(q, k, v, keys)
+        return k.transpose(-1, -2) @ v
 
     def flops(self, queries: int, keys: int, heads: int, head_width: int) -> int:
         return 2 * (queries + keys) * heads * head_width * (head_width + 1)

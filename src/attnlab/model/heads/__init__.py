@@ -16,7 +16,9 @@ HEADS: Registry[Head] = Registry(
     variants={
         "language_model": "attnlab.model.heads.language:LanguageModel",
         "span_boundary": "attnlab.model.heads.boundary:SpanBoundary",
+        "sentence_pair": "attnlab.model.heads.pair:SentencePair",
         "classification": "attnlab.model.heads.classification:Classification",
         "span": "attnlab.model.heads.span:Span",
+        "features": "attnlab.model.heads.features:Features",
     },
 )

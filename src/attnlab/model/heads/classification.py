@@ -11,12 +11,15 @@ from attnlab.model.heads.head import Head
 from attnlab.model.terms import Term, linear
 from attnlab.model.tokens import Tokens
 
+ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
+
 
 class Classification(Head):
     """Classification: a score for each class, from one vector for the whole text.
 
     Formula: W·pool(h) + b, where pool is the first token's vector, the last real token's, or the
-    mean over real tokens; `transform=tanh` puts a dense layer with tanh before it, as in BERT.
+    mean over real tokens; `transform=tanh` puts a dense layer with tanh before it, as in BERT,
+    `transform=relu` one with ReLU, as in DistilBERT.
 
     Cost: C·(D + 1) parameters for C classes: 2D + 2 for two.
 
@@ -30,6 +33,7 @@ class Classification(Head):
         {},
         {"pooling": "mean", "classes": 3},
         {"pooling": "last", "transform": "tanh"},
+        {"transform": "relu"},
     )
 
     def __init__(
@@ -39,15 +43,15 @@ class Classification(Head):
         *,
         classes: int = 2,
         pooling: Literal["first", "mean", "last"] = "first",
-        transform: Literal["none", "tanh"] = "none",
+        transform: Literal["none", "tanh", "relu"] = "none",
     ):
         super().__init__()
         if classes < 2:
             raise ValueError(f"classes is {classes}; a choice needs at least 2.")
         self.width, self.classes, self.pooling = width, classes, pooling
-        self.transform = (
-            nn.Sequential(nn.Linear(width, width), nn.Tanh()) if transform == "tanh" else nn.Identity()
-        )
+        self.transform: nn.Module = nn.Identity()
+        if transform != "none":
+            self.transform = nn.Sequential(nn.Linear(width, width), ACTIVATIONS[transform]())
         self.dropout = nn.Dropout(dropout)
         self.scores = nn.Linear(width, classes)
 

@@ -1,0 +1,33 @@
+"""JSON from files that someone else wrote: read without surprise, or refused with the reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from attnlab.config.values import ConfigError
+
+MEBIBYTE = 1 << 20
+
+
+def read_json(file: Path, *, most: int = 16 * MEBIBYTE) -> dict[str, Any]:
+    """The object in a JSON file of at most `most` bytes; a ConfigError names whatever is wrong with it."""
+    try:
+        size = file.stat().st_size
+        if size > most:
+            raise ConfigError(
+                f"{file} has {size:,} bytes, and more than {most:,} are not read: that is no such file."
+            )
+        held = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{file} is not there.") from None
+    except RecursionError:
+        raise ConfigError(f"{file} is nested too deep to be read: that is no such file.") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, ConfigError):
+            raise
+        raise ConfigError(f"{file} cannot be read as JSON: {error}.") from error
+    if not isinstance(held, dict):
+        raise ConfigError(f"{file} holds no table of names and values, but a {type(held).__name__}.")
+    return held

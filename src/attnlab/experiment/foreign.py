@@ -1,0 +1,209 @@
+"""Models of other projects: from a folder of theirs to our model, certified, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attnlab.config import schema
+from attnlab.config.files import plain, section_of
+from attnlab.config.untrusted import read_json
+from attnlab.config.values import ConfigError, unknown
+from attnlab.experiment.model import build_model
+from attnlab.model.hub import FAMILIES
+from attnlab.model.hub.certificate import (
+    Account,
+    Certificate,
+    account,
+    fill,
+    refuse,
+    settle_ties,
+    taken,
+    usual_type,
+)
+from attnlab.model.hub.family import Family, HeadOf, misfits
+from attnlab.model.hub.fields import Theirs
+from attnlab.model.hub.memory import refuse_beyond_memory
+from attnlab.model.hub.weights import WHOLE, Renamed, Weights, open_weights
+from attnlab.model.model import Model
+from attnlab.model.witness import answer, differs
+
+CONFIG = "config.json"
+WITNESS = "attnlab"
+"""What our own files hold in their metadata: the answer to a fixed input, and the tokenizer's fingerprint."""
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A model from elsewhere, with what its folder says of it."""
+
+    model: Model
+    config: schema.Model
+    certificate: Certificate
+    theirs: Theirs
+    witness: Mapping[str, Any]
+
+
+def load_model(folder: Path, *, output: Any = None, accept: Collection[str] = (), seed: int = 0) -> Foreign:
+    """The model of a folder in transformers' layout: every tensor accounted for, or an error that names it.
+
+    With `output`, the trunk gets that head instead, new and untrained. `accept` names tensors that
+    may be missing (they begin as new ones do), left over, or of another type.
+    """
+    theirs = read_json(folder / CONFIG)
+    family = family_of(theirs, folder)
+    weights = Renamed(open_weights(folder), family.today)
+    head = family.head_of(theirs)
+    config = _settings(family, head, theirs, weights, output)
+    draft = _draft(config, folder)
+    found = _accounted(family, head, config, draft, weights, accept, replaced=output is not None)
+    refuse(found.problems, str(folder))
+    refuse_beyond_memory(sum(p.numel() for p in draft.parameters()), str(folder))
+    settle_ties(found, weights, head.copies)
+    refuse(found.problems, str(folder))
+    model = build_model(config, seed=seed) if found.new else draft.to_empty(device="cpu")
+    fill(model, found, weights)
+    witness = _witness(weights)
+    if not found.new and output is None and "answer" in witness:
+        difference = differs(model, list(witness["answer"]))
+        if difference:
+            raise ConfigError(f"{folder} does not hold the model that was saved: {difference}.")
+    certificate = _certificate(family, head, model, found, weights, family.notes(theirs, head))
+    return Foreign(model.eval(), config, certificate, theirs, witness)
+
+
+def family_of(theirs: Theirs, folder: Path) -> Family:
+    kind = theirs.get("model_type")
+    if not isinstance(kind, str) or kind not in FAMILIES:
+        raise unknown(f"{folder / CONFIG}: model_type", kind, FAMILIES)
+    return FAMILIES[kind]
+
+
+def _settings(family: Family, head: HeadOf, theirs: Theirs, weights: Weights, output: Any) -> schema.Model:
+    names = weights.names()
+    largest = max([len(names), *(size for name in names for size in weights.shape(name))])
+    ours = family.read(theirs, head, largest=largest, untied=_has_own_table(head, weights))
+    if output is not None:
+        ours["output"] = output
+    settings: schema.Model = section_of("model", ours)
+    return settings
+
+
+def _has_own_table(head: HeadOf, weights: Weights) -> bool:
+    if head.own_table is None or not set(head.own_table) <= set(weights.names()):
+        return False
+    own, tied = map(weights.tensor, head.own_table)
+    return not torch.equal(own, tied)
+
+
+def _draft(config: schema.Model, folder: Path) -> Model:
+    """The model without memory, to compare shapes with."""
+    try:
+        return build_model(config, device="meta")
+    except (RuntimeError, OverflowError) as error:  # sizes that torch cannot even write down
+        reason = next(iter(str(error).splitlines()), "")
+        raise ConfigError(f"{folder / CONFIG} asks for sizes that no model has: {reason}") from error
+
+
+def _accounted(
+    family: Family,
+    head: HeadOf,
+    config: schema.Model,
+    draft: Model,
+    weights: Weights,
+    accept: Collection[str],
+    *,
+    replaced: bool,
+) -> Account:
+    names = weights.names()
+    bare = not any(name.startswith(f"{family.prefix}.") for name in names)
+    known = dict(draft.named_parameters(remove_duplicate=False))
+    if replaced:  # only the trunk is theirs
+        known = {name: p for name, p in known.items() if name.startswith("trunk.")}
+    return account(
+        weights,
+        family.links(head, config.layers, known, bare=bare),
+        draft,
+        unused=lambda name: family.unused(name, head) or (replaced and family.of_a_head(name)),
+        fresh=lambda name: replaced and name.startswith("head."),
+        accept=accept,
+    )
+
+
+def _witness(weights: Weights) -> dict[str, Any]:
+    try:
+        held = json.loads(weights.metadata.get(WITNESS, "{}"))
+    except (ValueError, RecursionError):
+        return {}
+    return held if isinstance(held, dict) else {}
+
+
+def _certificate(
+    family: Family, head: HeadOf, model: Model, found: Account, weights: Weights, notes: list[str]
+) -> Certificate:
+    return Certificate(
+        family=family.model_type,
+        architecture=head.architecture,
+        parameters=sum(p.numel() for p in model.parameters()),
+        dtype=usual_type(weights.dtype(link.theirs) for link in found.loaded),
+        loaded=tuple(link.theirs for link in found.loaded),
+        tied=tuple(link.theirs for link, _ in found.tied),
+        new=tuple(found.new),
+        unused=tuple(found.unused),
+        notes=tuple(notes),
+    )
+
+
+def layout_of(config: schema.Model, prefer: str = "") -> tuple[Family, HeadOf, Theirs]:
+    """The family and head that hold such a model, and its config.json; or why none does."""
+    ours = plain(config)
+    tried: list[tuple[list[str], str]] = []
+    candidates = [(family, head) for family in FAMILIES.values() for head in family.heads]
+    for family, head in sorted(candidates, key=lambda c: c[1].architecture != prefer):
+        theirs = family.write(ours, head)
+        untied = config.output.options.get("tied") is False
+        reasons = list(misfits(ours, family.read(theirs, head, untied=untied)))
+        if not reasons:
+            return family, head, theirs
+        tried.append((reasons, head.architecture))
+    reasons, nearest = min(tried, key=lambda entry: len(entry[0]))
+    raise ConfigError(
+        f"No published layout holds this model. The nearest is {nearest}, but {'; '.join(reasons[:6])}."
+    )
+
+
+def save_model(
+    folder: Path, model: Model, config: schema.Model, *, base: Theirs | None = None, facts: Mapping[str, Any]
+) -> Certificate:
+    """Write config.json and model.safetensors as transformers does; `facts` go into the file's metadata."""
+    from safetensors.torch import save_file
+
+    base = dict(base or {})
+    named = base.get("architectures")
+    family, head, theirs = layout_of(config, str(named[0]) if isinstance(named, list) and named else "")
+    if base.get("model_type") == family.model_type:
+        theirs = family.write(plain(config), head, base)
+    weights = {name: p.detach() for name, p in model.named_parameters(remove_duplicate=False)}
+    links = family.links(head, config.layers, weights)
+    own = dict(model.named_parameters())
+    tensors = taken(weights, links, tied=lambda name: name not in own, copies=head.copies)
+    covered = {name for link in links for name in link.ours}
+    assert covered >= own.keys(), f"{own.keys() - covered} have no line in the table of {family.model_type}"
+    folder.mkdir(parents=True, exist_ok=True)
+    theirs["dtype"] = "float32"
+    (folder / CONFIG).write_text(json.dumps(theirs, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    witness = json.dumps({"answer": answer(model), **facts})
+    save_file(tensors, folder / WHOLE, metadata={"format": "pt", WITNESS: witness})
+    return Certificate(
+        family=family.model_type,
+        architecture=head.architecture,
+        parameters=sum(p.numel() for p in own.values()),
+        dtype="float32",
+        loaded=tuple(tensors),
+        tied=tuple(link.theirs for link in links if link.theirs not in tensors),
+    )

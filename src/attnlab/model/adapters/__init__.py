@@ -1,0 +1,22 @@
+"""Adapters: small trained parts on a frozen model. One file, one adapter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attnlab.config.registry import Registry
+
+if TYPE_CHECKING:
+    from attnlab.model.adapters.adapter import Adapter
+
+ADAPTERS: Registry[Adapter] = Registry(
+    "adapters",
+    base="attnlab.model.adapters.adapter:Adapter",
+    default="lora",
+    variants={
+        "prompt": "attnlab.model.adapters.prompt:Prompt",
+        "prefix": "attnlab.model.adapters.prefix:Prefix",
+        "lora": "attnlab.model.adapters.lora:Lora",
+        "bitfit": "attnlab.model.adapters.bitfit:BitFit",
+    },
+)

@@ -1,0 +1,111 @@
+"""LLaMA's files, and those of models with its layout (SmolLM2, TinyLlama, …)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from attnlab.config.values import ConfigError
+from attnlab.model.hub.family import Family, HeadOf
+from attnlab.model.hub.fields import Field, Fixed, Hidden, Same, Settings, Theirs, get, put, whole
+from attnlab.model.presets import PRESETS
+
+_BLOCK = "trunk.decoder.blocks.{layer}.residuals."
+
+
+@dataclass(frozen=True)
+class Rope(Field):
+    """The base of the rotation, under its old name and its new one."""
+
+    def read(self, theirs: Theirs, ours: Settings) -> None:
+        held = theirs.get("rope_parameters") or theirs.get("rope_scaling") or {}
+        kind = held.get("rope_type", held.get("type", "default")) if isinstance(held, Mapping) else held
+        if kind != "default":
+            raise ConfigError(
+                f"config.json stretches its rotary positions ({kind!r}); only plain ones are known here."
+            )
+        put(ours, "positions.base", held.get("rope_theta", theirs.get("rope_theta", 10_000.0)))
+
+    def write(self, ours: Settings, theirs: Theirs) -> None:
+        base = get(ours, "positions.base") or 10_000.0
+        theirs.pop("rope_scaling", None)
+        theirs["rope_theta"] = base  # read by versions before 5
+        theirs["rope_parameters"] = {"rope_type": "default", "rope_theta": base}
+
+
+@dataclass(frozen=True)
+class KeyHeads(Field):
+    """Fewer heads of keys and values than of queries are grouped; as many are separate."""
+
+    def read(self, theirs: Theirs, ours: Settings) -> None:
+        shared = theirs.get("num_key_value_heads")
+        if shared is not None and not whole(shared):
+            raise ConfigError(f"config.json has num_key_value_heads = {shared!r}; it must be a whole number.")
+        if shared is not None and shared != ours["heads"]:
+            ours["projections"] = {"kind": "grouped", "shared": shared}
+
+    def write(self, ours: Settings, theirs: Theirs) -> None:
+        theirs["num_key_value_heads"] = get(ours, "projections.shared") or ours["heads"]
+
+
+@dataclass(frozen=True)
+class HeadWidth(Field):
+    """A head's width, where it is not width / heads."""
+
+    theirs: str
+    default: int | None = None
+
+    def read(self, theirs: Theirs, ours: Settings) -> None:
+        width = theirs.get(self.theirs, self.default)
+        if width is not None:
+            ours["head_width"] = width
+
+    def write(self, ours: Settings, theirs: Theirs) -> None:
+        each = ours["head_width"]
+        theirs[self.theirs] = ours["width"] // ours["heads"] if each == "even" else each
+
+
+LLAMA = Family(
+    model_type="llama",
+    preset=PRESETS["llama"],
+    prefix="model",
+    fields=(
+        Same("vocab_size", "vocabulary", 32_000),
+        Same("max_position_embeddings", "length", 2048),
+        Same("hidden_size", "width", 4096),
+        Same("num_hidden_layers", "layers", 32),
+        Same("num_attention_heads", "heads", 32),
+        KeyHeads(),
+        HeadWidth("head_dim"),
+        Hidden("intermediate_size", 11_008),
+        Same("rms_norm_eps", "norm.eps", 1e-6),
+        Same("attention_bias", "bias", False),
+        Same("mlp_bias", "bias", False),
+        Same("attention_dropout", "attention_dropout", 0.0),
+        Rope(),
+        Fixed("hidden_act", "silu", "the gate of this family is SiLU"),
+    ),
+    names={
+        "embed_tokens": "trunk.decoder.embedding.tokens",
+        "layers.{layer}.input_layernorm": _BLOCK + "0.norm",
+        "layers.{layer}.self_attn.q_proj": _BLOCK + "0.inner.projections.query",
+        "layers.{layer}.self_attn.k_proj": _BLOCK + "0.inner.projections.key",
+        "layers.{layer}.self_attn.v_proj": _BLOCK + "0.inner.projections.value",
+        "layers.{layer}.self_attn.o_proj": _BLOCK + "0.inner.output",
+        "layers.{layer}.post_attention_layernorm": _BLOCK + "1.norm",
+        "layers.{layer}.mlp.gate_proj": _BLOCK + "1.inner.part.gate",
+        "layers.{layer}.mlp.up_proj": _BLOCK + "1.inner.part.up",
+        "layers.{layer}.mlp.down_proj": _BLOCK + "1.inner.part.down",
+        "norm": "trunk.decoder.final",
+    },
+    heads=(
+        HeadOf(
+            "LlamaForCausalLM",
+            {"kind": "language_model"},
+            names={"lm_head": "head.table"},
+            fields=(Same("tie_word_embeddings", "output.tied", False),),
+        ),
+        HeadOf("LlamaModel", {"kind": "features"}, bare=True),
+    ),
+    beside=("layers.*.self_attn.rotary_emb.inv_freq",),
+)

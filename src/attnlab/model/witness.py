@@ -1,0 +1,58 @@
+"""What a model answers to a fixed input: numbers beside its weights that show silent mistakes at load."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from attnlab.model.masks import asks_for_source
+from attnlab.model.model import Model
+from attnlab.model.tokens import Tokens
+
+LENGTH, SHOWN = 8, 32
+TOLERANCE = 1e-3
+"""Of the largest number: other machines and versions sum in another order, a mistake is far larger."""
+
+
+@torch.no_grad()
+def answer(model: Model) -> list[float]:
+    """Some of the head's scores for a fixed short input, in float32 and without dropout."""
+    trained = model.training
+    try:
+        with torch.compiler.set_stance("force_eager"), torch.autocast(_device(model).type, enabled=False):
+            scores = model.eval()(**_input(model)).flatten().float()
+    finally:
+        model.train(trained)
+    places = torch.linspace(0, len(scores) - 1, min(SHOWN, len(scores))).long()
+    return [float(number) for number in scores[places.to(scores.device)]]
+
+
+def differs(model: Model, expected: list[float]) -> str:
+    """How the model answers otherwise than it did when it was saved; nothing when it answers the same."""
+    found, wanted = torch.tensor(answer(model)), torch.tensor(expected)
+    if found.shape != wanted.shape:
+        return f"it gives {len(found)} numbers for the fixed input, not {len(wanted)}"
+    largest = max(float(wanted.nan_to_num(0, 0, 0).abs().max()), 1e-6)
+    if torch.allclose(found, wanted, rtol=TOLERANCE, atol=TOLERANCE * largest, equal_nan=True):
+        return ""
+    worst = int((found - wanted).abs().nan_to_num(torch.inf).argmax())
+    return f"to the fixed input it answers {found[worst]:.5g} where it answered {wanted[worst]:.5g}"
+
+
+def _device(model: Model) -> torch.device:
+    return next(model.parameters()).device
+
+
+def _input(model: Model) -> dict[str, Any]:
+    """Ids spread over the vocabulary; all but the last stand in the source where a mask asks for one."""
+    main = model.trunk.main
+    length = min([LENGTH, *(getattr(s.positions, "length", LENGTH) for s in model.trunk.stacks().values())])
+    vocabulary, device = main.embedding.tokens.num_embeddings, _device(model)
+    ids = (torch.arange(1, length + 1, device=device) * 7919 % vocabulary)[None]
+    given: dict[str, Any] = {"ids": ids}
+    if asks_for_source(main.mask):
+        given["tokens"] = Tokens.of(length, source=torch.arange(length, device=device)[None] < length - 1)
+    if model.trunk.encoder is not None and model.trunk.decoder is not None:
+        given["source"] = ids.flip(1)
+    return given
