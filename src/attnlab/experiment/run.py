@@ -17,6 +17,7 @@ from attnlab.config.streams import stream_seed
 from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
 from attnlab.data.dataset import Dataset, ProgressOf, no_progress
+from attnlab.data.loader import Loader
 from attnlab.experiment.model import build_model
 from attnlab.experiment.samples import SampleFile
 from attnlab.model.model import Model
@@ -104,9 +105,13 @@ def train(
     resume: bool = False,
     cache: Path | None = None,
     listeners: Iterable[Listener] = (),
+    watch: Callable[[Setup], Iterable[Listener]] = lambda setup: (),
     progress: ProgressOf = no_progress,
 ) -> Run:
-    """Train as the config says, in the folder `out`; with `resume`, go on where that run stands."""
+    """Train as the config says, in the folder `out`; with `resume`, go on where that run stands.
+
+    `watch` gives listeners that need the run's own parts, such as its model.
+    """
     check(config)
     folder = RunFolder(out)
     with folder.opened(config, resume=resume) as warnings:
@@ -118,7 +123,7 @@ def train(
             warnings += _restored(loop, folder)
             with MetricsFile(folder.metrics, loop.state) as metrics:
                 samples = _samples(setup, folder, loop.state.step)
-                loop.listeners = [metrics, *samples, *listeners, *_trackers(config, out)]
+                loop.listeners = [metrics, *samples, *listeners, *watch(setup), *_trackers(config, out)]
                 for warning in warnings:
                     loop.warn(warning)
                 return _run(loop, setup, folder)
@@ -140,9 +145,16 @@ def fingerprints(setup: Setup) -> dict[str, Any]:
     """What decides the batches and their order: a resumed run must find the same."""
     dataset, names = setup.dataset, setup.dataset.splits.names
     return {
+        "text": dataset.text_fingerprint,
         "data": {split: dataset.fingerprint(split) for split in names},
         "tokenizer": dataset.tokenizer.fingerprint,
+        "order": _order(setup).fingerprint,
     }
+
+
+def _order(setup: Setup) -> Loader:
+    """The training batches, in the order of the run's seed."""
+    return setup.dataset.loader("train", seed=stream_seed(setup.config.seed, "data"))
 
 
 def _loop(setup: Setup, folder: RunFolder) -> Loop:
@@ -157,7 +169,7 @@ def _loop(setup: Setup, folder: RunFolder) -> Loop:
     return Loop(
         model=model,
         objective=setup.objective,
-        loader=setup.dataset.loader("train", seed=stream_seed(config.seed, "data")),
+        loader=_order(setup),
         evaluate=_evaluation(setup, device, autocast),
         optimizer=Optimizers(OPTIMIZERS.build(settings.optimizer), model),
         schedule=SCHEDULES.build(settings.schedule),

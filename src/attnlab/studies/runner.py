@@ -1,0 +1,114 @@
+"""The local engine: every arm × seed in its own process, resumable, balanced by seed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from attnlab.config.files import load, to_json
+from attnlab.config.values import ConfigError
+from attnlab.studies.pool import Pool, Task, View
+from attnlab.studies.prepare import prepared
+from attnlab.studies.resolved import Resolved, to_record
+from attnlab.studies.results import gather
+from attnlab.studies.tuning import tuned
+from attnlab.training.files import replace_json
+from attnlab.training.folder import lock, make_folder, versions
+from attnlab.training.interrupt import Interrupt
+
+RECORD = "study.json"
+RESULTS = "results.json"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A study that has ended, or was stopped by a signal; its results are what there is so far."""
+
+    folder: Path
+    results: dict[str, Any]
+    signal: int = 0
+
+    @property
+    def failed(self) -> list[str]:
+        """The runs that did not come to their end, and why."""
+        runs = (run for run in self.results["runs"] if run["status"] == "failed")
+        return [f"{run['arm']}, seed {run['seed']}: {run['reason']}" for run in runs]
+
+    def report(self, file: str | Path) -> Path:
+        """The report as one HTML file at this place."""
+        written = Path(file)
+        written.write_bytes((self.folder / "report.html").read_bytes())
+        return written
+
+
+def unseen(tasks: Sequence[Task]) -> None:
+    """No view."""
+
+
+def run_study(
+    resolved: Resolved,
+    folder: Path,
+    *,
+    jobs: int = 0,
+    resume: bool = False,
+    view: View = unseen,
+    again: str = "",
+) -> Ended:
+    """Train and measure every arm with every seed, compare, and write the report.
+
+    `jobs` is how many runs go at once, 0 for as many as there are cores: it changes nothing but the
+    time, since a run's number of threads is the study's and stays with it.
+    """
+    make_folder(folder)
+    with lock(folder / "lock"):
+        record = _record(resolved, folder, resume=resume, again=again)
+        interrupt = Interrupt()
+        threads = record["threads"]
+        pool = Pool(jobs=jobs or cores(), threads=threads, view=view, interrupt=interrupt)
+        record |= {"lengths": prepared(resolved)}
+        replace_json(folder / RECORD, record)
+        with interrupt.heard():
+            resolved, tuning = tuned(resolved, folder, pool)
+            pool.run(tasks_of(resolved, folder))
+        results = gather(resolved, folder, record=record, tuning=tuning)
+        replace_json(folder / RESULTS, results)
+        _report(results, folder)
+    return Ended(folder, results, interrupt.signal)
+
+
+def _report(results: dict[str, Any], folder: Path) -> None:
+    """report.html, report.md and the tables."""
+
+
+def tasks_of(resolved: Resolved, folder: Path) -> list[Task]:
+    """Arm by arm within each seed, so that a study that is half done is balanced already."""
+    study = resolved.study
+    return [
+        Task(arm, seed, run_folder(folder, arm, seed), request_of(resolved, arm, seed))
+        for seed in study.all_seeds
+        for arm in study.arms
+    ]
+
+
+def request_of(resolved: Resolved, arm: str, seed: int) -> dict[str, Any]:
+    """What a worker must know; attention is drawn for the first seed."""
+    study = resolved.study
+    return {
+        "config": to_json(resolved.config(arm, seed)),
+        "allow": list(study.allow.get(arm, ())),
+        "probes": list(study.probes),
+        "sentence": study.sentence if seed == study.all_seeds[0] else "",
+        "extras": study.extras,
+    }
+
+
+def run_folder(folder: Path, arm: str, seed: int) -> Path:
+    return folder / "runs" / arm / f"seed-{seed}"
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
