@@ -7,6 +7,7 @@ import sys
 import typer
 
 from attnlab.cli import data, evaluate, explain, generate, listing, tokenizer
+from attnlab.cli import run as study
 from attnlab.cli import train as training
 from attnlab.cli.console import fail
 from attnlab.training.errors import RunError
@@ -21,6 +22,7 @@ app = typer.Typer(
 )
 app.command("list")(listing.list_)
 app.command("show")(listing.show)
+app.command("run")(study.run)
 app.command("train")(training.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("generate")(generate.generate)

@@ -40,8 +40,8 @@ def matched(
         model = resized(config.model, target, keep_width="model.width" in given[arm])
         if model is None:
             raise ConfigError(
-                f'Arm "{arm}" has {before:,} parameters, the baseline {target:,}, and neither a feed-forward of '
-                f"{1 / STRETCH:g} to {STRETCH:g} times its size nor another width brings it within "
+                f'Arm "{arm}" has {before:,} parameters, the baseline {target:,}, and neither a feed-forward '
+                f"of {1 / STRETCH:g} to {STRETCH:g} times its size nor another width brings it within "
                 f'{TOLERANCE:.0%}; change its sizes, or leave out match = "parameters".'
             )
         found[arm] = replace(config, model=model)

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.numpy import load, save
 
 from attnlab.config.streams import stream_seed
 from attnlab.data.dataset import Dataset
+from attnlab.evaluation.documents import Documents, document_losses
 from attnlab.evaluation.samples import quality
-from attnlab.experiment.run import default_cache
 from attnlab.experiment.samples import line, sampled
 from attnlab.experiment.scores import honest, is_causal, of_probes
 from attnlab.experiment.trained import Trained
@@ -23,6 +24,7 @@ from attnlab.objectives import OBJECTIVES
 from attnlab.objectives.objective import Objective
 from attnlab.objectives.vocabulary import Vocabulary
 from attnlab.training.evaluate import evaluate
+from attnlab.training.files import replace_bytes
 from attnlab.training.listeners.metrics import read
 
 SAMPLES = 5
@@ -34,13 +36,12 @@ Curve = dict[str, list[float]]
 
 
 def measured(
-    trained: Trained, *, probes: Sequence[str], sentence: str, documents: Path | None = None
+    trained: Trained, dataset: Dataset, *, probes: Sequence[str], sentence: str, documents: Path
 ) -> dict[str, Any]:
     """Losses on dev and train, the honest loss, probe sentences, samples, and where it looks.
 
     `sentence` is drawn where there is one; the losses of each text go to the file `documents`.
     """
-    dataset = Dataset(trained.config.data, cache=default_cache())
     objective = OBJECTIVES.build(trained.config.objective, vocabulary=Vocabulary.of(trained.tokenizer))
     result: dict[str, Any] = {"metrics": losses(trained, dataset, objective, documents)}
     if is_causal(trained):
@@ -52,25 +53,26 @@ def measured(
     return result
 
 
-def losses(
-    trained: Trained, dataset: Dataset, objective: Objective, documents: Path | None
-) -> dict[str, float]:
-    """Over all of dev, and over as many batches of train, which are the same for every run."""
+def losses(trained: Trained, dataset: Dataset, objective: Objective, documents: Path) -> dict[str, float]:
+    """Over all of dev, text by text, and over as many batches of train; the same for every run."""
     seed = trained.config.data.split_seed
     common: dict[str, Any] = {"seed": seed, "device": torch.device("cpu"), "autocast": nullcontext}
-    loaders = {
-        split: dataset.loader(split, seed=stream_seed(seed, "evaluation"))
-        for split in ("train", "dev")
-        if split in dataset.splits.names
-    }
-    found = {}
+    splits = [split for split in ("train", "dev") if split in dataset.splits.names]
+    loaders = {split: dataset.loader(split, seed=stream_seed(seed, "evaluation")) for split in splits}
     size = min(len(loader) for loader in loaders.values())
     train = evaluate(trained.model, objective, loaders["train"], batches=size, **common)
-    found |= {"train_loss": train.loss, "train_perplexity": train.scores["perplexity"]}
+    found = {"train_loss": train.loss, "train_perplexity": train.scores["perplexity"]}
     if "dev" in loaders:
-        dev = evaluate(trained.model, objective, loaders["dev"], batches="all", **common)
-        found |= {"loss": dev.loss} | {name: float(value) for name, value in dev.scores.items()}
+        dev = document_losses(trained.model, objective, loaders["dev"], **common)
+        found |= {"loss": dev.loss, "perplexity": dev.perplexity, "targets": int(dev.targets.sum())}
+        found |= {"bits_per_byte": dev.bits_per_byte} if dev.bytes.any() else {}
+        replace_bytes(documents, save(vars(dev)))
     return found
+
+
+def read_documents(file: Path) -> Documents | None:
+    """The losses of each dev text of a run, where it has been measured."""
+    return Documents(**load(file.read_bytes())) if file.is_file() else None
 
 
 def honesty(trained: Trained, dataset: Dataset) -> dict[str, float]:

@@ -32,6 +32,7 @@ class Task:
     folder: Path
     request: dict[str, Any]
     status: Status = "waiting"
+    asked: bool = False  # to stop
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
     @property
@@ -127,9 +128,9 @@ class Pool:
     def _stop(self, tasks: Sequence[Task]) -> None:
         """Ask every running worker to save and leave; those that have not begun stay as they are."""
         for task in tasks:
-            if task.status == "running" and task.process is not None and not task.request.get("asked"):
+            if task.status == "running" and task.process is not None and not task.asked:
                 task.process.send_signal(signal.SIGTERM)
-                task.request = task.request | {"asked": True}
+                task.asked = True
 
 
 def died(code: int, folder: Path) -> str:

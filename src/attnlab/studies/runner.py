@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attnlab.config.files import load, to_json
+from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
 from attnlab.studies.pool import Pool, Task, View
 from attnlab.studies.prepare import prepared
@@ -83,6 +84,29 @@ def _report(results: dict[str, Any], folder: Path) -> None:
     """report.html, report.md and the tables."""
 
 
+def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> dict[str, Any]:
+    """study.json as it begins, or as it stands; refused where it would become another study."""
+    record = read_record(folder)
+    if record and not resume:
+        raise ConfigError(
+            f"{folder} already holds a study; go on with it by --resume, or give another --out."
+        )
+    if record and record["identity"] != resolved.identity:
+        raise ConfigError(
+            f"{folder} holds another study ({record['study']['name']} with other arms or settings); go on "
+            f"with it by: attnlab run --resume --out {folder}, or give another --out."
+        )
+    runs = len(resolved.configs) * len(resolved.study.all_seeds)
+    begun = {"threads": max(1, cores() // min(cores(), runs)), "versions": versions(), "again": again}
+    return begun | record | to_record(resolved)
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """A study's study.json; empty where there is none."""
+    file = folder / RECORD
+    return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+
+
 def tasks_of(resolved: Resolved, folder: Path) -> list[Task]:
     """Arm by arm within each seed, so that a study that is half done is balanced already."""
     study = resolved.study
@@ -103,6 +127,11 @@ def request_of(resolved: Resolved, arm: str, seed: int) -> dict[str, Any]:
         "sentence": study.sentence if seed == study.all_seeds[0] else "",
         "extras": study.extras,
     }
+
+
+def default_folder(resolved: Resolved) -> Path:
+    """Where a study is kept unless a person says: the same study, the same place."""
+    return Path("runs") / f"{resolved.study.name}-{resolved.identity[:8]}"
 
 
 def run_folder(folder: Path, arm: str, seed: int) -> Path:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from attnlab.config.files import load
 from attnlab.config.schema import Budget, Config
 from attnlab.config.values import ConfigError, unknown
 from attnlab.studies.extras import extras_of
 from attnlab.studies.metrics import METRICS
+
+if TYPE_CHECKING:
+    from attnlab.studies.runner import Ended
 
 PROBES = (
     "After learning language models model natural language.",
@@ -76,7 +80,7 @@ class Study:
         budget = self.quick.budget or {k: v * QUICK_SHARE for k, v in self._limits().items()}
         whole = {k: int(v) if k in ("steps", "tokens") else v for k, v in budget.items()}
         seeds = self.all_seeds[: self.quick.seeds]
-        return replace(self, budget=whole, set=self.set | self.quick.set, seeds=seeds, is_quick=True)
+        return replace(self, budget=whole, set={**self.set, **self.quick.set}, seeds=seeds, is_quick=True)
 
     def _limits(self) -> dict[str, float]:
         return load(self.base, set={**self.set, **self.budgeted()}).training.budget.limits
@@ -92,7 +96,7 @@ class Study:
                 raise ConfigError(f"--set {key} changes nothing: every arm of {self.name} sets it itself.")
             if key == "seed":
                 raise ConfigError("--set seed: a study has several seeds; give their number with --seeds.")
-        return replace(self, set=self.set | self.budgeted() | dict(changes), budget={})
+        return replace(self, set={**self.set, **self.budgeted(), **changes}, budget={})
 
     def only(self, names: Iterable[str]) -> Study:
         """With some of the arms; the baseline is always there."""
@@ -102,6 +106,14 @@ class Study:
                 raise unknown("--only", name, self.arms)
         kept = {n: c for n, c in self.arms.items() if n in wanted or n == self.baseline}
         return replace(self, arms=kept, allow={n: a for n, a in self.allow.items() if n in kept})
+
+    def run(self, out: str | Path | None = None, *, jobs: int = 0, resume: bool = False) -> Ended:
+        """Train, measure, compare and report, as `attnlab run` does."""
+        from attnlab.studies.resolved import resolve
+        from attnlab.studies.runner import default_folder, run_study
+
+        resolved = resolve(self)
+        return run_study(resolved, Path(out or default_folder(resolved)), jobs=jobs, resume=resume)
 
     def config(self, arm: str) -> Config:
         """An arm's config, before the seed."""
@@ -133,7 +145,8 @@ def _check(study: Study) -> None:
     seeds = study.all_seeds
     if not seeds or len(set(seeds)) < len(seeds):
         raise ConfigError(f"seeds are {list(seeds)}; give at least one, each once.")
-    Budget(**(dict(study.budget) or {"steps": 1}))  # its own rules
+    limits: dict[str, Any] = dict(study.budget) or {"steps": 1}
+    Budget(**limits)  # its own rules
     for arm in study.allow:
         if arm not in study.arms:
             raise unknown("allow", arm, study.arms)

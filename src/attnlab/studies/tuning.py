@@ -28,8 +28,10 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
         for arm, rate in tried
     ]
     pool.run(tasks)
+    if pool.interrupt.asked:
+        return resolved, []
     losses = {pair: loss_of(task) for pair, task in zip(tried, tasks, strict=True)}
-    best = {arm: min(rates, key=lambda rate: losses[arm, rate]) for arm in resolved.configs}  # noqa: B023
+    best = {arm: min(rates, key=lambda rate: losses[arm, rate]) for arm in resolved.configs}
     table = [
         {"arm": arm, "rate": rate, "loss": finite(losses[arm, rate]), "chosen": rate == best[arm]}
         for arm in resolved.configs

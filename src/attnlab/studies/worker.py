@@ -71,6 +71,7 @@ def finished(request: dict[str, Any], run: Run) -> dict[str, Any]:
     trained = open_run(run.folder)
     found = measured(
         trained,
+        run.setup.dataset,
         probes=request["probes"],
         sentence=request["sentence"],
         documents=run.folder / DOCUMENTS,
