@@ -31,6 +31,7 @@ class Task:
     seed: int
     folder: Path
     request: dict[str, Any]
+    module: str = "attnlab.studies.worker"
     status: Status = "waiting"
     asked: bool = False  # to stop
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
@@ -99,7 +100,7 @@ class Pool:
         environment = os.environ | {"OMP_NUM_THREADS": str(self.threads), "TOKENIZERS_PARALLELISM": "false"}
         with (task.folder / LOG).open("a", encoding="utf-8") as log:
             task.process = subprocess.Popen(
-                [sys.executable, "-m", "attnlab.studies.worker"],
+                [sys.executable, "-m", task.module],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

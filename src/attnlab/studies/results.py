@@ -24,7 +24,7 @@ Run = dict[str, Any]
 CURVES = ("curve", "dev_curve", "extra_curves")
 COSTS = ("steps", "tokens", "seconds", "tokens_per_second", "peak_memory_bytes")
 EMPTY: Run = (
-    {name: 0 for name in COSTS}
+    dict.fromkeys(COSTS, 0)
     | {name: {} for name in ("metrics", "quality", "fingerprints", *CURVES)}
     | {"probes": [], "samples": []}
 )

@@ -96,8 +96,7 @@ def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> di
             f"{folder} holds another study ({record['study']['name']} with other arms or settings); go on "
             f"with it by: attnlab run --resume --out {folder}, or give another --out."
         )
-    runs = len(resolved.configs) * len(resolved.study.all_seeds)
-    begun = {"threads": max(1, cores() // min(cores(), runs)), "versions": versions(), "again": again}
+    begun = {"threads": threads_for(resolved), "versions": versions(), "again": again}
     return begun | record | to_record(resolved)
 
 
@@ -136,6 +135,15 @@ def default_folder(resolved: Resolved) -> Path:
 
 def run_folder(folder: Path, arm: str, seed: int) -> Path:
     return folder / "runs" / arm / f"seed-{seed}"
+
+
+def threads_for(resolved: Resolved) -> int:
+    """The threads of each run: the cores, divided among as many runs as could go at once.
+
+    Not among --jobs: other threads round otherwise, and a study's numbers must not depend on its jobs.
+    """
+    runs = len(resolved.configs) * len(resolved.study.all_seeds)
+    return max(1, cores() // min(cores(), runs))
 
 
 def cores() -> int:
