@@ -51,8 +51,8 @@ def seen(made: Plan, resolved: Resolved) -> str:
         )
     return (
         f"The smallest difference in {metric} that it would find four times in five is "
-        f"[bold]{made.smallest:.1f} times[/] the spread of a difference from seed to seed; what that spread is, "
-        "a first run (--quick) tells."
+        f"[bold]{made.smallest:.1f} times[/] the spread of a difference from seed to seed; what that spread "
+        "is, a first run (--quick) tells."
     )
 
 

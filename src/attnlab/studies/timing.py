@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -74,10 +75,8 @@ def timed(config: Config, folder: Path) -> Pace:
     if evaluates:
         training = replace(training, evaluate_every=STEPS, evaluate_batches="all")
     watch = Stopwatch(evaluates=evaluates)
-    try:
+    with contextlib.suppress(EnoughError):
         train(replace(config, training=training), folder, cache=default_cache(), listeners=[watch])
-    except EnoughError:
-        pass
     return watch.pace
 
 
@@ -85,8 +84,12 @@ def main() -> None:
     request: dict[str, Any] = json.load(sys.stdin)
     torch.set_num_threads(request["threads"])
     folder = Path(request["folder"])
-    pace = timed(config_of(request["config"]), folder / "run")
-    replace_json(folder / RESULT, {"status": "finished", "reason": "", "pace": asdict(pace)})
+    try:
+        pace = timed(config_of(request["config"]), folder / "run")
+        result = {"status": "finished", "reason": "", "pace": asdict(pace)}
+    except Exception as error:  # the plan says why this arm cannot be timed
+        result = {"status": "failed", "reason": str(error) or type(error).__name__}
+    replace_json(folder / RESULT, result)
 
 
 if __name__ == "__main__":
