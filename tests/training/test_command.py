@@ -12,7 +12,7 @@ from attnlab.cli import app
 from attnlab.config.files import load, ready_configs, to_json
 from attnlab.config.values import ConfigError
 from attnlab.experiment.model import build_model
-from attnlab.experiment.run import check
+from attnlab.experiment.setup import check
 from attnlab.training.listeners.metrics import read
 from tests.training.small import for_objective, merged, settings
 

@@ -8,7 +8,8 @@ import torch
 
 from attnlab.config.values import ConfigError
 from attnlab.experiment.model import build_model
-from attnlab.experiment.run import check, set_up, train
+from attnlab.experiment.run import train
+from attnlab.experiment.setup import check, set_up
 from attnlab.training.checkpoint import Checkpoints
 from attnlab.training.events import Stepped
 from attnlab.training.listeners.metrics import read

@@ -68,7 +68,8 @@ def pairs(config: Config) -> list[dict[str, Any]]:
     Padding is left out.
     """
     from attnlab.config.streams import stream_seed
-    from attnlab.experiment.run import default_cache, set_up
+    from attnlab.experiment.run import default_cache
+    from attnlab.experiment.setup import set_up
 
     setup = set_up(config, cache=default_cache())
     loader = setup.dataset.loader("train", seed=stream_seed(config.seed, "data"))

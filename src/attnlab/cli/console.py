@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -29,3 +30,18 @@ def emit(value: Any) -> None:
 def fail(message: str) -> None:
     """An error, for a person."""
     err.print(f"[bold red]Error:[/] {escape(message)}", highlight=False, soft_wrap=True)
+
+
+def not_sound(unsound: Iterable[str]) -> str:
+    """What stands beside every number of a run that failed a check."""
+    return f"[bold red]Not sound:[/] failed {', '.join(unsound)}; its numbers do not mean what they say."
+
+
+COLOURS = {"pass": "green", "warn": "yellow", "fail": "bold red"}
+MARKS = {"pass": "✓", "warn": "!", "fail": "✗", "not applicable": "–"}
+
+
+def checked(outcomes: Mapping[str, str], seconds: float) -> str:
+    """One line on checks that were made, with what they cost."""
+    named = (f"[{COLOURS[o]}]{MARKS[o]}[/] {name}" for name, o in outcomes.items())
+    return f"Checks ({seconds:.1f} s): {', '.join(named)}"

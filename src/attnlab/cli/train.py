@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from attnlab.cli.console import JsonOption, SetOption, emit, err, out
+from attnlab.cli.console import JsonOption, SetOption, checked, emit, err, not_sound, out
 from attnlab.config.files import config_of, identity, load, override, parse_override, to_json
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
@@ -32,6 +32,10 @@ def train(
     show_batch: Annotated[
         bool, typer.Option("--show-batch", help="Print what the model reads and is to predict; no training.")
     ] = False,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(help="Train although this check fails; numbers are marked as not sound. Repeatable."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Pretrain a model. Stop with Ctrl-C at any time, and go on with --resume."""
@@ -41,7 +45,7 @@ def train(
 
         return show(settings, json=json)
     place = folder or Path("runs") / f"{name_of(config, from_run)}-{identity(settings)[:8]}"
-    return run(settings, place, resume=resume, json=json)
+    return run(settings, place, resume=resume, allow=allow or (), json=json)
 
 
 def settings_of(
@@ -70,19 +74,24 @@ def name_of(config: str | None, from_run: Path | None) -> str:
     return Path(config).stem if config is not None else f"again-{from_run.name}" if from_run else "run"
 
 
-def run(config: Config, place: Path, *, resume: bool, json: bool) -> None:
+def run(config: Config, place: Path, *, resume: bool, allow: Collection[str], json: bool) -> None:
     """Train with a progress bar, and say how it ended."""
     from attnlab.experiment.run import default_cache
     from attnlab.experiment.run import train as train_run
 
     with bar(config.training.device) as listener:
-        ended = train_run(config, place, resume=resume, cache=default_cache(), listeners=[listener])
+        ended = train_run(
+            config, place, resume=resume, cache=default_cache(), listeners=[listener], allow=allow
+        )
     if json:
-        emit({"folder": str(place), "reason": ended.reason, "state": asdict(ended.state)})
+        said = {"folder": str(place), "reason": ended.reason, "state": asdict(ended.state)}
+        emit(said | {"sound": not ended.unsound, "unsound": list(ended.unsound)})
     else:
         out.print(summary(ended, place), highlight=False, soft_wrap=True)
     if ended.reason == "interrupted":
         raise typer.Exit(128 + ended.signal)
+    if frozenset(ended.unsound) - frozenset(allow):
+        raise typer.Exit(1)
 
 
 def summary(ended: Any, place: Path) -> str:
@@ -96,7 +105,8 @@ def summary(ended: Any, place: Path) -> str:
             f"Go on with: attnlab train --resume --out {place}"
         )
     why = "no better dev loss for a while" if ended.reason == "patience" else "the budget is spent"
-    return f"Done after {state.step:,} steps: {why}.{dev} The run is in {place}."
+    doubt = f" {not_sound(ended.unsound)}" if ended.unsound else ""
+    return f"Done after {state.step:,} steps: {why}.{dev} The run is in {place}.{doubt}"
 
 
 @contextmanager
@@ -123,7 +133,7 @@ class Bar:
         self.seconds = self.tokens = self.flops = 0.0
 
     def __call__(self, event: Any) -> None:
-        from attnlab.training.events import Evaluated, Started, Stepped, Warned
+        from attnlab.training.events import Checked, Evaluated, Started, Stepped, Warned
 
         if isinstance(event, Started):
             self.start(event.step, event.parameters)
@@ -133,6 +143,8 @@ class Bar:
             scores = ", ".join(f"{name} {score:,.4g}" for name, score in event.scores.items())
             mark = " (best)" if event.best else ""
             self.say(f"step {event.step:,}: dev loss {event.loss:.4f}{mark}, {scores}")
+        elif isinstance(event, Checked):
+            self.say(checked(event.outcomes, event.seconds))
         elif isinstance(event, Warned):
             self.say(f"[yellow]Warning:[/] {event.message}")
 

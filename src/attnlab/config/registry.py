@@ -37,6 +37,7 @@ TABLES = {
     "optimizers": "attnlab.training.optimizers:OPTIMIZERS",
     "schedules": "attnlab.training.schedules:SCHEDULES",
     "listeners": "attnlab.training.listeners:LISTENERS",
+    "checks": "attnlab.checks:CHECKS",
 }
 """Every extension point: what `attnlab list` shows, and where its table stands."""
 

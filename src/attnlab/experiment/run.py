@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,11 @@ import torch
 from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.config.streams import stream_seed
-from attnlab.config.values import ConfigError
-from attnlab.data.batching import BATCHING
-from attnlab.data.dataset import Dataset, ProgressOf, no_progress
-from attnlab.data.loader import Loader
-from attnlab.experiment.model import build_model
+from attnlab.data.dataset import ProgressOf, no_progress
 from attnlab.experiment.samples import SampleFile
+from attnlab.experiment.setup import Setup, check, fingerprints, in_order, set_up
+from attnlab.experiment.soundness import Soundness, Watch
 from attnlab.model.model import Model
-from attnlab.objectives import OBJECTIVES
-from attnlab.objectives.objective import Objective
-from attnlab.objectives.vocabulary import Vocabulary
 from attnlab.training.budget import State
 from attnlab.training.evaluate import Evaluation, evaluate
 from attnlab.training.events import Listener
@@ -39,16 +34,6 @@ from attnlab.training.schedules import SCHEDULES
 
 
 @dataclass(frozen=True)
-class Setup:
-    """The parts of a run, ready to train."""
-
-    config: schema.Config
-    dataset: Dataset
-    objective: Objective
-    model: Model
-
-
-@dataclass(frozen=True)
 class Run:
     """A run that has ended: by its "budget", by lost "patience", or "interrupted"."""
 
@@ -57,45 +42,11 @@ class Run:
     state: State
     setup: Setup
     signal: int = 0
+    unsound: tuple[str, ...] = ()  # the checks that failed
 
     @property
     def model(self) -> Model:
         return self.setup.model
-
-
-def check(config: schema.Config) -> None:
-    """Refuse what cannot work before any text is read: parts, sizes and names that do not go together."""
-    objective = OBJECTIVES.build(config.objective, vocabulary=Vocabulary.draft(config.model.vocabulary))
-    objective.check(build_model(config.model, device="meta"))
-    name, encoding, batching = config.objective.kind, config.data.encoding.kind, config.data.batching.kind
-    if encoding not in objective.encodings:
-        raise ConfigError(
-            f'objective "{name}" cannot use data.encoding "{encoding}"; it takes '
-            f"{' or '.join(objective.encodings)}."
-        )
-    if BATCHING[batching].packs and not objective.packs:
-        raise ConfigError(
-            f'objective "{name}" needs a line for each text; use data.batching = "bucketed" or "padded".'
-        )
-    if config.data.length > config.model.length:
-        raise ConfigError(
-            f"data.length {config.data.length} is more than model.length {config.model.length}; "
-            "raise the one or lower the other."
-        )
-    for listener in config.training.listeners:
-        LISTENERS.resolve(listener, "training.listeners")
-    SCHEDULES.build(config.training.schedule)
-    OPTIMIZERS.build(config.training.optimizer)
-
-
-def set_up(config: schema.Config, *, cache: Path | None = None, progress: ProgressOf = no_progress) -> Setup:
-    """Corpus, tokenizer, objective and model. The vocabulary's size is the tokenizer's."""
-    check(config)
-    dataset = Dataset(config.data, cache=cache, progress=progress)
-    tokenizer = dataset.tokenizer
-    objective = OBJECTIVES.build(config.objective, vocabulary=Vocabulary.of(tokenizer))
-    model = build_model(replace(config.model, vocabulary=tokenizer.size), seed=config.seed)
-    return Setup(config, dataset, objective, model)
 
 
 def train(
@@ -105,12 +56,15 @@ def train(
     resume: bool = False,
     cache: Path | None = None,
     listeners: Iterable[Listener] = (),
-    watch: Callable[[Setup], Iterable[Listener]] = lambda setup: (),
+    watchers: Callable[[Setup], Iterable[Listener]] = lambda setup: (),
     progress: ProgressOf = no_progress,
+    allow: Collection[str] = (),
 ) -> Run:
     """Train as the config says, in the folder `out`; with `resume`, go on where that run stands.
 
-    `watch` gives listeners that need the run's own parts, such as its model.
+    `watchers` gives listeners that need the run's own parts, such as its model.
+    A check that fails before the first step stops the run, unless it is in `allow`: then every number of
+    the run is marked as not sound.
     """
     check(config)
     folder = RunFolder(out)
@@ -121,40 +75,30 @@ def train(
             folder.expect(**fingerprints(setup))
             loop = _loop(setup, folder)
             warnings += _restored(loop, folder)
+            soundness = Soundness(setup, out, allow)
             with MetricsFile(folder.metrics, loop.state) as metrics:
                 samples = _samples(setup, folder, loop.state.step)
-                loop.listeners = [metrics, *samples, *listeners, *watch(setup), *_trackers(config, out)]
+                watch = Watch(soundness, loop.tell, samples)
+                loop.listeners = [metrics, *samples, *listeners, *watchers(setup), *_trackers(config, out), watch]
                 for warning in warnings:
                     loop.warn(warning)
-                return _run(loop, setup, folder)
+                if loop.state.step == 0:
+                    watch.before()
+                return _run(loop, setup, folder, soundness)
 
 
-def _run(loop: Loop, setup: Setup, folder: RunFolder) -> Run:
+def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: Soundness) -> Run:
     interrupt = Interrupt()
-    folder.note(status="running")
+    folder.note(status="running", sound=not soundness.unsound, unsound=soundness.unsound)
     with interrupt.heard():
         reason = loop.run(interrupt)
     state = loop.state
     best = {"step": state.best_step, "loss": state.best_loss}
     status = "interrupted" if reason == "interrupted" else "finished"
+    unsound = soundness.unsound
     folder.note(status=status, reason=reason, step=state.step, best=best, error="")
-    return Run(folder.path, reason, state, setup, interrupt.signal)
-
-
-def fingerprints(setup: Setup) -> dict[str, Any]:
-    """What decides the batches and their order: a resumed run must find the same."""
-    dataset, names = setup.dataset, setup.dataset.splits.names
-    return {
-        "text": dataset.text_fingerprint,
-        "data": {split: dataset.fingerprint(split) for split in names},
-        "tokenizer": dataset.tokenizer.fingerprint,
-        "order": _order(setup).fingerprint,
-    }
-
-
-def _order(setup: Setup) -> Loader:
-    """The training batches, in the order of the run's seed."""
-    return setup.dataset.loader("train", seed=stream_seed(setup.config.seed, "data"))
+    folder.note(sound=not unsound, unsound=unsound)
+    return Run(folder.path, reason, state, setup, interrupt.signal, tuple(unsound))
 
 
 def _loop(setup: Setup, folder: RunFolder) -> Loop:
@@ -169,7 +113,7 @@ def _loop(setup: Setup, folder: RunFolder) -> Loop:
     return Loop(
         model=model,
         objective=setup.objective,
-        loader=_order(setup),
+        loader=in_order(setup),
         evaluate=_evaluation(setup, device, autocast),
         optimizer=Optimizers(OPTIMIZERS.build(settings.optimizer), model),
         schedule=SCHEDULES.build(settings.schedule),
@@ -210,7 +154,7 @@ def _restored(loop: Loop, folder: RunFolder) -> list[str]:
     return warnings
 
 
-def _samples(setup: Setup, folder: RunFolder, step: int) -> list[Listener]:
+def _samples(setup: Setup, folder: RunFolder, step: int) -> list[SampleFile]:
     """Texts at each evaluation, of models that write from left to right."""
     trunk, length = setup.model.trunk, setup.config.model.length
     if trunk.decoder is None or trunk.encoder is not None or setup.config.objective.kind != "causal":

@@ -25,6 +25,7 @@ class SampleFile:
 
     def __init__(self, file: Path, model: Model, tokenizer: Tokenizer, *, length: int, step: int):
         self.file, self.model, self.tokenizer, self.length = file, model, tokenizer, length
+        self.last: list[Written] = []  # what was written at the last evaluation
         held = file.read_text(encoding="utf-8") if file.exists() else ""
         file.write_text("".join(until(held, step)), encoding="utf-8")
 
@@ -37,10 +38,10 @@ class SampleFile:
         """The samples of a step. Evaluation disturbs no other stream, and leaves the model as it was."""
         training = self.model.training
         try:
-            samples = sampled(self.model, self.tokenizer, length=self.length, number=SAMPLES)
+            self.last = sampled(self.model, self.tokenizer, length=self.length, number=SAMPLES)
         finally:
             self.model.train(training)
-        lines = (f"{n}. {line(self.tokenizer, sample)}" for n, sample in enumerate(samples, start=1))
+        lines = (f"{n}. {line(self.tokenizer, sample)}" for n, sample in enumerate(self.last, start=1))
         return f"step {step}\n" + "\n".join(lines) + "\n\n"
 
 

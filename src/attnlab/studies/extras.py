@@ -15,7 +15,7 @@ from attnlab.config.values import ConfigError
 from attnlab.studies.metrics import Metric
 
 if TYPE_CHECKING:
-    from attnlab.experiment.run import Setup
+    from attnlab.experiment.setup import Setup
     from attnlab.experiment.trained import Trained
     from attnlab.training.events import Listener
 

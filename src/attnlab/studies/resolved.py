@@ -52,7 +52,7 @@ def resolve(study: Study) -> Resolved:
 
 
 def _check(study: Study, arm: str, config: Config) -> None:
-    from attnlab.experiment.run import check
+    from attnlab.experiment.setup import check
 
     try:
         check(config)

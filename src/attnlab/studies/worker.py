@@ -61,7 +61,8 @@ def trained_run(request: dict[str, Any], folder: Path) -> Run:
         folder,
         resume=True,
         cache=default_cache(),
-        watch=lambda setup: extras.watch(setup, folder),
+        watchers=lambda setup: extras.watch(setup, folder),
+        allow=request["allow"],
     )
 
 

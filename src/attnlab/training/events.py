@@ -59,6 +59,15 @@ class Warned:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Checked:
+    """Checks were made: their names and outcomes, and what they cost."""
+
+    step: int
+    outcomes: Mapping[str, str]
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Ended:
     """The loop is over: by "budget", "patience" or "interrupted"."""
 
@@ -66,5 +75,5 @@ class Ended:
     reason: str
 
 
-Event = Started | Stepped | Evaluated | Saved | Warned | Ended
+Event = Started | Stepped | Evaluated | Saved | Warned | Checked | Ended
 Listener = Callable[[Event], None]

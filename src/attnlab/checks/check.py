@@ -1,0 +1,106 @@
+"""The contract of a check: what it asks, when, of what; and what it found."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from attnlab.checks import CHECKS
+from attnlab.config.schema import Config
+from attnlab.data.dataset import Dataset
+from attnlab.generation.generate import Written
+from attnlab.model.model import Model
+from attnlab.objectives.objective import Objective
+
+When = Literal["config", "before", "during", "after", "evaluation"]
+Outcome = Literal["pass", "warn", "fail", "not applicable"]
+MARKS: Mapping[str, str] = {"pass": "✓", "warn": "!", "fail": "✗", "not applicable": "–"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What a check found: a number, what it means, and what to do about it."""
+
+    check: str
+    when: When
+    outcome: Outcome
+    found: str
+    number: float | None = None
+    meaning: str = ""
+    fix: str = ""
+    seconds: float = 0.0
+
+    @property
+    def mark(self) -> str:
+        return MARKS[self.outcome]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is checked: a run's parts, and as much of its course as there is by then.
+
+    `initial` builds the model as it was before the first step. `losses` are those of dev by step,
+    `scores` what the last evaluation gave, `samples` what the model wrote then.
+    """
+
+    when: When
+    config: Config
+    model: Model
+    objective: Objective
+    dataset: Dataset
+    initial: Callable[[], Model] | None = None
+    folder: Path | None = None
+    step: int = 0
+    scores: Mapping[str, float] = field(default_factory=dict)
+    samples: Sequence[Written] = ()
+
+
+class Check(ABC):
+    """One question about a run. Its docstring is its card; its class says when and for how long it runs."""
+
+    when: ClassVar[tuple[When, ...]] = ("before",)
+    limit: ClassVar[float] = 2.0
+    """Seconds that it may take for a small model on two cores."""
+
+    @abstractmethod
+    def run(self, case: Case) -> Finding:
+        """Look at the case and say what was found."""
+
+    def passed(self, case: Case, found: str, number: float | None = None) -> Finding:
+        return self._finding(case, outcome="pass", found=found, number=number)
+
+    def warned(
+        self, case: Case, found: str, number: float | None = None, *, meaning: str, fix: str
+    ) -> Finding:
+        return self._finding(case, outcome="warn", found=found, number=number, meaning=meaning, fix=fix)
+
+    def failed(
+        self, case: Case, found: str, number: float | None = None, *, meaning: str, fix: str
+    ) -> Finding:
+        return self._finding(case, outcome="fail", found=found, number=number, meaning=meaning, fix=fix)
+
+    def not_applicable(self, case: Case, why: str) -> Finding:
+        return self._finding(case, outcome="not applicable", found=why)
+
+    def _finding(self, case: Case, **facts: Any) -> Finding:
+        return Finding(check=name_of(type(self)), when=case.when, **facts)
+
+
+def name_of(check: type[Check]) -> str:
+    """A check's name in the table."""
+    return next((name for name in CHECKS if CHECKS[name] is check), check.__name__.lower())
+
+
+def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:
+    """Every check of this moment, or only the named ones, each timed."""
+    chosen = list(names) or [name for name in CHECKS if case.when in CHECKS[name].when]
+    found = []
+    for name in chosen:
+        began = time.perf_counter()
+        finding = CHECKS.build(name).run(case)
+        found.append(replace(finding, seconds=time.perf_counter() - began))
+    return found

@@ -1,0 +1,106 @@
+"""Padding and company: does a text's score depend on what else is in the batch?"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.dependency import exact
+from attnlab.generation.decoder import padded
+from attnlab.model.heads.language import LanguageModel
+from attnlab.model.masks import asks_for_source
+from attnlab.model.model import Model
+from attnlab.model.tokens import Tokens
+
+LENGTHS = (4, 7, 11)
+EQUAL = 1e-9
+"""Of the largest, in float64."""
+
+Rows = list[list[int]]
+
+
+class Invariance(Check):
+    """Invariance: padding side, batch size and company change neither scores nor gradients.
+
+    Formula: three texts of different lengths are scored one by one, together padded on the right,
+    together padded on the left, and in reverse order beside others; scores of real tokens and the
+    gradient of every parameter must agree, in a float64 copy, to 1e-9 of the largest.
+
+    When it helps: a pad key that stays in a sum (linear attention's denominator), a position that
+    counts padding, or statistics over the batch make results depend on the batch they were in.
+    """
+
+    when: ClassVar[tuple[When, ...]] = ("before",)
+    limit: ClassVar[float] = 1.0
+
+    def run(self, case: Case) -> Finding:
+        model, vocabulary = exact(case.model).eval(), case.dataset.tokenizer.size
+        generator = torch.Generator().manual_seed(2)
+        lengths = [min(length, case.config.model.length) for length in LENGTHS]
+        rows = [torch.randint(vocabulary, (n,), generator=generator).tolist() for n in lengths]
+        single = [Scored(model, [row], "right") for row in rows]
+        scores = [one.scores[0] for one in single]
+        gradient = {
+            name: torch.stack([one.gradient[name] for one in single]).sum(0) for name in single[0].gradient
+        }
+        gaps = {
+            "padded on the right": self.gap(Scored(model, rows, "right"), scores, gradient),
+            "padded on the left": self.gap(Scored(model, rows, "left"), scores, gradient),
+            "in another order": self.gap(Scored(model, rows[::-1], "right"), scores[::-1], gradient),
+        }
+        name, size = max(gaps.items(), key=lambda item: item[1])
+        if size > EQUAL:
+            return self.failed(
+                case,
+                f"texts {name} score up to {size:.2g} of the largest differently than alone",
+                size,
+                meaning="A text's loss depends on the batch it is in: results vary with its size and order.",
+                fix="Mask padding before the softmax or sum, count positions without it, and average over "
+                "targets rather than rows.",
+            )
+        return self.passed(case, f"{len(rows)} texts in {len(gaps)} arrangements agree to {size:.1g}", size)
+
+    @staticmethod
+    def gap(scored: Scored, scores: list[Tensor], gradient: dict[str, Tensor]) -> float:
+        """The largest difference in scores, of the largest score, or in gradients, of the largest one."""
+        largest = max(float(g.abs().max()) for g in gradient.values())  # some are zero but for rounding
+        pairs = zip(scored.scores, scores, strict=True)
+        found = [distance(own, other, float(other.abs().max())) for own, other in pairs]
+        found += [distance(scored.gradient[name], other, largest) for name, other in gradient.items()]
+        return max(found)
+
+
+class Scored:
+    """Rows in one batch: each row's scores, and every parameter's gradient of a weighted sum of them."""
+
+    def __init__(self, model: Model, rows: Rows, side: str):
+        ids, real = padded(rows, side=side)
+        tokens = Tokens.of(ids.shape[1], real=real, source=self.source(model, ids, real))
+        inputs: dict[str, Any] = {}
+        if model.trunk.encoder is not None and model.trunk.decoder is not None:
+            inputs = {"source": ids, "source_tokens": Tokens.of(ids.shape[1], real=real)}
+        asked = model if isinstance(model.head, LanguageModel) else model.trunk
+        with torch.enable_grad():
+            scores = asked(ids, tokens, **inputs)
+            kept = torch.ones_like(ids, dtype=torch.bool) if real is None else real
+            weights = torch.randn(scores.shape[-1], generator=torch.Generator().manual_seed(0))
+            (scores[kept] @ weights.to(scores)).sum().backward()
+        self.scores = [row[where].detach() for row, where in zip(scores, kept, strict=True)]
+        self.gradient = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
+        model.zero_grad()
+
+    @staticmethod
+    def source(model: Model, ids: Tensor, real: Tensor | None) -> Tensor | None:
+        """The first three tokens of each text, for masks that ask."""
+        if not asks_for_source(model.trunk.main.mask):
+            return None
+        kept = torch.ones_like(ids, dtype=torch.bool) if real is None else real
+        return kept & (kept.long().cumsum(1) <= 3)
+
+
+def distance(own: Tensor, other: Tensor, scale: float) -> float:
+    """The largest difference, relative to a scale; what is no number is infinitely far."""
+    return float((own - other).abs().max().nan_to_num(torch.inf)) / max(scale, 1e-30)

@@ -1,0 +1,200 @@
+"""What an output really depends on, measured: by changing inputs, and by gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.checks.paths import Path
+
+ROUNDING = 1e-11
+"""In float64, of the largest output: what is below is no dependence, but arithmetic."""
+AT_ONCE = 4_000_000
+"""Scores that are held at a time."""
+
+
+@dataclass(frozen=True)
+class Leak:
+    """Output `query` depends on input `key`, which it may not see. `size` is relative to the outputs."""
+
+    path: str
+    query: int
+    key: int
+    size: float
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One path: how much each output (T) moves with each input (S), relative to the largest output."""
+
+    path: Path
+    changes: Tensor
+    gradients: Tensor
+
+    @property
+    def dependence(self) -> Tensor:
+        return torch.maximum(self.changes, self.gradients)
+
+    @property
+    def worst(self) -> tuple[float, int, int] | None:
+        """The largest forbidden dependence: its size, output and input."""
+        forbidden = torch.where(self.path.reach | ~self.path.judged[:, None], 0.0, self.dependence)
+        size = float(forbidden.max())
+        if not size > ROUNDING:
+            return None
+        place = int(forbidden.argmax())
+        return size, place // forbidden.shape[1], place % forbidden.shape[1]
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs were looked at."""
+        return self.changes.shape[0] * (len(self.path.keys) or self.changes.shape[1])
+
+    @property
+    def leaking(self) -> int:
+        """How many pairs are joined that may not be."""
+        return int(((self.dependence > ROUNDING) & ~self.path.reach & self.path.judged[:, None]).sum())
+
+    @property
+    def dead(self) -> list[tuple[int, int]]:
+        """Pairs that one layer may join and nothing does."""
+        if not self.path.exhaustive:
+            return []
+        still = (self.dependence == 0) & self.path.near & self.path.judged[:, None]
+        return [(int(i), int(j)) for i, j in still.nonzero()]
+
+
+@contextmanager
+def seeded() -> Iterator[None]:
+    """The same random numbers each time, and the global ones as they were."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        yield
+
+
+def measure(path: Path, vocabulary: int) -> Measured:
+    """Both measures of one path."""
+    changes = changed(path, vocabulary)
+    return Measured(path, changes, sloped(path) if path.exhaustive else torch.zeros_like(changes))
+
+
+@torch.no_grad()
+def changed(path: Path, vocabulary: int) -> Tensor:
+    """(T,S): how far each output moves when one input is replaced, by two other tokens in turn."""
+    plain = run(path, path.ids)
+    scale = float(plain.abs().max()) or 1.0
+    moved = torch.zeros(plain.shape[1], path.ids.shape[1], dtype=torch.float64)
+    variants = list(replaced(path, vocabulary))
+    # rows of one batch draw different dropout: only where nothing is drawn may they be run together
+    rows = max(AT_ONCE // plain.numel(), 1) if drawless(path, plain) else 1
+    for start in range(0, len(variants), rows):
+        some = variants[start : start + rows]
+        together = torch.cat([path.ids, *(ids for _, ids in some)]) if rows > 1 else some[0][1]
+        found = run(path, together)
+        base, others = (found[:1], found[1:]) if rows > 1 else (plain, found)
+        gaps = (others - base).abs().amax(-1).double().cpu().nan_to_num(torch.inf) / scale
+        for (key, _), gap in zip(some, gaps, strict=True):
+            moved[:, key] = torch.maximum(moved[:, key], gap)
+    return moved
+
+
+def replaced(path: Path, vocabulary: int) -> Iterator[tuple[int, Tensor]]:
+    """Each input that is changed, with the ids (1,S) in which it is another token."""
+    for key in path.keys or range(path.ids.shape[1]):
+        for other in sorted(replacements(int(path.ids[0, key]), vocabulary)):
+            ids = path.ids.clone()
+            ids[0, key] = other
+            yield key, ids
+
+
+def drawless(path: Path, plain: Tensor) -> bool:
+    """Whether other random numbers give the same scores."""
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        return bool(torch.equal(path.forward(path.ids), plain))
+
+
+def replacements(token: int, vocabulary: int) -> set[int]:
+    return {(token + 1) % vocabulary, (token + vocabulary // 2) % vocabulary} - {token}
+
+
+def sloped(path: Path) -> Tensor:
+    """(T,S): the gradient of each output with respect to each input vector, relative to the largest.
+
+    The row is there once for each output, which alone counts in it: one backward gives all.
+    """
+    with torch.enable_grad(), opened(path.entrance) as held:
+        outputs = len(path.judged)
+        scores = run(path, path.ids.expand(outputs, -1))
+        weights = torch.randn(scores.shape[-1], generator=torch.Generator().manual_seed(0))
+        total = (scores.diagonal(dim1=0, dim2=1).T @ weights.to(scores)).sum()
+    vectors = next((v for v in held if v.shape[:2] == (outputs, path.ids.shape[1])), None)
+    if vectors is None or not total.requires_grad:
+        return torch.zeros(outputs, path.ids.shape[1], dtype=torch.float64)
+    (slope,) = torch.autograd.grad(total, vectors, allow_unused=True, materialize_grads=True)
+    found = slope.abs().amax(-1).double().cpu().nan_to_num(torch.inf)
+    return found / (float(found.max()) or 1.0)
+
+
+@contextmanager
+def opened(entrance: nn.Module) -> Iterator[list[Tensor]]:
+    """Makes the entrance's output a leaf, so that gradients can be taken there."""
+    held: list[Tensor] = []
+
+    def cut(module: nn.Module, inputs: object, output: Tensor) -> Tensor:
+        held.append(output.detach().requires_grad_())
+        return held[-1]
+
+    handle = entrance.register_forward_hook(cut)
+    try:
+        yield held
+    finally:
+        handle.remove()
+
+
+def run(path: Path, ids: Tensor) -> Tensor:
+    """The path's scores, with the same random numbers (dropout) whatever the ids."""
+    with seeded():
+        return path.forward(ids)
+
+
+@torch.no_grad()
+def origin(model: nn.Module, path: Path, query: int, key: int, vocabulary: int) -> str:
+    """The first module, in order of computing, whose output at `query` moves with input `key`."""
+    plain = recorded(model, lambda: run(path, path.ids))
+    ids = path.ids.clone()
+    ids[0, key] = min(replacements(int(ids[0, key]), vocabulary))
+    other = recorded(model, lambda: run(path, ids))
+    for (name, before), (_, after) in zip(plain, other, strict=True):
+        if before.shape != after.shape or before.ndim < 3 or before.shape[-2] <= query:
+            continue
+        moved = (before - after)[..., query, :].abs().max()
+        if float(moved) > ROUNDING * max(float(before.abs().max()), 1.0):
+            return name
+    return ""
+
+
+def recorded(model: nn.Module, work: Callable[[], object]) -> list[tuple[str, Tensor]]:
+    """Every module's output, in the order in which they are done."""
+    seen: list[tuple[str, Tensor]] = []
+
+    def note(name: str) -> Callable[..., None]:
+        def hook(module: nn.Module, inputs: object, output: object) -> None:
+            first = output[0] if isinstance(output, (tuple, list)) and output else output
+            if isinstance(first, Tensor) and first.is_floating_point():
+                seen.append((f"{name} ({type(module).__name__})", first.detach().clone()))
+
+        return hook
+
+    handles = [module.register_forward_hook(note(name)) for name, module in model.named_modules() if name]
+    try:
+        work()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return seen

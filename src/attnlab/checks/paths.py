@@ -1,0 +1,202 @@
+"""The ways through a model: which inputs reach which outputs by its declared mask, and how to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.model.heads.language import LanguageModel
+from attnlab.model.masks import Mask, asks_for_source
+from attnlab.model.model import Model
+from attnlab.model.pairs import Pairs
+from attnlab.model.tokens import Tokens
+from attnlab.model.transformer import Stack
+from attnlab.objectives.objective import Prepared
+
+
+@dataclass(frozen=True, kw_only=True)
+class Path:
+    """One way through a model: ids (N,S) in, scores (N,T,V) out.
+
+    `near` (T,S) are the pairs that one layer may join, `reach` (T,S) those that all layers may join
+    together; `judged` (T) are the outputs that count: padding's own do not.
+    """
+
+    name: str
+    ids: Tensor
+    forward: Callable[[Tensor], Tensor]
+    near: Tensor
+    reach: Tensor
+    judged: Tensor
+    entrance: nn.Module  # where ids become vectors: gradients are taken at its output
+    training: bool = False
+    keys: tuple[int, ...] = ()  # the inputs that are changed; none given: all, and gradients too
+
+    @property
+    def exhaustive(self) -> bool:
+        return not self.keys
+
+
+def joined(layers: Sequence[Tensor]) -> Tensor:
+    """What layers reach together: each passes on what the ones before it saw, and its own token."""
+    reach = torch.eye(layers[0].shape[-1], dtype=torch.bool)
+    for allowed in layers:
+        reach = ((allowed | torch.eye(len(allowed), dtype=torch.bool)).float() @ reach.float()) > 0
+    return reach
+
+
+def closure(allowed: Tensor) -> Tensor:
+    """What any number of such layers reaches."""
+    return joined([allowed] * max(len(allowed), 1))
+
+
+def declared(stack: Stack, tokens: Tokens) -> list[Tensor]:
+    """The pairs (T,T) that each layer of a stack says it joins: mask, rule's layout, padding, documents."""
+    found = []
+    for rule in stack.rules():
+        allowed = Pairs(tokens, tokens, stack.mask).within(rule.layout).allowed
+        full = torch.ones(tokens.length, tokens.length, dtype=torch.bool)
+        found.append(full if allowed is None else allowed[0, 0] & full)
+    return found
+
+
+def allows(mask: Mask, length: int) -> Tensor:
+    """The pairs (T,T) of a mask by itself."""
+    tokens = Tokens.of(length)
+    allowed = Pairs(tokens, tokens, mask).allowed
+    return torch.ones(length, length, dtype=torch.bool) if allowed is None else allowed[0, 0]
+
+
+def paths_of(
+    model: Model, prepared: Prepared | None, vocabulary: int, *, length: int, whole: int
+) -> Iterator[Path]:
+    """Every way through this model: in training and evaluation, padded, packed, and on real data.
+
+    Every pair of `length` tokens, and some inputs of a row of `whole`: blocks and groups have borders there.
+    """
+    made = Made(model, vocabulary, length)
+    for training in (True, False):
+        yield from made.paths("training" if training else "evaluation", training=training)
+    half = torch.arange(length)[None] >= length // 3
+    yield from made.paths("padded on the left", real=half)
+    yield from made.paths("padded on the right", real=half.flip(1))
+    yield from made.paths("packed documents", document=half.long())
+    long = Made(model, vocabulary, whole)
+    for path in long.paths("a whole row"):
+        yield replace(path, keys=spread_over(whole))
+    if prepared is not None:
+        yield from of_batch(model, prepared, length)
+
+
+def spread_over(length: int) -> tuple[int, ...]:
+    """The last input and some others, at no regular distance: no block or group is passed by."""
+    steps = (round(length * (0.618 * n % 1)) for n in range(1, 11))
+    return tuple(sorted({length - 1, *(min(step, length - 1) for step in steps)}))
+
+
+class Made:
+    """Paths over random tokens, in a layout of our choice."""
+
+    def __init__(self, model: Model, vocabulary: int, length: int):
+        self.model = model
+        generator = torch.Generator().manual_seed(0)
+        self.ids = torch.randint(vocabulary, (1, length), generator=generator)
+        self.source = torch.randint(vocabulary, (1, length), generator=generator)
+        self.length = length
+
+    def paths(self, name: str, *, training: bool = False, **marks: Any) -> Iterator[Path]:
+        model, plain = self.model, Tokens.of(self.length, **marks)
+        tokens, inputs = plain, dict[str, Any]()
+        if model.trunk.encoder is not None and model.trunk.decoder is not None:
+            inputs = {"source": self.source, "source_tokens": plain}
+        if asks_for_source(model.trunk.main.mask):
+            first = torch.arange(self.length)[None] < self.length // 2
+            tokens = Tokens.of(self.length, source=first, **marks)
+        prepared = Prepared(ids=self.ids, targets=self.ids, tokens=tokens, **inputs)
+        yield from through(model, prepared, name, training=training)
+
+
+def of_batch(model: Model, prepared: Prepared, length: int) -> Iterator[Path]:
+    """A piece of a real batch, just as the objective made it, around a document's border if it has one."""
+    tokens = prepared.tokens
+    start = 0
+    if tokens.document is not None:
+        borders = (tokens.document[0, 1:] != tokens.document[0, :-1]).nonzero()
+        start = max(int(borders[0]) + 1 - length // 2, 0) if len(borders) else 0
+    stop = min(start + length, prepared.ids.shape[1])
+    if prepared.source is not None:  # one row as it is: cutting would part source and target
+        start, stop = 0, prepared.ids.shape[1]
+    row = torch.tensor([0])
+    piece = Prepared(
+        ids=prepared.ids[:1, start:stop],
+        targets=prepared.targets[:1, start:stop],
+        tokens=tokens.select(row).part(start, stop),
+        types=None if prepared.types is None else prepared.types[:1, start:stop],
+        source=None if prepared.source is None else prepared.source[:1],
+        source_tokens=None if prepared.source_tokens is None else prepared.source_tokens.select(row),
+    )
+    for path in through(model, piece, "a real batch", training=True):
+        inputs = path.ids.shape[1]
+        yield path if inputs <= length else replace(path, keys=spread_over(inputs))
+
+
+def through(model: Model, prepared: Prepared, name: str, *, training: bool) -> Iterator[Path]:
+    """The path of a row's own ids, and that of the source beside it."""
+    trunk, tokens = model.trunk, prepared.tokens
+    layers = declared(trunk.main, tokens)
+    judged = torch.ones(tokens.length, dtype=torch.bool) if tokens.real is None else tokens.real[0]
+
+    def of_ids(ids: Tensor) -> Tensor:
+        return scores(model, prepared, ids=ids, source=prepared.source)
+
+    common: dict[str, Any] = {"judged": judged, "training": training}
+    near = torch.stack(layers).any(0)
+    entrance = trunk.main.embedding
+    reach = joined(layers)
+    yield Path(
+        name=name,
+        ids=prepared.ids,
+        forward=of_ids,
+        near=near,
+        reach=reach,
+        entrance=entrance,
+        **common,
+    )
+    if prepared.source is None or trunk.encoder is None:
+        return
+    assert prepared.source_tokens is not None
+
+    def of_source(source: Tensor) -> Tensor:
+        return scores(model, prepared, ids=prepared.ids, source=source)
+
+    crossed = Pairs(tokens, prepared.source_tokens).allowed
+    shape = (tokens.length, prepared.source_tokens.length)
+    seen = torch.ones(shape, dtype=torch.bool) if crossed is None else crossed[0, 0].expand(shape)
+    inside = joined(declared(trunk.encoder, prepared.source_tokens))
+    yield Path(
+        name=f"{name}, source",
+        ids=prepared.source,
+        forward=of_source,
+        near=seen,
+        reach=(reach.float() @ seen.float() @ inside.float()) > 0,
+        entrance=trunk.encoder.embedding,
+        **common,
+    )
+
+
+def scores(model: Model, prepared: Prepared, *, ids: Tensor, source: Tensor | None) -> Tensor:
+    """The scores (N,T,V) for these ids or sources, in the coordinates of the one prepared row.
+
+    A head that judges the row as a whole joins all positions by design: there, what it sees is given.
+    """
+    rows = len(ids) if source is None else max(len(ids), len(source))
+    inputs: dict[str, Any] = {"types": None if prepared.types is None else prepared.types.expand(rows, -1)}
+    if source is not None:
+        inputs |= {"source": source.expand(rows, -1), "source_tokens": prepared.source_tokens}
+    asked = model if isinstance(model.head, LanguageModel) else model.trunk
+    found: Tensor = asked(ids.expand(rows, -1), prepared.tokens, **inputs)
+    return found

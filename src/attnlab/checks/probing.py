@@ -1,0 +1,174 @@
+"""The dependency probe for any module that maps token ids to logits, built here or elsewhere."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.checks.measure import Leak, Measured, measure, origin
+from attnlab.checks.paths import Path, allows, closure
+from attnlab.config.values import Choice, ConfigError
+from attnlab.model.masks import MASKS, Mask
+from attnlab.model.model import Model
+
+SLACK = 1e-4
+"""Of the largest score: what prefixes may differ by, since many models compute in float32 inside."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What a probe found. `leaks` are forbidden dependences, `dead` permitted ones that nothing uses."""
+
+    leaks: tuple[Leak, ...]
+    dead: tuple[tuple[int, int], ...]
+    pairs: int
+    paths: tuple[str, ...]
+    gap: float
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing depends on what it may not see."""
+        return not self.leaks and self.gap <= SLACK
+
+    @property
+    def found(self) -> str:
+        if self.leaks:
+            leak = max(self.leaks, key=lambda one: one.size)
+            place = f", first in {leak.place}" if leak.place else ""
+            return (
+                f"Leak: output {leak.query} moves by {leak.size:.2g} of the largest score when input "
+                f"{leak.key} changes, which it may not see (in {leak.path}{place})."
+            )
+        if self.gap > SLACK:
+            return (
+                f"Scores differ by {self.gap:.2g} of the largest when what follows is cut off: they depend "
+                "on the length of the row."
+            )
+        dead = f"; {len(self.dead)} permitted pairs are dead, such as {self.dead[0]}" if self.dead else ""
+        return f"Sound: {self.pairs:,} pairs of positions in {', '.join(self.paths)}, none leaks{dead}."
+
+    def show(self) -> None:
+        """Print what was found."""
+        from rich.console import Console
+
+        style = "green" if self.sound else "bold red"
+        Console().print(self.found, style=style, highlight=False, soft_wrap=True)
+
+
+def probe(
+    model: nn.Module,
+    vocabulary: int | None = None,
+    mask: str | Choice | Mask = "causal",
+    *,
+    length: int = 12,
+    forward: Callable[[nn.Module, Tensor], Any] | None = None,
+) -> Probe:
+    """Declared mask against measured dependence, at every pair of `length` positions, in float64.
+
+    `forward(model, ids)` gives the logits (N,T,V) of ids (N,T), or what holds them; by default the model is
+    called with the ids, and logits are the result itself, its `.logits`, or its first item.
+    """
+    copied = copy.deepcopy(model).double().cpu()
+    size = vocabulary or vocabulary_of(model)
+    given = mask if isinstance(mask, Mask) else MASKS.build(mask)
+    call = forward or called(copied)
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(size, (1, length), generator=generator)
+    found = [
+        measured(copied, path, size) for path in both_modes(copied, ids, given, entrance(copied, size), call)
+    ]
+    leaks = tuple(leak for leak in (worst(copied, one, size) for one in found) if leak is not None)
+    dead = tuple(sorted({pair for one in found for pair in one.dead}))
+    gap = cut_gap(copied, ids, call) if backward(given, length) else 0.0
+    names = tuple(one.path.name for one in found)
+    return Probe(leaks, dead, sum(one.pairs for one in found), names, gap)
+
+
+def both_modes(
+    model: nn.Module, ids: Tensor, mask: Mask, entrance: nn.Module, call: Callable[[nn.Module, Tensor], Any]
+) -> list[Path]:
+    near = allows(mask, ids.shape[1])
+    return [
+        Path(
+            name="training" if training else "evaluation",
+            ids=ids,
+            forward=lambda ids: logits_of(call(model, ids)),
+            near=near,
+            reach=closure(near),
+            judged=torch.ones(ids.shape[1], dtype=torch.bool),
+            entrance=entrance,
+            training=training,
+        )
+        for training in (True, False)
+    ]
+
+
+def measured(model: nn.Module, path: Path, vocabulary: int) -> Measured:
+    """A path in the mode that it is about."""
+    model.train(path.training)
+    return measure(path, vocabulary)
+
+
+def worst(model: nn.Module, found: Measured, vocabulary: int) -> Leak | None:
+    """The largest leak of a path, and where it begins."""
+    if found.worst is None:
+        return None
+    size, query, key = found.worst
+    model.train(found.path.training)
+    return Leak(found.path.name, query, key, size, origin(model, found.path, query, key, vocabulary))
+
+
+@torch.no_grad()
+def cut_gap(model: nn.Module, ids: Tensor, call: Callable[[nn.Module, Tensor], Any]) -> float:
+    """How far scores move when everything after them is cut off, of the largest."""
+    model.eval()
+    whole = logits_of(call(model, ids))
+    gaps = [
+        (logits_of(call(model, ids[:, :end]))[0, -1] - whole[0, end - 1]).abs().max()
+        for end in range(1, ids.shape[1] + 1)
+    ]
+    return float(torch.stack(gaps).max() / whole.abs().max().clamp(min=1e-30))
+
+
+def backward(mask: Mask, length: int) -> bool:
+    return not bool(allows(mask, length).triu(1).any())
+
+
+def called(model: nn.Module) -> Callable[[nn.Module, Tensor], Any]:
+    """How a model is asked: without a cache, where it has one."""
+    takes = inspect.signature(model.forward).parameters
+    extra = {"use_cache": False} if "use_cache" in takes else {}
+    return lambda model, ids: model(ids, **extra)
+
+
+def logits_of(output: Any) -> Tensor:
+    found = getattr(output, "logits", output)
+    found = found[0] if isinstance(found, (tuple, list)) else found
+    if not isinstance(found, Tensor) or found.ndim != 3:
+        raise ConfigError(
+            "A probe needs logits (rows, positions, vocabulary) from the model; give `forward`, which takes "
+            "the model and ids (rows, positions) and returns them."
+        )
+    return found
+
+
+def vocabulary_of(model: nn.Module) -> int:
+    if isinstance(model, Model):
+        return model.trunk.main.embedding.tokens.num_embeddings
+    raise ConfigError("Say how many tokens the model knows: probe(model, vocabulary=…).")
+
+
+def entrance(model: nn.Module, vocabulary: int) -> nn.Module:
+    """Where ids become vectors."""
+    if isinstance(model, Model):
+        return model.trunk.main.embedding
+    tables = [m for m in model.modules() if isinstance(m, nn.Embedding) and m.num_embeddings >= vocabulary]
+    if not tables:
+        raise ConfigError(f"No embedding of {vocabulary} tokens is in this model; is the vocabulary right?")
+    return tables[0]

@@ -1,0 +1,89 @@
+"""From a config to a run's parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from attnlab.config import schema
+from attnlab.config.streams import stream_seed
+from attnlab.config.values import ConfigError
+from attnlab.data.batching import BATCHING
+from attnlab.data.dataset import Dataset, ProgressOf, no_progress
+from attnlab.data.loader import Loader
+from attnlab.experiment.model import build_model
+from attnlab.model.model import Model
+from attnlab.objectives import OBJECTIVES
+from attnlab.objectives.objective import Objective
+from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.training.listeners import LISTENERS
+from attnlab.training.optimizers import OPTIMIZERS
+from attnlab.training.schedules import SCHEDULES
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The parts of a run, ready to train."""
+
+    config: schema.Config
+    dataset: Dataset
+    objective: Objective
+    model: Model
+
+
+def check(config: schema.Config) -> None:
+    """Refuse what cannot work before any text is read: parts, sizes and names that do not go together."""
+    objective = OBJECTIVES.build(config.objective, vocabulary=Vocabulary.draft(config.model.vocabulary))
+    objective.check(build_model(config.model, device="meta"))
+    name, encoding, batching = config.objective.kind, config.data.encoding.kind, config.data.batching.kind
+    if encoding not in objective.encodings:
+        raise ConfigError(
+            f'objective "{name}" cannot use data.encoding "{encoding}"; it takes '
+            f"{' or '.join(objective.encodings)}."
+        )
+    if BATCHING[batching].packs and not objective.packs:
+        raise ConfigError(
+            f'objective "{name}" needs a line for each text; use data.batching = "bucketed" or "padded".'
+        )
+    if config.data.length > config.model.length:
+        raise ConfigError(
+            f"data.length {config.data.length} is more than model.length {config.model.length}; "
+            "raise the one or lower the other."
+        )
+    for listener in config.training.listeners:
+        LISTENERS.resolve(listener, "training.listeners")
+    SCHEDULES.build(config.training.schedule)
+    OPTIMIZERS.build(config.training.optimizer)
+
+
+def set_up(config: schema.Config, *, cache: Path | None = None, progress: ProgressOf = no_progress) -> Setup:
+    """Corpus, tokenizer, objective and model. The vocabulary's size is the tokenizer's."""
+    check(config)
+    dataset = Dataset(config.data, cache=cache, progress=progress)
+    tokenizer = dataset.tokenizer
+    objective = OBJECTIVES.build(config.objective, vocabulary=Vocabulary.of(tokenizer))
+    model = build_model(replace(config.model, vocabulary=tokenizer.size), seed=config.seed)
+    return Setup(config, dataset, objective, model)
+
+
+def initial_model(setup: Setup) -> Model:
+    """The model as it was before the first step: its weights are a function of the seed."""
+    config = setup.config
+    return build_model(replace(config.model, vocabulary=setup.dataset.tokenizer.size), seed=config.seed)
+
+
+def in_order(setup: Setup) -> Loader:
+    """The training batches, in the order of the run's seed."""
+    return setup.dataset.loader("train", seed=stream_seed(setup.config.seed, "data"))
+
+
+def fingerprints(setup: Setup) -> dict[str, Any]:
+    """What decides the batches and their order: a resumed run must find the same."""
+    dataset, names = setup.dataset, setup.dataset.splits.names
+    return {
+        "text": dataset.text_fingerprint,
+        "data": {split: dataset.fingerprint(split) for split in names},
+        "tokenizer": dataset.tokenizer.fingerprint,
+        "order": in_order(setup).fingerprint,
+    }

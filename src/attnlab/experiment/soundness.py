@@ -1,0 +1,141 @@
+"""The checks of a run: when they are made, where their findings are kept, and what follows from them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from attnlab.checks import CHECKS
+from attnlab.checks.check import Case, Finding, When, run_checks
+from attnlab.config.values import unknown
+from attnlab.experiment.samples import SampleFile
+from attnlab.experiment.setup import Setup, initial_model
+from attnlab.training.errors import RunError
+from attnlab.training.events import Checked, Ended, Evaluated, Event, Warned
+from attnlab.training.files import replace_json
+
+FILE = "checks.json"
+
+
+class UnsoundError(RunError):
+    """A check failed before the first step."""
+
+
+class Soundness:
+    """What the checks found of a run. A failed check stops it before the first step, unless allowed."""
+
+    def __init__(self, setup: Setup, folder: Path, allow: Collection[str] = ()):
+        for name in allow:
+            if name not in CHECKS:
+                raise unknown("--allow", name, CHECKS)
+        self.setup, self.folder, self.allow = setup, folder, tuple(sorted(set(allow)))
+        self.findings: list[Finding] = read_findings(folder)
+
+    def examine(self, *moments: When, **facts: Any) -> list[Finding]:
+        """The checks of these moments, made now; they take the place of what they found before."""
+        found = []
+        for when in moments:
+            found += run_checks(self.case(when, **facts))
+        kept = [one for one in self.findings if one.when not in moments]
+        self.findings = [*kept, *found]
+        self.save()
+        return found
+
+    def case(self, when: When, **facts: Any) -> Case:
+        setup = self.setup
+        return Case(
+            when=when,
+            config=setup.config,
+            model=setup.model,
+            objective=setup.objective,
+            dataset=setup.dataset,
+            initial=partial(initial_model, setup),
+            folder=self.folder,
+            **facts,
+        )
+
+    def before(self) -> list[Finding]:
+        """The checks before the first step. One that fails stops the run, unless it is allowed."""
+        found = self.examine("config", "before")
+        stopping = [one for one in found if one.outcome == "fail" and one.check not in self.allow]
+        if stopping:
+            raise UnsoundError("\n".join(map(refusal, stopping)))
+        return found
+
+    @property
+    def unsound(self) -> list[str]:
+        """The checks that failed: while there is one, no number of the run means what it says."""
+        return sorted({one.check for one in self.findings if one.outcome == "fail"})
+
+    def save(self) -> None:
+        value = {"sound": not self.unsound, "unsound": self.unsound, "allowed": list(self.allow)}
+        replace_json(self.folder / FILE, value | {"findings": [asdict(one) for one in self.findings]})
+
+
+class Watch:
+    """Makes the checks of a run when their moment has come, and tells what is new in what they found."""
+
+    def __init__(self, soundness: Soundness, tell: Callable[[Event], None], samples: Sequence[SampleFile]):
+        self.soundness, self.tell, self.samples = soundness, tell, samples
+        self.told = {(one.when, one.check): one.outcome for one in soundness.findings}
+
+    def before(self) -> None:
+        """The checks before the first step; what fails and is not allowed raises."""
+        began = time.perf_counter()
+        self.report(0, self.soundness.before(), began)
+
+    def __call__(self, event: Event) -> None:
+        began = time.perf_counter()
+        if isinstance(event, Evaluated):
+            written = [sample for file in self.samples for sample in file.last]
+            scores = {"loss": event.loss, **event.scores}
+            found = self.soundness.examine(
+                "during", "evaluation", step=event.step, scores=scores, samples=written
+            )
+            self.report(event.step, found, began)
+        elif isinstance(event, Ended) and event.reason != "interrupted":
+            self.report(event.step, self.soundness.examine("after", step=event.step), began)
+
+    def report(self, step: int, found: Sequence[Finding], began: float) -> None:
+        outcomes = {one.check: one.outcome for one in found if one.outcome != "not applicable"}
+        if outcomes:
+            self.tell(Checked(step=step, outcomes=outcomes, seconds=time.perf_counter() - began))
+        for one in found:
+            key, bad = (one.when, one.check), one.outcome in ("warn", "fail")
+            if bad and self.told.get(key) != one.outcome:
+                self.tell(Warned(step=step, message=sentence(one)))
+            self.told[key] = one.outcome
+
+
+def sentence(finding: Finding) -> str:
+    """A finding in words, for a person."""
+    verb = "failed" if finding.outcome == "fail" else "warns"
+    return f"The check {finding.check} {verb}: {finding.found}. {finding.meaning} {finding.fix}".strip()
+
+
+def refusal(finding: Finding) -> str:
+    return (
+        f"{sentence(finding)} "
+        f"To train all the same, with every number marked as not sound: --allow {finding.check}."
+    )
+
+
+def read_findings(folder: Path) -> list[Finding]:
+    """What is in a run's checks.json; nothing where there is none."""
+    try:
+        held = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        return [Finding(**one) for one in held["findings"]]
+    except FileNotFoundError:
+        return []
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{folder / FILE} cannot be read: {error}.") from error
+
+
+def unsound_of(folder: Path) -> list[str]:
+    """The checks that a run failed."""
+    return sorted({one.check for one in read_findings(folder) if one.outcome == "fail"})
