@@ -1,0 +1,1 @@
+"""From a question to a verdict: arms, seeds, statistics, and a report."""
