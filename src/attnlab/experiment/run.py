@@ -79,7 +79,8 @@ def train(
             with MetricsFile(folder.metrics, loop.state) as metrics:
                 samples = _samples(setup, folder, loop.state.step)
                 watch = Watch(soundness, loop.tell, samples)
-                loop.listeners = [metrics, *samples, *listeners, *watchers(setup), *_trackers(config, out), watch]
+                others = (*listeners, *watchers(setup), *_trackers(config, out))
+                loop.listeners = [metrics, *samples, *others, watch]
                 for warning in warnings:
                     loop.warn(warning)
                 if loop.state.step == 0:

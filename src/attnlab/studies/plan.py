@@ -10,14 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from attnlab.config.files import to_json
 from attnlab.evaluation.spread import Spread
 from attnlab.evaluation.statistics import smallest_difference, spread_of
 from attnlab.studies.judgement import seed_result
 from attnlab.studies.pool import Pool, Task, View
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved
-from attnlab.studies.runner import RESULTS, cores, threads_for, unseen
+from attnlab.studies.runner import RESULTS, cores, request_of, threads_for, unseen
 from attnlab.studies.timing import Pace
 from attnlab.training.interrupt import Interrupt
 
@@ -75,7 +74,7 @@ def timed(resolved: Resolved, jobs: int, view: View) -> tuple[dict[str, Pace], d
                 arm,
                 seed,
                 Path(folder) / arm,
-                {"config": to_json(resolved.config(arm, seed))},
+                request_of(resolved, arm, seed),
                 module="attnlab.studies.timing",
             )
             for arm in resolved.configs

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.schema import Config
+from attnlab.experiment.soundness import read_findings
 from attnlab.studies.extras import extras_of
 from attnlab.studies.judgement import comparisons, estimate, verdict
 from attnlab.studies.matching import parameters
@@ -112,13 +113,8 @@ def gathered(folder: Path, arm: str, seed: int) -> Run:
     run = {"status": "missing", "reason": missing} | result
     if run["status"] == "finished" and not run.get("sound", True):
         run |= {"status": "invalid", "reason": f"failed the check {' and '.join(run['unsound'])}"}
-    checks = checks_of(folder / place)
+    checks = [asdict(finding) for finding in read_findings(folder / place)]
     return EMPTY | run | {"arm": arm, "seed": seed, "folder": str(place), "checks": checks}
-
-
-def checks_of(folder: Path) -> list[dict[str, Any]]:
-    file = folder / "checks.json"
-    return list(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else []
 
 
 def arm_of(resolved: Resolved, arm: str, runs: list[Run]) -> dict[str, Any]:

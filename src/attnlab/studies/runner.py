@@ -11,6 +11,7 @@ from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
+from attnlab.studies import report
 from attnlab.studies.pool import Pool, Task, View
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved, to_record
@@ -76,12 +77,8 @@ def run_study(
             pool.run(tasks_of(resolved, folder))
         results = gather(resolved, folder, record=record, tuning=tuning)
         replace_json(folder / RESULTS, results)
-        _report(results, folder)
+        report.write(results, folder)
     return Ended(folder, results, interrupt.signal)
-
-
-def _report(results: dict[str, Any], folder: Path) -> None:
-    """report.html, report.md and the tables."""
 
 
 def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> dict[str, Any]:

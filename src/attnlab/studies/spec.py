@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from attnlab.checks import CHECKS
 from attnlab.config.files import load
 from attnlab.config.schema import Budget, Config
 from attnlab.config.values import ConfigError, unknown
@@ -147,9 +148,12 @@ def _check(study: Study) -> None:
         raise ConfigError(f"seeds are {list(seeds)}; give at least one, each once.")
     limits: dict[str, Any] = dict(study.budget) or {"steps": 1}
     Budget(**limits)  # its own rules
-    for arm in study.allow:
+    for arm, checks in study.allow.items():
         if arm not in study.arms:
             raise unknown("allow", arm, study.arms)
+        for check in checks:
+            if check not in CHECKS:
+                raise unknown(f"allow.{arm}", check, CHECKS)
     known = [*METRICS, *extras_of(study.extras).metrics]
     for name in (study.metric, *study.metrics):
         if name not in known:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 import time
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -68,7 +69,7 @@ class Stopwatch:
         return Pace(median(counted), last.step / last.progress, self.evaluation, self.first)
 
 
-def timed(config: Config, folder: Path) -> Pace:
+def timed(config: Config, folder: Path, allow: Collection[str]) -> Pace:
     """The pace of a config; its budget stays as it is, since progress tells how many steps it holds."""
     training = replace(config.training, checkpoint_every=10**9, listeners=())
     evaluates = training.evaluate_every != "never" and config.data.dev_share > 0
@@ -76,7 +77,8 @@ def timed(config: Config, folder: Path) -> Pace:
         training = replace(training, evaluate_every=STEPS, evaluate_batches="all")
     watch = Stopwatch(evaluates=evaluates)
     with contextlib.suppress(EnoughError):
-        train(replace(config, training=training), folder, cache=default_cache(), listeners=[watch])
+        changed = replace(config, training=training)
+        train(changed, folder, cache=default_cache(), listeners=[watch], allow=allow)
     return watch.pace
 
 
@@ -85,7 +87,7 @@ def main() -> None:
     torch.set_num_threads(request["threads"])
     folder = Path(request["folder"])
     try:
-        pace = timed(config_of(request["config"]), folder / "run")
+        pace = timed(config_of(request["config"]), folder / "run", request["allow"])
         result = {"status": "finished", "reason": "", "pace": asdict(pace)}
     except Exception as error:  # the plan says why this arm cannot be timed
         result = {"status": "failed", "reason": str(error) or type(error).__name__}

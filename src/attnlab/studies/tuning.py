@@ -24,7 +24,7 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
         return resolved, []
     tried = [(arm, rate) for rate in rates for arm in resolved.configs]
     tasks = [
-        Task(arm, SEED, folder / "tuning" / arm / f"rate-{rate:g}", request(resolved.configs[arm], rate))
+        Task(arm, SEED, folder / "tuning" / arm / f"rate-{rate:g}", request(resolved, arm, rate))
         for arm, rate in tried
     ]
     pool.run(tasks)
@@ -42,9 +42,10 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
     return replace(resolved, configs=configs, notes=notes), table
 
 
-def request(config: Config, rate: float) -> dict[str, Any]:
-    tried = replace(with_rate(config, rate), seed=SEED)
-    return {"config": to_json(tried), "allow": ["*"], "probes": [], "sentence": "", "extras": ""}
+def request(resolved: Resolved, arm: str, rate: float) -> dict[str, Any]:
+    tried = replace(with_rate(resolved.configs[arm], rate), seed=SEED)
+    allowed = list(resolved.study.allow.get(arm, ()))
+    return {"config": to_json(tried), "allow": allowed, "probes": [], "sentence": "", "extras": ""}
 
 
 def with_rate(config: Config, rate: float) -> Config:
