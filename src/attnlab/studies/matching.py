@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
@@ -86,7 +87,7 @@ def widths(model: schema.Model, target: int) -> list[schema.Model]:
     sizes = [
         replace(model, width=width, head_width="even") for width in range(step, 4 * model.width + 1, step)
     ]
-    above = next((n for n, m in enumerate(sizes) if parameters(m) >= target), len(sizes) - 1)
+    above = bisect_left(sizes, target, key=parameters)
     return sizes[max(0, above - 1) : above + 1]
 
 

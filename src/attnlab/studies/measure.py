@@ -32,6 +32,8 @@ HONEST_ROWS = 32
 POINTS = 200
 """How many points a curve is thinned to."""
 
+PLACES = ("step", "tokens", "seconds")
+
 Curve = dict[str, list[float]]
 
 
@@ -131,12 +133,23 @@ def curves(file: Path) -> dict[str, Any]:
             evaluations.append(place | {"loss": event["loss"]})
     course = thinned(steps)
     gradient = course.pop("gradient", [])
-    extra = {name: course[name] for name in ("step", "tokens", "seconds") if name in course}
+    axes = {name: course[name] for name in PLACES if name in course}
     return {
         "curve": course,
         "dev_curve": thinned(evaluations),
-        "extra_curves": {"gradient": extra | {"y": gradient}},
+        "extra_curves": {"gradient norm": axes | {"value": gradient}},
     }
+
+
+def placed(curve: Curve, file: Path) -> Curve:
+    """A curve by steps with the tokens and seconds of those steps beside them."""
+    at, tokens, seconds = dict[float, tuple[float, float]](), 0.0, 0.0
+    for event in read(file):
+        if event["event"] == "stepped":
+            tokens, seconds = tokens + event["tokens"], seconds + event["seconds"]
+            at[event["step"]] = tokens, seconds
+    where = [at.get(step, (0.0, 0.0)) for step in curve["step"]]
+    return {"tokens": [t for t, _ in where], "seconds": [s for _, s in where]} | curve
 
 
 def thinned(points: Sequence[Mapping[str, float]], most: int = POINTS) -> Curve:
@@ -145,8 +158,7 @@ def thinned(points: Sequence[Mapping[str, float]], most: int = POINTS) -> Curve:
         return {}
     size = math.ceil(len(points) / most)
     stretches = [points[start : start + size] for start in range(0, len(points), size)]
-    places = ("step", "tokens", "seconds")
     return {
-        name: [s[-1][name] if name in places else math.fsum(p[name] for p in s) / len(s) for s in stretches]
+        name: [s[-1][name] if name in PLACES else math.fsum(p[name] for p in s) / len(s) for s in stretches]
         for name in points[0]
     }

@@ -23,7 +23,7 @@ from attnlab.config.files import config_of
 from attnlab.experiment.run import Run, default_cache, train
 from attnlab.experiment.trained import open_run
 from attnlab.studies.extras import extras_of
-from attnlab.studies.measure import curves, measured
+from attnlab.studies.measure import curves, measured, placed
 from attnlab.training.checkpoint import Checkpoints
 from attnlab.training.errors import RunError
 from attnlab.training.files import replace_json
@@ -82,8 +82,10 @@ def finished(request: dict[str, Any], run: Run) -> dict[str, Any]:
     speed = state.tokens / state.seconds if state.seconds else 0.0
     costs = {"seconds": state.seconds, "tokens_per_second": speed, "peak_memory_bytes": memory}
     metrics = found.pop("metrics") | costs | added.pop("metrics", {})
-    course = curves(run.folder / "metrics.jsonl")
-    course["extra_curves"] |= added.pop("extra_curves", {})
+    events = run.folder / "metrics.jsonl"
+    course = curves(events)
+    own: dict[str, Any] = added.pop("extra_curves", {})
+    course["extra_curves"] |= {name: placed(curve, events) for name, curve in own.items()}
     Checkpoints(run.folder / "checkpoints").prune(1, state.step)  # the last model is the study's; others go
     return {
         "identity": record["identity"],
@@ -91,7 +93,7 @@ def finished(request: dict[str, Any], run: Run) -> dict[str, Any]:
         "tokens": state.tokens,
         **costs,
         "evaluation_seconds": time.perf_counter() - began,
-        "parameters": parameters_of(run.folder / "metrics.jsonl"),
+        "parameters": parameters_of(events),
         "ended": run.reason,
         "sound": record.get("sound", True),
         "unsound": record.get("unsound", []),

@@ -11,6 +11,11 @@ from attnlab.studies.spec import Study
 
 STUDIES = {
     "masking": "attnlab.studies.builtin.masking:study",
+    "attention": "attnlab.studies.builtin.attention:study",
+    "projections": "attnlab.studies.builtin.projections:study",
+    "positions": "attnlab.studies.builtin.positions:study",
+    "scale": "attnlab.studies.builtin.scale:study",
+    "heads": "attnlab.studies.builtin.heads:study",
 }
 """Each a function that gives its Study; the file's docstring is its card."""
 
