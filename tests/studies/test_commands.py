@@ -13,7 +13,14 @@ from attnlab.studies.plan import earlier_spread, plan
 from attnlab.studies.resolved import resolve, to_record
 from attnlab.studies.runner import run_study
 from attnlab.studies.timing import Pace
+from tests.studies.here import here
 from tests.studies.small import study
+
+
+@pytest.fixture(autouse=True)
+def _here():
+    with here():
+        yield
 
 
 def invoke(*words):

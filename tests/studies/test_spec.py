@@ -52,7 +52,8 @@ def test_a_python_file_gives_its_study_and_its_card(tmp_path):
     file.write_text(
         '"""Mine: a card."""\n'
         "from attnlab.studies.spec import Study\n"
-        'def study():\n    return Study(name="mine", question="Why?", arms={"a": {}, "b": {"model.heads": 2}})\n'
+        'ARMS = {"a": {}, "b": {"model.heads": 2}}\n'
+        'def study():\n    return Study(name="mine", question="Why?", arms=ARMS)\n'
     )
     found = load_study(file)
     assert found.card == "Mine: a card." and found.baseline == "a" and found.arms["b"] == {"model.heads": 2}
@@ -73,7 +74,7 @@ def test_a_python_file_gives_its_study_and_its_card(tmp_path):
         ("seeds = 3", "seeds = [1, 1]", "seeds are \\[1, 1\\]; give at least one, each once"),
         ("seeds = 3", 'seeds = "five"', "seeds takes a whole number or a list of a whole number"),
         ("steps = 40", "stepps = 40", r'budget: there is no "stepps". Did you mean "steps"\?'),
-        ("steps = 40", "steps = -1", "budget.steps is -1; it must be above 0"),
+        ("steps = 40", "steps = -1", "budget.steps is -1.0; it must be above 0"),
         ("model.width = 32", "model.widht = 32", r'Arm "dot" of mine: .*Did you mean "width"\?'),
         ("model.width = 32", "model.width = 33", "not divisible by model.heads 4"),
         ('attention = "linear"', 'attention = "liner"', r'Arm "linear" of mine: .*Did you mean "linear"\?'),
@@ -159,7 +160,7 @@ def test_matching_hits_the_baselines_parameters(tmp_path):
     assert resolved.configs["deep"].model.width < 64  # its feed-forward alone would have to vanish
     assert resolved.configs["shared"].model.width == 64
     assert [note.split()[0] for note in resolved.notes] == ["shared", "additive", "gated", "deep"]
-    with pytest.raises(ConfigError, match='Arm "narrow" has .* parameters, the baseline'):
+    with pytest.raises(ConfigError, match=r'Arm "narrow" has .* parameters, the baseline'):
         resolve(replace(given, arms=arms))
 
 

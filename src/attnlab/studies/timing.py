@@ -82,9 +82,8 @@ def timed(config: Config, folder: Path, allow: Collection[str]) -> Pace:
     return watch.pace
 
 
-def main() -> None:
-    request: dict[str, Any] = json.load(sys.stdin)
-    torch.set_num_threads(request["threads"])
+def work(request: dict[str, Any]) -> int:
+    """Time what was asked for, and leave it in the folder."""
     folder = Path(request["folder"])
     try:
         pace = timed(config_of(request["config"]), folder / "run", request["allow"])
@@ -92,6 +91,13 @@ def main() -> None:
     except Exception as error:  # the plan says why this arm cannot be timed
         result = {"status": "failed", "reason": str(error) or type(error).__name__}
     replace_json(folder / RESULT, result)
+    return 0 if result["status"] == "finished" else 1
+
+
+def main() -> None:
+    request = json.load(sys.stdin)
+    torch.set_num_threads(request["threads"])
+    sys.exit(work(request))
 
 
 if __name__ == "__main__":
