@@ -10,7 +10,7 @@ with the model's sizes. A name that two tables have is asked for with its table:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from attnlab.config.registry import TABLES, table
 from attnlab.config.values import Choice, ConfigError
 
 if TYPE_CHECKING:
+    from attnlab.checks.probing import Probe
     from attnlab.experiment.trained import Trained
     from attnlab.model.model import Model
     from attnlab.studies.spec import Study
@@ -32,6 +33,7 @@ __all__ = [
     "encoder_decoder",
     "open",
     "preset",
+    "probe",
     "study",
     "train",
 ]
@@ -70,6 +72,7 @@ def train(
     corpus: str | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    allow: Collection[str] = (),
 ) -> Trained:
     """Train a ready config or a file's, as `attnlab train` does: `train("mini-gpt", corpus="notes.txt")`."""
     from attnlab.config.files import identity, load
@@ -79,7 +82,7 @@ def train(
     changes = dict(set or {}) | ({} if corpus is None else {"data.corpus": corpus})
     settings = load(config, set=changes)
     place = Path(out) if out is not None else Path("runs") / f"{Path(config).stem}-{identity(settings)[:8]}"
-    run(settings, place, resume=resume, cache=default_cache())
+    run(settings, place, resume=resume, cache=default_cache(), allow=allow)
     return open(place)
 
 
@@ -102,6 +105,13 @@ def open(run: str | Path) -> Trained:
     from attnlab.experiment.trained import open_run
 
     return open_run(run)
+
+
+def probe(model: Any, vocabulary: int | None = None, mask: Any = "causal", **settings: Any) -> Probe:
+    """What a model's outputs really depend on, against the mask it claims: `lab.probe(model).show()`."""
+    from attnlab.checks.probing import probe
+
+    return probe(model, vocabulary, mask, **settings)
 
 
 def _model(family: str | None, seed: int, settings: dict[str, Any]) -> Model:

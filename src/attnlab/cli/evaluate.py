@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from attnlab.cli.console import JsonOption, emit, out
+from attnlab.cli.console import JsonOption, emit, not_sound, out
 from attnlab.cli.generate import RunArgument
 
 
@@ -34,6 +34,7 @@ def evaluate(
 
     trained = open_run(run)
     result: dict[str, Any] = {"run": str(trained.folder), "step": trained.step}
+    result |= {"sound": not trained.unsound, "unsound": trained.unsound}
     if on is not None:
         result["text"] = of_text(trained, on)
     else:
@@ -43,6 +44,8 @@ def evaluate(
     if json:
         return emit(result)
     show(result)
+    if trained.unsound:
+        out.print(not_sound(trained.unsound), highlight=False)
     return None
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from attnlab.cli.console import JsonOption, emit, out
+from attnlab.cli.console import JsonOption, emit, err, not_sound, out
 from attnlab.config.values import ConfigError
 
 RunArgument = Annotated[
@@ -43,6 +43,8 @@ def generate(
     from attnlab.experiment.trained import open_run
 
     trained = open_run(run)
+    if trained.unsound:
+        err.print(not_sound(trained.unsound), highlight=False)
     if fill:
         return show_filled(trained, fill, json=json)
     texts = [prompt for prompt in (prompts or [""]) for _ in range(copies)]

@@ -17,7 +17,7 @@ from attnlab.config.streams import stream_seed
 from attnlab.data.dataset import ProgressOf, no_progress
 from attnlab.experiment.samples import SampleFile
 from attnlab.experiment.setup import Setup, check, fingerprints, in_order, set_up
-from attnlab.experiment.soundness import Soundness, Watch
+from attnlab.experiment.soundness import Soundness, Watch, known
 from attnlab.model.model import Model
 from attnlab.training.budget import State
 from attnlab.training.evaluate import Evaluation, evaluate
@@ -67,6 +67,7 @@ def train(
     the run is marked as not sound.
     """
     check(config)
+    known(allow)
     folder = RunFolder(out)
     with folder.opened(config, resume=resume) as warnings:
         setup = set_up(config, cache=cache, progress=progress)

@@ -30,9 +30,6 @@ class Soundness:
     """What the checks found of a run. A failed check stops it before the first step, unless allowed."""
 
     def __init__(self, setup: Setup, folder: Path, allow: Collection[str] = ()):
-        for name in allow:
-            if name not in CHECKS:
-                raise unknown("--allow", name, CHECKS)
         self.setup, self.folder, self.allow = setup, folder, tuple(sorted(set(allow)))
         self.findings: list[Finding] = read_findings(folder)
 
@@ -75,6 +72,13 @@ class Soundness:
     def save(self) -> None:
         value = {"sound": not self.unsound, "unsound": self.unsound, "allowed": list(self.allow)}
         replace_json(self.folder / FILE, value | {"findings": [asdict(one) for one in self.findings]})
+
+
+def known(allow: Collection[str]) -> None:
+    """Refuse a name that no check has, before any work."""
+    for name in allow:
+        if name not in CHECKS:
+            raise unknown("--allow", name, CHECKS)
 
 
 class Watch:

@@ -14,6 +14,7 @@ from attnlab.config.values import ConfigError
 from attnlab.data.tokenizers.files import load as load_tokenizer
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.experiment.model import build_model
+from attnlab.experiment.soundness import unsound_of
 from attnlab.generation.beam import beam_search
 from attnlab.generation.generate import Beyond, Written, stream
 from attnlab.generation.rules import DecodingRule, Greedy, Sample
@@ -32,6 +33,11 @@ class Trained:
     config: Config
     tokenizer: Tokenizer
     model: Model
+
+    @property
+    def unsound(self) -> list[str]:
+        """The checks that the run failed: while there is one, its numbers do not mean what they say."""
+        return unsound_of(self.folder)
 
     def prompt(self, text: str) -> list[int]:
         """A text as the beginning of one: the tokens before it, its own, and none that end it."""

@@ -1,0 +1,77 @@
+"""`attnlab check`: is this sound? A config, a run, or a checkpoint."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from attnlab.cli.console import COLOURS, MARKS, JsonOption, SetOption, emit, err, out
+from attnlab.config.values import ConfigError
+
+
+def check(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONFIG|RUN|CHECKPOINT",
+            help="A config (file or name), a run's folder, or one of its checkpoints.",
+        ),
+    ],
+    set: SetOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Say whether a result is real, and what is wrong where it is not. Exits 1 when a check fails."""
+    found = found_in(target, set or [])
+    if json:
+        emit([asdict(one) for one in found])
+    else:
+        show(target, found)
+    if any(one.outcome == "fail" for one in found):
+        raise typer.Exit(1)
+
+
+def found_in(target: str, set: list[str]) -> list[Any]:
+    place = Path(target)
+    if place.is_dir():
+        if set:
+            raise ConfigError("A run is what it is: --set changes a config, not a run.")
+        from attnlab.experiment.examine import of_run
+
+        with err.status("Opening the run …") as status:
+            return of_run(place, tell=status.update)
+    from attnlab.config.files import load
+    from attnlab.experiment.examine import of_config
+
+    config = load(target, set=set)
+    with err.status("Building the model …") as status:
+        return of_config(config, tell=status.update)
+
+
+def show(target: str, found: Sequence[Any]) -> None:
+    """A table with one row a check, and below it what the bad ones mean."""
+    table = Table("", "check", "when", "found", "time", title=escape(target), title_justify="left")
+    for one in found:
+        colour = COLOURS.get(one.outcome, "dim")
+        mark = f"[{colour}]{MARKS[one.outcome]}[/]"
+        table.add_row(mark, one.check, one.when, escape(one.found), f"{one.seconds:.1f} s")
+    out.print(table)
+    for one in found:
+        if one.outcome in ("warn", "fail"):
+            colour = COLOURS[one.outcome]
+            out.print(
+                f"[{colour}]{MARKS[one.outcome]} {one.check}[/]: {escape(one.meaning)} "
+                f"[bold]{escape(one.fix)}[/]",
+                highlight=False,
+            )
+    counts = Counter(one.outcome for one in found)
+    said = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
+    seconds = sum(one.seconds for one in found)
+    verdict = "[bold red]Not sound[/]" if counts["fail"] else "[green]Sound, as far as was checked[/]"
+    out.print(f"{verdict}: {said} ({seconds:.1f} s).", highlight=False)

@@ -1,0 +1,91 @@
+"""Checks made on demand: of a config before it is trained, of a run or checkpoint as it stands."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from attnlab.checks.check import Case, Finding, When, run_checks
+from attnlab.config.schema import Config
+from attnlab.config.streams import stream_seed
+from attnlab.experiment.run import default_cache
+from attnlab.experiment.samples import SampleFile
+from attnlab.experiment.setup import Setup, initial_model, set_up
+from attnlab.experiment.soundness import read_findings
+from attnlab.experiment.trained import open_run
+from attnlab.training.evaluate import evaluate
+from attnlab.training.machine import autocast_of, device_of
+
+Told = Callable[[str], None]
+
+
+def of_config(config: Config, *, tell: Told = lambda message: None) -> list[Finding]:
+    """What the checks before a training find."""
+    tell("Reading the corpus …")
+    setup = set_up(config, cache=default_cache())
+    moments: tuple[When, ...] = ("config", "before")
+    return [one for when in moments for one in _made(setup, when, tell)]
+
+
+def of_run(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
+    """What was found before and during a run, and what the checks find in its trained weights now."""
+    trained = open_run(path)
+    tell("Reading the corpus …")
+    setup = replace(set_up(trained.config, cache=default_cache()), model=trained.model)
+    held = [one for one in read_findings(trained.folder) if one.when in ("config", "before", "during")]
+    facts: dict[str, Any] = {"folder": trained.folder, "step": trained.step}
+    if "dev" in setup.dataset.splits.names:
+        tell("Scoring the dev split …")
+        facts |= _evaluated(setup)
+    moments: tuple[When, ...] = ("evaluation", "after")
+    return [*held, *(one for when in moments for one in _made(setup, when, tell, **facts))]
+
+
+def _made(setup: Setup, when: When, tell: Told, **facts: Any) -> list[Finding]:
+    tell(f"Checking ({when}) …")
+    case = Case(
+        when=when,
+        config=setup.config,
+        model=setup.model,
+        objective=setup.objective,
+        dataset=setup.dataset,
+        initial=partial(initial_model, setup),
+        **facts,
+    )
+    return run_checks(case)
+
+
+def _evaluated(setup: Setup) -> dict[str, Any]:
+    """The dev scores and samples of the model as it is, as an evaluation in training gives them."""
+    config, seed = setup.config, setup.config.data.split_seed
+    device = device_of("cpu")
+    found = evaluate(
+        setup.model,
+        setup.objective,
+        setup.dataset.loader("dev", seed=stream_seed(seed, "evaluation")),
+        batches=config.training.evaluate_batches,
+        seed=seed,
+        device=device,
+        autocast=autocast_of("float32", device),
+    )
+    return {"scores": {"loss": found.loss, **found.scores}, "samples": _samples(setup)}
+
+
+def _samples(setup: Setup) -> list[Any]:
+    trunk = setup.model.trunk
+    if trunk.decoder is None or trunk.encoder is not None or setup.config.objective.kind != "causal":
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        file = SampleFile(
+            Path(folder) / "samples.txt",
+            setup.model,
+            setup.dataset.tokenizer,
+            length=setup.config.model.length,
+            step=0,
+        )
+        file.text(0)
+    return file.last

@@ -1,0 +1,88 @@
+"""`attnlab check`, and what a failed check does to a training."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from attnlab.cli import app
+from attnlab.config.values import ConfigError
+from attnlab.experiment.run import train
+from attnlab.experiment.soundness import UnsoundError
+from tests.training.small import config, settings
+
+ZERO = {"model": {"masking": "zero"}}
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("checked")
+
+
+@pytest.fixture(scope="module")
+def written(folder):
+    """The small run's config as a file."""
+    file = folder / "small.json"
+    file.write_text(json.dumps(settings(folder)))
+    return file
+
+
+@pytest.fixture(scope="module")
+def allowed(folder):
+    """A run that was trained although its mask leaks."""
+    train(config(folder, **ZERO), folder / "zero", allow=["dependency"])
+    return folder / "zero"
+
+
+def test_a_leaking_config_is_named_with_its_size_and_fix(written):
+    sound = invoke("check", written)
+    assert sound.exit_code == 0 and "Sound" in sound.output
+    found = invoke("check", written, "--set", "model.masking=zero", "--json")
+    assert found.exit_code == 1
+    leak = next(one for one in json.loads(found.stdout) if one["check"] == "dependency")
+    assert leak["outcome"] == "fail" and leak["number"] > 1e-3
+    assert 'model.masking = "-inf"' in leak["fix"] and "rule (Dot)" in leak["found"]
+
+
+def test_a_failed_check_stops_a_training_before_its_first_step(folder):
+    with pytest.raises(UnsoundError, match=r"--allow dependency"):
+        train(config(folder, **ZERO), folder / "stopped")
+    record = json.loads((folder / "stopped" / "run.json").read_text())
+    assert record["status"] == "failed" and "dependency" in record["error"]
+    held = json.loads((folder / "stopped" / "checks.json").read_text())
+    assert held["sound"] is False and held["unsound"] == ["dependency"]
+    assert not (folder / "stopped" / "checkpoints").exists()
+    go_on = train(config(folder, **ZERO), folder / "stopped", resume=True, allow=["dependency"])
+    assert go_on.state.step == 12 and go_on.unsound == ("dependency",)
+
+
+def test_every_number_of_an_allowed_run_is_marked(allowed):
+    record = json.loads((allowed / "run.json").read_text())
+    assert record["sound"] is False and record["unsound"] == ["dependency"]
+    scores = invoke("evaluate", allowed)
+    assert "Not sound" in scores.output
+    assert json.loads(invoke("evaluate", allowed, "--json").stdout)["sound"] is False
+    assert "Not sound" in invoke("generate", allowed, "the").stderr
+
+
+def test_the_probe_is_repeated_on_trained_weights(allowed, folder):
+    moments = {one["when"] for one in json.loads((allowed / "checks.json").read_text())["findings"]}
+    assert {"before", "after"} <= moments
+    found = invoke("check", allowed, "--json")
+    assert found.exit_code == 1
+    after = [one for one in json.loads(found.stdout) if one["when"] == "after"]
+    assert [one["outcome"] for one in after if one["check"] == "dependency"] == ["fail"]
+    train(config(folder), folder / "sound")
+    assert invoke("check", folder / "sound").exit_code == 0
+    assert invoke("check", folder / "sound" / "checkpoints" / "step-12").exit_code == 0
+
+
+def test_wrong_names_are_answered(folder, allowed):
+    with pytest.raises(ConfigError, match='Did you mean "dependency"'):
+        train(config(folder), folder / "named", allow=["dependancy"])
+    with pytest.raises(ConfigError, match="A run is what it is"):
+        CliRunner().invoke(app, ["check", str(allowed), "--set", "seed=1"], catch_exceptions=False)
