@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -50,11 +51,14 @@ COST = (
     Metric(
         "flops_per_token",
         "FLOPs a token",
-        "Floating-point operations a token, in closed form.",
+        "Floating-point operations of training, a token, in closed form.",
         "scaled",
         counted=True,
     ),
 )
+RUNS_ONLY = {"incremental_loss", "parallel_loss", "train_perplexity", "targets"}
+"""Told of every run and in runs.csv; a table of arms says the same with what it has."""
+
 KNOWN = {metric.name: metric for metric in QUALITY + COST}
 
 
@@ -67,12 +71,25 @@ def metric(study: Study, name: str) -> Metric:
     return Metric(
         name=name,
         title=ours.title,
-        definition=str(stated.get("definition") or ours.definition),
+        definition=_read(str(stated.get("definition") or ours.definition)),
         form=ours.form,
         lower_is_better=bool(stated.get("lower_is_better", ours.lower_is_better)),
         counted=ours.counted,
         honest=ours.honest,
     )
+
+
+def _read(definition: str) -> str:
+    """A sentence, with measures by their names in the page."""
+    return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", lambda name: name[0].replace("_", " "), definition)
+
+
+def explained(study: Study, shown: list[Metric]) -> list[Metric]:
+    """The measures shown and those that their definitions speak of."""
+    stated = [m.get("name") for m in study.facts.get("metrics") or []]
+    told = " ".join(m.definition for m in shown)
+    others = [metric(study, n) for n in stated if n in RUNS_ONLY and f"{n}".replace("_", " ") in told]
+    return [m for m in dict.fromkeys([*shown, *others]) if m.definition]
 
 
 def estimate(arm: Arm, name: str) -> Mapping[str, Any] | None:
@@ -93,7 +110,7 @@ def _exponential(loss: Any) -> float | None:
 
 def quality(study: Study) -> list[Metric]:
     """Measures of how well the arms did: the study's own metric first, then ours, then others that it has."""
-    elsewhere = {m.name for m in COST} | {"incremental_loss"}
+    elsewhere = {m.name for m in COST} | RUNS_ONLY - {study.metric}
     found = dict.fromkeys(name for arm in study.arms for name in arm.metrics if name not in elsewhere)
     order = dict.fromkeys([study.metric, *(m.name for m in QUALITY), *found])
     return [metric(study, name) for name in order if any(estimate(arm, name) for arm in study.arms)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 MOST_DECIMALS = 4
+TIED = "\N{NO-BREAK SPACE}"
 
 
 def known(value: Any) -> TypeGuard[float]:
@@ -27,7 +28,7 @@ class Figure:
     @property
     def beside(self) -> str:
         """What stands beside the number: interval and n."""
-        return " · ".join(filter(None, [self.interval, f"n = {self.n}" if self.n else ""]))
+        return " · ".join(filter(None, [self.interval, f"n{TIED}={TIED}{self.n}" if self.n else ""]))
 
 
 NOTHING = Figure(None, "–")
@@ -107,7 +108,7 @@ def estimated(estimate: Mapping[str, Any] | None, places: int, form: str = "plai
     if "low" not in estimate:
         interval = ""  # one run by itself, as its table says
     elif known(estimate.get("low")) and known(estimate.get("high")):
-        interval = f"[{text(estimate['low'], places)}, {text(estimate['high'], places)}]"
+        interval = f"[{text(estimate['low'], places)},{TIED}{text(estimate['high'], places)}]"
     else:
         interval = "interval unknown (one seed)" if n == 1 else "interval unknown"
     return Figure(estimate["value"], text(estimate["value"], places), interval, n)

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateNotFound
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
 from attnlab.studies.report.metrics import metric
@@ -95,7 +95,15 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"md": plain_text, "slug": slug, "kind": kind, "sign": sign}
+    environment.filters |= {
+        "md": plain_text,
+        "emphasis": emphasis,
+        "sentence": sentence,
+        "phrase": phrase,
+        "slug": slug,
+        "kind": kind,
+        "sign": sign,
+    }
     return environment
 
 
@@ -103,6 +111,22 @@ def plain_text(value: Any) -> str:
     """Text that Markdown leaves as it is, on one line."""
     line = " ".join(str(value).split())
     return re.sub(r"([\\`*_\[\]|#~$])", r"\\\1", line).replace("<", "&lt;").replace(">", "&gt;")
+
+
+def sentence(text: str) -> str:
+    """With a capital letter and a full stop."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if not text or text[-1] in ".!?…" else ".")
+
+
+def phrase(text: str) -> str:
+    """Within a sentence: without its capital and full stop."""
+    return text[:1].lower() + text[1:].rstrip(".")
+
+
+def emphasis(text: str) -> Markup:
+    """*Words* between asterisks, as docstrings have them."""
+    return Markup(re.sub(r"\*(\w[^*]*)\*", r"<em>\1</em>", str(escape(text))))
 
 
 def slug(title: str) -> str:

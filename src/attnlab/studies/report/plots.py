@@ -13,6 +13,8 @@ from attnlab.studies.report.palette import Ink
 
 Figure = dict[str, Any]
 
+MOST_LABELS = 24  # of tokens along an axis; beyond, every second or third is named
+
 
 @dataclass(frozen=True)
 class Control:
@@ -154,12 +156,20 @@ def bars(edges: Sequence[float], counts: Sequence[float], x: dict[str, Any], y: 
 
 def heatmap(weights: Sequence[Sequence[float]], tokens: Sequence[str], top: float) -> Figure:
     """Weights of queries (rows) on keys (columns)."""
-    places = list(range(len(tokens)))
-    labels = {"tickvals": places, "ticktext": [text(_short(token)) for token in tokens]}
+    names = [text(f"{i + 1} {token}") for i, token in enumerate(tokens)]  # a word may stand twice
+    every = -(-len(tokens) // MOST_LABELS)
+    labels: dict[str, Any] = {
+        "type": "category",
+        "tickvals": names[::every],
+        "ticktext": [text(_short(token)) for token in tokens[::every]],
+        "showgrid": False,
+    }
     return {
         "data": [
             {
                 "type": "heatmap",
+                "x": names,
+                "y": names,
                 "z": weights,
                 "zmin": 0,
                 "zmax": top,
@@ -177,8 +187,8 @@ def heatmap(weights: Sequence[Sequence[float]], tokens: Sequence[str], top: floa
             }
         ],
         "layout": {
-            "xaxis": labels | {"title": {"text": "keys"}, "tickangle": -90, "showgrid": False},
-            "yaxis": labels | {"title": {"text": "queries"}, "autorange": "reversed", "showgrid": False},
+            "xaxis": labels | {"title": {"text": "keys"}, "tickangle": -90},
+            "yaxis": labels | {"title": {"text": "queries"}, "autorange": "reversed"},
         },
     }
 

@@ -39,7 +39,8 @@ def runs(study: Study) -> str:
 
 def comparisons(study: Study) -> str:
     """A row a difference."""
-    return _sheet(COMPARISON, study.results.get("comparisons") or [])
+    rows = study.results.get("comparisons") or []
+    return _sheet(dict.fromkeys([*COMPARISON, *(name for row in rows for name in row)]), rows)
 
 
 def _sheet(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:

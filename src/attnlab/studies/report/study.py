@@ -17,6 +17,8 @@ STATUS = {
     "missing": "not run",
 }
 
+CARD = ("Set-up", "Hypothesis", "How to read it", "Time")
+
 
 @dataclass(frozen=True, eq=False)
 class Arm:
@@ -85,10 +87,22 @@ class Study:
 
     @property
     def budget(self) -> str:
-        """1,561,375 tokens."""
-        return ", ".join(
-            f"{anything(size)} {unit}" for unit, size in (self.facts.get("budget") or {}).items()
+        """1,561,375 tokens or 1 epoch: what comes first."""
+        limits = (self.facts.get("budget") or {}).items()
+        return " or ".join(
+            f"{anything(n)} {unit.removesuffix('s') if n == 1 else unit}" for unit, n in limits
         )
+
+    @cached_property
+    def card(self) -> dict[str, str]:
+        """The paragraphs of the study's card by the word that they begin with; "" holds the rest."""
+        found: dict[str, str] = {}
+        for paragraph in (self.facts.get("card") or "").split("\n\n"):
+            text = " ".join(paragraph.split())
+            label, colon, rest = text.partition(": ")
+            known = label if colon and label in CARD else ""
+            found[known] = "\n".join(filter(None, [found.get(known, ""), rest if known else text]))
+        return found
 
     @cached_property
     def arms(self) -> list[Arm]:

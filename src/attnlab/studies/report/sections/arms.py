@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from attnlab.studies.report.metrics import Metric, cost, estimate, quality
+from attnlab.studies.report.metrics import Metric, cost, estimate, explained, quality
 from attnlab.studies.report.numbers import Figure, column, exact
 from attnlab.studies.report.study import Arm, Study
-
-SAME = ("data", "tokenizer", "evaluation", "metric")
 
 
 def arms(study: Study) -> dict[str, Any] | None:
     tables = [("How well", quality(study)), ("At what cost", cost(study))]
     groups = comparable(study.arms)
     shown = [
-        {"title": title, "metrics": metrics, "groups": _rows(groups, study.arms, metrics)}
+        {
+            "title": title,
+            "metrics": metrics,
+            "groups": _rows(groups, study.arms, metrics),
+            "definitions": explained(study, metrics),
+        }
         for title, metrics in tables
         if metrics
     ]
@@ -26,16 +29,24 @@ def arms(study: Study) -> dict[str, Any] | None:
 
 
 def comparable(arms: Sequence[Arm]) -> list[list[Arm]]:
-    """Arms whose data, tokenizer and evaluation set are the same: only these stand side by side."""
+    """Arms judged on the same texts in the same tokens by the same objective: these stand side by side."""
     groups: dict[str, list[Arm]] = {}
     for arm in arms:
-        prints = next((run["fingerprints"] for run in arm.runs if run.get("fingerprints")), None)
-        known = {key: prints[key] for key in SAME if key in prints} if prints else {}
-        groups.setdefault(json.dumps(known, sort_keys=True), []).append(arm)
-    unknown = groups.pop("{}", [])
+        prints: Mapping[str, Any] = next(
+            (run["fingerprints"] for run in arm.runs if run.get("fingerprints")), {}
+        )
+        groups.setdefault(json.dumps(_judged(prints), sort_keys=True), []).append(arm)
+    unknown = groups.pop("[]", [])
     found = list(groups.values()) or [[]]
     found[0] += unknown  # an arm that never ran has no numbers to set beside others
     return found
+
+
+def _judged(prints: Mapping[str, Any]) -> list[Any]:
+    """What a loss is taken over; data that only train differ on purpose in some studies."""
+    data = prints.get("data")
+    dev = data.get("dev") if isinstance(data, Mapping) else data
+    return [prints.get("objective"), prints.get("tokenizer"), dev] if prints else []
 
 
 Row = tuple[Arm, int | None, list[Figure]]

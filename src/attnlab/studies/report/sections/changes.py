@@ -16,8 +16,9 @@ def changes(study: Study) -> dict[str, Any]:
         ("Budget of each run", study.budget),
         ("Matched", f"to the baseline's {facts['match']}" if facts.get("match") else ""),
     ]
+    summary = list(filter(None, study.card.get("", "").split("\n")))  # its first line asks the question
     return {
-        "card": [part.strip() for part in (facts.get("card") or "").split("\n\n") if part.strip()],
+        "card": [*summary[bool(facts.get("question")) :], *filter(None, [study.card.get("Set-up")])],
         "common": [(name, value) for name, value in common if value],
         "rows": [
             (arm, [(key, anything(value)) for key, value in (arm.data.get("changes") or {}).items()])

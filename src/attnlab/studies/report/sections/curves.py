@@ -19,9 +19,8 @@ Curve = Mapping[str, Sequence[float]]
 def curves(study: Study) -> dict[str, Any] | None:
     found = {name: _by_arm(study, name) for name in _names(study)}
     found = {name: arms for name, arms in found.items() if any(arms.values())}
-    axes = [
-        axis for axis in AXES if all(axis in c for arms in found.values() for cs in arms.values() for c in cs)
-    ]
+    present = {axis for arms in found.values() for runs in arms.values() for curve in runs for axis in curve}
+    axes = [axis for axis in AXES if axis in present]
     if not found or not axes:
         return None
     drawn = {name: {arm: over_seeds(cs) for arm, cs in arms.items() if cs} for name, arms in found.items()}
@@ -89,6 +88,8 @@ def _mean(values: Sequence[Any]) -> float | None:
 
 
 def _figure(study: Study, drawn: Mapping[str, dict[str, list[Any]]], name: str, axis: str) -> plots.Figure:
+    placed = all(known(x) for curve in drawn.values() for x in curve[axis])
+    axis = axis if placed else "step"  # a curve that only knows its steps stays by step
     lines = [_line(arm, drawn[arm.name], axis) for arm in study.arms if arm.name in drawn]
     y = plots.axis(f"{name} (nats a token)" if name.endswith("loss") else name)
     return plots.lines(lines, plots.axis(axis, integer=True), y)

@@ -42,7 +42,7 @@ def _forest(study: Study, measure: Metric, rows: list[Row]) -> dict[str, Any]:
 
 
 def _row(study: Study, row: Row, figure: Figure, smallest: Figure, place: Place) -> dict[str, Any]:
-    arm = study.arm(row["arm"])
+    arm = next(arm for arm in study.arms if arm.name == row["arm"])
     sound = study.sound(row["arm"]) and row.get("verdict") != "invalid"
     low, high = row.get("low"), row.get("high")
     ends = (place(low), place(high)) if known(low) and known(high) else (None, None)
@@ -53,6 +53,7 @@ def _row(study: Study, row: Row, figure: Figure, smallest: Figure, place: Place)
         "figure": figure,
         "verdict": row.get("verdict") or "",
         "words": row.get("words") or row.get("verdict") or "",
+        "said": ", ".join([row.get("verdict") or "", *(f["check"] for f in arm.findings("fail"))]),
         "p": _chance(row.get("p")),
         "p_corrected": _chance(row.get("p_corrected")),
         "smallest": smallest,

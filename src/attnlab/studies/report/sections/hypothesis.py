@@ -8,5 +8,5 @@ from attnlab.studies.report.study import Study
 
 
 def hypothesis(study: Study) -> dict[str, Any] | None:
-    expected = study.facts.get("hypothesis")
-    return {"expected": expected} if expected else None
+    told = [study.facts.get("hypothesis") or "", study.card.get("Hypothesis", "")]
+    return {"told": list(dict.fromkeys(filter(None, told)))} if any(told) else None

@@ -8,8 +8,6 @@ from attnlab.studies.report.metrics import Metric, metric
 from attnlab.studies.report.numbers import column, exact
 from attnlab.studies.report.study import Study
 
-COUNTED = {"steps": "steps", "tokens": "tokens"}
-
 
 def runs(study: Study) -> dict[str, Any] | None:
     rows = list(study.runs())
@@ -29,8 +27,8 @@ def runs(study: Study) -> dict[str, Any] | None:
                 "reason": run.get("reason") or "",
                 "folder": run.get("folder") or "",
                 "sound": arm.sound and run.get("status") != "invalid",
-                "steps": exact(run.get("steps"), "count"),
-                "tokens": exact(run.get("tokens"), "count"),
+                "steps": exact(_cost(run, "steps"), "count"),
+                "tokens": exact(_cost(run, "tokens"), "count"),
                 "figures": [c[i] for _, c in kept],
             }
             for i, (arm, run) in enumerate(rows)
@@ -39,4 +37,10 @@ def runs(study: Study) -> dict[str, Any] | None:
 
 
 def _value(run: Any, measure: Metric) -> Any:
-    return (run.get("metrics") or {}).get(measure.name, run.get(measure.name))
+    return (run.get("metrics") or {}).get(measure.name, _cost(run, measure.name))
+
+
+def _cost(run: Any, name: str) -> Any:
+    """What the run took; a nought of a run without a result means that nobody knows."""
+    ended = run.get("status") not in ("failed", "missing")
+    return run.get(name) if ended or run.get(name) else None

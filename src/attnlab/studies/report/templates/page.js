@@ -56,7 +56,7 @@ const themed = (layout, style, square) => {
     plot_bgcolor: "rgba(0,0,0,0)",
     showlegend: false,
     hovermode: "closest",
-    dragmode: false,
+    dragmode: matchMedia("(hover: hover)").matches ? "zoom" : false,
     hoverlabel: {
       bgcolor: colour("--raised"),
       bordercolor: colour("--rule-strong"),
