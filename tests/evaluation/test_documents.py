@@ -73,7 +73,7 @@ def test_every_text_is_scored_as_if_alone(tmp_path, batching, double):
     assert found.bytes.tolist() == [len(text.text.encode()) for text in texts]
     for number in range(len(texts)):
         nats = targets = 0
-        for row in np.flatnonzero(rows.all("example") == number):
+        for row in np.flatnonzero(rows.scalars("example") == number):
             ids = torch.tensor([rows.ragged("ids", row).tolist()])
             with torch.no_grad():
                 p = setup.model.eval()(ids).log_softmax(-1)[0, :-1]

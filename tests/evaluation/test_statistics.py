@@ -172,7 +172,7 @@ def test_identical_is_equal_to_the_bit():
     nats = held.nats * (1 + 1e-15 * np.arange(40))
     moved = Documents(nats, held.targets, held.bytes)
     arms["same"][2] = SeedResult(2, moved.loss, moved)
-    assert only(arms).verdict == "no difference larger than 0.042"
+    assert only(arms).verdict == "no difference larger than 0.01"
     one = {"baseline": scalars([3.0]), "arm": scalars([3.0])}
     assert only(one, "seconds").words == "identical: seconds is equal to the bit in 1 seed"
 
@@ -228,7 +228,7 @@ def test_what_correction_takes_away_is_said():
 def test_the_margin_decides_what_is_no_difference():
     arms = study(world=World(by_seed=0.001, by_text=0.001, rest=0.001), arm=0.005)
     found = only(arms)
-    assert found.verdict == "worse" and found.words.endswith("; less than the 0.042 that would matter")
+    assert found.verdict == "worse" and found.words.endswith("; less than the 0.01 that would matter")
     wide = study(seed=3, world=World(by_seed=0.02), arm=0.0)
     assert only(wide).verdict == "inconclusive"
     assert only(wide, margin=0.2).verdict == "no difference larger than 0.2"
@@ -247,6 +247,8 @@ def test_a_row_is_what_a_table_shows():
     row = only(study(arm=-0.3)).row()
     assert row["verdict"] == "better" and row["arm"] == "arm" and row["words"].startswith("better: loss −0.2")
     assert all(isinstance(value, str | int | float) for value in row.values())
+    assert row["spread_seeds"] > 0 and row["spread_texts"] > 0
+    assert only(study(world=World(seeds=1), arm=0.1)).row()["low"] is None
 
 
 def test_what_cannot_be_paired_is_refused():

@@ -54,7 +54,7 @@ class Rows:
         part, row = self.locate(index)
         return int(part[column][row])
 
-    def all(self, column: str) -> NDArray[np.int64]:
+    def scalars(self, column: str) -> NDArray[np.int64]:
         """A scalar column over all rows."""
         found = [part[column] for part in self.parts]
         return np.concatenate(found).astype(np.int64) if found else np.zeros(0, np.int64)

@@ -71,8 +71,10 @@ class Comparison:
         return f"{self.verdict}: {self._because()}"
 
     def row(self) -> dict[str, Any]:
-        """What a table or a file says of it."""
-        return {name: getattr(self, name) for name in SHOWN}
+        """What a table or a file says of it: None is what cannot be known; the spread serves to plan with."""
+        spread = {"spread_seeds": self.spread.seeds, "spread_texts": self.spread.texts}
+        held = {name: getattr(self, name) for name in SHOWN} | spread
+        return {name: None if unknown(value) else value for name, value in held.items()}
 
     def _because(self) -> str:
         if self.failed:
@@ -137,6 +139,10 @@ def corrected_level(level: float, comparisons: int) -> float:
 
 def chance(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+
+
+def unknown(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def counted(count: int, noun: str) -> str:

@@ -67,7 +67,7 @@ def document_losses(
     A text that was parted into several rows is put together again, and those that shared a line of a
     batch are told apart.
     """
-    example, size = loader.rows.all("example"), loader.rows.all("bytes")
+    example, size = loader.rows.scalars("example"), loader.rows.scalars("bytes")
     count = int(example.max()) + 1
     nats, targets, bytes_ = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
     with judging(model):
