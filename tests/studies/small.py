@@ -14,6 +14,7 @@ ARMS: dict[str, dict[str, Any]] = {"dot": {"model.attention": "dot"}, "linear": 
 def study(folder: Path, **changes: Any) -> Study:
     base = settings(folder)
     base["training"] |= {"checkpoint_every": 2, "evaluate_every": 4}
+    base["model"] |= {"layers": 1}
     given: dict[str, Any] = {
         "name": "small",
         "question": "Is linear attention as good as dot-product attention?",
