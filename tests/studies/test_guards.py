@@ -61,9 +61,21 @@ def test_an_arm_that_was_judged_on_other_text_is_not_compared(tmp_path):
     )
     runs = [run(arm, seed, 2.0 + seed) for arm in "ab" for seed in (0, 1)]
     runs += [run("c", seed, 1.0, data={"train": "a", "dev": "other"}) for seed in (0, 1)]
-    rows, notes = comparisons(given, runs, tmp_path, METRICS["seconds"])
+    rows, notes = comparisons(given, runs, tmp_path, METRICS)
     assert [row["arm"] for row in rows] == ["b"]
     assert notes == ["c is not set beside a: they were judged on different dev examples."]
+
+
+def test_an_arm_with_another_tokenizer_is_compared_by_bits_per_byte(tmp_path):
+    arms = {"a": {}, "b": {"model.heads": 1}, "c": {"data.tokenizer": "character"}}
+    given = study(tmp_path, arms=arms)
+    other = {"tokenizer": "x", "data": {"train": "c", "dev": "d"}, "order": "p"}
+    runs = [run(arm, seed, 2.0 + seed) for arm in "ab" for seed in (0, 1)]
+    runs += [run("c", seed, 1.0 + seed, **other) for seed in (0, 1)]
+    rows, notes = comparisons(given, runs, tmp_path, METRICS)
+    assert [(row["arm"], row["metric"]) for row in rows] == [("b", "loss"), ("c", "bits_per_byte")]
+    assert rows[1]["difference"] == pytest.approx(-1 / 3)
+    assert "tokenizers differ" in notes[0] and notes[1].endswith("comparable: c.")
 
 
 def test_survivors_of_a_failing_arm_are_not_compared(tmp_path):
@@ -71,20 +83,20 @@ def test_survivors_of_a_failing_arm_are_not_compared(tmp_path):
     runs = [run("dot", 0, 2.0), run("dot", 1, 2.0), run("linear", 0, 1.0)]
     runs += [run("linear", 1, 0.0) | {"status": "failed", "metrics": {}}]
     arms, notes = comparable(given, runs)
-    assert list(arms) == ["dot"] and "1 of its 2 runs failed" in notes[0]
+    assert list(arms) == ["dot"] and "1 of its 2 runs failed" in notes["linear"]
 
 
 def test_a_half_finished_study_compares_the_seeds_that_all_arms_have(tmp_path):
     given = study(tmp_path, metric="seconds", seeds=3)
     runs = [run(arm, seed, 2.0) for seed in (0, 1) for arm in ("dot", "linear")] + [run("dot", 2, 2.0)]
-    rows, _ = comparisons(given, runs, tmp_path, METRICS["seconds"])
+    rows, _ = comparisons(given, runs, tmp_path, METRICS)
     assert rows[0]["seeds"] == 2
 
 
 def test_an_unsound_arm_is_invalid_in_rows_and_verdict(tmp_path):
     given = study(tmp_path, metric="seconds")
     runs = [run("dot", 0, 2.0), run("linear", 0, 1.0) | {"status": "invalid", "unsound": ["dependency"]}]
-    rows, _ = comparisons(given, runs, tmp_path, METRICS["seconds"])
+    rows, _ = comparisons(given, runs, tmp_path, METRICS)
     assert rows[0]["verdict"] == "invalid"
     assert "linear is invalid: dependency failed" in verdict(given, [], rows)
 

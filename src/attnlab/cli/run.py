@@ -62,7 +62,7 @@ def run(
     from attnlab.studies.runner import default_folder, run_study
 
     place = folder or default_folder(resolved)
-    again = command(study or chosen.name, quick=quick, seeds=seeds, set=set or [], only=only or [])
+    again = command(study, quick=quick, seeds=seeds, set=set or [], only=only or []) if study else ""
     with live() as view:
         ended = run_study(resolved, place, jobs=jobs, resume=resume, view=view, again=again)
     emit(ended.results) if json else show(ended)

@@ -41,8 +41,8 @@ def gather(
     runs = list(held.values())
     arms = [arm_of(resolved, arm, [run for run in runs if run["arm"] == arm]) for arm in study.arms]
     maps = {run["arm"]: run.pop("attention") for run in runs if run.get("attention")}
-    metric = (METRICS | dict(extras_of(study.extras).metrics))[study.metric]
-    rows, notes = comparisons(study, runs, folder, metric)
+    metrics = METRICS | dict(extras_of(study.extras).metrics)
+    rows, notes = comparisons(study, runs, folder, metrics)
     first = next((run for run in runs if run["status"] in ("finished", "invalid")), {})
     results: dict[str, Any] = {
         "study": described(resolved, tuning),

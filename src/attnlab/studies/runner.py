@@ -93,8 +93,9 @@ def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> di
             f"{folder} holds another study ({record['study']['name']} with other arms or settings); go on "
             f"with it by: attnlab run --resume --out {folder}, or give another --out."
         )
-    begun = {"threads": threads_for(resolved), "versions": versions(), "again": again}
-    return begun | record | to_record(resolved)
+    begun = {"threads": threads_for(resolved), "versions": versions()}
+    held = again or record.get("again") or f"attnlab run --resume --out {folder}"
+    return begun | record | to_record(resolved) | {"again": held}
 
 
 def read_record(folder: Path) -> dict[str, Any]:

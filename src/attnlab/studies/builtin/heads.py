@@ -10,7 +10,7 @@ become too narrow (12 numbers each) to gain anything more.
 How to read it: each number of heads against four, and the attention maps: do heads look at
 different things?
 
-Time: four arms × 5 seeds take about half an hour on two cores; --quick about four minutes.
+Time: four arms × 5 seeds take about twenty minutes on two cores; --quick about four minutes.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ model, and what it writes is garbage.
 How to read it: the zero arm ends *invalid*, whatever its loss. Look at parallel and incremental loss
 side by side (equal for a sound model), at the probe sentences, and at the samples.
 
-Time: two arms × 5 seeds take about a quarter of an hour on two cores; --quick about two minutes.
+Time: two arms × 5 seeds take about ten minutes on two cores; --quick about two minutes.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ loss rises little.
 How to read it: the verdict of each shared arm against separate. The course's experiment saw no
 difference, with one seed and no interval: look at how small a difference this study could have seen.
 
-Time: three arms × 5 seeds take about twenty minutes on two cores; --quick about three minutes.
+Time: three arms × 5 seeds take about a quarter of an hour on two cores; --quick about three minutes.
 """
 
 from __future__ import annotations
