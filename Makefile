@@ -2,13 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all bench lint types clean
+.PHONY: demo test test-all bench look lint types clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo      see the laboratory at work on real text"
 	@echo "make test      lint, types and tests, as CI runs them"
 	@echo "make test-all  the same with every combination in every contract"
+	@echo "make look      pictures of a study's report, in look/ (REPORT=a report.html, otherwise an invented one)"
 	@echo "make bench     speed side by side with peers, written to benchmarks/results.json"
 
 .venv/ready: pyproject.toml constraints.txt
@@ -35,6 +36,9 @@ test-all: lint types
 
 bench: .venv/ready
 	@$(BIN)/python -m benchmarks
+
+look: .venv/ready
+	@$(BIN)/python -m tests.studies.look "$(REPORT)"
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

@@ -10,7 +10,7 @@ with the model's sizes. A name that two tables have is asked for with its table:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from attnlab.experiment.trained import Trained
     from attnlab.model.adapters.adapter import Adapter
     from attnlab.model.model import Model
+    from attnlab.studies.spec import Study
 
 __all__ = [
     "Choice",
@@ -35,6 +36,7 @@ __all__ = [
     "open",
     "preset",
     "probe",
+    "study",
     "train",
 ]
 __version__ = "0.1.0"
@@ -91,6 +93,20 @@ def train(
     place = Path(out) if out is not None else Path("runs") / f"{Path(config).stem}-{identity(settings)[:8]}"
     run(settings, place, resume=resume, cache=default_cache(), allow=allow)
     return open(place)
+
+
+def study(
+    name: str | Path,
+    *,
+    quick: bool = False,
+    seeds: int | None = None,
+    set: Mapping[str, Any] | None = None,
+    only: Iterable[str] = (),
+) -> Study:
+    """A built-in study, or a file's: `study("masking", seeds=3).run().report("masking.html")`."""
+    from attnlab.studies.files import adjusted, load_study
+
+    return adjusted(load_study(name), quick=quick, seeds=seeds, set=set or {}, only=only)
 
 
 def open(run: str | Path) -> Trained:

@@ -11,6 +11,9 @@ from attnlab.cli import app
 from attnlab.config.registry import table
 from attnlab.model.attention import ATTENTION
 from attnlab.model.presets import PRESETS
+from attnlab.studies.files import load_study
+from attnlab.studies.resolved import resolve
+from tests.studies.here import here
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -65,14 +68,30 @@ QUICK = "--out runs/mini-gpt-1a2b3c4d --set training.budget.steps=2 --set model.
 """What a reader of the README would not add: a test has no minutes to train for."""
 
 
+QUICK_STUDY = "--set data.corpus=notes.txt --set training.budget.steps=2 --set model.width=16 --seeds 1"
+
+
+def shortened(command):
+    if " train mini-gpt" in command:
+        return f"{command} {QUICK}"
+    return f"{command} {QUICK_STUDY}" if " run masking" in command else command
+
+
+def test_the_study_in_toml_can_be_run(tmp_path):
+    file = tmp_path / "question.toml"
+    file.write_text(blocks("toml")[1])
+    resolved = resolve(load_study(file))
+    assert list(resolved.configs) == ["dot", "linear"] and resolved.study.match == "parameters"
+
+
 def test_the_commands_do_what_they_show(tmp_path, monkeypatch):
     """In the order of the README, in one folder, as a person would."""
     (tmp_path / "study.toml").write_text(blocks("toml")[0])
     (tmp_path / "notes.txt").write_text("".join(f"Line {i} is about {i * i} things.\n" for i in range(300)))
     monkeypatch.chdir(tmp_path)
     for command, code in commands():
-        arguments = shlex.split(f"{command} {QUICK}" if " train mini-gpt" in command else command)[1:]
-        result = CliRunner().invoke(app, arguments)
+        with here():
+            result = CliRunner().invoke(app, shlex.split(shortened(command))[1:])
         if "heads=5" in command:
             shown = " ".join(README.split(command)[1].split("```")[0].split())
             assert shown == f"Error: {result.exception}"

@@ -6,7 +6,8 @@ import sys
 
 import typer
 
-from attnlab.cli import check, data, evaluate, explain, generate, listing, tokenizer
+from attnlab.cli import check, data, evaluate, explain, generate, listing, runs, tokenizer
+from attnlab.cli import run as study
 from attnlab.cli import train as training
 from attnlab.cli.console import fail
 from attnlab.training.errors import RunError
@@ -21,6 +22,9 @@ app = typer.Typer(
 )
 app.command("list")(listing.list_)
 app.command("show")(listing.show)
+app.command("run")(study.run)
+app.command("runs")(runs.runs)
+app.command("compare")(runs.compare)
 app.command("train")(training.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("generate")(generate.generate)

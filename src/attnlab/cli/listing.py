@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,11 +18,14 @@ from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.files import load, ready_configs, to_json
 from attnlab.config.registry import TABLES, Card, Option, as_json, card, table
 from attnlab.config.values import Choice, unknown
+from attnlab.studies.builtin import STUDIES, builtin
+from attnlab.studies.spec import Study
 
 
 def list_(
     what: Annotated[
-        str, typer.Argument(help="A table (attention, masks, positions, …), configs or combinations.")
+        str,
+        typer.Argument(help="A table (attention, masks, positions, …), configs, studies or combinations."),
     ] = "",
     json: JsonOption = False,
 ) -> None:
@@ -29,8 +34,10 @@ def list_(
         return list_combinations(json)
     if what == "configs":
         return list_configs(json)
+    if what == "studies":
+        return list_studies(json)
     if what and what not in TABLES:
-        raise unknown("attnlab list", what, [*TABLES, "configs", "combinations"])
+        raise unknown("attnlab list", what, [*TABLES, "configs", "studies", "combinations"])
     cards = {
         name: [card(table(name), variant) for variant in table(name)] for name in ([what] if what else TABLES)
     }
@@ -60,6 +67,18 @@ def list_configs(json: bool) -> None:
     return None
 
 
+def list_studies(json: bool) -> None:
+    """The questions that come with the package, ready for `attnlab run`."""
+    studies = [builtin(name) for name in STUDIES]
+    if json:
+        return emit([{"name": s.name, "question": s.question, "arms": list(s.arms)} for s in studies])
+    shown = Table("name", "question", "arms", title="studies", title_justify="left", title_style="bold")
+    for study in studies:
+        shown.add_row(study.name, escape(study.question), escape(", ".join(study.arms)))
+    out.print(shown)
+    return None
+
+
 def summary_of(config: Path) -> str:
     """The first line of a config's file, which is a comment."""
     return config.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
@@ -83,17 +102,18 @@ def list_combinations(json: bool) -> None:
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="A variant's or a ready config's name.")],
+    name: Annotated[str, typer.Argument(help="A variant's, a study's or a ready config's name.")],
     json: JsonOption = False,
 ) -> None:
-    """Show the card of a variant (formula, cost, when it helps, paper), or a ready config."""
+    """Show the card of a variant (formula, cost, when it helps, paper) or of a study, or a ready config."""
     if name in ready_configs():
         return show_config(ready_configs()[name], json)
+    if name in STUDIES:
+        return show_study(builtin(name), json)
     found = [card(table(t), name) for t in TABLES if name in table(t)]
     if not found:
-        raise unknown(
-            "attnlab show", name, sorted({v for t in TABLES for v in table(t)} | set(ready_configs()))
-        )
+        parts = {variant for t in TABLES for variant in table(t)}
+        raise unknown("attnlab show", name, sorted({*parts, *ready_configs(), *STUDIES}))
     if json:
         return emit([described(c) for c in found])
     for entry in found:
@@ -110,6 +130,22 @@ def show_config(file: Path, json: bool) -> None:
         return emit(to_json(load(file)))
     out.print(Syntax(file.read_text(encoding="utf-8"), "toml"))
     return None
+
+
+def show_study(study: Study, json: bool) -> None:
+    """A study's card, and what its arms change."""
+    if json:
+        return emit(asdict(study))
+    arms = "\n".join(f"- `{arm}`: {changes_of(changes)}" for arm, changes in study.arms.items())
+    seeds = f"{len(study.all_seeds)} seeds, or {study.quick.seeds} with --quick"
+    body = Markdown(f"{study.card}\n\nArms ({seeds}):\n\n{arms}")
+    out.print(Panel(body, title=f"studies: [bold]{study.name}[/]", title_align="left", padding=(1, 2)))
+    return None
+
+
+def changes_of(changes: Mapping[str, Any]) -> str:
+    """What an arm changes, as --set would."""
+    return ", ".join(f"{key}={value}" for key, value in changes.items()) or "the base as it is"
 
 
 def described(entry: Card) -> dict[str, Any]:

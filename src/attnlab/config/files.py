@@ -20,8 +20,10 @@ FOUNDATIONS = ("model.preset", "model.family")
 """Settings that bring others with them, and so come before all others."""
 
 
-def load(file: str | Path | None = None, *, set: Iterable[str] | Mapping[str, Any] = ()) -> Config:
-    """The config of a TOML file, of a preset, or of the defaults, with overrides; or a ConfigError."""
+def load(
+    file: str | Path | Mapping[str, Any] | None = None, *, set: Iterable[str] | Mapping[str, Any] = ()
+) -> Config:
+    """The config of a TOML file, a preset, plain settings or the defaults, with overrides."""
     settings = _settings(file)
     overrides = list(set.items() if isinstance(set, Mapping) else map(parse_override, set))
     for key, value in overrides:
@@ -35,9 +37,11 @@ def load(file: str | Path | None = None, *, set: Iterable[str] | Mapping[str, An
     return config_of(settings)
 
 
-def _settings(file: str | Path | None) -> dict[str, Any]:
+def _settings(file: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
     if file is None:
         return {}
+    if isinstance(file, Mapping):
+        return dict(file)
     presets = locate("attnlab.model.presets:PRESETS")
     if str(file) in presets:
         return {"model": {"preset": str(file)}}

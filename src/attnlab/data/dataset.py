@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -66,7 +67,15 @@ class Dataset:
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
         """The labels of the training split, in the order of their numbers."""
-        return labels_of(self.splits.read("train"))
+        if self.cache is None:
+            return labels_of(self.splits.read("train"))
+        file = self.cache / f"labels-{self.text_fingerprint}.json"  # to find them, all text is read
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            beside = file.with_name(f".{file.name}.{os.getpid()}")
+            beside.write_text(json.dumps(labels_of(self.splits.read("train"))), encoding="utf-8")
+            os.replace(beside, file)
+        return tuple(json.loads(file.read_text(encoding="utf-8")))
 
     def rows(self, split: str) -> Rows:
         """The encoded rows of a split."""

@@ -16,7 +16,7 @@ from attnlab.config.files import to_json
 from attnlab.config.streams import stream_seed
 from attnlab.data.dataset import ProgressOf, no_progress
 from attnlab.experiment.samples import SampleFile
-from attnlab.experiment.setup import Setup, check, fingerprints, set_up
+from attnlab.experiment.setup import Setup, check, fingerprints, in_order, set_up
 from attnlab.experiment.soundness import Soundness, Watch, known
 from attnlab.model.model import Model
 from attnlab.training.budget import State
@@ -56,11 +56,13 @@ def train(
     resume: bool = False,
     cache: Path | None = None,
     listeners: Iterable[Listener] = (),
+    watchers: Callable[[Setup], Iterable[Listener]] = lambda setup: (),
     progress: ProgressOf = no_progress,
     allow: Collection[str] = (),
 ) -> Run:
     """Train as the config says, in the folder `out`; with `resume`, go on where that run stands.
 
+    `watchers` gives listeners that need the run's own parts, such as its model.
     A check that fails before the first step stops the run, unless it is in `allow`: then every number of
     the run is marked as not sound.
     """
@@ -78,7 +80,8 @@ def train(
             with MetricsFile(folder.metrics, loop.state) as metrics:
                 samples = _samples(setup, folder, loop.state.step)
                 watch = Watch(soundness, loop.tell, samples)
-                loop.listeners = [metrics, *samples, *listeners, *_trackers(config, out), watch]
+                others = (*listeners, *watchers(setup), *_trackers(config, out))
+                loop.listeners = [metrics, *samples, *others, watch]
                 for warning in warnings:
                     loop.warn(warning)
                 if loop.state.step == 0:
@@ -112,7 +115,7 @@ def _loop(setup: Setup, folder: RunFolder) -> Loop:
     return Loop(
         model=model,
         objective=setup.objective,
-        loader=setup.dataset.loader("train", seed=stream_seed(config.seed, "data")),
+        loader=in_order(setup),
         evaluate=_evaluation(setup, device, autocast),
         optimizer=Optimizers(OPTIMIZERS.build(settings.optimizer), model),
         schedule=SCHEDULES.build(settings.schedule),

@@ -38,23 +38,27 @@ class SampleFile:
         """The samples of a step. Evaluation disturbs no other stream, and leaves the model as it was."""
         training = self.model.training
         try:
-            self.last = samples = self._written()
+            self.last = sampled(self.model, self.tokenizer, length=self.length, number=SAMPLES)
         finally:
             self.model.train(training)
-        lines = (f"{number}. {self._line(sample)}" for number, sample in enumerate(samples, start=1))
+        lines = (f"{n}. {line(self.tokenizer, sample)}" for n, sample in enumerate(self.last, start=1))
         return f"step {step}\n" + "\n".join(lines) + "\n\n"
 
-    def _written(self) -> list[Written]:
-        first = self.tokenizer.form.before or (self.tokenizer.pad,)
-        stop = {token for token in (self.tokenizer.specials.stop,) if token is not None}
-        rule = Sample(temperature=0.8, top_p=0.95)
-        room = max(self.length - len(first), 1)
-        settings: dict[str, Any] = {"rule": rule, "length": min(LENGTH, room), "stop": stop}
-        return generate(self.model, [list(first)] * SAMPLES, seed=stream_seed(0, "samples"), **settings)
 
-    def _line(self, sample: Written) -> str:
-        text = self.tokenizer.decode(sample.new).replace("\n", "⏎")
-        return text if sample.stopped else f"{text} …"
+def sampled(model: Model, tokenizer: Tokenizer, *, length: int, number: int) -> list[Written]:
+    """Texts from the start token on, always with the same chance; `length` is the model's."""
+    first = tokenizer.form.before or (tokenizer.pad,)
+    stop = {token for token in (tokenizer.specials.stop,) if token is not None}
+    rule = Sample(temperature=0.8, top_p=0.95)
+    room = max(length - len(first), 1)
+    settings: dict[str, Any] = {"rule": rule, "length": min(LENGTH, room), "stop": stop}
+    return generate(model, [list(first)] * number, seed=stream_seed(0, "samples"), **settings)
+
+
+def line(tokenizer: Tokenizer, sample: Written) -> str:
+    """A sample on one line; … where it was cut."""
+    text = tokenizer.decode(sample.new).replace("\n", "⏎")
+    return text if sample.stopped else f"{text} …"
 
 
 def until(text: str, step: int) -> list[str]:

@@ -56,7 +56,7 @@ def of_split(trained: Trained, split: str, *, rows: int) -> dict[str, Any]:
         ],
     }
     if is_causal(trained):
-        result["honesty"] = _honest(trained, dataset, split, rows)
+        result["honesty"] = honest(trained, dataset, split, rows)
     return result
 
 
@@ -67,7 +67,8 @@ def is_causal(trained: Trained) -> bool:
     return alone and trained.config.objective.kind == "causal" and incremental(trunk.main.mask)
 
 
-def _honest(trained: Trained, dataset: Dataset, split: str, rows: int) -> dict[str, Any]:
+def honest(trained: Trained, dataset: Dataset, split: str, rows: int) -> dict[str, Any]:
+    """Parallel beside incremental loss, on rows spread over the split."""
     held = dataset.rows(split)
     step = max(len(held) // rows, 1)
     sample = [held.ragged("ids", row).tolist() for row in range(0, len(held), step)][:rows]

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config import schema
+from attnlab.config.streams import stream_seed
 from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
 from attnlab.data.dataset import Dataset, ProgressOf, no_progress
+from attnlab.data.loader import Loader
 from attnlab.experiment.model import build_model
 from attnlab.model.model import Model
 from attnlab.objectives import OBJECTIVES
@@ -71,10 +73,17 @@ def initial_model(setup: Setup) -> Model:
     return build_model(replace(config.model, vocabulary=setup.dataset.tokenizer.size), seed=config.seed)
 
 
+def in_order(setup: Setup) -> Loader:
+    """The training batches, in the order of the run's seed."""
+    return setup.dataset.loader("train", seed=stream_seed(setup.config.seed, "data"))
+
+
 def fingerprints(setup: Setup) -> dict[str, Any]:
     """What decides the batches and their order: a resumed run must find the same."""
     dataset, names = setup.dataset, setup.dataset.splits.names
     return {
+        "text": dataset.text_fingerprint,
         "data": {split: dataset.fingerprint(split) for split in names},
         "tokenizer": dataset.tokenizer.fingerprint,
+        "order": in_order(setup).fingerprint,
     }

@@ -1,0 +1,172 @@
+"""`attnlab run`: a study, from its question to its verdict and report."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from attnlab.cli.console import JsonOption, SetOption, emit, out
+from attnlab.config.values import ConfigError
+
+if TYPE_CHECKING:
+    from attnlab.studies.runner import Ended
+    from attnlab.studies.spec import Study
+
+ENGINES = ("local",)
+
+
+def run(
+    study: Annotated[
+        str | None, typer.Argument(help="A study (attnlab list studies), or a TOML or Python file.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small but honest: fewer tokens and seeds; the report says so.")
+    ] = False,
+    seeds: Annotated[int | None, typer.Option(help="How many seeds.", min=1)] = None,
+    jobs: Annotated[
+        int, typer.Option(help="Runs at once; changes nothing but the time. 0: as many as cores.", min=0)
+    ] = 0,
+    set: SetOption = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ARM", help="Only this arm and the baseline. Repeatable."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on: finished runs stay, others go on where they stood.")
+    ] = False,
+    folder: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="The study's folder. Default: runs/NAME-HASH.")
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="How long it will take and what it could see; trains nothing.")
+    ] = False,
+    engine: Annotated[str, typer.Option(help="Where runs go: local.")] = "local",
+    json: JsonOption = False,
+) -> None:
+    """Run a study: train every arm with every seed, compare, and write a report."""
+    refuse_engine(engine)
+    chosen = study_of(study, folder, resume=resume, quick=quick, seeds=seeds, set=set or [], only=only or [])
+    from attnlab.studies.resolved import resolve
+
+    resolved = resolve(chosen)
+    if plan:
+        from attnlab.cli.plan import show_plan
+
+        return show_plan(resolved, jobs=jobs, json=json)
+    from attnlab.cli.live import live
+    from attnlab.studies.runner import default_folder, run_study
+
+    place = folder or default_folder(resolved)
+    again = command(study, quick=quick, seeds=seeds, set=set or [], only=only or []) if study else ""
+    with live() as view:
+        ended = run_study(resolved, place, jobs=jobs, resume=resume, view=view, again=again)
+    emit(ended.results) if json else show(ended)
+    if ended.signal:
+        raise typer.Exit(128 + ended.signal)
+    if ended.failed:
+        raise typer.Exit(1)
+    return None
+
+
+def refuse_engine(engine: str) -> None:
+    if engine == "ray":
+        raise ConfigError("--engine ray is not built yet: runs on many machines are an issue of their own.")
+    if engine not in ENGINES:
+        raise ConfigError(f'--engine takes {" or ".join(ENGINES)}, not "{engine}".')
+
+
+def study_of(
+    source: str | None,
+    folder: Path | None,
+    *,
+    resume: bool,
+    quick: bool,
+    seeds: int | None,
+    set: list[str],
+    only: list[str],
+) -> Study:
+    """The study that was named, or the one that a folder holds."""
+    from attnlab.studies.files import adjusted, load_study
+
+    if source is not None:
+        return adjusted(load_study(source), quick=quick, seeds=seeds, set=set, only=only)
+    if not (resume and folder):
+        raise ConfigError(
+            "Give a study: a name (attnlab list studies), a TOML or Python file, or --resume with its --out."
+        )
+    if quick or set or only:
+        raise ConfigError(
+            "--quick, --set and --only belong to a study's beginning; go on with --resume --out alone."
+        )
+    from attnlab.studies.resolved import from_record
+    from attnlab.studies.runner import read_record
+
+    record = read_record(folder)
+    if not record:
+        raise ConfigError(f"{folder} holds no study: there is no study.json in it.")
+    return adjusted(from_record(record), seeds=seeds)
+
+
+def command(study: str, *, quick: bool, seeds: int | None, set: list[str], only: list[str]) -> str:
+    """The command that runs the same again."""
+    words = ["attnlab", "run", study]
+    words += ["--quick"] if quick else []
+    words += ["--seeds", str(seeds)] if seeds is not None else []
+    words += [word for change in set for word in ("--set", change)]
+    words += [word for arm in only for word in ("--only", arm)]
+    return shlex.join(words)
+
+
+def show(ended: Ended) -> None:
+    """The verdict, the arms, and where the rest is."""
+    results = ended.results
+    study = results["study"]
+    out.print(f"\n[bold]{escape(study['question'])}[/]", highlight=False)
+    out.print(arms_table(results))
+    out.print(f"[bold]Verdict:[/] {escape(results['verdict'])}", highlight=False)
+    if study["quick"]:
+        out.print("This was a quick run: fewer tokens and seeds than the question deserves.", style="yellow")
+    for note in study["notes"]:
+        out.print(f"Note: {escape(note)}", highlight=False)
+    for reason in ended.failed:
+        out.print(f"[bold red]Failed:[/] {escape(reason)}", highlight=False, soft_wrap=True)
+    if ended.signal:
+        out.print(
+            f"Stopped, as asked; every run is saved. Go on with: attnlab run --resume --out {ended.folder}",
+            highlight=False,
+            soft_wrap=True,
+        )
+    report = ended.folder / "report.html"
+    place = report if report.is_file() else ended.folder / "results.json"
+    out.print(f"The report is {place}", highlight=False, soft_wrap=True)
+
+
+COLUMNS = ("loss", "incremental_loss", "bits_per_byte", "train_loss", "tokens_per_second")
+
+
+def arms_table(results: dict[str, Any]) -> Table:
+    found = [name for name in COLUMNS if any(name in arm["metrics"] for arm in results["arms"])]
+    metric = results["study"]["metric"]
+    names = dict.fromkeys([metric, *found])
+    table = Table("arm", "state", "parameters", *(name.replace("_", " ") for name in names))
+    for arm in results["arms"]:
+        colour = {"finished": "green", "invalid": "bold red", "failed": "red"}.get(arm["status"], "yellow")
+        values = [interval(arm["metrics"].get(name)) for name in names]
+        table.add_row(arm["name"], f"[{colour}]{arm['status']}[/]", f"{arm['parameters']:,}", *values)
+    return table
+
+
+def interval(estimate: dict[str, Any] | None) -> str:
+    """A value with half of its interval."""
+    if estimate is None or estimate["value"] is None:
+        return "–"
+    value = estimate["value"]
+    places = 0 if abs(value) >= 1000 else 3
+    if estimate["low"] is None:
+        return f"{value:,.{places}f}"
+    return f"{value:,.{places}f} ± {(estimate['high'] - estimate['low']) / 2:,.{places}f}"

@@ -1,0 +1,68 @@
+"""`attnlab runs` and `attnlab compare`: what was run before, and runs side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from attnlab.cli.console import JsonOption, emit, out
+from attnlab.config.values import ConfigError
+
+
+def runs(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to look.")] = Path("runs"),
+    json: JsonOption = False,
+) -> None:
+    """List the runs of a folder: state, steps, dev loss, date, and whether they are sound."""
+    from attnlab.studies.listing import runs_in
+
+    found = runs_in(folder)
+    if json:
+        return emit([{k: v for k, v in run.items() if k not in ("config", "whole")} for run in found])
+    if not found:
+        out.print(f"There are no runs in {folder}.")
+        return None
+    table = Table("run", "state", "steps", "dev loss", "sound", "begun", "folder")
+    for run in found:
+        sound = "yes" if run["sound"] else f"[bold red]no: {escape(', '.join(run['unsound']))}[/]"
+        loss = shown(run["measures"].get("loss"))
+        date = str(run["date"])[:16].replace("T", " ")
+        cells = (run["name"], run["status"], f"{run['steps']:,}", loss, sound, date, run["folder"])
+        table.add_row(*(c if c == sound else escape(c) for c in cells))
+    out.print(table)
+    return None
+
+
+def compare(
+    places: Annotated[list[Path], typer.Argument(metavar="RUN RUN …", help="Folders of runs.")],
+    json: JsonOption = False,
+) -> None:
+    """Set runs side by side, as far as their numbers mean the same."""
+    if len(places) < 2:
+        raise ConfigError("Give at least two runs; attnlab runs lists them.")
+    from attnlab.studies.listing import compared
+    from attnlab.training.folder import differences
+
+    found = compared(places)
+    if json:
+        return emit(found)
+    table = Table("run", "steps", *(name.replace("_", " ") for name in found["measures"]))
+    for run in found["runs"]:
+        values = [shown(run["measures"].get(name)) for name in found["measures"]]
+        table.add_row(escape(run["folder"]), f"{run['steps']:,}", *values)
+    out.print(table)
+    first, *others = found["runs"]
+    for run in others:
+        changes = "; ".join(differences(first["config"], run["config"])) or "nothing"
+        out.print(f"{run['folder']} differs in its config by: {escape(changes)}", highlight=False)
+    for note in found["notes"]:
+        out.print(escape(note), highlight=False, style="yellow" if note.startswith("Not") else "")
+    return None
+
+
+def shown(value: Any) -> str:
+    return "–" if value is None else f"{value:,.4f}" if isinstance(value, float) else f"{value:,}"

@@ -1,0 +1,1 @@
+"""What a model does inside: where it looks."""

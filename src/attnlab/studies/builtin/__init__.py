@@ -1,0 +1,29 @@
+"""The studies that come with attnlab: one file a question, one line here."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+
+from attnlab.config.registry import locate
+from attnlab.config.values import unknown
+from attnlab.studies.spec import Study
+
+STUDIES = {
+    "masking": "attnlab.studies.builtin.masking:study",
+    "attention": "attnlab.studies.builtin.attention:study",
+    "projections": "attnlab.studies.builtin.projections:study",
+    "positions": "attnlab.studies.builtin.positions:study",
+    "scale": "attnlab.studies.builtin.scale:study",
+    "heads": "attnlab.studies.builtin.heads:study",
+}
+"""Each a function that gives its Study; the file's docstring is its card."""
+
+
+def builtin(name: str) -> Study:
+    """A study by its name, with its card."""
+    if name not in STUDIES:
+        raise unknown("Studies", name, STUDIES)
+    make = locate(STUDIES[name])
+    text = inspect.cleandoc(inspect.getmodule(make).__doc__ or "")
+    return replace(make(), name=name, card=text)

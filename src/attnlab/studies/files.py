@@ -1,0 +1,133 @@
+"""Studies from TOML and Python files, and as a person asks for them."""
+
+from __future__ import annotations
+
+import importlib.util
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from attnlab.config.files import parse_override, read
+from attnlab.config.schema import Budget, Config
+from attnlab.config.values import ConfigError, coerce, unknown
+from attnlab.studies.spec import QUICK_SEEDS, Quick, Study, flat
+
+
+def study_of(settings: Mapping[str, Any], *, name: str) -> Study:
+    """A study from a file's settings; unknown keys and values are named with the nearest valid one."""
+    hints = typing.get_type_hints(Study)
+    declared = [f.name for f in fields(Study) if f.name not in ("is_quick", "card")]
+    for key in settings:
+        if key not in declared:
+            raise unknown(f"Settings of study {name}", key, declared)
+    for needed in ("question", "arms"):
+        if needed not in settings:
+            raise ConfigError(f"Study {name} has no `{needed}`; {_NEEDS[needed]}")
+    values = {"name": name} | {key: _value(key, value, hints[key]) for key, value in settings.items()}
+    return Study(**values)
+
+
+_NEEDS = {
+    "question": "say in a sentence what its verdict should answer.",
+    "arms": 'write [arms.NAME] tables, each with the settings that it changes: "model.attention" = "linear".',
+}
+
+
+def _value(key: str, value: Any, kind: Any) -> Any:
+    if key == "quick":
+        return _quick(value)
+    if key in ("arms", "set", "budget", "allow"):
+        return _table(key, value)
+    if key == "base":
+        return _base(value)
+    return coerce(value, kind, key)
+
+
+def _table(key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{key} is a table, not {value!r}.")
+    if key == "budget":
+        hints = typing.get_type_hints(Budget)
+        for name in value:
+            if name not in hints:
+                raise unknown("budget", name, hints)
+        return {name: coerce(limit, hints[name], f"budget.{name}") for name, limit in value.items()}
+    if key == "allow":
+        return {arm: coerce(checks, tuple[str, ...], f"allow.{arm}") for arm, checks in value.items()}
+    if key == "arms":
+        return {arm: _table(f"arms.{arm}", changes) for arm, changes in value.items()}
+    return dict(value)
+
+
+def _base(value: Any) -> str | dict[str, Any]:
+    if isinstance(value, Mapping):
+        known = [f.name for f in fields(Config) if f.name != "seed"]
+        for name in value:
+            if name not in known:
+                raise unknown("base", name, known)
+        return dict(value)
+    return str(coerce(value, str, "base"))
+
+
+def _quick(value: Any) -> Quick:
+    given = _table("quick", value)
+    hints = typing.get_type_hints(Quick)
+    for name in given:
+        if name not in hints:
+            raise unknown("quick", name, hints)
+    tables = {name: _table(name, given[name]) for name in ("budget", "set") if name in given}
+    return Quick(
+        seeds=coerce(given.get("seeds", QUICK_SEEDS), int, "quick.seeds"),
+        budget=tables.get("budget", {}),
+        set=flat(tables.get("set", {})),
+    )
+
+
+def load_study(source: str | Path) -> Study:
+    """A built-in study by its name, a TOML file's, or what the function `study` of a Python file gives."""
+    from attnlab.studies.builtin import STUDIES, builtin
+
+    file = Path(source)
+    if str(source) in STUDIES:
+        return builtin(str(source))
+    if not file.is_file():
+        raise ConfigError(
+            f"{unknown('Studies', source, STUDIES)} A study of your own is a TOML or Python file."
+        )
+    return _from_python(file) if file.suffix == ".py" else study_of(read(file), name=file.stem)
+
+
+def _from_python(file: Path) -> Study:
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made = getattr(module, "study", lambda: None)()
+    if not isinstance(made, Study):
+        raise ConfigError(
+            f"{file} must have a function `study` that gives an attnlab.studies.spec.Study; it gave "
+            f"{type(made).__name__}."
+        )
+    return replace(made, card=made.card or (module.__doc__ or "").strip())
+
+
+def adjusted(
+    study: Study,
+    *,
+    quick: bool = False,
+    seeds: int | None = None,
+    set: Iterable[str] | Mapping[str, Any] = (),
+    only: Iterable[str] = (),
+) -> Study:
+    """A study as a person asked for it on the command line or from Python."""
+    study = study.quickly() if quick else study
+    changes = dict(set) if isinstance(set, Mapping) else dict(map(parse_override, set))
+    study = study.changed(changes) if changes else study
+    study = study.only(only) if only else study
+    if seeds is not None:
+        if seeds < 1:
+            raise ConfigError(f"--seeds is {seeds}; it must be at least 1.")
+        study = replace(study, seeds=seeds)
+    return study

@@ -1,0 +1,56 @@
+"""What may stand side by side as equals: the same text, tokens, order and measure, or it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+SURVIVES = "bits_per_byte"
+"""The one loss that a change of tokenizer leaves comparable."""
+
+Fingerprints = Mapping[str, Any]
+
+
+def unequal(
+    one: Fingerprints, other: Fingerprints, *, metric: str, changed: Collection[str] = ()
+) -> list[str]:
+    """Why two runs may not be set side by side by this metric; nothing where they may.
+
+    `changed` are the settings that an arm changes on purpose: data that differ by them are its point.
+    """
+    return [*judged_apart(one, other, metric=metric), *trained_apart(one, other, changed=changed)]
+
+
+def judged_apart(one: Fingerprints, other: Fingerprints, *, metric: str) -> list[str]:
+    """How the two were judged differently."""
+    reasons = []
+    if one.get("objective") != other.get("objective"):
+        reasons.append("their objectives differ, and so what their losses mean")
+    same_tokens = one.get("tokenizer") == other.get("tokenizer")
+    if not same_tokens and metric != SURVIVES:
+        reasons.append(f"their tokenizers differ, so that {metric} counts other units; use {SURVIVES}")
+    same_rows = dev(one) == dev(other) and dev(one) is not None
+    same_text = one.get("text") == other.get("text") and one.get("text") is not None
+    if not (same_rows or (same_text and not same_tokens)):
+        reasons.append("they were judged on different dev examples")
+    return reasons
+
+
+def trained_apart(one: Fingerprints, other: Fingerprints, *, changed: Collection[str] = ()) -> list[str]:
+    """How the two were trained on different data, or on the same in another order."""
+    if any(key.startswith("data.") for key in changed):
+        return []
+    reasons = []
+    if train(one) != train(other):
+        reasons.append("they were trained on different examples")
+    elif one.get("order") != other.get("order"):
+        reasons.append("they saw their training examples in another order")
+    return reasons
+
+
+def dev(fingerprints: Fingerprints) -> str | None:
+    return (fingerprints.get("data") or {}).get("dev")
+
+
+def train(fingerprints: Fingerprints) -> str | None:
+    return (fingerprints.get("data") or {}).get("train")

@@ -1,0 +1,130 @@
+"""From runs to intervals and verdicts: the one place where a study meets the statistics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from attnlab.evaluation.pairs import SeedResult
+from attnlab.evaluation.spread import RATIOS
+from attnlab.evaluation.statistics import compare, mean_of_seeds
+from attnlab.studies.guards import SURVIVES, unequal
+from attnlab.studies.measure import read_documents
+from attnlab.studies.metrics import Metric
+from attnlab.studies.spec import Study
+
+DOCUMENTS = "documents.safetensors"
+
+Run = Mapping[str, Any]
+
+
+def estimate(values: Sequence[float]) -> dict[str, Any]:
+    """A mean over seeds with its interval."""
+    if not all(map(math.isfinite, values)):
+        return {"value": None, "low": None, "high": None, "n": len(values)}
+    found = mean_of_seeds(values)
+    return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
+
+
+def comparisons(
+    study: Study, runs: Sequence[Run], folder: Path, metrics: Mapping[str, Metric]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Every arm that may be set beside the baseline, against it; and why the others may not.
+
+    Arms whose tokenizer alone keeps them apart are compared by bits per byte instead.
+    """
+    usable, apart = comparable(study, runs)
+    rows = compared(study, usable, folder, metrics[study.metric])
+    notes = list(apart.values())
+    by_bytes = replace(study, metric=SURVIVES)
+    again, _ = comparable(by_bytes, runs)
+    others = {arm: held for arm, held in again.items() if arm == study.baseline or arm not in usable}
+    if len(others) > 1 and study.baseline in others:
+        rows += compared(by_bytes, others, folder, metrics[SURVIVES])
+        named = " and ".join(arm for arm in others if arm != study.baseline)
+        notes.append(f"By {SURVIVES}, which a change of tokenizer leaves comparable: {named}.")
+    return rows, notes
+
+
+def compared(
+    study: Study, usable: Mapping[str, Sequence[Run]], folder: Path, metric: Metric
+) -> list[dict[str, Any]]:
+    """Arms against the baseline over the seeds that all of them have finished."""
+    if study.baseline not in usable or len(usable) < 2:
+        return []
+    seeds = set.intersection(*({run["seed"] for run in held} for held in usable.values()))
+    if not seeds:
+        return []
+    results = {
+        arm: [seed_result(run, folder, study.metric) for run in held if run["seed"] in seeds]
+        for arm, held in usable.items()
+    }
+    found = compare(
+        results,
+        study.baseline,
+        metric=study.metric,
+        lower_is_better=metric.lower_is_better,
+        invalid={arm: unsound for arm, held in usable.items() if (unsound := unsound_of(held))},
+    )
+    return [comparison.row() for comparison in found]
+
+
+def comparable(study: Study, runs: Sequence[Run]) -> tuple[dict[str, list[Run]], dict[str, str]]:
+    """The arms whose finished runs may stand beside the baseline's, and a sentence for each other one."""
+    arms: dict[str, list[Run]] = {}
+    notes: dict[str, str] = {}
+    for arm in sorted(study.arms, key=lambda name: name != study.baseline):
+        own = [run for run in runs if run["arm"] == arm]
+        failed = [run for run in own if run["status"] == "failed"]
+        done = [r for r in own if r["status"] in ("finished", "invalid") and study.metric in r["metrics"]]
+        reasons = reasons_apart(study, arm, done, arms.get(study.baseline, []))
+        if failed and done:
+            notes[arm] = (
+                f"{arm} is not compared: {len(failed)} of its {len(own)} runs failed, and those left over "
+                "would flatter it."
+            )
+        elif reasons:
+            notes[arm] = f"{arm} is not set beside {study.baseline}: {'; '.join(reasons)}."
+        elif done:
+            arms[arm] = done
+    return arms, notes
+
+
+def reasons_apart(study: Study, arm: str, runs: Sequence[Run], baseline: Sequence[Run]) -> list[str]:
+    """What keeps an arm from standing beside the baseline, seed by seed."""
+    by_seed = {run["seed"]: run for run in baseline}
+    changed = {*study.arms[arm], *study.arms[study.baseline]}
+    reasons: list[str] = []
+    for run in runs:
+        other = by_seed.get(run["seed"])
+        if other is not None and arm != study.baseline:
+            found = unequal(run["fingerprints"], other["fingerprints"], metric=study.metric, changed=changed)
+            reasons += found
+    return list(dict.fromkeys(reasons))
+
+
+def seed_result(run: Run, folder: Path, metric: str) -> SeedResult:
+    documents = read_documents(folder / run["folder"] / DOCUMENTS) if metric in RATIOS else None
+    return SeedResult(run["seed"], run["metrics"][metric], documents)
+
+
+def unsound_of(runs: Sequence[Run]) -> list[str]:
+    """The checks that an arm's runs failed."""
+    return list(dict.fromkeys(check for run in runs for check in run.get("unsound", ())))
+
+
+def verdict(study: Study, arms: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> str:
+    """The study's answer in a sentence."""
+    said = [f"{row['arm']} is {row['words']}" for row in rows]
+    compared = {row["arm"] for row in rows} | {study.baseline}
+    said += [
+        f"{arm['name']} was not compared ({arm['reason'] or arm['status']})"
+        for arm in arms
+        if arm["name"] not in compared
+    ]
+    if not rows:
+        return "Nothing can be said yet" + (f": {'; '.join(said)}." if said else ": no run has ended.")
+    return f"Beside {study.baseline}, {'; '.join(said)}."

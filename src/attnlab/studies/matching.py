@@ -1,0 +1,99 @@
+"""Arms of equal size: the feed-forward, or else the width, made to fit the baseline's parameters."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import partial
+
+from attnlab.config import schema
+from attnlab.config.schema import Config
+from attnlab.config.values import Choice, ConfigError
+
+TOLERANCE = 0.01
+"""How far from the baseline's count an arm may end."""
+STRETCH = 4.0
+"""How much larger or smaller a feed-forward may become before the width is changed instead."""
+
+
+def parameters(model: schema.Model) -> int:
+    """How many parameters a model of these settings has; nothing is allocated."""
+    from attnlab.experiment.model import build_model
+    from attnlab.model.counts import parameter_terms
+
+    return sum(term.count for term in parameter_terms(build_model(model, device="meta")))
+
+
+def matched(
+    configs: Mapping[str, Config], baseline: str, *, given: Mapping[str, Collection[str]]
+) -> tuple[dict[str, Config], list[str]]:
+    """Every arm resized to the baseline's parameters, and a sentence for each that was.
+
+    `given` are the settings of each arm's own, which are not taken from it again.
+    """
+    target = parameters(configs[baseline].model)
+    found, notes = dict(configs), []
+    for arm, config in configs.items():
+        before = parameters(config.model)
+        if before == target:
+            continue
+        model = resized(config.model, target, keep_width="model.width" in given[arm])
+        if model is None:
+            raise ConfigError(
+                f'Arm "{arm}" has {before:,} parameters, the baseline {target:,}, and neither a feed-forward '
+                f"of {1 / STRETCH:g} to {STRETCH:g} times its size nor another width brings it within "
+                f'{TOLERANCE:.0%}; change its sizes, or leave out match = "parameters".'
+            )
+        found[arm] = replace(config, model=model)
+        notes.append(_note(arm, config.model, model, before, target))
+    return found, notes
+
+
+def resized(model: schema.Model, target: int, *, keep_width: bool) -> schema.Model | None:
+    """The nearest model: by its feed-forward while that keeps its character, else by its width."""
+    others = [] if keep_width else widths(model, target)
+    for tried in ([model], others):
+        made = [m for m in (nearest_feedforward(m, target) for m in tried) if m is not None]
+        best = min(made, key=partial(distance, target=target), default=None)
+        if best is not None and distance(best, target) <= TOLERANCE * target:
+            return best
+    return None
+
+
+def distance(model: schema.Model, target: int) -> int:
+    return abs(parameters(model) - target)
+
+
+def nearest_feedforward(model: schema.Model, target: int) -> schema.Model | None:
+    """With the hidden width of the feed-forward that comes nearest: the count is linear in it."""
+    one, two = parameters(with_hidden(model, 1)), parameters(with_hidden(model, 2))
+    hidden, before = round(1 + (target - one) / (two - one)), hidden_of(model)
+    return with_hidden(model, hidden) if before / STRETCH <= hidden <= before * STRETCH else None
+
+
+def hidden_of(model: schema.Model) -> int:
+    return round(model.feedforward.options["expand"] * model.width)
+
+
+def with_hidden(model: schema.Model, hidden: int) -> schema.Model:
+    options = {**model.feedforward.options, "expand": hidden / model.width}
+    return replace(model, feedforward=Choice(model.feedforward.kind, options))
+
+
+def widths(model: schema.Model, target: int) -> list[schema.Model]:
+    """Other widths that the heads divide, with the feed-forward in proportion, around the target."""
+    step = 2 * model.heads  # an even width for each head, as rotary positions need
+    sizes = [
+        replace(model, width=width, head_width="even") for width in range(step, 4 * model.width + 1, step)
+    ]
+    above = bisect_left(sizes, target, key=parameters)
+    return sizes[max(0, above - 1) : above + 1]
+
+
+def _note(arm: str, old: schema.Model, new: schema.Model, before: int, target: int) -> str:
+    width = f"its width went from {old.width} to {new.width} and " if old.width != new.width else ""
+    return (
+        f"{arm} was resized to the baseline's parameters: {width}its feed-forward from {hidden_of(old)} to "
+        f"{hidden_of(new)} hidden units, {before:,} parameters to {parameters(new):,} (baseline {target:,})."
+    )

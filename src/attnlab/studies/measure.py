@@ -1,0 +1,164 @@
+"""What is measured of a run once it is trained: the same for every arm, on the same text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.numpy import load, save
+
+from attnlab.config.streams import stream_seed
+from attnlab.data.dataset import Dataset
+from attnlab.evaluation.documents import Documents, document_losses
+from attnlab.evaluation.samples import quality
+from attnlab.experiment.samples import line, sampled
+from attnlab.experiment.scores import honest, is_causal, of_probes
+from attnlab.experiment.trained import Trained
+from attnlab.explain.attention import attention_weights
+from attnlab.objectives import OBJECTIVES
+from attnlab.objectives.objective import Objective
+from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.training.evaluate import evaluate
+from attnlab.training.files import replace_bytes
+from attnlab.training.listeners.metrics import read
+
+SAMPLES = 5
+HONEST_ROWS = 32
+POINTS = 200
+"""How many points a curve is thinned to."""
+
+PLACES = ("step", "tokens", "seconds")
+
+Curve = dict[str, list[float]]
+
+
+def measured(
+    trained: Trained, dataset: Dataset, *, probes: Sequence[str], sentence: str, documents: Path
+) -> dict[str, Any]:
+    """Losses on dev and train, the honest loss, probe sentences, samples, and where it looks.
+
+    `sentence` is drawn where there is one; the losses of each text go to the file `documents`.
+    """
+    objective = OBJECTIVES.build(trained.config.objective, vocabulary=Vocabulary.of(trained.tokenizer))
+    result: dict[str, Any] = {"metrics": losses(trained, dataset, objective, documents)}
+    if is_causal(trained):
+        result["metrics"] |= honesty(trained, dataset)
+        result |= written(trained)
+    result["probes"] = probed(trained, probes)
+    if sentence:
+        result["attention"] = attention(trained, sentence)
+    return result
+
+
+def losses(trained: Trained, dataset: Dataset, objective: Objective, documents: Path) -> dict[str, float]:
+    """Over all of dev, text by text, and over as many batches of train; the same for every run."""
+    seed = trained.config.data.split_seed
+    common: dict[str, Any] = {"seed": seed, "device": torch.device("cpu"), "autocast": nullcontext}
+    splits = [split for split in ("train", "dev") if split in dataset.splits.names]
+    loaders = {split: dataset.loader(split, seed=stream_seed(seed, "evaluation")) for split in splits}
+    size = min(len(loader) for loader in loaders.values())
+    train = evaluate(trained.model, objective, loaders["train"], batches=size, **common)
+    found = {"train_loss": train.loss, "train_perplexity": train.scores["perplexity"]}
+    if "dev" in loaders:
+        dev = document_losses(trained.model, objective, loaders["dev"], **common)
+        found |= {"loss": dev.loss, "perplexity": dev.perplexity, "targets": int(dev.targets.sum())}
+        found |= {"bits_per_byte": dev.bits_per_byte} if dev.bytes.any() else {}
+        replace_bytes(documents, save(vars(dev)))
+    return found
+
+
+def read_documents(file: Path) -> Documents | None:
+    """The losses of each dev text of a run, where it has been measured."""
+    return Documents(**load(file.read_bytes())) if file.is_file() else None
+
+
+def honesty(trained: Trained, dataset: Dataset) -> dict[str, float]:
+    """The loss of a few rows all at once, and token by token."""
+    found = honest(trained, dataset, "dev", HONEST_ROWS)
+    return {
+        "parallel_loss": found["usual"],
+        "incremental_loss": found["alone"],
+        "incremental_perplexity": math.exp(min(found["alone"], 700.0)),
+        "incremental_difference": found["difference"],
+    }
+
+
+def written(trained: Trained) -> dict[str, Any]:
+    """A few texts, always with the same chance, and what can be said of them in numbers."""
+    tokenizer, length = trained.tokenizer, trained.config.model.length
+    samples = sampled(trained.model, tokenizer, length=length, number=SAMPLES)
+    numbers = asdict(quality(samples, unknown=tokenizer.specials.unknown))
+    return {"samples": [line(tokenizer, sample) for sample in samples], "quality": numbers}
+
+
+def probed(trained: Trained, probes: Sequence[str]) -> list[dict[str, Any]]:
+    """The probe sentences, of models that can score a sentence by itself and read one as long."""
+    trunk, length = trained.model.trunk, trained.config.model.length
+    if trunk.encoder is not None and trunk.decoder is not None:
+        return []
+    tokenizer = trained.tokenizer
+    fitting = [text for text in probes if len(tokenizer.form.single(tokenizer.encode(text))) <= length]
+    scored = is_causal(trained) or tokenizer.specials.mask is not None
+    return of_probes(trained, fitting) if scored else []
+
+
+def attention(trained: Trained, sentence: str) -> dict[str, Any]:
+    """The weights of one sentence: [layer][head][query][key]."""
+    if trained.model.trunk.encoder is not None and trained.model.trunk.decoder is not None:
+        return {}
+    ids = trained.tokenizer.form.single(trained.tokenizer.encode(sentence))[: trained.config.model.length]
+    layers = attention_weights(trained.model, torch.tensor([ids]))
+    weights = [[[[round(w, 4) for w in row] for row in head] for head in x[0].tolist()] for x in layers]
+    tokens = [trained.tokenizer.decode([token], specials=True).strip() for token in ids]
+    return {"sentence": sentence, "tokens": tokens, "weights": weights}
+
+
+# ---------------------------------------------------------------- curves
+def curves(file: Path) -> dict[str, Any]:
+    """A run's course out of its metrics.jsonl, thinned: each point is the mean of its stretch."""
+    steps, evaluations = [], []
+    tokens = seconds = 0.0
+    for event in read(file):
+        if event["event"] == "stepped":
+            tokens, seconds = tokens + event["tokens"], seconds + event["seconds"]
+            place = {"step": event["step"], "tokens": tokens, "seconds": seconds}
+            steps.append(place | {"loss": event["loss"], "gradient": event["gradient"]})
+        elif event["event"] == "evaluated":
+            place = {"step": event["step"], "tokens": tokens, "seconds": seconds}
+            evaluations.append(place | {"loss": event["loss"]})
+    course = thinned(steps)
+    gradient = course.pop("gradient", [])
+    axes = {name: course[name] for name in PLACES if name in course}
+    return {
+        "curve": course,
+        "dev_curve": thinned(evaluations),
+        "extra_curves": {"gradient norm": axes | {"value": gradient}},
+    }
+
+
+def placed(curve: Curve, file: Path) -> Curve:
+    """A curve by steps with the tokens and seconds of those steps beside them."""
+    at, tokens, seconds = dict[float, tuple[float, float]](), 0.0, 0.0
+    for event in read(file):
+        if event["event"] == "stepped":
+            tokens, seconds = tokens + event["tokens"], seconds + event["seconds"]
+            at[event["step"]] = tokens, seconds
+    where = [at.get(step, (0.0, 0.0)) for step in curve["step"]]
+    return {"tokens": [t for t, _ in where], "seconds": [s for _, s in where]} | curve
+
+
+def thinned(points: Sequence[Mapping[str, float]], most: int = POINTS) -> Curve:
+    """At most so many points: the place is each stretch's end, every other number its mean."""
+    if not points:
+        return {}
+    size = math.ceil(len(points) / most)
+    stretches = [points[start : start + size] for start in range(0, len(points), size)]
+    return {
+        name: [s[-1][name] if name in PLACES else math.fsum(p[name] for p in s) / len(s) for s in stretches]
+        for name in points[0]
+    }

@@ -1,0 +1,112 @@
+"""Before a study: how long it will take on this machine, and the smallest difference it could see."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from attnlab.evaluation.spread import Spread
+from attnlab.evaluation.statistics import smallest_difference, spread_of
+from attnlab.studies.judgement import seed_result
+from attnlab.studies.pool import Pool, Task, View
+from attnlab.studies.prepare import prepared
+from attnlab.studies.resolved import Resolved
+from attnlab.studies.runner import RESULTS, cores, request_of, threads_for, unseen
+from attnlab.studies.timing import Pace
+from attnlab.training.interrupt import Interrupt
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`seconds` of the whole study with so many `jobs`; `runs` gives each arm's own, nan where unknown.
+
+    `smallest` is in units of the spread from seed to seed of a difference, or in the metric's own unit
+    where an earlier study told that spread (`told_by`).
+    """
+
+    runs: dict[str, float]
+    reasons: dict[str, str]
+    tuning_runs: int
+    seeds: int
+    jobs: int
+    seconds: float
+    smallest: float
+    told_by: str
+
+
+def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen) -> Plan:
+    """Time a few real steps of each arm, as many arms at once as runs would be; nothing is kept."""
+    study, seeds = resolved.study, len(resolved.study.all_seeds)
+    jobs = min(jobs or cores(), len(study.arms) * seeds)
+    prepared(resolved)
+    paces, reasons = timed(resolved, jobs, view)
+    runs = {
+        arm: paces[arm].total(resolved.configs[arm].training.evaluate_every) if arm in paces else math.nan
+        for arm in study.arms
+    }
+    each = seeds + len(study.rates)
+    spread, told_by = earlier_spread(resolved)
+    smallest = smallest_difference(spread, seeds=seeds, comparisons=max(1, len(study.arms) - 1))
+    return Plan(
+        runs=runs,
+        reasons=reasons,
+        tuning_runs=len(study.rates) * len(study.arms),
+        seeds=seeds,
+        jobs=jobs,
+        seconds=math.fsum(s for s in runs.values() if math.isfinite(s)) * each / jobs,
+        smallest=smallest,
+        told_by=told_by,
+    )
+
+
+def timed(resolved: Resolved, jobs: int, view: View) -> tuple[dict[str, Pace], dict[str, str]]:
+    """Each arm's pace, and why an arm has none."""
+    seed = resolved.study.all_seeds[0]
+    interrupt = Interrupt()
+    with TemporaryDirectory() as folder, interrupt.heard():
+        tasks = [
+            Task(
+                arm,
+                seed,
+                Path(folder) / arm,
+                request_of(resolved, arm, seed),
+                module="attnlab.studies.timing",
+            )
+            for arm in resolved.configs
+        ]
+        Pool(jobs=jobs, threads=threads_for(resolved), view=view, interrupt=interrupt).run(tasks)
+        found = {task.arm: task.result for task in tasks}
+    if interrupt.asked:
+        raise KeyboardInterrupt
+    paces = {arm: Pace(**result["pace"]) for arm, result in found.items() if "pace" in result}
+    return paces, {arm: r["reason"] for arm, r in found.items() if r.get("status") == "failed"}
+
+
+def earlier_spread(resolved: Resolved, runs: Path = Path("runs")) -> tuple[Spread, str]:
+    """The widest spread that an earlier run of this study found; without one, the unit of it."""
+    best: tuple[int, float, Spread, str] | None = None
+    for file in runs.glob(f"{resolved.study.name}-*/{RESULTS}"):
+        results = json.loads(file.read_text(encoding="utf-8"))
+        for spread, seeds in spreads(results, file.parent, resolved.study.metric):
+            found = (seeds, spread.seeds, spread, str(file.parent))
+            best = max(best, found, key=lambda f: f[:2]) if best else found
+    return (best[2], best[3]) if best else (Spread(1.0), "")
+
+
+def spreads(results: dict[str, Any], folder: Path, metric: str) -> Iterator[tuple[Spread, int]]:
+    """The spread of each sound arm's difference from the baseline, with the number of its seeds."""
+    held: dict[str, dict[int, Any]] = {}
+    for run in results["runs"]:
+        if run["status"] == "finished" and run["metrics"].get(metric) is not None:
+            held.setdefault(run["arm"], {})[run["seed"]] = run
+    baseline = held.pop(results["study"]["baseline"], {})
+    for runs in held.values():
+        seeds = sorted(runs.keys() & baseline.keys())
+        if len(seeds) > 1:
+            sides = [[seed_result(side[s], folder, metric) for s in seeds] for side in (runs, baseline)]
+            yield spread_of(*sides, metric=metric), len(seeds)

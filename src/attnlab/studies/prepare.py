@@ -1,0 +1,41 @@
+"""Text made ready once, before the runs: so many seeds do not tokenise it as often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from attnlab.config.schema import Data
+from attnlab.data.dataset import Dataset
+from attnlab.experiment.run import default_cache
+from attnlab.studies.resolved import Resolved
+
+BINS = 25
+
+
+def prepared(resolved: Resolved) -> dict[str, Any]:
+    """Fill the cache that workers share; gives the lengths of the baseline's training texts.
+
+    Where an arm's own text cannot be read, its runs say so and the others go on; the baseline's is
+    needed by all.
+    """
+    baseline = resolved.configs[resolved.study.baseline].data
+    lengths = tokenised(baseline)
+    others = {repr(c.data): c.data for c in resolved.configs.values() if c.data != baseline}
+    for data in others.values():
+        try:
+            tokenised(data)
+        except (ValueError, OSError):
+            continue
+    return lengths
+
+
+def tokenised(data: Data) -> dict[str, Any]:
+    """Every split in the cache; gives a histogram of the training rows' lengths in tokens."""
+    dataset = Dataset(data, cache=default_cache())
+    for split in dataset.splits.names:
+        dataset.rows(split)
+    lengths = np.asarray(dataset.rows("train").lengths)
+    counts, edges = np.histogram(lengths, bins=min(BINS, max(1, int(np.ptp(lengths)))))
+    return {"edges": edges.tolist(), "counts": counts.tolist()}

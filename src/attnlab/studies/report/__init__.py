@@ -1,0 +1,29 @@
+"""A study's report: one page that needs no network, the same in Markdown, and its numbers as CSV."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from attnlab.studies.report.page import filled, html, markdown
+from attnlab.studies.report.sheets import comparisons, runs
+from attnlab.studies.report.study import Study
+
+__all__ = ["write"]
+
+
+def write(results: dict[str, Any], folder: Path) -> Path:
+    """Write report.html, report.md, runs.csv and comparisons.csv; returns the page's path.
+
+    `results` is what results.json holds. Only study, arms and runs are required: a part that is
+    missing leaves its section out.
+    """
+    study = Study(results)
+    parts = filled(study)
+    folder.mkdir(parents=True, exist_ok=True)
+    page = folder / "report.html"
+    page.write_text(html(study, parts), encoding="utf-8")
+    (folder / "report.md").write_text(markdown(study, parts), encoding="utf-8")
+    (folder / "runs.csv").write_text(runs(study), encoding="utf-8", newline="")
+    (folder / "comparisons.csv").write_text(comparisons(study), encoding="utf-8", newline="")
+    return page

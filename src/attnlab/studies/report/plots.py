@@ -1,0 +1,197 @@
+"""Plots as plotly reads them. Colours are CSS variables, so that one plot serves light, dark and paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from itertools import pairwise
+from typing import Any
+
+from attnlab.studies.report.numbers import known
+from attnlab.studies.report.palette import Ink
+
+Figure = dict[str, Any]
+
+MOST_LABELS = 24  # of tokens along an axis; beyond, every second or third is named
+
+
+@dataclass(frozen=True)
+class Control:
+    """A switch above a plot."""
+
+    label: str
+    options: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Legend:
+    name: str
+    label: str
+    ink: Ink
+    sound: bool = True
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One figure of the page: panels side by side, and a view of them for each setting of the controls.
+
+    `views` maps the options' places, joined by commas, to one plotly figure a panel.
+    """
+
+    id: str
+    alt: str
+    views: Mapping[str, Sequence[Figure]]
+    controls: Sequence[Control] = ()
+    panels: Sequence[Legend | None] = (None,)
+    legend: Sequence[Legend] = ()
+    square: bool = False
+
+    def data(self) -> dict[str, Any]:
+        return {"views": self.views}
+
+
+@dataclass(frozen=True)
+class Line:
+    name: str
+    label: str
+    ink: Ink
+    x: Sequence[Any]
+    y: Sequence[Any]
+    low: Sequence[Any] | None = None
+    high: Sequence[Any] | None = None
+    hover: Sequence[str] = ()
+    markers: bool = field(default=False)
+
+
+def text(value: Any) -> str:
+    """Plotly reads a little HTML in every label: what others wrote must stay text."""
+    return escape(str(value), quote=False)
+
+
+def number(value: Any) -> float | None:
+    """Six digits are more than a plot can show; JSON has no NaN."""
+    return float(f"{value:.6g}") if known(value) and abs(value) != float("inf") else None
+
+
+def axis(title: str, *, log: bool = False, integer: bool = False, at: Sequence[float] = ()) -> dict[str, Any]:
+    found: dict[str, Any] = {"title": {"text": text(title)}, "type": "log" if log else "linear"}
+    if log and 1 < len(at) <= 10:
+        found |= {"tickvals": at, "ticktext": [f"{x:,g}" for x in at]}
+    elif log:
+        found |= {"dtick": 1, "minor": {"ticks": "outside", "ticklen": 3}}
+    return found | ({"rangemode": "tozero"} if integer and not log else {})
+
+
+def lines(drawn: Sequence[Line], x: dict[str, Any], y: dict[str, Any]) -> Figure:
+    """Lines over their bands; a band is drawn only where it is known."""
+    data = [trace for line in drawn for trace in (*_band(line), _line(line))]
+    return {
+        "data": sorted(data, key=lambda trace: trace["mode"] != "none"),
+        "layout": {"xaxis": x, "yaxis": y},
+    }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if line.markers or len(line.x) < 40 else "lines",
+        "name": text(line.label),
+        "legendgroup": line.name,
+        "x": [number(x) for x in line.x],
+        "y": [number(y) for y in line.y],
+        "line": {"color": line.ink.colour, "width": 2, "dash": line.ink.dash},
+        "marker": {"size": 5, "color": line.ink.colour},
+        "text": [text(words) for words in line.hover],
+        "hovertemplate": "<b>%{fullData.name}</b><br>%{x:,}: %{y:,.4~g}"
+        + ("<br>%{text}" if line.hover else "")
+        + "<extra></extra>",
+    }
+
+
+def _band(line: Line) -> list[dict[str, Any]]:
+    if not line.low or not line.high:
+        return []
+    rows = [
+        (number(x), number(low), number(high))
+        for x, low, high in zip(line.x, line.low, line.high, strict=False)
+        if known(low) and known(high)
+    ]
+    if not rows:
+        return []
+    x, low, high = (list(part) for part in zip(*rows, strict=True))
+    return [
+        {
+            "type": "scatter",
+            "mode": "none",
+            "legendgroup": line.name,
+            "x": x + x[::-1],
+            "y": high + low[::-1],
+            "fill": "toself",
+            "fillcolor": line.ink.band,
+            "hoverinfo": "skip",
+        }
+    ]
+
+
+def bars(edges: Sequence[float], counts: Sequence[float], x: dict[str, Any], y: dict[str, Any]) -> Figure:
+    """A histogram of given bins."""
+    widths = [high - low for low, high in pairwise(edges)]
+    return {
+        "data": [
+            {
+                "type": "bar",
+                "x": [low + width / 2 for low, width in zip(edges, widths, strict=False)],
+                "y": list(counts),
+                "width": widths,
+                "text": [f"{low:g} to {high:g}" for low, high in pairwise(edges)],
+                "textposition": "none",
+                "marker": {"color": "var(--bar)", "line": {"color": "var(--page)", "width": 1}},
+                "hovertemplate": "%{text}: %{y:,}<extra></extra>",
+            }
+        ],
+        "layout": {"xaxis": x, "yaxis": y, "bargap": 0},
+    }
+
+
+def heatmap(weights: Sequence[Sequence[float]], tokens: Sequence[str], top: float) -> Figure:
+    """Weights of queries (rows) on keys (columns)."""
+    names = [text(f"{i + 1} {token}") for i, token in enumerate(tokens)]  # a word may stand twice
+    every = -(-len(tokens) // MOST_LABELS)
+    labels: dict[str, Any] = {
+        "type": "category",
+        "tickvals": names[::every],
+        "ticktext": [text(_short(token)) for token in tokens[::every]],
+        "showgrid": False,
+    }
+    return {
+        "data": [
+            {
+                "type": "heatmap",
+                "x": names,
+                "y": names,
+                "z": weights,
+                "zmin": 0,
+                "zmax": top,
+                "xgap": 1 if len(tokens) <= 32 else 0,
+                "ygap": 1 if len(tokens) <= 32 else 0,
+                "colorscale": [[0, "var(--heat-0)"], [0.35, "var(--heat-1)"], [1, "var(--heat-2)"]],
+                "colorbar": {
+                    "thickness": 7,
+                    "outlinewidth": 0,
+                    "tickfont": {"size": 10},
+                    "nticks": 4,
+                    "xpad": 4,
+                },
+                "hovertemplate": "%{y} attends to %{x}: %{z:.3f}<extra></extra>",
+            }
+        ],
+        "layout": {
+            "xaxis": labels | {"title": {"text": "keys"}, "tickangle": -90},
+            "yaxis": labels | {"title": {"text": "queries"}, "autorange": "reversed"},
+        },
+    }
+
+
+def _short(token: str) -> str:
+    return token if len(token) <= 14 else token[:13] + "…"

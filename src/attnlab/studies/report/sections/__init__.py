@@ -1,0 +1,66 @@
+"""The report's sections, in order. One is a function from a study to what its templates need, or to nothing.
+
+Its templates are `templates/NAME.html` and, where Markdown can show it, `templates/NAME.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from attnlab.studies.report.sections.arms import arms
+from attnlab.studies.report.sections.attention import attention
+from attnlab.studies.report.sections.changes import changes
+from attnlab.studies.report.sections.checks import checks
+from attnlab.studies.report.sections.configs import configs
+from attnlab.studies.report.sections.curves import curves
+from attnlab.studies.report.sections.differences import differences
+from attnlab.studies.report.sections.figures import figures
+from attnlab.studies.report.sections.hypothesis import hypothesis
+from attnlab.studies.report.sections.interpretation import interpretation
+from attnlab.studies.report.sections.lengths import lengths
+from attnlab.studies.report.sections.origin import origin
+from attnlab.studies.report.sections.probes import probes
+from attnlab.studies.report.sections.runs import runs
+from attnlab.studies.report.sections.samples import samples
+from attnlab.studies.report.sections.tables import tables
+from attnlab.studies.report.sections.tuning import tuning
+from attnlab.studies.report.study import Study
+
+Build = Callable[[Study], dict[str, Any] | None]
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str  # empty where the part's own heading says it all
+    build: Build
+
+    @property
+    def name(self) -> str:
+        return self.build.__name__
+
+
+PARTS: dict[str, tuple[Section, ...]] = {
+    "Set-up": (Section("What is compared", changes),),
+    "Hypothesis": (Section("", hypothesis),),
+    "Results": (
+        Section("Differences", differences),
+        Section("Arms", arms),
+        Section("Training curves", curves),
+        Section("Figures", figures),
+        Section("Tables", tables),
+        Section("Probe sentences", probes),
+        Section("Samples", samples),
+        Section("Attention", attention),
+    ),
+    "Interpretation": (Section("", interpretation),),
+    "Checks": (Section("", checks),),
+    "Record": (
+        Section("Lengths of the texts", lengths),
+        Section("Learning rates", tuning),
+        Section("Every run", runs),
+        Section("Configs", configs),
+        Section("Run it again", origin),
+    ),
+}

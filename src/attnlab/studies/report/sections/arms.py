@@ -1,0 +1,72 @@
+"""What each arm came to: how well, and at what cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from attnlab.studies.report.metrics import Metric, cost, estimate, explained, quality
+from attnlab.studies.report.numbers import Figure, column, exact
+from attnlab.studies.report.study import Arm, Study
+
+
+def arms(study: Study) -> dict[str, Any] | None:
+    tables = [("How well", quality(study)), ("At what cost", cost(study))]
+    groups = comparable(study.arms)
+    shown = [
+        {
+            "title": title,
+            "metrics": metrics,
+            "groups": _rows(groups, study.arms, metrics),
+            "definitions": explained(study, metrics),
+        }
+        for title, metrics in tables
+        if metrics
+    ]
+    return {"tables": shown, "groups": len(groups)} if shown else None
+
+
+def comparable(arms: Sequence[Arm]) -> list[list[Arm]]:
+    """Arms judged on the same texts in the same tokens by the same objective: these stand side by side."""
+    groups: dict[str, list[Arm]] = {}
+    for arm in arms:
+        prints: Mapping[str, Any] = next(
+            (run["fingerprints"] for run in arm.runs if run.get("fingerprints")), {}
+        )
+        groups.setdefault(json.dumps(_judged(prints), sort_keys=True), []).append(arm)
+    unknown = groups.pop("[]", [])
+    found = list(groups.values()) or [[]]
+    found[0] += unknown  # an arm that never ran has no numbers to set beside others
+    return found
+
+
+def _judged(prints: Mapping[str, Any]) -> list[Any]:
+    """What a loss is taken over; data that only train differ on purpose in some studies."""
+    data = prints.get("data")
+    dev = data.get("dev") if isinstance(data, Mapping) else data
+    return [prints.get("objective"), prints.get("tokenizer"), dev] if prints else []
+
+
+Row = tuple[Arm, int | None, list[Figure]]
+
+
+def _rows(groups: list[list[Arm]], arms: list[Arm], metrics: list[Metric]) -> list[list[Row]]:
+    columns = [_column(arms, metric) for metric in metrics]
+    cells = {arm.name: list(row) for arm, row in zip(arms, zip(*columns, strict=True), strict=True)}
+    return [[(arm, *_seeds_once(cells[arm.name])) for arm in group] for group in groups]
+
+
+def _seeds_once(figures: list[Figure]) -> tuple[int | None, list[Figure]]:
+    """n by itself where the whole row has the same, otherwise beside each number."""
+    seeds = {figure.n for figure in figures if figure.n}
+    if len(seeds) != 1:
+        return None, figures
+    return seeds.pop(), [replace(figure, n=None) for figure in figures]
+
+
+def _column(arms: list[Arm], metric: Metric) -> list[Figure]:
+    if metric.counted:
+        return [exact(arm.data.get(metric.name), metric.form) for arm in arms]
+    return column([estimate(arm, metric.name) for arm in arms], metric.form)

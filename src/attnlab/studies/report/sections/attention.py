@@ -1,0 +1,55 @@
+"""Where the arms look: one sentence, a map an arm, by layer and head."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from attnlab.studies.report import plots
+from attnlab.studies.report.study import Study
+
+MOST_TOKENS = 64
+MOST_WEIGHTS = 500_000
+"""Of all maps together: about a megabyte in the page."""
+
+
+def attention(study: Study) -> dict[str, Any] | None:
+    found = study.part("attention")
+    maps = {arm: found["arms"][arm.name] for arm in study.arms if arm.name in (found.get("arms") or {})}
+    maps = {arm: layers for arm, layers in maps.items() if layers}
+    tokens = [str(token) for token in found.get("tokens") or []]
+    if not maps or not tokens:
+        return None
+    layers = max(map(len, maps.values()))
+    heads = max(len(layer) for of_arm in maps.values() for layer in of_arm)
+    shown = min(len(tokens), MOST_TOKENS, math.isqrt(MOST_WEIGHTS // (len(maps) * layers * heads)))
+    views = {
+        f"{i},{j}": _view([_map(of_arm, i, j, shown) for of_arm in maps.values()], tokens[:shown])
+        for i in range(layers)
+        for j in range(heads)
+    }
+    plot = plots.Plot(
+        "attention",
+        f"Attention weights of queries on keys, a map an arm: {', '.join(arm.label for arm in maps)}",
+        views,
+        controls=[
+            plots.Control("Layer", [str(i + 1) for i in range(layers)]),
+            plots.Control("Head", [str(i + 1) for i in range(heads)]),
+        ],
+        panels=[plots.Legend(arm.name, arm.label, arm.ink, arm.sound) for arm in maps],
+        square=True,
+    )
+    return {"plots": [plot], "sentence": found.get("sentence") or "", "shown": shown, "tokens": len(tokens)}
+
+
+def _map(layers: list[Any], layer: int, head: int, size: int) -> list[list[float]]:
+    """The first `size` queries and keys of one head, to three digits; nothing if the arm has no such head."""
+    if layer >= len(layers) or head >= len(layers[layer]):
+        return []
+    return [[round(weight, 3) for weight in row[:size]] for row in layers[layer][head][:size]]
+
+
+def _view(maps: list[list[list[float]]], tokens: list[str]) -> list[plots.Figure]:
+    """One scale for all arms, so that equal colours are equal weights."""
+    top = max((weight for rows in maps for row in rows for weight in row), default=1.0)
+    return [plots.heatmap(rows, tokens, top) for rows in maps]

@@ -1,0 +1,105 @@
+"""Training curves: the mean of the seeds and the band from their lowest to their highest."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attnlab.studies.report import plots
+from attnlab.studies.report.numbers import known, spread
+from attnlab.studies.report.study import Arm, Study
+
+AXES = ("step", "tokens", "seconds")
+MOST_POINTS = 250
+
+Curve = Mapping[str, Sequence[float]]
+
+
+def curves(study: Study) -> dict[str, Any] | None:
+    found = {name: _by_arm(study, name) for name in _names(study)}
+    found = {name: arms for name, arms in found.items() if any(arms.values())}
+    present = {axis for arms in found.values() for runs in arms.values() for curve in runs for axis in curve}
+    axes = [axis for axis in AXES if axis in present]
+    if not found or not axes:
+        return None
+    drawn = {name: {arm: over_seeds(cs) for arm, cs in arms.items() if cs} for name, arms in found.items()}
+    views = {
+        f"{i},{j}": [_figure(study, drawn[name], name, axis)]
+        for i, name in enumerate(found)
+        for j, axis in enumerate(axes)
+    }
+    arms = [arm for arm in study.arms if any(arm.name in lines for lines in drawn.values())]
+    plot = plots.Plot(
+        "curves",
+        f"{' and '.join(found)} by {', '.join(axes)}, a line an arm: {', '.join(arm.label for arm in arms)}",
+        views,
+        controls=[plots.Control("Show", list(found)), plots.Control("by", axes)],
+        legend=[plots.Legend(arm.name, arm.label, arm.ink, arm.sound) for arm in arms],
+    )
+    averaged = (
+        max(len(c["step"]) for arms in found.values() for cs in arms.values() for c in cs) > MOST_POINTS
+    )
+    return {"plots": [plot], "seeds": len(study.seeds), "averaged": averaged}
+
+
+def _names(study: Study) -> list[str]:
+    extra = dict.fromkeys(name for _, run in study.runs() for name in run.get("extra_curves") or {})
+    return ["dev loss", "train loss", *extra]
+
+
+def _by_arm(study: Study, name: str) -> dict[str, list[Curve]]:
+    return {arm.name: [c for run in arm.runs if (c := _curve(run, name)).get("step")] for arm in study.arms}
+
+
+def _curve(run: Mapping[str, Any], name: str) -> Curve:
+    own = {"dev loss": "dev_curve", "train loss": "curve"}
+    return (run.get(own[name]) if name in own else (run.get("extra_curves") or {}).get(name)) or {}
+
+
+def _values(curve: Curve) -> Sequence[float]:
+    return next((values for key, values in curve.items() if key not in AXES), [])
+
+
+def over_seeds(runs: Sequence[Curve]) -> dict[str, list[Any]]:
+    """One curve of several: at each step the mean of the seeds that reached it, their lowest and highest."""
+    at: dict[float, list[tuple[Any, ...]]] = defaultdict(list)
+    for run in runs:
+        present = [axis for axis in AXES if axis in run]
+        for row in zip(*(run[axis] for axis in present), _values(run), strict=False):
+            at[row[0]].append((dict(zip(present, row, strict=False)), row[-1]))
+    rows = []
+    for step in sorted(at):
+        where = {axis: _mean([x[axis] for x, _ in at[step] if axis in x]) for axis in AXES}
+        rows.append({**where, **spread([y for _, y in at[step]])})
+    return _binned([row for row in rows if "value" in row])
+
+
+def _binned(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    size = -(-len(rows) // MOST_POINTS) or 1
+    bins = [rows[i : i + size] for i in range(0, len(rows), size)]
+    keys = (*AXES, "value", "low", "high", "n")
+    return {key: [_mean([row.get(key) for row in group]) for group in bins] for key in keys}
+
+
+def _mean(values: Sequence[Any]) -> float | None:
+    numbers = [value for value in values if known(value)]
+    return sum(numbers) / len(numbers) if numbers else None
+
+
+def _figure(study: Study, drawn: Mapping[str, dict[str, list[Any]]], name: str, axis: str) -> plots.Figure:
+    placed = all(known(x) for curve in drawn.values() for x in curve[axis])
+    axis = axis if placed else "step"  # a curve that only knows its steps stays by step
+    lines = [_line(arm, drawn[arm.name], axis) for arm in study.arms if arm.name in drawn]
+    y = plots.axis(f"{name} (nats a token)" if name.endswith("loss") else name)
+    return plots.lines(lines, plots.axis(axis, integer=True), y)
+
+
+def _line(arm: Arm, curve: dict[str, list[Any]], axis: str) -> plots.Line:
+    hover = [
+        f"{low:.4g} to {high:.4g}, {n:g} seeds" if known(low) else "one seed"
+        for low, high, n in zip(curve["low"], curve["high"], curve["n"], strict=True)
+    ]
+    return plots.Line(
+        arm.name, arm.label, arm.ink, curve[axis], curve["value"], curve["low"], curve["high"], hover
+    )

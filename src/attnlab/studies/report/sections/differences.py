@@ -1,0 +1,88 @@
+"""Each arm against the baseline: a forest of differences with their intervals, and the words they earn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attnlab.studies.report.metrics import Metric, metric
+from attnlab.studies.report.numbers import Figure, column, exact, fixed, known
+from attnlab.studies.report.study import Study
+
+Row = Mapping[str, Any]
+Place = Callable[[float], float]
+
+
+def differences(study: Study) -> dict[str, Any] | None:
+    rows = [row for row in study.results.get("comparisons") or [] if study.arm(row.get("arm"))]
+    names = sorted(dict.fromkeys(row["metric"] for row in rows), key=lambda name: name != study.metric)
+    forests = [_forest(study, metric(study, n), [r for r in rows if r["metric"] == n]) for n in names]
+    return {"forests": forests} if forests else None
+
+
+def _forest(study: Study, measure: Metric, rows: list[Row]) -> dict[str, Any]:
+    form = "signed" if measure.form in ("plain", "signed") else measure.form
+    smallest = column([{"value": row.get("smallest")} for row in rows], measure.form)
+    shown = column([{**row, "value": row.get("difference"), "n": row.get("seeds")} for row in rows], form)
+    low, high = _range([row for row in rows if study.sound(row["arm"])] or rows)
+
+    def place(value: float) -> float:
+        return round(100 * (value - low) / (high - low), 3)
+
+    ticks = _ticks(low, high)
+    places = max(0, -math.floor(math.log10(ticks[1] - ticks[0]))) if len(ticks) > 1 else 0
+    return {
+        "metric": measure,
+        "zero": place(0),
+        "ticks": [(place(tick), fixed(tick, places, sign=True)) for tick in ticks],
+        "rows": [_row(study, *cells, place) for cells in zip(rows, shown, smallest, strict=True)],
+        "worse_right": measure.lower_is_better,
+    }
+
+
+def _row(study: Study, row: Row, figure: Figure, smallest: Figure, place: Place) -> dict[str, Any]:
+    arm = next(arm for arm in study.arms if arm.name == row["arm"])
+    sound = study.sound(row["arm"]) and row.get("verdict") != "invalid"
+    low, high = row.get("low"), row.get("high")
+    ends = (place(low), place(high)) if known(low) and known(high) else (None, None)
+    return {
+        "arm": arm,
+        "sound": sound,
+        "baseline": row.get("baseline") or study.baseline,
+        "figure": figure,
+        "verdict": row.get("verdict") or "",
+        "words": row.get("words") or row.get("verdict") or "",
+        "said": ", ".join([row.get("verdict") or "", *(f["check"] for f in arm.findings("fail"))]),
+        "p": _chance(row.get("p")),
+        "p_corrected": _chance(row.get("p_corrected")),
+        "smallest": smallest,
+        "documents": exact(row.get("documents"), "count"),
+        "at": place(row["difference"]) if known(row.get("difference")) else None,
+        "from": ends[0],
+        "to": ends[1],
+        "alt": f"{row['arm']}: {figure.text} {figure.beside}" if figure.value is not None else row["arm"],
+    }
+
+
+def _range(rows: list[Row]) -> tuple[float, float]:
+    """From these rows' intervals and zero, with a margin: what is not sound does not set the scale."""
+    values = [row.get(key) for row in rows for key in ("difference", "low", "high")]
+    finite = [0.0, *(value for value in values if known(value) and math.isfinite(value))]
+    low, high = min(finite), max(finite)
+    margin = 0.12 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """About five round numbers within the range, zero among them."""
+    rough = (high - low) / 5
+    power = 10 ** math.floor(math.log10(rough))
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough)
+    return [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def _chance(p: Any) -> Figure:
+    if not known(p):
+        return Figure(None, "unknown")
+    return Figure(p, "< 0.001" if p < 0.001 else fixed(p, 3))

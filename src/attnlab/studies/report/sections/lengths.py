@@ -1,0 +1,26 @@
+"""How long the texts are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attnlab.studies.report import plots
+from attnlab.studies.report.numbers import fixed
+from attnlab.studies.report.study import Study
+
+
+def lengths(study: Study) -> dict[str, Any] | None:
+    found = study.part("lengths")
+    edges, counts = found.get("edges") or [], found.get("counts") or []
+    if not counts or len(edges) != len(counts) + 1:
+        return None
+    total, most = sum(counts), max(range(len(counts)), key=counts.__getitem__)
+    summary = (
+        f"{fixed(total, 0)} texts of {edges[0]:g} to {edges[-1]:g} tokens; "
+        f"most have {edges[most]:g} to {edges[most + 1]:g}."
+    )
+    figure = plots.bars(edges, counts, plots.axis("tokens in a text"), plots.axis("texts"))
+    return {
+        "summary": summary,
+        "plots": [plots.Plot("lengths", f"Histogram of text lengths: {summary}", {"": [figure]})],
+    }

@@ -1,0 +1,51 @@
+"""The study's numbers as CSV, to the last digit."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from attnlab.studies.report.study import Study
+
+RUN = (
+    "arm",
+    "seed",
+    "status",
+    "sound",
+    "reason",
+    "folder",
+    "steps",
+    "tokens",
+    "seconds",
+    "tokens_per_second",
+)
+COMPARISON = (
+    *("arm", "baseline", "metric", "difference", "low", "high", "p", "p_corrected", "smallest"),
+    *("seeds", "documents", "verdict", "words"),
+)
+
+
+def runs(study: Study) -> str:
+    """A row a run; `sound` is false where a check failed, and its metrics are then not to be believed."""
+    rows = [
+        {**run, **(run.get("metrics") or {}), "sound": arm.sound and run.get("status") != "invalid"}
+        for arm, run in study.runs()
+    ]
+    metrics = dict.fromkeys(name for _, run in study.runs() for name in run.get("metrics") or {})
+    return _sheet([*RUN, "peak_memory_bytes", *metrics], rows)
+
+
+def comparisons(study: Study) -> str:
+    """A row a difference."""
+    rows = study.results.get("comparisons") or []
+    return _sheet(dict.fromkeys([*COMPARISON, *(name for row in rows for name in row)]), rows)
+
+
+def _sheet(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    sheet = io.StringIO()
+    writer = csv.DictWriter(sheet, list(columns), extrasaction="ignore", restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: "" if value is None else value for key, value in row.items()} for row in rows)
+    return sheet.getvalue()

@@ -1,0 +1,149 @@
+"""Results as the report's sections read them: arms in order, with their runs, colours and soundness."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from attnlab.studies.report.numbers import anything
+from attnlab.studies.report.palette import Ink, ink
+
+STATUS = {
+    "finished": "finished",
+    "invalid": "not sound",
+    "failed": "failed",
+    "missing": "not run",
+}
+
+CARD = ("Set-up", "Hypothesis", "How to read it", "Time")
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    name: str
+    data: Mapping[str, Any]
+    runs: list[Mapping[str, Any]]
+    ink: Ink
+    baseline: bool
+
+    @property
+    def status(self) -> str:
+        return self.data.get("status") or "finished"
+
+    @property
+    def sound(self) -> bool:
+        """False where a check failed: no number of this arm means what it seems to."""
+        return self.status != "invalid"
+
+    @property
+    def label(self) -> str:
+        return self.name if self.sound else f"{self.name} (not sound)"
+
+    @property
+    def reason(self) -> str:
+        return self.data.get("reason") or ""
+
+    @property
+    def word(self) -> str:
+        return STATUS.get(self.status, self.status)
+
+    @property
+    def metrics(self) -> Mapping[str, Mapping[str, Any]]:
+        return self.data.get("metrics") or {}
+
+    def findings(self, outcome: str) -> list[Mapping[str, Any]]:
+        """Findings of one outcome over all seeds, each check once."""
+        rows = [f for run in self.runs for f in run.get("checks") or [] if f.get("outcome") == outcome]
+        return list({row.get("check"): row for row in reversed(rows)}.values())[::-1]
+
+
+class Study:
+    """A results.json: required are study, arms and runs, and all else may be missing."""
+
+    def __init__(self, results: Mapping[str, Any]) -> None:
+        missing = [part for part in ("study", "arms", "runs") if part not in results]
+        if missing:
+            raise ValueError(f"Results need study, arms and runs; {', '.join(missing)} is missing.")
+        self.results = results
+        self.facts: Mapping[str, Any] = results["study"]
+
+    def part(self, name: str) -> Any:
+        """A part of the results, or an empty one."""
+        return self.results.get(name) or {}
+
+    @property
+    def name(self) -> str:
+        return self.facts.get("name") or "study"
+
+    @property
+    def metric(self) -> str:
+        return self.facts.get("metric") or "loss"
+
+    @property
+    def seeds(self) -> list[int]:
+        return list(self.facts.get("seeds") or sorted({run["seed"] for run in self.results["runs"]}))
+
+    @property
+    def budget(self) -> str:
+        """1,561,375 tokens or 1 epoch: what comes first."""
+        limits = (self.facts.get("budget") or {}).items()
+        return " or ".join(
+            f"{anything(n)} {unit.removesuffix('s') if n == 1 else unit}" for unit, n in limits
+        )
+
+    @cached_property
+    def card(self) -> dict[str, str]:
+        """The paragraphs of the study's card by the word that they begin with; "" holds the rest."""
+        found: dict[str, str] = {}
+        for paragraph in (self.facts.get("card") or "").split("\n\n"):
+            text = " ".join(paragraph.split())
+            label, colon, rest = text.partition(": ")
+            known = label if colon and label in CARD else ""
+            found[known] = "\n".join(filter(None, [found.get(known, ""), rest if known else text]))
+        return found
+
+    @cached_property
+    def arms(self) -> list[Arm]:
+        rows = list(self.results["arms"])
+        names = [row["name"] for row in rows]
+        baseline = self.facts.get("baseline") or (names[0] if names else "")
+        others = [name for name in names if name != baseline]
+        return [
+            Arm(
+                name=row["name"],
+                data=row,
+                runs=[run for run in self.results["runs"] if run.get("arm") == row["name"]],
+                ink=ink(
+                    0 if row["name"] == baseline else others.index(row["name"]) + 1,
+                    sound=row.get("status") != "invalid",
+                ),
+                baseline=row["name"] == baseline,
+            )
+            for row in rows
+        ]
+
+    @property
+    def baseline(self) -> str:
+        return next((arm.name for arm in self.arms if arm.baseline), "")
+
+    def arm(self, name: Any) -> Arm | None:
+        return next((arm for arm in self.arms if arm.name == name), None)
+
+    def sound(self, name: Any) -> bool:
+        """Whether what bears this name may be believed; what is no arm's name may."""
+        arm = self.arm(name)
+        return arm is None or arm.sound
+
+    @property
+    def unsound(self) -> list[Arm]:
+        return [arm for arm in self.arms if not arm.sound]
+
+    def verdict_of(self, arm: Arm) -> Mapping[str, Any]:
+        """The arm's comparison by the study's own metric."""
+        rows = self.results.get("comparisons") or []
+        return next((r for r in rows if r["arm"] == arm.name and r.get("metric") == self.metric), {})
+
+    def runs(self) -> Iterator[tuple[Arm, Mapping[str, Any]]]:
+        return ((arm, run) for arm in self.arms for run in arm.runs)

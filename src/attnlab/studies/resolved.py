@@ -1,0 +1,85 @@
+"""A study with every arm's complete config, checked before any work."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from attnlab.config.files import load, to_json
+from attnlab.config.schema import Config
+from attnlab.config.values import ConfigError
+from attnlab.studies.files import study_of
+from attnlab.studies.matching import matched
+from attnlab.studies.spec import Study
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A study with every arm's config as it will be trained, and what was done to get there."""
+
+    study: Study
+    base: Config
+    configs: Mapping[str, Config]
+    notes: tuple[str, ...] = ()
+
+    def config(self, arm: str, seed: int) -> Config:
+        return replace(self.configs[arm], seed=seed)
+
+    @property
+    def identity(self) -> str:
+        """Equal for studies that ask the same of the same arms; more seeds go on with the same study."""
+        asked = asdict(self.study)
+        for name in ("seeds", "arms", "base", "set", "budget", "quick"):
+            del asked[name]  # the configs hold what these came to
+        configs = {arm: to_json(config) for arm, config in self.configs.items()}
+        text = json.dumps([asked, configs], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def resolve(study: Study) -> Resolved:
+    """Every arm's config, matched where asked, and refused here if it could not be trained."""
+    configs = {arm: study.config(arm) for arm in study.arms}
+    for arm, config in configs.items():
+        _check(study, arm, config)
+    notes: list[str] = []
+    if study.match == "parameters":
+        configs, notes = matched(configs, study.baseline, given=study.arms)
+    base = load(study.base, set={**study.budgeted(), **study.set})
+    return Resolved(study, base, configs, tuple(notes + _equal(configs)))
+
+
+def _check(study: Study, arm: str, config: Config) -> None:
+    from attnlab.experiment.setup import check
+
+    try:
+        check(config)
+    except ValueError as error:
+        raise ConfigError(f'Arm "{arm}" of {study.name}: {error}') from error
+
+
+def _equal(configs: Mapping[str, Config]) -> list[str]:
+    """Arms that are one and the same: a comparison of a thing with itself should find nothing."""
+    held: dict[str, str] = {}
+    notes = []
+    for arm, config in configs.items():
+        same = held.setdefault(repr(config), arm)
+        if same != arm:
+            notes.append(f"Arms {same} and {arm} have the same config.")
+    return notes
+
+
+def to_record(resolved: Resolved) -> dict[str, Any]:
+    """What study.json holds of it; `from_record` reads it back."""
+    study = asdict(resolved.study)
+    configs = {"base": to_json(resolved.base)} | {a: to_json(c) for a, c in resolved.configs.items()}
+    return {"study": study, "identity": resolved.identity, "configs": configs}
+
+
+def from_record(record: Mapping[str, Any]) -> Study:
+    """The study that a folder was begun with."""
+    held = dict(record["study"])
+    extra = {name: held.pop(name) for name in ("card", "is_quick")}
+    return replace(study_of(held, name=held["name"]), **extra)

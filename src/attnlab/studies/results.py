@@ -1,0 +1,173 @@
+"""results.json: every run, every arm with its intervals, every comparison that is allowed, a verdict."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from attnlab.config.files import to_json
+from attnlab.config.schema import Config
+from attnlab.experiment.soundness import read_findings
+from attnlab.studies.extras import extras_of
+from attnlab.studies.judgement import comparisons, estimate, verdict
+from attnlab.studies.matching import parameters
+from attnlab.studies.metrics import METRICS
+from attnlab.studies.pool import read_result
+from attnlab.studies.resolved import Resolved
+
+Run = dict[str, Any]
+CURVES = ("curve", "dev_curve", "extra_curves")
+COSTS = ("steps", "tokens", "seconds", "tokens_per_second", "peak_memory_bytes")
+EMPTY: Run = (
+    dict.fromkeys(COSTS, 0)
+    | {name: {} for name in ("metrics", "quality", "fingerprints", *CURVES)}
+    | {"probes": [], "samples": []}
+)
+"""What a run without a result has."""
+
+
+def gather(
+    resolved: Resolved, folder: Path, *, record: Mapping[str, Any], tuning: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Everything that is known of a study by now."""
+    study = resolved.study
+    held = {(arm, seed): gathered(folder, arm, seed) for seed in study.all_seeds for arm in study.arms}
+    runs = list(held.values())
+    arms = [arm_of(resolved, arm, [run for run in runs if run["arm"] == arm]) for arm in study.arms]
+    maps = {run["arm"]: run.pop("attention") for run in runs if run.get("attention")}
+    metrics = METRICS | dict(extras_of(study.extras).metrics)
+    rows, notes = comparisons(study, runs, folder, metrics)
+    first = next((run for run in runs if run["status"] in ("finished", "invalid")), {})
+    results: dict[str, Any] = {
+        "study": described(resolved, tuning),
+        "verdict": verdict(study, arms, rows),
+        "arms": arms,
+        "runs": runs,
+        "comparisons": rows,
+        "attention": attention_of(study.sentence, maps),
+        "figures": [],
+        "tables": [],
+        "lengths": record.get("lengths", {}),
+        "configs": {"base": to_json(resolved.base)}
+        | {arm: to_json(config) for arm, config in resolved.configs.items()},
+        "versions": record["versions"],
+        "fingerprints": first.get("fingerprints", {}),
+        "machine": machine(record["threads"]),
+        "date": time.strftime("%Y-%m-%d %H:%M"),
+        "again": record["again"],
+    }
+    added = extras_of(study.extras).summarise(results, folder)
+    results["study"]["notes"] += [*notes, *added.pop("notes", [])]
+    return dict(known(results | added))
+
+
+def known(value: Any) -> Any:
+    """JSON knows no nan: what is not known is null."""
+    if isinstance(value, Mapping):
+        return {name: known(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [known(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def described(resolved: Resolved, tuning: list[dict[str, Any]]) -> dict[str, Any]:
+    """The study itself, for its readers."""
+    study = resolved.study
+    known = METRICS | dict(extras_of(study.extras).metrics)
+    return {
+        "name": study.name,
+        "question": study.question,
+        "hypothesis": study.hypothesis,
+        "card": study.card,
+        "baseline": study.baseline,
+        "metric": study.metric,
+        "metrics": [
+            {
+                "name": name,
+                "definition": known[name].definition,
+                "lower_is_better": known[name].lower_is_better,
+            }
+            for name in dict.fromkeys([study.metric, *study.metrics, *extras_of(study.extras).metrics])
+        ],
+        "seeds": list(study.all_seeds),
+        "quick": study.is_quick,
+        "budget": resolved.base.training.budget.limits,
+        "match": study.match,
+        "notes": list(resolved.notes),
+        "tuning": tuning,
+    }
+
+
+def gathered(folder: Path, arm: str, seed: int) -> Run:
+    """One run: what its worker left, or that it has not come to its end."""
+    place = Path("runs") / arm / f"seed-{seed}"
+    result = read_result(folder / place)
+    begun = (folder / place / "run.json").is_file()
+    missing = "stopped before its end; go on with --resume" if begun else "not begun; go on with --resume"
+    run = {"status": "missing", "reason": missing} | result
+    if run["status"] == "finished" and not run.get("sound", True):
+        run |= {"status": "invalid", "reason": f"failed the check {' and '.join(run['unsound'])}"}
+    checks = [asdict(finding) for finding in read_findings(folder / place)]
+    return EMPTY | run | {"arm": arm, "seed": seed, "folder": str(place), "checks": checks}
+
+
+def arm_of(resolved: Resolved, arm: str, runs: list[Run]) -> dict[str, Any]:
+    """An arm over its seeds."""
+    config, done = resolved.configs[arm], [run for run in runs if run["status"] in ("finished", "invalid")]
+    names = dict.fromkeys(name for run in done for name in run["metrics"])
+    values = {name: [r["metrics"][name] for r in done if name in r["metrics"]] for name in names}
+    status, reason = state_of(runs)
+    return {
+        "name": arm,
+        "changes": dict(resolved.study.arms[arm]),
+        "parameters": done[0]["parameters"] if done else parameters(config.model),
+        "flops_per_token": flops_per_token(config),
+        "status": status,
+        "reason": reason,
+        "metrics": {name: estimate(found) for name, found in values.items()},
+    }
+
+
+def state_of(runs: list[Run]) -> tuple[str, str]:
+    """What an arm's runs came to together. One that is not sound makes the arm invalid."""
+    for status in ("invalid", "failed", "missing"):
+        which = [run for run in runs if run["status"] == status]
+        if which and (status == "invalid" or len(which) == len(runs)):
+            return status, which[0]["reason"]
+    short = [run for run in runs if run["status"] in ("failed", "missing")]
+    if not short:
+        return "finished", ""
+    told = "; ".join(f"seed {run['seed']}: {run['reason']}" for run in short)
+    return "finished", f"{len(short)} of {len(runs)} runs have no result ({told})"
+
+
+def flops_per_token(config: Config) -> float:
+    """Operations of training a token at the data's length: forward, and twice that backward."""
+    from attnlab.experiment.model import build_model
+    from attnlab.model.counts import count
+
+    length = config.data.length
+    model = build_model(config.model, device="meta")
+    return 3 * count(model, length=length, source_length=length, batch=1).forward / length
+
+
+def attention_of(sentence: str, maps: Mapping[str, Any]) -> dict[str, Any]:
+    """The maps of each arm's first seed, where they are of the same tokens."""
+    tokens: list[str] = next((found["tokens"] for found in maps.values()), [])
+    same = {arm: found["weights"] for arm, found in maps.items() if found["tokens"] == tokens}
+    return {"sentence": sentence, "tokens": tokens, "arms": same}
+
+
+def machine(threads: int) -> dict[str, Any]:
+    return {
+        "system": platform.platform(),
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "threads_per_run": threads,
+    }

@@ -1,0 +1,149 @@
+"""The local engine: every arm × seed in its own process, resumable, balanced by seed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attnlab.config.files import to_json
+from attnlab.config.values import ConfigError
+from attnlab.studies import report
+from attnlab.studies.pool import Pool, Task, View
+from attnlab.studies.prepare import prepared
+from attnlab.studies.resolved import Resolved, to_record
+from attnlab.studies.results import gather
+from attnlab.studies.tuning import tuned
+from attnlab.training.files import replace_json
+from attnlab.training.folder import lock, make_folder, versions
+from attnlab.training.interrupt import Interrupt
+
+RECORD = "study.json"
+RESULTS = "results.json"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A study that has ended, or was stopped by a signal; its results are what there is so far."""
+
+    folder: Path
+    results: dict[str, Any]
+    signal: int = 0
+
+    @property
+    def failed(self) -> list[str]:
+        """The runs that did not come to their end, and why."""
+        runs = (run for run in self.results["runs"] if run["status"] == "failed")
+        return [f"{run['arm']}, seed {run['seed']}: {run['reason']}" for run in runs]
+
+    def report(self, file: str | Path) -> Path:
+        """The report as one HTML file at this place."""
+        written = Path(file)
+        written.write_bytes((self.folder / "report.html").read_bytes())
+        return written
+
+
+def unseen(tasks: Sequence[Task]) -> None:
+    """No view."""
+
+
+def run_study(
+    resolved: Resolved,
+    folder: Path,
+    *,
+    jobs: int = 0,
+    resume: bool = False,
+    view: View = unseen,
+    again: str = "",
+) -> Ended:
+    """Train and measure every arm with every seed, compare, and write the report.
+
+    `jobs` is how many runs go at once, 0 for as many as there are cores: it changes nothing but the
+    time, since a run's number of threads is the study's and stays with it.
+    """
+    make_folder(folder)
+    with lock(folder / "lock"):
+        record = _record(resolved, folder, resume=resume, again=again)
+        interrupt = Interrupt()
+        threads = record["threads"]
+        pool = Pool(jobs=jobs or cores(), threads=threads, view=view, interrupt=interrupt)
+        record |= {"lengths": prepared(resolved)}
+        replace_json(folder / RECORD, record)
+        with interrupt.heard():
+            resolved, tuning = tuned(resolved, folder, pool)
+            pool.run(tasks_of(resolved, folder))
+        results = gather(resolved, folder, record=record, tuning=tuning)
+        replace_json(folder / RESULTS, results)
+        report.write(results, folder)
+    return Ended(folder, results, interrupt.signal)
+
+
+def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> dict[str, Any]:
+    """study.json as it begins, or as it stands; refused where it would become another study."""
+    record = read_record(folder)
+    if record and not resume:
+        raise ConfigError(
+            f"{folder} already holds a study; go on with it by --resume, or give another --out."
+        )
+    if record and record["identity"] != resolved.identity:
+        raise ConfigError(
+            f"{folder} holds another study ({record['study']['name']} with other arms or settings); go on "
+            f"with it by: attnlab run --resume --out {folder}, or give another --out."
+        )
+    begun = {"threads": threads_for(resolved), "versions": versions()}
+    held = again or record.get("again") or f"attnlab run --resume --out {folder}"
+    return begun | record | to_record(resolved) | {"again": held}
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """A study's study.json; empty where there is none."""
+    file = folder / RECORD
+    return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+
+
+def tasks_of(resolved: Resolved, folder: Path) -> list[Task]:
+    """Arm by arm within each seed, so that a study that is half done is balanced already."""
+    study = resolved.study
+    return [
+        Task(arm, seed, run_folder(folder, arm, seed), request_of(resolved, arm, seed))
+        for seed in study.all_seeds
+        for arm in study.arms
+    ]
+
+
+def request_of(resolved: Resolved, arm: str, seed: int) -> dict[str, Any]:
+    """What a worker must know; attention is drawn for the first seed."""
+    study = resolved.study
+    return {
+        "config": to_json(resolved.config(arm, seed)),
+        "allow": list(study.allow.get(arm, ())),
+        "probes": list(study.probes),
+        "sentence": study.sentence if seed == study.all_seeds[0] else "",
+        "extras": study.extras,
+    }
+
+
+def default_folder(resolved: Resolved) -> Path:
+    """Where a study is kept unless a person says: the same study, the same place."""
+    return Path("runs") / f"{resolved.study.name}-{resolved.identity[:8]}"
+
+
+def run_folder(folder: Path, arm: str, seed: int) -> Path:
+    return folder / "runs" / arm / f"seed-{seed}"
+
+
+def threads_for(resolved: Resolved) -> int:
+    """The threads of each run: the cores, divided among as many runs as could go at once.
+
+    Not among --jobs: other threads round otherwise, and a study's numbers must not depend on its jobs.
+    """
+    runs = len(resolved.configs) * len(resolved.study.all_seeds)
+    return max(1, cores() // min(cores(), runs))
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,174 @@
+"""A study: a question, a base config, arms that each change named fields, seeds and a budget."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from attnlab.checks import CHECKS
+from attnlab.config.files import load
+from attnlab.config.schema import Budget, Config
+from attnlab.config.values import ConfigError, unknown
+from attnlab.studies.extras import extras_of
+from attnlab.studies.metrics import METRICS
+
+if TYPE_CHECKING:
+    from attnlab.studies.runner import Ended
+
+PROBES = (
+    "After learning language models model natural language.",
+    "The quick brown fox jumps over the lazy dog.",
+    "Amidst the twilight, the ancient ruins whispered secrets long forgotten.",
+    "Quantum entanglement fascinates physicists and philosophers alike, bridging worlds with invisible "
+    "threads.",
+)
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+QUICK_SEEDS, QUICK_SHARE = 3, 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quick:
+    """What --quick changes: fewer seeds, a smaller budget, and settings of its own."""
+
+    seeds: int = QUICK_SEEDS
+    budget: Mapping[str, float] = field(default_factory=dict)  # empty: a tenth of every limit
+    set: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """Every field can be a key of a study's TOML file; `attnlab show masking` shows one at work."""
+
+    name: str = "study"
+    question: str
+    arms: Mapping[str, Mapping[str, Any]]
+    baseline: str = ""  # empty: the first arm
+    hypothesis: str = ""
+    card: str = ""
+    base: str | Mapping[str, Any] = "mini-gpt"
+    set: Mapping[str, Any] = field(default_factory=dict)  # what all arms change in the base
+    seeds: int | tuple[int, ...] = 5
+    budget: Mapping[str, float] = field(default_factory=dict)  # empty: the base's own
+    match: Literal["", "parameters"] = ""
+    metric: str = "loss"
+    metrics: tuple[str, ...] = tuple(METRICS)
+    rates: tuple[float, ...] = ()  # learning rates to try for every arm, before the study itself
+    allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # checks an arm may fail and go on
+    probes: tuple[str, ...] = PROBES
+    sentence: str = PROBES[1]  # whose attention is drawn
+    extras: str = ""  # "package.module:Class" with measures of the study's own
+    quick: Quick = Quick()
+    is_quick: bool = False
+
+    def __post_init__(self) -> None:
+        _set(self, "arms", {name: flat(changes) for name, changes in self.arms.items()})
+        _set(self, "set", flat(self.set))
+        _set(self, "baseline", self.baseline or next(iter(self.arms), ""))
+        if isinstance(self.seeds, int):
+            _set(self, "seeds", tuple(range(self.seeds)))
+        _check(self)
+
+    @property
+    def all_seeds(self) -> tuple[int, ...]:
+        assert isinstance(self.seeds, tuple)
+        return self.seeds
+
+    def quickly(self) -> Study:
+        """The same study, small: it says so wherever it is shown."""
+        budget = self.quick.budget or {k: v * QUICK_SHARE for k, v in self._limits().items()}
+        whole = {k: int(v) if k in ("steps", "tokens") else v for k, v in budget.items()}
+        seeds = self.all_seeds[: self.quick.seeds]
+        return replace(self, budget=whole, set={**self.set, **self.quick.set}, seeds=seeds, is_quick=True)
+
+    def _limits(self) -> dict[str, float]:
+        return load(self.base, set={**self.set, **self.budgeted()}).training.budget.limits
+
+    def budgeted(self) -> dict[str, Any]:
+        """The budget as a setting, where the study has its own."""
+        return {"training.budget": dict(self.budget)} if self.budget else {}
+
+    def changed(self, changes: Mapping[str, Any]) -> Study:
+        """With --set, which changes the base; what arms differ in is not the base's to say."""
+        for key in changes:
+            if all(key in arm or any(k.startswith(f"{key}.") for k in arm) for arm in self.arms.values()):
+                raise ConfigError(f"--set {key} changes nothing: every arm of {self.name} sets it itself.")
+            if key == "seed":
+                raise ConfigError("--set seed: a study has several seeds; give their number with --seeds.")
+        return replace(self, set={**self.set, **self.budgeted(), **changes}, budget={})
+
+    def only(self, names: Iterable[str]) -> Study:
+        """With some of the arms; the baseline is always there."""
+        wanted = list(names)
+        for name in wanted:
+            if name not in self.arms:
+                raise unknown("--only", name, self.arms)
+        kept = {n: c for n, c in self.arms.items() if n in wanted or n == self.baseline}
+        return replace(self, arms=kept, allow={n: a for n, a in self.allow.items() if n in kept})
+
+    def run(self, out: str | Path | None = None, *, jobs: int = 0, resume: bool = False) -> Ended:
+        """Train, measure, compare and report, as `attnlab run` does."""
+        from attnlab.studies.resolved import resolve
+        from attnlab.studies.runner import default_folder, run_study
+
+        resolved = resolve(self)
+        return run_study(resolved, Path(out or default_folder(resolved)), jobs=jobs, resume=resume)
+
+    def config(self, arm: str) -> Config:
+        """An arm's config, before the seed."""
+        try:
+            return load(self.base, set={**self.budgeted(), **self.set, **self.arms[arm]})
+        except ValueError as error:
+            raise ConfigError(f'Arm "{arm}" of {self.name}: {error}') from error
+
+
+def _set(study: Study, name: str, value: Any) -> None:
+    object.__setattr__(study, name, value)  # what a person may write shorter is kept in one form
+
+
+def _check(study: Study) -> None:
+    """Refuse a study that could not be run, or would answer nothing."""
+    if not NAME.fullmatch(study.name):
+        raise ConfigError(f'A study\'s name is letters, digits, ".", "_" and "-", not "{study.name}".')
+    if not study.question.strip():
+        raise ConfigError("A study needs a question: what should its verdict answer?")
+    if not study.arms:
+        raise ConfigError(f"{study.name} has no arms; give at least one with [arms.NAME].")
+    for arm, changes in study.arms.items():
+        if not NAME.fullmatch(arm):
+            raise ConfigError(f'An arm\'s name is letters, digits, ".", "_" and "-", not "{arm}".')
+        if "seed" in changes:
+            raise ConfigError(f'Arm "{arm}" sets `seed`; every arm has the seeds of the study.')
+    if study.baseline not in study.arms:
+        raise unknown("baseline", study.baseline, study.arms)
+    seeds = study.all_seeds
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise ConfigError(f"seeds are {list(seeds)}; give at least one, each once.")
+    limits: dict[str, Any] = dict(study.budget) or {"steps": 1}
+    Budget(**limits)  # its own rules
+    for arm, checks in study.allow.items():
+        if arm not in study.arms:
+            raise unknown("allow", arm, study.arms)
+        for check in checks:
+            if check not in CHECKS:
+                raise unknown(f"allow.{arm}", check, CHECKS)
+    known = [*METRICS, *extras_of(study.extras).metrics]
+    for name in (study.metric, *study.metrics):
+        if name not in known:
+            raise unknown("metrics", name, known)
+    if any(rate <= 0 for rate in study.rates):
+        raise ConfigError(f"rates are {list(study.rates)}; a learning rate must be above 0.")
+
+
+def flat(changes: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """Nested tables as dotted keys; a table with `kind` is a choice and stays whole."""
+    found: dict[str, Any] = {}
+    for key, value in changes.items():
+        name = f"{where}.{key}" if where else key
+        if isinstance(value, Mapping) and "kind" not in value:
+            found |= flat(value, name)
+        else:
+            found[name] = value
+    return found

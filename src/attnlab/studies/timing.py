@@ -1,0 +1,104 @@
+"""A few real steps of an arm, in a process of its own, for `attnlab run --plan`; no run is kept."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from attnlab.config.files import config_of
+from attnlab.config.schema import Config
+from attnlab.experiment.run import default_cache, train
+from attnlab.studies.pool import RESULT
+from attnlab.training.events import Evaluated, Event, Stepped
+from attnlab.training.files import replace_json
+
+STEPS, WARM = 6, 2
+"""Steps that are made, and how many of them do not count yet."""
+
+
+class EnoughError(Exception):
+    """Enough has been seen."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a run of an arm takes here, in seconds."""
+
+    step: float
+    steps: float
+    evaluation: float
+    start: float
+
+    def total(self, evaluate_every: int | str) -> float:
+        """Start, steps, the evaluations on the way, and about three more to measure what came of it."""
+        on_the_way = self.steps / evaluate_every if isinstance(evaluate_every, int) else 0.0
+        return self.start + self.steps * self.step + (on_the_way + 4) * self.evaluation
+
+
+class Stopwatch:
+    """Listens to a run's first steps and one evaluation, and ends it there."""
+
+    def __init__(self, *, evaluates: bool):
+        self.began, self.first, self.evaluates = time.perf_counter(), 0.0, evaluates
+        self.steps: list[Stepped] = []
+        self.evaluation = 0.0
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Stepped):
+            self.first = self.first or time.perf_counter() - self.began
+            self.steps.append(event)
+            if len(self.steps) == STEPS and not self.evaluates:
+                raise EnoughError
+        elif isinstance(event, Evaluated):
+            self.evaluation = event.seconds
+            raise EnoughError
+
+    @property
+    def pace(self) -> Pace:
+        counted = [event.seconds for event in self.steps[WARM:]] or [event.seconds for event in self.steps]
+        last = self.steps[-1]
+        return Pace(median(counted), last.step / last.progress, self.evaluation, self.first)
+
+
+def timed(config: Config, folder: Path, allow: Collection[str]) -> Pace:
+    """The pace of a config; its budget stays as it is, since progress tells how many steps it holds."""
+    training = replace(config.training, checkpoint_every=10**9, listeners=())
+    evaluates = training.evaluate_every != "never" and config.data.dev_share > 0
+    if evaluates:
+        training = replace(training, evaluate_every=STEPS, evaluate_batches="all")
+    watch = Stopwatch(evaluates=evaluates)
+    with contextlib.suppress(EnoughError):
+        changed = replace(config, training=training)
+        train(changed, folder, cache=default_cache(), listeners=[watch], allow=allow)
+    return watch.pace
+
+
+def work(request: dict[str, Any]) -> int:
+    """Time what was asked for, and leave it in the folder."""
+    folder = Path(request["folder"])
+    try:
+        pace = timed(config_of(request["config"]), folder / "run", request["allow"])
+        result = {"status": "finished", "reason": "", "pace": asdict(pace)}
+    except Exception as error:  # the plan says why this arm cannot be timed
+        result = {"status": "failed", "reason": str(error) or type(error).__name__}
+    replace_json(folder / RESULT, result)
+    return 0 if result["status"] == "finished" else 1
+
+
+def main() -> None:
+    request = json.load(sys.stdin)
+    torch.set_num_threads(request["threads"])
+    sys.exit(work(request))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""One run of a study, in a process of its own: train or go on, measure, and leave result.json.
+
+The request is JSON on stdin. The exit code is 0 for a finished run, 1 for a failed one, whose reason
+is in result.json, and 128 + signal for one that was asked to stop and saved.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attnlab.config.files import config_of
+from attnlab.experiment.run import Run, default_cache, train
+from attnlab.experiment.trained import open_run
+from attnlab.studies.extras import extras_of
+from attnlab.studies.measure import curves, measured, placed
+from attnlab.training.checkpoint import Checkpoints
+from attnlab.training.errors import RunError
+from attnlab.training.files import replace_json
+from attnlab.training.folder import lock, read_record
+from attnlab.training.listeners.metrics import read
+
+RESULT = "result.json"
+DOCUMENTS = "documents.safetensors"
+ORPHANED = 0.5  # seconds between two looks at whether the parent lives
+PATIENCE = 60.0  # seconds that a worker whose parent died may still need to save
+
+
+def work(request: dict[str, Any]) -> int:
+    """Do what was asked, and put what came of it in the run's folder."""
+    folder = Path(request["folder"])
+    wait_for(folder)
+    (folder / RESULT).unlink(missing_ok=True)
+    try:
+        run = trained_run(request, folder)
+        if run.reason == "interrupted":
+            return 128 + run.signal
+        result = {"status": "finished", "reason": ""} | finished(request, run)
+    except Exception as error:  # whatever it was, the other runs go on, and the report tells it
+        traceback.print_exc()
+        result = {"status": "failed", "reason": str(error) or type(error).__name__}
+    replace_json(folder / RESULT, result)
+    return 0 if result["status"] == "finished" else 1
+
+
+def trained_run(request: dict[str, Any], folder: Path) -> Run:
+    """The run itself; a finished one whose measuring was cut short only goes to its end again."""
+    extras = extras_of(request["extras"])
+    return train(
+        config_of(request["config"]),
+        folder,
+        resume=True,
+        cache=default_cache(),
+        watchers=lambda setup: extras.watch(setup, folder),
+        allow=request["allow"],
+    )
+
+
+def finished(request: dict[str, Any], run: Run) -> dict[str, Any]:
+    """Everything that the study wants to know of a trained model."""
+    memory, began = peak_memory(), time.perf_counter()
+    trained = open_run(run.folder)
+    found = measured(
+        trained,
+        run.setup.dataset,
+        probes=request["probes"],
+        sentence=request["sentence"],
+        documents=run.folder / DOCUMENTS,
+    )
+    added = extras_of(request["extras"]).measure(trained)
+    record, state = read_record(run.folder), run.state
+    speed = state.tokens / state.seconds if state.seconds else 0.0
+    costs = {"seconds": state.seconds, "tokens_per_second": speed, "peak_memory_bytes": memory}
+    metrics = found.pop("metrics") | costs | added.pop("metrics", {})
+    events = run.folder / "metrics.jsonl"
+    course = curves(events)
+    own: dict[str, Any] = added.pop("extra_curves", {})
+    course["extra_curves"] |= {name: placed(curve, events) for name, curve in own.items()}
+    Checkpoints(run.folder / "checkpoints").prune(1, state.step)  # the last model is the study's; others go
+    return {
+        "identity": record["identity"],
+        "steps": state.step,
+        "tokens": state.tokens,
+        **costs,
+        "evaluation_seconds": time.perf_counter() - began,
+        "parameters": parameters_of(events),
+        "ended": run.reason,
+        "sound": record.get("sound", True),
+        "unsound": record.get("unsound", []),
+        "metrics": metrics,
+        **found,
+        **course,
+        **added,
+        "fingerprints": {name: record.get(name) for name in ("text", "data", "tokenizer", "order")}
+        | {"objective": record["config"]["objective"]},
+        "versions": record["versions"],
+    }
+
+
+def parameters_of(file: Path) -> int:
+    return next(int(event["parameters"]) for event in read(file) if event["event"] == "started")
+
+
+def peak_memory() -> int:
+    """The largest memory that this process has had, in bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024  # one counts bytes, the other kilobytes
+
+
+def wait_for(folder: Path) -> None:
+    """Until a worker whose parent was killed has saved and left the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with lock(folder / "lock"):
+                return
+        except RunError:
+            if time.monotonic() > deadline:
+                return  # the run itself says who holds it
+            time.sleep(ORPHANED)
+
+
+def follow(parent: int) -> None:
+    """Stop, saving, when the parent is gone: nothing trains on for nobody."""
+    while os.getppid() == parent:
+        time.sleep(ORPHANED)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(PATIENCE)
+    os._exit(1)
+
+
+def main() -> None:
+    request = json.load(sys.stdin)
+    threading.Thread(target=follow, args=[request["parent"]], daemon=True).start()
+    torch.set_num_threads(request["threads"])  # which a run's last bits depend on
+    sys.exit(work(request))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""A headless Chromium, driven over a pipe: no driver, no port, nothing to install beside the browser."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = (
+    *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"),
+    *("--no-first-run", "--disable-extensions", "--disable-background-networking", "--remote-debugging-pipe"),
+)
+
+
+class Page:
+    """One tab. `errors` gathers what the console complained of, `requests` what the page asked for."""
+
+    def __init__(self, commands: int, answers: int) -> None:
+        self._commands, self._answers = commands, answers
+        self._numbers, self._rest, self._session = itertools.count(1), b"", None
+        self._loaded = False
+        self.errors: list[str] = []
+        self.requests: list[str] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, **parameters: Any) -> Any:
+        number = next(self._numbers)
+        message = {"id": number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._commands, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._read()
+            if answer.get("id") == number:
+                assert "error" not in answer, (method, answer["error"])
+                return answer["result"]
+            self._note(answer)
+
+    def _read(self) -> dict[str, Any]:
+        while b"\0" not in self._rest:
+            part = os.read(self._answers, 1 << 20)
+            assert part, "Chromium ended"
+            self._rest += part
+        message, _, self._rest = self._rest.partition(b"\0")
+        return json.loads(message)
+
+    def _note(self, event: dict[str, Any]) -> None:
+        found = event.get("params", {})
+        match event.get("method"):
+            case "Runtime.exceptionThrown":
+                self.errors.append(str(found["exceptionDetails"]))
+            case "Runtime.consoleAPICalled" if found["type"] in ("error", "warning", "assert"):
+                self.errors.append(str([a.get("value", a.get("description")) for a in found["args"]]))
+            case "Log.entryAdded" if found["entry"]["level"] in ("error", "warning"):
+                self.errors.append(found["entry"]["text"])
+            case "Page.loadEventFired":
+                self._loaded = True
+            case "Network.requestWillBeSent":
+                self.requests.append(found["request"]["url"])
+
+    def size(self, width: int, height: int, *, dark: bool = False) -> None:
+        shape = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", **shape)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+
+    def open(self, file: Path) -> None:
+        self._loaded = False
+        self.call("Page.navigate", url=file.resolve().as_uri())
+        while not self._loaded:
+            self._note(self._read())
+
+    def run(self, script: str) -> Any:
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def until(self, condition: str, seconds: float = 30) -> None:
+        end = time.monotonic() + seconds
+        while not self.run(condition):
+            assert time.monotonic() < end, (
+                f"{condition} did not come true in {seconds} s; console: {self.errors}"
+            )
+            time.sleep(0.05)
+
+    def screenshot(self, file: Path, *, clip: dict[str, float] | None = None) -> None:
+        found = self.call(
+            "Page.captureScreenshot", format="png", **({"clip": {**clip, "scale": 1}} if clip else {})
+        )
+        file.write_bytes(base64.b64decode(found["data"]))
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Page]:
+    """A browser with one tab, ended afterwards."""
+    assert CHROMIUM, "no Chromium"
+    read_commands, commands = os.pipe()
+    answers, write_answers = os.pipe()
+    with tempfile.TemporaryDirectory(prefix="attnlab-chromium-", ignore_cleanup_errors=True) as profile:
+
+        def three_and_four() -> None:
+            high = [os.dup(read_commands), os.dup(write_answers)]
+            os.dup2(high[0], 3)
+            os.dup2(high[1], 4)
+
+        process = subprocess.Popen(
+            [CHROMIUM, *FLAGS, f"--user-data-dir={profile}"],
+            preexec_fn=three_and_four,
+            close_fds=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(read_commands)
+        os.close(write_answers)
+        try:
+            yield Page(commands, answers)
+        finally:
+            os.close(commands)  # Chromium ends with its pipe
+            os.close(answers)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()

@@ -1,0 +1,269 @@
+"""Results of studies that never ran, in the form of results.json: what the report must be able to show."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+
+from tests.studies.runs import ARMS, PROBES, run, summary
+
+
+def five_arms(seeds: int = 5) -> dict[str, Any]:
+    """dot, additive, linear; zero, whose numbers are not sound; argmax, which failed."""
+    random = np.random.default_rng(7)
+    drawn = random.normal(0, 0.006, seeds)
+    runs = [run(arm, seed, drawn[seed], random) for arm in ARMS for seed in range(seeds)]
+    arms = [summary(name, [r for r in runs if r["arm"] == name]) for name in ARMS]
+    return {
+        "study": study(seeds),
+        "verdict": "Additive attention is better than dot-product attention by 0.027 nats a token, at 1.8 "
+        "times the time; linear attention is worse; zero masking is invalid, since it sees the future.",
+        "arms": arms,
+        "runs": runs,
+        "comparisons": comparisons(seeds),
+        "attention": attention(
+            ["<START>", *PROBES[1].split(), "<STOP>"], ["dot", "additive", "zero"], random
+        ),
+        "figures": figures(),
+        "tables": tables(),
+        "lengths": {"edges": list(range(0, 101, 5)), "counts": [int(c) for c in lengths(random)]},
+        "configs": {
+            "base": {
+                "seed": 0,
+                "data": {"corpus": {"kind": "files", "path": "wikitext-2/train.txt"}, "length": 100},
+                "model": {"family": "decoder", "width": 96, "layers": 4, "heads": 4, "masking": "-inf"},
+                "training": {"optimizer": {"kind": "adamw", "rate": 5e-4}, "budget": {"tokens": 1_561_375}},
+            }
+        },
+        "versions": {"attnlab": "0.1.0", "python": "3.11.2", "torch": "2.13.0", "numpy": "2.4.6"},
+        "fingerprints": {
+            "data": {"train": "9f1c2ab34d5e6f70", "dev": "1122334455667788"},
+            "tokenizer": "aa55aa55aa55aa55",
+        },
+        "machine": {
+            "processor": "x86_64, 2 cores",
+            "memory_bytes": 25_274_793_984,
+            "system": "Linux",
+            "threads": 1,
+        },
+        "date": "2026-11-14T09:30:00+00:00",
+        "again": "attnlab run attention --seeds 5 --set data.corpus=wikitext-2/train.txt",
+    }
+
+
+def study(seeds: int) -> dict[str, Any]:
+    return {
+        "name": "attention",
+        "question": "Does the way in which queries meet keys change what a small language model learns?",
+        "hypothesis": "Additive attention learns about as well as dot-product attention and takes longer; "
+        "linear attention is faster and worse; zeroing after the softmax leaks the future.",
+        "card": "Attention: how queries meet keys.\n\nSet-up: one trunk, one tokenizer, one order of\ndata; "
+        "only the rule of attention changes. Weights that two arms share start from the same\nnumbers.\n\n"
+        "How to read it: the zero arm ends *invalid*, whatever its loss.\n\nTime: an hour on two cores.",
+        "baseline": "dot",
+        "metric": "loss",
+        "metrics": [
+            {
+                "name": "loss",
+                "definition": "nats a target token, over the whole dev split",
+                "lower_is_better": True,
+            },
+            {"name": "bits_per_byte", "definition": "bits a byte of UTF-8 text", "lower_is_better": True},
+        ],
+        "seeds": list(range(seeds)),
+        "quick": False,
+        "budget": {"tokens": 1_561_375},
+        "match": "",
+        "notes": ["Sentences are cut at 100 tokens.", "The vocabulary has 10,000 words; others are <UNK>."],
+        "tuning": [
+            {
+                "arm": arm,
+                "rate": rate,
+                "loss": base + 0.2 * abs(math.log10(rate / 5e-4)),
+                "chosen": rate == 5e-4,
+            }
+            for arm, (_, base, *_rest) in list(ARMS.items())[:3]
+            for rate in (1e-4, 5e-4, 2e-3)
+        ],
+    }
+
+
+def comparisons(seeds: int) -> list[dict[str, Any]]:
+    rows = [
+        ("additive", "loss", -0.0272, -0.0341, -0.0203, 0.0004, "better", "better by 0.027 nats a token"),
+        ("linear", "loss", 0.0935, 0.0862, 0.1008, 0.0001, "worse", "worse by 0.094 nats a token"),
+        (
+            "zero",
+            "loss",
+            -0.6061,
+            -0.6134,
+            -0.5988,
+            0.0001,
+            "invalid",
+            "invalid: the check dependency failed",
+        ),
+        ("additive", "bits_per_byte", -0.0024, -0.0061, 0.0013, 0.21, "inconclusive", "inconclusive"),
+        (
+            "linear",
+            "bits_per_byte",
+            0.0009,
+            -0.0012,
+            0.0030,
+            0.48,
+            "no difference larger than x",
+            "no difference larger than 0.003 bits a byte",
+        ),
+    ]
+    return [
+        {
+            "arm": arm,
+            "baseline": "dot",
+            "metric": metric,
+            "difference": difference,
+            "low": low,
+            "high": high,
+            "p": p,
+            "p_corrected": min(3 * p, 1.0),
+            "smallest": 0.011,
+            "seeds": seeds,
+            "documents": 4358,
+            "verdict": verdict,
+            "words": words,
+        }
+        for arm, metric, difference, low, high, p, verdict, words in rows
+    ]
+
+
+def attention(
+    tokens: list[str], arms: list[str], random: np.random.Generator, *, layers: int = 2, heads: int = 4
+) -> dict[str, Any]:
+    size = len(tokens)
+    maps = {}
+    for arm in arms:
+        scores = random.normal(0, 1.6, (layers, heads, size, size))
+        weights = np.exp(scores) * np.tril(np.ones((size, size)))
+        maps[arm] = (weights / weights.sum(-1, keepdims=True)).tolist()
+    return {"sentence": " ".join(tokens), "tokens": tokens, "arms": maps}
+
+
+def figures() -> list[dict[str, Any]]:
+    lengths = [128, 256, 512, 1024, 2048, 4096]
+    slopes = {"dot": 1.9, "additive": 2.0, "linear": 1.02, "theory: n²": 2.0}
+    return [
+        {
+            "title": "Seconds a step against length",
+            "x": "tokens in a row",
+            "y": "seconds a step",
+            "log_x": True,
+            "log_y": True,
+            "series": [
+                {
+                    "name": name,
+                    "x": lengths,
+                    "y": [0.002 * (n / 128) ** slope for n in lengths],
+                    "low": None if "theory" in name else [0.0018 * (n / 128) ** slope for n in lengths],
+                    "high": None if "theory" in name else [0.0022 * (n / 128) ** slope for n in lengths],
+                }
+                for name, slope in slopes.items()
+            ],
+            "note": "Median of 20 steps; bands from the 10th to the 90th percentile.",
+        }
+    ]
+
+
+def tables() -> list[dict[str, Any]]:
+    return [
+        {
+            "title": "Slopes on log-log axes",
+            "columns": ["arm", "measured", "theory"],
+            "rows": [["dot", 1.9, 2], ["linear", 1.02, 1], ["zero", 1.88, 2]],
+            "note": "Theory counts attention alone.",
+        }
+    ]
+
+
+def lengths(random: np.random.Generator) -> np.ndarray:
+    drawn = np.clip(random.gamma(4.0, 6.0, 65_000), 1, 99)
+    return np.histogram(drawn, bins=np.arange(0, 101, 5))[0]
+
+
+def two_arms() -> dict[str, Any]:
+    """A study of two sound arms."""
+    results = five_arms()
+    kept = {"dot", "additive"}
+    for part in ("arms", "runs", "comparisons"):
+        results[part] = [row for row in results[part] if row.get("name", row.get("arm")) in kept]
+    results["verdict"] = "Additive attention is better than dot-product attention by 0.027 nats a token."
+    return results
+
+
+def one_seed() -> dict[str, Any]:
+    """Seed noise is unknown, and no interval can be given."""
+    results = five_arms(seeds=1)
+    for comparison in results["comparisons"]:
+        if comparison["verdict"] != "invalid":
+            comparison |= {
+                "low": math.nan,
+                "high": math.nan,
+                "p": math.nan,
+                "p_corrected": math.nan,
+                "smallest": None,
+            }
+            comparison |= {
+                "verdict": "inconclusive",
+                "words": "inconclusive: seed noise is unknown with one seed",
+            }
+    results["verdict"] = "Nothing can be said of the arms: with one seed, seed noise is unknown."
+    return results
+
+
+def quick() -> dict[str, Any]:
+    results = two_arms()
+    results["study"] |= {"quick": True, "seeds": [0, 1, 2], "budget": {"steps": 200}}
+    return results
+
+
+def bare() -> dict[str, Any]:
+    """Only what is required: the study, its arms, its runs."""
+    return {
+        "study": {"name": "bare"},
+        "arms": [{"name": "a"}, {"name": "b"}],
+        "runs": [{"arm": "a", "seed": 0}],
+    }
+
+
+def hostile() -> dict[str, Any]:
+    """Long texts, other scripts, markup and markdown in everything that others may have written."""
+    results = copy.deepcopy(five_arms())
+    script = "<script>window.bitten = true</script>"
+    image = "<img src=x onerror='window.bitten = true'>"
+    texts = [
+        script + image,
+        "</script></style></textarea>" + script,
+        "מודל שפה קורא טקסט מימין לשמאל, ואז כותב עוד.",
+        "語言模型 🙂 ﷽ é́ | a | table | `code` **bold** [link](javascript:alert(1))",
+        "w" * 700,
+        "long " * 400,
+    ]
+    rename = {"additive": f"additive {script}", "linear": "לינארי | **a**"}
+    for row in [*results["arms"], *results["runs"], *results["comparisons"], *results["study"]["tuning"]]:
+        for key in ("name", "arm"):
+            if key in row:
+                row[key] = rename.get(row[key], row[key])
+    for found in results["runs"]:
+        if "samples" in found:
+            found["samples"] = texts
+            found["probes"][0]["text"] = script
+    results["verdict"] += script
+    results["study"]["notes"] += [image]
+    results["study"]["question"] += script
+    results["configs"]["base"]["data"]["corpus"]["path"] = script
+    results["figures"][0]["title"] = results["figures"][0]["series"][0]["name"] = image + "<b>bold</b>"
+    tokens = ["<START>", script, image, "מודל", "語言", *[f"token{i}" for i in range(300)]]
+    results["attention"] = attention(
+        tokens, ["dot", rename["additive"]], np.random.default_rng(1), layers=1, heads=2
+    )
+    return results

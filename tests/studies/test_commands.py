@@ -1,0 +1,159 @@
+"""attnlab run, its plan, tuned rates, and a study's own measures."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import attnlab as lab
+from attnlab.cli import app
+from attnlab.config.values import ConfigError
+from attnlab.studies.extras import Notes
+from attnlab.studies.plan import earlier_spread, plan
+from attnlab.studies.resolved import resolve, to_record
+from attnlab.studies.runner import run_study
+from attnlab.studies.timing import Pace
+from tests.studies.here import here
+from tests.studies.small import study
+
+
+@pytest.fixture(autouse=True)
+def _here():
+    with here():
+        yield
+
+
+def invoke(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_plan_times_real_steps_and_trains_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = study(tmp_path, arms={"dot": {}, "leaks": {"model.masking": "zero"}}, budget={"steps": 1000})
+    made = plan(resolve(given), jobs=2)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["corpus.txt"]
+    assert made.runs["dot"] > 0 and made.seeds == 2 and made.jobs == 2
+    assert made.seconds == pytest.approx(made.runs["dot"] * 2 / 2)
+    assert "dependency" in made.reasons["leaks"]  # refused by a check, and so never to be trained
+    assert made.smallest > 2 and not made.told_by  # in units of the spread
+
+
+def test_a_runs_time_is_start_steps_and_evaluations():
+    pace = Pace(step=0.5, steps=100, evaluation=2.0, start=3.0)
+    assert pace.total(50) == 3 + 50 + (2 + 4) * 2
+    assert pace.total("never") == 3 + 50 + 4 * 2
+
+
+def test_an_earlier_study_tells_the_spread(tmp_path):
+    runs = [
+        {"arm": arm, "seed": seed, "status": "finished", "folder": "-", "metrics": {"seconds": value}}
+        for arm, values in (("dot", (1.0, 2.0, 3.0)), ("linear", (1.0, 3.0, 5.0)))
+        for seed, value in enumerate(values)
+    ]
+    folder = tmp_path / "runs" / "small-1"
+    folder.mkdir(parents=True)
+    (folder / "results.json").write_text(json.dumps({"runs": runs, "study": {"baseline": "dot"}}))
+    given = resolve(study(tmp_path, metric="seconds"))
+    spread, told_by = earlier_spread(given, tmp_path / "runs")
+    assert spread.seeds == pytest.approx(1.0) and told_by == str(folder)  # differences 0, 1, 2
+
+
+def test_rates_are_tuned_alike_for_every_arm_and_reported(tmp_path):
+    """One rate does not learn, the other does; the study's own seed has no part in the choice."""
+    asked = study(tmp_path, rates=(1e-7, 1e-2), seeds=1, arms={"dot": {}})
+    ended = run_study(resolve(asked), tmp_path / "study")
+    tuning = ended.results["study"]["tuning"]
+    assert [(t["arm"], t["rate"], t["chosen"]) for t in tuning] == [("dot", 1e-7, False), ("dot", 1e-2, True)]
+    assert tuning[0]["loss"] > tuning[1]["loss"]
+    assert ended.results["configs"]["dot"]["training"]["optimizer"]["rate"] == 1e-2
+    record = json.loads((tmp_path / "study/runs/dot/seed-0/run.json").read_text())
+    assert record["config"]["training"]["optimizer"]["rate"] == 1e-2
+    tried = json.loads((tmp_path / "study/tuning/dot/rate-0.01/run.json").read_text())
+    assert tried["seed"] not in asked.all_seeds
+    assert any("edge of the grid" in note for note in ended.results["study"]["notes"])
+
+
+def test_scale_keeps_how_sharp_attention_is(tmp_path):
+    """A study's own measures: noted at each evaluation, in metrics, curves and report."""
+    extras = "attnlab.studies.builtin.scale:Saturation"
+    arms = {"dot": {"model.attention": "dot(scale=50.0)"}}
+    ended = run_study(resolve(study(tmp_path, arms=arms, seeds=1, extras=extras)), tmp_path / "study")
+    run = ended.results["runs"][0]
+    sharp = run["extra_curves"]["largest weight"]
+    assert sharp["step"] == [4, 8] and sharp["value"][-1] == run["metrics"]["largest_weight"]
+    assert sharp["tokens"] == [run["dev_curve"]["tokens"][i] for i in (0, 1)]
+    assert run["metrics"]["largest_weight"] > 0.5  # scores fifty times as large saturate
+    assert {"largest_weight", "entropy"} < {m["name"] for m in ended.results["study"]["metrics"]}
+
+
+def test_notes_of_a_step_that_came_twice_count_once(tmp_path):
+    notes = Notes(tmp_path)
+    for step, value in ((1, 0.5), (2, 0.4), (2, 0.3)):
+        notes.add(step, y=value)
+    with notes.file.open("a") as stream:
+        stream.write('{"step": 3, "y"')
+    assert notes.curves() == {"y": {"step": [1, 2], "value": [0.5, 0.3]}}
+
+
+@pytest.fixture
+def file(tmp_path):
+    held = to_record(resolve(study(tmp_path)))["study"]
+    place = tmp_path / "small.json"
+    place.write_text(json.dumps({k: v for k, v in held.items() if k not in ("name", "card", "is_quick")}))
+    return place
+
+
+def test_run_says_its_verdict_and_goes_on_only_when_asked(file, tmp_path):
+    words = ("run", file, "--quick", "--only", "linear", "--out", tmp_path / "study")
+    first = invoke(*words)
+    assert first.exit_code == 0, first.output
+    assert "Verdict: Beside dot, linear is inconclusive" in " ".join(first.output.split())
+    assert "quick" in first.output and "report.html" in first.output.replace("\n", "")
+    results = json.loads((tmp_path / "study/results.json").read_text())
+    assert results["study"]["quick"] and results["again"].endswith("small.json --quick --only linear")
+    assert (tmp_path / "study/report.html").stat().st_size > 10_000
+    again = invoke(*words)
+    assert isinstance(again.exception, ConfigError) and "already holds a study" in str(again.exception)
+    other = invoke("run", file, "--resume", "--out", tmp_path / "study")
+    assert isinstance(other.exception, ConfigError) and "holds another study" in str(other.exception)
+    before = (tmp_path / "study/runs/dot/seed-0/run.json").stat().st_mtime_ns
+    resumed = invoke("run", "--resume", "--out", tmp_path / "study", "--json")
+    assert json.loads(resumed.stdout)["comparisons"] == results["comparisons"]
+    assert (tmp_path / "study/runs/dot/seed-0/run.json").stat().st_mtime_ns == before  # nothing ran again
+    listed = invoke("runs", tmp_path / "study", "--json")
+    assert [run["name"] for run in json.loads(listed.stdout)] == [
+        "small: dot, seed 0",
+        "small: linear, seed 0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["masking", "--engine", "ray"], "--engine ray is not built yet"),
+        (["masking", "--engine", "rya"], "--engine takes local"),
+        ([], "Give a study: a name"),
+        (["--resume", "--out", "nowhere"], "nowhere holds no study"),
+        (["--resume", "--out", "nowhere", "--quick"], "belong to a study's beginning"),
+        (["masking", "--only", "zeor"], 'Did you mean "zero"'),
+        (["masking", "--set", "model.masking=zero"], "every arm of masking sets it itself"),
+    ],
+)
+def test_wrong_use_is_answered_before_any_work(words, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = invoke("run", *words)
+    assert isinstance(result.exception, ValueError) and sentence in str(result.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def test_studies_are_listed_and_shown():
+    listed = json.loads(invoke("list", "studies", "--json").stdout)
+    assert {"masking", "projections", "attention", "heads", "scale", "positions"} <= {
+        s["name"] for s in listed
+    }
+    assert "the zero arm ends invalid" in " ".join(invoke("show", "masking").output.replace("│", " ").split())
+
+
+def test_from_python(tmp_path, monkeypatch):
+    found = lab.study("masking", seeds=3, quick=True, only=["zero"])
+    assert found.all_seeds == (0, 1, 2) and list(found.arms) == ["minus-inf", "zero"] and found.is_quick

@@ -1,0 +1,157 @@
+"""What may not stand side by side: other text, tokens, order, measure."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from attnlab.config.values import ConfigError
+from attnlab.studies.guards import unequal
+from attnlab.studies.judgement import comparable, comparisons, estimate, verdict
+from attnlab.studies.listing import about, compared, runs_in
+from attnlab.studies.metrics import METRICS
+from tests.studies.small import study
+
+SAME = {
+    "text": "t",
+    "data": {"train": "a", "dev": "b"},
+    "tokenizer": "w",
+    "order": "o",
+    "objective": {"kind": "causal"},
+}
+
+
+def run(arm, seed, loss, **changes):
+    fingerprints = SAME | {"order": f"o{seed}"} | changes
+    metrics = {"loss": loss, "bits_per_byte": loss / 3, "seconds": 1.0}
+    return {
+        "arm": arm,
+        "seed": seed,
+        "status": "finished",
+        "folder": f"runs/{arm}/seed-{seed}",
+        "metrics": metrics,
+        "fingerprints": fingerprints,
+    }
+
+
+def test_equals_are_equal_and_each_difference_is_named():
+    assert unequal(SAME, dict(SAME), metric="loss") == []
+    for change, metric, words in (
+        ({"tokenizer": "x", "data": {"train": "c", "dev": "d"}}, "loss", "tokenizers differ"),
+        ({"data": {"train": "a", "dev": "d"}}, "loss", "different dev examples"),
+        ({"text": "u", "tokenizer": "x", "data": {"dev": "d"}}, "bits_per_byte", "different dev examples"),
+        ({"data": {"train": "c", "dev": "b"}}, "loss", "trained on different examples"),
+        ({"order": "p"}, "loss", "another order"),
+        ({"objective": {"kind": "masked"}}, "loss", "objectives differ"),
+        ({"data": None}, "loss", "different dev examples"),
+    ):
+        assert any(words in reason for reason in unequal(SAME, SAME | change, metric=metric)), change
+
+
+def test_bits_per_byte_survives_another_tokenizer_where_the_arm_changes_it_on_purpose():
+    other = SAME | {"tokenizer": "x", "data": {"train": "c", "dev": "d"}, "order": "p"}
+    changed = ["data.tokenizer"]
+    assert unequal(SAME, other, metric="bits_per_byte", changed=changed) == []
+    assert unequal(SAME, other, metric="loss", changed=changed) != []
+
+
+def test_an_arm_that_was_judged_on_other_text_is_not_compared(tmp_path):
+    given = study(
+        tmp_path, arms={"a": {}, "b": {"model.heads": 1}, "c": {"model.layers": 1}}, metric="seconds"
+    )
+    runs = [run(arm, seed, 2.0 + seed) for arm in "ab" for seed in (0, 1)]
+    runs += [run("c", seed, 1.0, data={"train": "a", "dev": "other"}) for seed in (0, 1)]
+    rows, notes = comparisons(given, runs, tmp_path, METRICS)
+    assert [row["arm"] for row in rows] == ["b"]
+    assert notes == ["c is not set beside a: they were judged on different dev examples."]
+
+
+def test_an_arm_with_another_tokenizer_is_compared_by_bits_per_byte(tmp_path):
+    arms = {"a": {}, "b": {"model.heads": 1}, "c": {"data.tokenizer": "character"}}
+    given = study(tmp_path, arms=arms)
+    other = {"tokenizer": "x", "data": {"train": "c", "dev": "d"}, "order": "p"}
+    runs = [run(arm, seed, 2.0 + seed) for arm in "ab" for seed in (0, 1)]
+    runs += [run("c", seed, 1.0 + seed, **other) for seed in (0, 1)]
+    rows, notes = comparisons(given, runs, tmp_path, METRICS)
+    assert [(row["arm"], row["metric"]) for row in rows] == [("b", "loss"), ("c", "bits_per_byte")]
+    assert rows[1]["difference"] == pytest.approx(-1 / 3)
+    assert "tokenizers differ" in notes[0] and notes[1].endswith("comparable: c.")
+
+
+def test_survivors_of_a_failing_arm_are_not_compared(tmp_path):
+    given = study(tmp_path, metric="seconds")
+    runs = [run("dot", 0, 2.0), run("dot", 1, 2.0), run("linear", 0, 1.0)]
+    runs += [run("linear", 1, 0.0) | {"status": "failed", "metrics": {}}]
+    arms, notes = comparable(given, runs)
+    assert list(arms) == ["dot"] and "1 of its 2 runs failed" in notes["linear"]
+
+
+def test_a_half_finished_study_compares_the_seeds_that_all_arms_have(tmp_path):
+    given = study(tmp_path, metric="seconds", seeds=3)
+    runs = [run(arm, seed, 2.0) for seed in (0, 1) for arm in ("dot", "linear")] + [run("dot", 2, 2.0)]
+    rows, _ = comparisons(given, runs, tmp_path, METRICS)
+    assert rows[0]["seeds"] == 2
+
+
+def test_an_unsound_arm_is_invalid_in_rows_and_verdict(tmp_path):
+    given = study(tmp_path, metric="seconds")
+    runs = [run("dot", 0, 2.0), run("linear", 0, 1.0) | {"status": "invalid", "unsound": ["dependency"]}]
+    rows, _ = comparisons(given, runs, tmp_path, METRICS)
+    assert rows[0]["verdict"] == "invalid"
+    assert "linear is invalid: dependency failed" in verdict(given, [], rows)
+
+
+def test_one_seed_has_no_interval():
+    assert estimate([1.0]) == {
+        "value": 1.0,
+        "low": pytest.approx(float("nan"), nan_ok=True),
+        "high": pytest.approx(float("nan"), nan_ok=True),
+        "n": 1,
+    }
+    assert estimate([1.0, float("inf")])["value"] is None
+
+
+# ---------------------------------------------------------------- attnlab runs, attnlab compare
+def folder_of(place: Path, loss: float, **changes):
+    """A run's folder, as far as a listing reads it."""
+    place.mkdir(parents=True)
+    training = {"evaluate_batches": "all"}
+    record = {
+        "config": {"objective": {"kind": "causal"}, "training": training, "seed": 0},
+        "seed": 0,
+        "status": "finished",
+        "versions": {"started": "2026-01-01T00:00:00"},
+        **{name: SAME[name] for name in ("text", "data", "tokenizer", "order")},
+    }
+    (place / "run.json").write_text(json.dumps(record | changes))
+    events = [
+        {"event": "stepped", "step": 5, "seconds": 1.5},
+        {"event": "evaluated", "step": 5, "loss": loss, "scores": {"bits_per_byte": loss / 3}},
+    ]
+    (place / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+    return place
+
+
+def test_runs_are_listed_with_their_state(tmp_path):
+    folder_of(tmp_path / "one", 2.0)
+    folder_of(tmp_path / "two", 1.0, sound=False, unsound=["dependency"], status="interrupted")
+    first, second = runs_in(tmp_path)
+    assert (first["name"], first["steps"], first["measures"]["loss"], first["sound"]) == ("one", 5, 2.0, True)
+    assert (second["status"], second["sound"], second["unsound"]) == ("interrupted", False, ["dependency"])
+    assert about(tmp_path / "one")["measures"]["seconds"] == 1.5
+
+
+def test_compare_refuses_other_dev_text_and_withholds_what_counts_tokens(tmp_path):
+    one = folder_of(tmp_path / "one", 2.0)
+    other = folder_of(tmp_path / "other", 2.0, data={"train": "a", "dev": "z"})
+    with pytest.raises(ConfigError, match="judged on different dev examples"):
+        compared([one, other])
+    tokens = folder_of(tmp_path / "tokens", 1.0, tokenizer="x", data={"train": "c", "dev": "d"})
+    found = compared([one, tokens])
+    assert "loss" not in found["measures"] and "bits_per_byte" in found["measures"]
+    assert any("tokenizers differ" in note for note in found["notes"])
+    order = folder_of(tmp_path / "order", 1.0, order="p", sound=False, unsound=["dependency"])
+    found = compared([one, order])
+    assert "loss" in found["measures"]
+    assert any(note.startswith("Not equals: ") and "another order" in note for note in found["notes"])
+    assert any("is not sound" in note for note in found["notes"])
