@@ -144,3 +144,19 @@ def test_rows_lead_back_to_their_examples(reviews: Path) -> None:
 def test_wrong_settings_are_refused_when_they_load(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         section_of("data", settings)
+
+
+def test_the_first_tokens_of_the_training_text_can_be_all_there_is(tmp_path: Path) -> None:
+    file = tmp_path / "text.txt"
+    file.write_text("\n".join(f"line {i} has words" for i in range(200)))
+    corpus = {"kind": "files", "path": str(file), "unit": "line"}
+    settings = {"corpus": corpus, "tokenizer": {"kind": "word", "minimum_count": 1}, "length": 16}
+    whole, part = (Dataset(section_of("data", settings | more)) for more in ({}, {"tokens": 100}))
+    rows, all_rows = part.rows("train"), whole.rows("train")
+    assert 100 <= rows.lengths.sum() < 100 + rows.lengths[-1]
+    assert [list(rows.ragged("ids", r)) for r in range(len(rows))] == [
+        list(all_rows.ragged("ids", r)) for r in range(len(rows))
+    ]
+    assert len(part.rows("dev")) == len(whole.rows("dev"))
+    assert part.fingerprint("dev") == whole.fingerprint("dev")
+    assert part.fingerprint("train") != whole.fingerprint("train")

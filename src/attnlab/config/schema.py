@@ -68,6 +68,9 @@ class Model:
         return self.width // self.heads if self.head_width == "even" else self.head_width
 
 
+Unlimited = Literal["unlimited"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Data:
     """The text and its way into batches. Shares and their seed decide the splits that are not given."""
@@ -77,6 +80,7 @@ class Data:
     encoding: Choice = chosen("encodings", "document")
     batching: Choice = chosen("batching", "packed")
     length: int = 128
+    tokens: int | Unlimited = "unlimited"  # of the training text, from its start; later ones are left out
     padding: Literal["right", "left"] = "right"
     dev_share: float = 0.05
     test_share: float = 0.05
@@ -85,6 +89,8 @@ class Data:
     def __post_init__(self) -> None:
         if self.length < 2:
             raise ConfigError(f"data.length is {self.length}; it must be at least 2.")
+        if self.tokens != "unlimited":
+            at_least(1, "tokens", self.tokens, "data")
         for name in ("dev_share", "test_share"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"data.{name} is {getattr(self, name)}; it must be at least 0 and below 1.")
@@ -93,9 +99,6 @@ class Data:
                 f"data.dev_share {self.dev_share} and data.test_share {self.test_share} leave nothing to "
                 "train on; together they must stay below 1."
             )
-
-
-Unlimited = Literal["unlimited"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from attnlab.data.corpora import CORPORA
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Cuts, Encoding
 from attnlab.data.loader import Loader
+from attnlab.data.row import Row
 from attnlab.data.rows import Rows, in_memory
 from attnlab.data.splits import Splits, labels_of
 from attnlab.data.tokenizers import TOKENIZERS
@@ -91,7 +92,9 @@ class Dataset:
 
     def fingerprint(self, split: str) -> str:
         """The identity of a split's rows: equal for two runs that were judged on the same examples."""
-        return hashed(split, self.text_fingerprint, self.tokenizer.fingerprint, self._encoding().settings())
+        parts = split, self.text_fingerprint, self.tokenizer.fingerprint, self._encoding().settings()
+        limited = split == "train" and self.settings.tokens != "unlimited"
+        return hashed(*parts, self.settings.tokens) if limited else hashed(*parts)
 
     def _texts(self) -> Any:
         for example in self.splits.read("train"):
@@ -106,6 +109,8 @@ class Dataset:
     def _encoded(self, split: str) -> Rows:
         encoding, fingerprint = self._encoding(), self.fingerprint(split)
         rows = encoding.rows(self.splits.read(split))
+        if split == "train" and self.settings.tokens != "unlimited":
+            rows = first_tokens(rows, self.settings.tokens)
         self.cuts[split] = encoding.cuts
         if self.cache is None:
             return in_memory(rows, vocabulary=self.tokenizer.size, fingerprint=fingerprint)
@@ -121,6 +126,15 @@ class Dataset:
             about=lambda: {"split": split, "cuts": asdict(encoding.cuts)},
             progress=self.progress(split),
         )
+
+
+def first_tokens(rows: Iterable[Row], tokens: int) -> Iterator[Row]:
+    """Rows from the first on, until they hold so many tokens: the last one may go over."""
+    for row in rows:
+        if tokens <= 0:
+            return
+        tokens -= len(row.ids) + len(row.target or ())
+        yield row
 
 
 def hashed(*parts: Any) -> str:
