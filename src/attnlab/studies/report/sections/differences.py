@@ -61,7 +61,9 @@ def _row(study: Study, row: Row, figure: Figure, smallest: Figure, place: Place)
         "at": place(row["difference"]) if known(row.get("difference")) else None,
         "from": ends[0],
         "to": ends[1],
-        "alt": f"{row['arm']}: {figure.text} {figure.beside}" if figure.value is not None else row["arm"],
+        "alt": f"{row['arm']}: {figure.text} {', '.join(figure.beside)}"
+        if figure.value is not None
+        else row["arm"],
     }
 
 
