@@ -49,7 +49,6 @@ def _row(study: Study, row: Row, figure: Figure, smallest: Figure, place: Place)
     return {
         "arm": arm,
         "sound": sound,
-        "baseline": row.get("baseline") or study.baseline,
         "figure": figure,
         "verdict": row.get("verdict") or "",
         "words": row.get("words") or row.get("verdict") or "",
