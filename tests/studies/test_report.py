@@ -315,3 +315,16 @@ def test_a_long_sentence_shows_its_first_tokens_and_says_so(reports):
     text = words(parsed(reports["hostile"][1]))
     assert f"The first {MOST_TOKENS} of 305 tokens are shown." in text
     assert (reports["hostile"][1] / "report.html").stat().st_size < 4e6
+
+
+def test_a_check_that_looks_twice_counts_a_seed_once(tmp_path):
+    """Before training and after it: two findings a seed, in other numbers, of one meaning."""
+    results = made.five_arms(seeds=2)
+    for run in results["runs"]:
+        again = [f | {"when": "before", "found": f"{f['found']} Again."} for f in run["checks"]]
+        run["checks"] = run["checks"] + again
+    write(results, tmp_path)
+    page = parsed(tmp_path)
+    assert words(cell(table_with(page, "check"), "dependency", "zero not sound")) == "✗fail2 of 2 seeds"
+    failed = [e for e in page.iter() if e.get("class") == "finding finding-fail"]
+    assert len(failed) == 1 and "zero (2 seeds)" in words(failed[0]) and "Again." in words(failed[0])

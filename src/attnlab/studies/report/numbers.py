@@ -26,9 +26,9 @@ class Figure:
     n: int | None = None
 
     @property
-    def beside(self) -> str:
+    def beside(self) -> list[str]:
         """What stands beside the number: interval and n."""
-        return " · ".join(filter(None, [self.interval, f"n{TIED}={TIED}{self.n}" if self.n else ""]))
+        return list(filter(None, [self.interval, f"n{TIED}={TIED}{self.n}" if self.n else ""]))
 
 
 NOTHING = Figure(None, "–")

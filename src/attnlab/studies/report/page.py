@@ -114,9 +114,12 @@ def plain_text(value: Any) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital letter and a full stop."""
+    """With a capital letter, unless it begins with a formula, and a full stop."""
     text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if not text or text[-1] in ".!?…" else ".")
+    word = text[1:2].isalpha() or text[1:2].isspace()
+    return (
+        (text[:1].upper() if word else text[:1]) + text[1:] + ("" if not text or text[-1] in ".!?…" else ".")
+    )
 
 
 def phrase(text: str) -> str:

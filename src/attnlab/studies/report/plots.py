@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from typing import Any
@@ -61,7 +61,6 @@ class Line:
     low: Sequence[Any] | None = None
     high: Sequence[Any] | None = None
     hover: Sequence[str] = ()
-    markers: bool = field(default=False)
 
 
 def text(value: Any) -> str:
@@ -95,7 +94,7 @@ def lines(drawn: Sequence[Line], x: dict[str, Any], y: dict[str, Any]) -> Figure
 def _line(line: Line) -> dict[str, Any]:
     return {
         "type": "scatter",
-        "mode": "lines+markers" if line.markers or len(line.x) < 40 else "lines",
+        "mode": "lines+markers" if len(line.x) < 40 else "lines",
         "name": text(line.label),
         "legendgroup": line.name,
         "x": [number(x) for x in line.x],

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.studies.report.numbers import exact
 from attnlab.studies.report.study import Arm, Study
 
 ORDER = ("not applicable", "pass", "warn", "fail")
@@ -28,32 +27,38 @@ def checks(study: Study) -> dict[str, Any] | None:
     }
 
 
-def _of(arm: Arm, check: str | None = None) -> list[Mapping[str, Any]]:
-    found = [finding for run in arm.runs for finding in run.get("checks") or []]
-    return [finding for finding in found if check in (None, finding["check"])]
+def _of(run: Mapping[str, Any], check: str) -> list[str]:
+    return [str(f.get("outcome")) for f in run.get("checks") or [] if f["check"] == check]
+
+
+def _worst(outcomes: list[str]) -> str:
+    """An outcome that nobody knows is worse than any."""
+    return max(outcomes, key=lambda o: ORDER.index(o) if o in ORDER else len(ORDER))
 
 
 def _cell(arm: Arm, check: str) -> dict[str, Any]:
-    outcomes = Counter(f.get("outcome") for f in _of(arm, check))
-    worst = max(outcomes, key=lambda o: ORDER.index(o) if o in ORDER else len(ORDER), default=None)
+    """The worst of the arm's seeds, and how many came to that; a check may look at a run more than once."""
+    of_seeds = Counter(_worst(outcomes) for run in arm.runs if (outcomes := _of(run, check)))
+    if not of_seeds:
+        return {"outcome": "not run", "sign": "–", "seeds": 0, "of": 0}
+    worst = _worst(list(of_seeds))
     return {
-        "outcome": worst or "not run",
-        "sign": SIGNS.get(str(worst), "?"),
-        "seeds": outcomes[worst],
-        "of": len(arm.runs),
+        "outcome": worst,
+        "sign": SIGNS.get(worst, "?"),
+        "seeds": of_seeds[worst],
+        "of": of_seeds.total(),
     }
 
 
 def _findings(arms: list[Arm], outcome: str) -> list[dict[str, Any]]:
-    """Findings of one outcome; what was found alike in several arms is told once."""
-    told: dict[tuple[str, str], dict[str, Any]] = {}
-    for arm in arms:
-        for finding in _of(arm):
-            if finding.get("outcome") != outcome:
-                continue
-            key = (finding["check"], finding.get("found") or "")
-            row = told.setdefault(key, {**_row(finding), "arms": {}})
-            row["arms"][arm.name] = row["arms"].get(arm.name, 0) + 1
+    """Findings of one outcome; what means the same is told once, with all that was found."""
+    told: dict[tuple[str, ...], dict[str, Any]] = {}
+    for arm, run, finding in ((a, r, f) for a in arms for r in a.runs for f in r.get("checks") or []):
+        if finding.get("outcome") == outcome:
+            key = tuple(finding.get(part) or "" for part in ("check", "meaning", "fix"))
+            row = told.setdefault(key, _row(finding))
+            row["arms"].setdefault(arm.name, {})[run.get("seed")] = True
+            row["found"][finding.get("found") or ""] = True
     return list(told.values())
 
 
@@ -62,6 +67,8 @@ def _row(finding: Mapping[str, Any]) -> dict[str, Any]:
         "check": finding["check"],
         "outcome": finding.get("outcome"),
         "sign": SIGNS.get(str(finding.get("outcome")), "?"),
-        "number": exact(finding.get("number")),
-        **{key: finding.get(key) or "" for key in ("found", "meaning", "fix", "when")},
+        "meaning": finding.get("meaning") or "",
+        "fix": finding.get("fix") or "",
+        "found": {},
+        "arms": {},
     }

@@ -49,7 +49,6 @@ def _row(study: Study, row: Row, figure: Figure, smallest: Figure, place: Place)
     return {
         "arm": arm,
         "sound": sound,
-        "baseline": row.get("baseline") or study.baseline,
         "figure": figure,
         "verdict": row.get("verdict") or "",
         "words": row.get("words") or row.get("verdict") or "",
@@ -61,7 +60,9 @@ def _row(study: Study, row: Row, figure: Figure, smallest: Figure, place: Place)
         "at": place(row["difference"]) if known(row.get("difference")) else None,
         "from": ends[0],
         "to": ends[1],
-        "alt": f"{row['arm']}: {figure.text} {figure.beside}" if figure.value is not None else row["arm"],
+        "alt": f"{row['arm']}: {figure.text} {', '.join(figure.beside)}"
+        if figure.value is not None
+        else row["arm"],
     }
 
 

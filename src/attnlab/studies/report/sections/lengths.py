@@ -16,8 +16,8 @@ def lengths(study: Study) -> dict[str, Any] | None:
         return None
     total, most = sum(counts), max(range(len(counts)), key=counts.__getitem__)
     summary = (
-        f"{fixed(total, 0)} texts of {edges[0]:g} to {edges[-1]:g} tokens; "
-        f"most have {edges[most]:g} to {edges[most + 1]:g}."
+        f"{fixed(total, 0)} texts of {edges[0]:.0f} to {edges[-1]:.0f} tokens; "
+        f"the commonest have {edges[most]:.0f} to {edges[most + 1]:.0f}."
     )
     figure = plots.bars(edges, counts, plots.axis("tokens in a text"), plots.axis("texts"))
     return {
