@@ -17,6 +17,7 @@ from attnlab.data.batching import BATCHING
 from attnlab.data.corpora import CORPORA
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.tokenizers import TOKENIZERS
+from attnlab.data.tokenizers.files import load
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from benchmarks.measure import interleaved, row
 
@@ -31,9 +32,9 @@ def rows(corpus: str = "python_docs") -> list[dict[str, object]]:
     return [*timed, waste(), memory(texts, made["bpe"])]
 
 
-def tokenising(texts: list[str], kind: str, tokenizer: Tokenizer) -> dict[str, object]:
+def tokenising(texts: list[str], kind: str, made: Tokenizer) -> dict[str, object]:
     """The same tokenizer and the same settings: ids of every text, special tokens round it, nothing cut."""
-    peer = peer_of(tokenizer)
+    tokenizer, peer = both(made)
     encoding = ENCODINGS.build("document", tokenizer=tokenizer, length=1 << 30)
     examples = list(map(as_example, texts))
 
@@ -68,11 +69,13 @@ def as_example(text: str) -> Any:
     return Example(text)
 
 
-def peer_of(tokenizer: Tokenizer) -> Any:
+def both(made: Tokenizer) -> tuple[Tokenizer, Any]:
+    """Ours and theirs from one file: a float that is written and read again may differ in its last bit."""
     from transformers import PreTrainedTokenizerFast
 
     with tempfile.TemporaryDirectory() as folder:
-        return PreTrainedTokenizerFast(tokenizer_file=str(tokenizer.save(folder)))
+        file = made.save(folder)
+        return load(file), PreTrainedTokenizerFast(tokenizer_file=str(file))
 
 
 def waste() -> dict[str, object]:
@@ -138,7 +141,7 @@ def shard(file: str, tokenizer: str) -> None:
 
 
 def peak_megabytes() -> int:
-    """This process's own peak. (getrusage's would be its parent's, where that was larger: it outlives exec.)"""
+    """This process's own peak. (getrusage gives its parent's where that was larger: it outlives exec.)"""
     status = Path("/proc/self/status").read_text()
     return int(status.split("VmHWM:")[1].split()[0]) // 1024
 
