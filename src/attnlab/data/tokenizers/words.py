@@ -13,7 +13,7 @@ import numpy as np
 import tokenizers as library
 from numpy.typing import NDArray
 
-MOST_CHARACTERS = 1 << 21
+MOST_CHARACTERS = 1 << 20
 """How much is remembered: memory stays flat, and after forgetting the frequent words are soon back."""
 
 Parts = Callable[[str], list[str]]
