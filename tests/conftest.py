@@ -1,11 +1,15 @@
 import os
 import tempfile
 
+import hypothesis
 import pytest
 import torch
 
 torch.set_num_threads(1)  # tests run side by side, one worker a core
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="attnlab-tests-")  # nothing is left in a person's own
+
+hypothesis.settings.register_profile("attnlab", deadline=None)  # a busy machine is no fault
+hypothesis.settings.load_profile("attnlab")
 
 
 @pytest.fixture

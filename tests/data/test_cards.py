@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from attnlab.config.files import section_of
+from attnlab.config.files import config_of, load, override, section_of, to_json
 from attnlab.config.registry import as_json, card, table
+from attnlab.config.values import ConfigError
 
 TABLES = {"corpora": "corpus", "tokenizers": "tokenizer", "encodings": "encoding", "batching": "batching"}
 VARIANTS = [(of, name) for of in TABLES for name in table(of)]
@@ -33,8 +34,6 @@ def test_the_readme_names_it(of: str, name: str) -> None:
 
 
 def test_a_corpus_written_as_a_path_takes_options_below_it() -> None:
-    from attnlab.config.files import override
-
     settings = {"data": {"corpus": "notes/mine.txt"}}
     override(settings, "data.corpus.unit", "line")
     made = section_of("data", settings["data"])
@@ -43,3 +42,35 @@ def test_a_corpus_written_as_a_path_takes_options_below_it() -> None:
         "notes/mine.txt",
         "line",
     )
+
+
+def corpus_after(*overrides: str, config: str = "mini-gpt") -> tuple[str, str]:
+    made = load(config, set=overrides).data.corpus
+    return made.kind, made.options.get("unit", "")
+
+
+def test_a_file_set_in_a_configs_place_is_taken_by_the_configs_unit() -> None:
+    """mini-gpt is about sentences; a corpus of one's own does not change that, unless one says so."""
+    assert corpus_after("data.corpus=notes.txt") == ("files", "sentence")
+    assert corpus_after('data.corpus={kind="files", path="notes.txt"}') == ("files", "sentence")
+    assert corpus_after("data.corpus=notes.txt", "data.corpus.unit=line") == ("files", "line")
+    assert corpus_after("data.corpus.unit=line", "data.corpus=notes.txt") == ("files", "line")
+    assert corpus_after('data.corpus=files(path="notes.txt", unit=document)') == ("files", "document")
+    assert corpus_after("data.corpus=python-source") == ("python_source", "sentence")
+    assert corpus_after("data.corpus=copy") == ("copy", "")  # it knows no units
+    assert corpus_after("data.corpus=notes.txt", config="modern-mini") == ("files", "paragraph")
+
+
+def test_a_unit_that_nobody_chose_does_not_stay() -> None:
+    """A run's config holds every option: python_docs' own unit would make one document of a file."""
+    settings = to_json(load("modern-mini"))
+    assert settings["data"]["corpus"]["unit"] == "document"
+    override(settings, "data.corpus", "notes.txt")
+    assert config_of(settings).data.corpus.options["unit"] == "paragraph"
+
+
+def test_another_corpus_that_does_not_exist_is_still_told_in_words() -> None:
+    with pytest.raises(ConfigError, match='Did you mean "python_docs"'):
+        load("mini-gpt", set=["data.corpus=python_dcos"])
+    with pytest.raises(ConfigError, match="there is no"):
+        load("mini-gpt", set=["data.corpus={kind='nonsense'}"])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config import schema
-from attnlab.config.registry import as_json, locate, table
+from attnlab.config.registry import Registry, as_json, locate, table
 from attnlab.config.schema import FAMILIES, SECTIONS, Config
 from attnlab.config.values import Choice, ConfigError, choice_of, coerce, nearest, unknown
 
@@ -107,18 +107,21 @@ def override(settings: dict[str, Any], key: str, value: Any) -> None:
             raise ConfigError(f'--set {key}: "{name}" is not a table.')
         place[name] = dict(inner)
         place = place[name]
-    place[last] = value
+    choices = table_of(path, last)
+    place[last] = choices.instead(place[last], value, key) if choices and last in place else value
 
 
 def written_choice(value: Any, path: list[str]) -> Choice:
     """A choice as its own table reads it: a corpus may be written as a path."""
-    field = getattr(SECTIONS.get(path[0]), "__dataclass_fields__", {}).get(path[-1])
-    where = ".".join(path)
-    return (
-        table(field.metadata["table"]).read(value, where)
-        if field and "table" in field.metadata
-        else choice_of(value, where)
-    )
+    choices, where = table_of(path[:-1], path[-1]), ".".join(path)
+    return choices.read(value, where) if choices else choice_of(value, where)
+
+
+def table_of(path: list[str], name: str) -> Registry[Any] | None:
+    """The table that a setting's choice is from, if it is one."""
+    section = SECTIONS.get(path[0]) if len(path) == 1 else None if path else Config
+    field = getattr(section, "__dataclass_fields__", {}).get(name)
+    return table(field.metadata["table"]) if field and "table" in field.metadata else None
 
 
 def config_of(settings: Mapping[str, Any]) -> Config:

@@ -76,10 +76,15 @@ class Option:
 
 
 class Registry(Generic[T]):
-    """A table of names and classes. A class is imported when it is first used."""
+    """A table of names and classes. A class is imported when it is first used.
 
-    def __init__(self, name: str, *, base: str, default: str, variants: Mapping[str, str]):
-        self.name, self.default = name, default
+    `kept` names the options that stay as a person set them when another variant takes the place.
+    """
+
+    def __init__(
+        self, name: str, *, base: str, default: str, variants: Mapping[str, str], kept: tuple[str, ...] = ()
+    ):
+        self.name, self.default, self.kept = name, default, kept
         self._base, self._variants = base, dict[str, str | type[T]](variants)
 
     def __iter__(self) -> Iterator[str]:
@@ -125,6 +130,18 @@ class Registry(Generic[T]):
     def read(self, value: Any, where: str) -> Choice:
         """The choice that a person wrote. A table whose values may also be paths reads them here."""
         return choice_of(value, where)
+
+    def instead(self, old: Any, new: Any, where: str) -> Any:
+        """What is set in the place of an older choice: itself, with those options that stay."""
+        if not self.kept:
+            return new
+        choice, before = self.read(new, where), self.read(old, where)
+        if choice.kind not in self or before.kind not in self:
+            return new  # told when it is resolved
+        stay = {n: v for n, v in before.options.items() if n in self.kept and n in self.options(choice.kind)}
+        usual = self.options(before.kind)
+        meant = {name: value for name, value in stay.items() if value != usual[name].default}
+        return {"kind": choice.kind, **meant, **choice.options}
 
     def resolve(self, value: Any, where: str = "") -> Choice:
         """The complete choice: every option there and of its declared type."""

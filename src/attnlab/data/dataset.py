@@ -101,10 +101,10 @@ class Dataset:
             yield from (t for t in (example.text, example.pair, example.target) if t is not None)
 
     def _encoding(self) -> Encoding:
-        length = self.settings.length
-        return ENCODINGS.build(
-            self.settings.encoding, tokenizer=self.tokenizer, length=length, labels=self.labels
-        )
+        chosen, length = self.settings.encoding, self.settings.length
+        # Only where they are wanted: to find them, all the text is read.
+        labels = self.labels if ENCODINGS[chosen.kind].labelled else ()
+        return ENCODINGS.build(chosen, tokenizer=self.tokenizer, length=length, labels=labels)
 
     def _encoded(self, split: str) -> Rows:
         encoding, fingerprint = self._encoding(), self.fingerprint(split)

@@ -6,12 +6,14 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from attnlab.data.batch import Batch, Side, collate
 from attnlab.data.batching import Batching, Plan
 from attnlab.data.errors import DataError
 from attnlab.data.rows import Rows
+
+if TYPE_CHECKING:
+    from attnlab.data.batch import Batch, Side
 
 
 class Loader:
@@ -60,6 +62,8 @@ class Loader:
             yield from self
 
     def load(self, plan: Plan, number: int) -> Batch:
+        from attnlab.data.batch import collate  # torch comes with it, which inspecting does not need
+
         places = plan.batch(number)
         return collate(self.rows, places, pad=self.pad, side=self.side, packed=self.batching.packs)
 

@@ -46,8 +46,9 @@ def write(
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         shards, total = [], {"rows": 0, "tokens": 0}
-        for number, held in enumerate(gathered(rows, shard_tokens)):
-            shards.append(save_shard(held, beside, number, vocabulary))
+        for held in gathered(rows, shard_tokens):
+            shards.append(save_shard(held, beside, len(shards), vocabulary))
+            del held  # or two shards of rows would be in memory while the next are gathered
             total = {key: total[key] + shards[-1][key] for key in total}
             progress(total["rows"], total["tokens"])
         manifest = {"format": FORMAT, "fingerprint": fingerprint, **total, "shards": shards, "about": about()}

@@ -48,8 +48,8 @@ class Splits:
         if not found:
             raise DataError(
                 f'No text fell into the split "{split}": the corpus has too few separate texts. '
-                f"Raise data.{split}_share, take the text by paragraph, line or sentence (unit), "
-                "or give the split a file of its own."
+                f"Raise data.{split}_share, take the text in smaller parts "
+                "(data.corpus.unit = line or sentence), or give the split a file of its own."
             )
 
     def side(self, example: Example) -> str:

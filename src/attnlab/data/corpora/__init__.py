@@ -32,6 +32,7 @@ CORPORA = Corpora(
     "corpora",
     base="attnlab.data.corpora.corpus:Corpus",
     default="python_docs",
+    kept=("unit",),
     variants={
         "python_docs": "attnlab.data.corpora.embedded:PythonDocs",
         "python_source": "attnlab.data.corpora.embedded:PythonSource",

@@ -10,6 +10,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -24,6 +25,9 @@ LARGEST_FIELD = 1 << 26
 
 MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"PK\x03\x04": "a zip archive", b"%PDF": "a PDF"}
 
+ESCAPED = re.compile("[\udc80-\udcff]")
+"""How a byte that did not decode comes through."""
+
 
 def reader_of(file: Path) -> Callable[[Path, str, Unit], Iterator[Record | Broken]]:
     """The reader for a file, by its name."""
@@ -34,7 +38,10 @@ def reader_of(file: Path) -> Callable[[Path, str, Unit], Iterator[Record | Broke
 
 
 def read_text(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken]:
-    """Plain text, by the unit. Lines that cannot be used are the broken rows of a text file."""
+    """Plain text, by the unit; a paragraph is left for others to part into sentences.
+
+    Lines that cannot be used are the broken rows of a text file.
+    """
     broken: list[Broken] = []
     for number, text in text_parts(sound_lines(file, encoding, broken), unit):
         yield from drained(broken)
@@ -51,9 +58,7 @@ def text_parts(lines: Iterator[str], unit: Unit) -> Iterator[tuple[int, str]]:
             if line.strip():
                 yield number, line.strip()
     else:
-        for number, paragraph in paragraphs(lines):
-            for part in divided(paragraph, unit) if unit == "sentence" else (paragraph,):
-                yield number, part
+        yield from paragraphs(lines)
 
 
 def sound_lines(file: Path, encoding: str, broken: list[Broken]) -> Iterator[str]:
@@ -240,14 +245,14 @@ def undecoded(line: str, encoding: str) -> str:
     """Why a line is not in its encoding; empty when it is."""
     if line.isascii():
         return ""
-    for place, character in enumerate(line):
-        if "\udc80" <= character <= "\udcff":
-            byte = ord(character) - 0xDC00
-            return (
-                f"not {encoding} (byte 0x{byte:02X} at character {place + 1}); if the whole file is in "
-                "another encoding, name it, as in --encoding latin-1"
-            )
-    return ""
+    found = ESCAPED.search(line)
+    if found is None:
+        return ""
+    byte = ord(found[0]) - 0xDC00
+    return (
+        f"not {encoding} (byte 0x{byte:02X} at character {found.start() + 1}); if the whole file is in "
+        "another encoding, name it, as in --encoding latin-1"
+    )
 
 
 READERS = {

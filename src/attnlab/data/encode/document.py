@@ -20,11 +20,10 @@ class Document(Encoding):
         self,
         tokenizer: Tokenizer,
         length: int,
-        labels: Sequence[str] = (),
         *,
         long: Literal["split", "cut", "refuse"] = "split",
     ):
-        super().__init__(tokenizer, length, ())  # a label would belong to every part of a text: none does
+        super().__init__(tokenizer, length)  # a label would belong to every part of a text: none does
         self.long = long
 
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:

@@ -13,7 +13,7 @@ from attnlab.data.example import Example
 from attnlab.data.row import Row
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
-CHUNK_TEXTS, CHUNK_CHARACTERS = 8192, 1 << 21
+CHUNK_TEXTS, CHUNK_CHARACTERS = 8192, 1 << 20
 
 Cut = Literal["end", "start", "refuse"]
 """What to do with a text that is too long: lose its end, lose its start, or stop with an error."""
@@ -44,11 +44,15 @@ class Cuts:
 
 
 class Encoding(ABC):
-    """How an example becomes rows of ids. `uses` names the texts of an example that it takes in."""
+    """How an example becomes rows of ids.
+
+    `uses` names the texts of an example that it takes in; `labelled` says whether rows get its label.
+    """
 
     uses: tuple[str, ...] = ()
+    labelled = False
 
-    def __init__(self, tokenizer: Tokenizer, length: int, labels: Sequence[str]):
+    def __init__(self, tokenizer: Tokenizer, length: int, labels: Sequence[str] = ()):
         self.tokenizer, self.length = tokenizer, length
         self.labels = tuple(labels)
         self.cuts = Cuts()

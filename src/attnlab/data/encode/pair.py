@@ -18,6 +18,7 @@ class Pair(Encoding):
     """
 
     uses = ("pair",)
+    labelled = True
 
     def __init__(
         self,

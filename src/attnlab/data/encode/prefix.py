@@ -17,9 +17,10 @@ class Prefix(Pair):
     """
 
     uses = ("target",)
+    labelled = False
 
-    def __init__(self, tokenizer: Tokenizer, length: int, labels: Sequence[str] = (), *, cut: Cut = "end"):
-        super().__init__(tokenizer, length, (), cut=cut)
+    def __init__(self, tokenizer: Tokenizer, length: int, *, cut: Cut = "end"):
+        super().__init__(tokenizer, length, cut=cut)
 
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
         form = self.tokenizer.form

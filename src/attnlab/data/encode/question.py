@@ -34,12 +34,11 @@ class Question(Encoding):
         self,
         tokenizer: Tokenizer,
         length: int,
-        labels: Sequence[str] = (),
         *,
         overlap: int = 32,
         question_length: int = 48,
     ):
-        super().__init__(tokenizer, length, ())
+        super().__init__(tokenizer, length)
         least = self.room(tokenizer.form.pair_room) - question_length
         if overlap < 0 or least <= overlap:
             raise DataError(

@@ -14,6 +14,8 @@ class Single(Encoding):
     A text beyond the length loses its end (or its start: reviews often conclude there), counted.
     """
 
+    labelled = True
+
     def __init__(self, tokenizer: Tokenizer, length: int, labels: Sequence[str] = (), *, cut: Cut = "end"):
         super().__init__(tokenizer, length, labels)
         self.cut: Cut = cut

@@ -18,8 +18,8 @@ class Translation(Encoding):
 
     uses = ("target",)
 
-    def __init__(self, tokenizer: Tokenizer, length: int, labels: Sequence[str] = (), *, cut: Cut = "end"):
-        super().__init__(tokenizer, length, ())
+    def __init__(self, tokenizer: Tokenizer, length: int, *, cut: Cut = "end"):
+        super().__init__(tokenizer, length)
         self.cut: Cut = cut
 
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:

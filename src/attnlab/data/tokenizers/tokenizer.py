@@ -10,15 +10,20 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tokenizers as library
 
 from attnlab.data.errors import DataError, unusable
 from attnlab.data.tokenizers.form import Form, form_of
 from attnlab.data.tokenizers.specials import Specials
-from attnlab.data.tokenizers.words import Words, independent
+from attnlab.data.tokenizers.words import Words, parts_of
 
 PROBES = ("The quick brown fox", "naïve café 你好 🙂", "  x = [1, 2]\n\treturn x", "1234567890")
 """Fixed strings whose ids are recorded with a checkpoint: another tokenizer gives others."""
+
+
+GROUP = 200
+"""Words handed to the library at once: one by one, each costs more than its tokenising."""
 
 
 class Tokenizer:
@@ -65,19 +70,28 @@ class Tokenizer:
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of many texts."""
-        if self._words is not None and len(texts) > 1:
-            try:
-                return self._words.encode(texts)
-            except DataError as error:  # it names a word; the person knows texts
-                raise named_unusable(texts) from error
-        return self._encode_each(texts)
-
-    def _encode_each(self, texts: Sequence[str]) -> list[list[int]]:
-        return [encoding.ids for encoding in self._checked(texts)]
+        if self._words is None or len(texts) < 2:
+            return [encoding.ids for encoding in self._checked(texts)]
+        try:
+            return self._words.encode(texts)
+        except (TypeError, AttributeError, UnicodeEncodeError) as error:
+            raise named_unusable(texts) from error
 
     @functools.cached_property
     def _words(self) -> Words | None:
-        return Words(self._encode_each) if independent(self.inner) else None
+        parts = parts_of(self.inner)
+        return None if parts is None else Words(parts, self._encode_words)
+
+    def _encode_words(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
+        """Ids of words that have nothing to do with each other, and how many each has."""
+        groups = [words[begin : begin + GROUP] for begin in range(0, len(words), GROUP)]
+        found = self.inner.encode_batch(groups, is_pretokenized=True, add_special_tokens=False)
+        ids = [i for encoding in found for i in encoding.ids]
+        lengths = []
+        for encoding, group in zip(found, groups, strict=True):
+            owners = np.array(encoding.word_ids, np.int64)
+            lengths += np.bincount(owners, minlength=len(group)).tolist()
+        return ids, lengths
 
     def encode_with_offsets(self, texts: Sequence[str]) -> list[library.Encoding]:
         """Encodings with each token's (start, end) in characters of its text."""

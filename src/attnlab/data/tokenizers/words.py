@@ -4,68 +4,117 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from itertools import chain
+from itertools import chain, count, islice, pairwise
+from typing import Any
 
+import numpy as np
 import tokenizers as library
+from numpy.typing import NDArray
 
-MOST_WORDS = 1 << 18
+MOST_CHARACTERS = 1 << 20
+"""How much is remembered: memory stays flat, and after forgetting the frequent words are soon back."""
 
-# Where GPT-2's pattern always parts a text, whatever stands further off: before a single space between
-# two characters that are not white space. (U+180E was white space in older Unicode.)
-CUT = re.compile(r"(?<=[^\s\u180e]) (?=[^\s\u180e])")
+Parts = Callable[[str], list[str]]
+"""A text in parts that are tokenised each on its own; " ".join gives the text back."""
+
+Encode = Callable[[Sequence[str]], tuple[list[int], list[int]]]
+"""The ids of all words in one list, and how many each word has."""
 
 
-def independent(tokenizer: library.Tokenizer) -> bool:
-    """Whether this tokenizer's words are tokenised each on its own: byte-level BPE as GPT-2 has it."""
+def at_every_space(text: str) -> list[str]:
+    """Where no token holds a space, save in front."""
+    return text.split(" ")
+
+
+# GPT-2's pattern parts a text before every space that has a character other than white space before
+# it or after it, whatever stands further off. (U+180E was white space in older Unicode.)
+CUT = re.compile(r" (?=[^\s\u180e])|(?<=[^\s\u180e]) ")
+INNER = re.compile(r"[\s\u180e] (?![^\s\u180e])")
+
+
+def beside_words(text: str) -> list[str]:
+    """Where white space that is not a single space is a token with others of its kind."""
+    return text.split(" ") if INNER.search(text) is None else CUT.split(text)
+
+
+def parts_of(tokenizer: library.Tokenizer) -> Parts | None:
+    """How a text can be parted without changing its ids; None where every text must stay whole."""
     held = json.loads(tokenizer.to_str())
-    splitter, model = held["pre_tokenizer"] or {}, held["model"]
-    return (
-        splitter.get("type") == "ByteLevel"
-        and splitter.get("use_regex") is True
-        and splitter.get("add_prefix_space") is False
-        and held["normalizer"] is None
-        and model["type"] == "BPE"
-        and not model.get("dropout")
-        and all(token["special"] for token in held["added_tokens"])
-    )
+    if held["model"].get("dropout") or not all(token["special"] for token in held["added_tokens"]):
+        return None
+    splitter = held["pre_tokenizer"] or {}
+    if splitter.get("type") == "ByteLevel":
+        plain = splitter["use_regex"] and not splitter["add_prefix_space"] and held["normalizer"] is None
+        return beside_words if plain else None
+    by_character = held["normalizer"] is None or held["normalizer"]["type"] in ("BertNormalizer", "Lowercase")
+    return at_every_space if by_character and parts_at_spaces(splitter) else None
+
+
+def parts_at_spaces(splitter: dict[str, Any]) -> bool:
+    """Whether this splitter always parts a text before a space, and looks no further."""
+    match splitter:
+        case {"type": "BertPreTokenizer" | "Whitespace" | "WhitespaceSplit"}:
+            return True
+        case {"type": "Metaspace", "prepend_scheme": "never", "split": True}:
+            return True
+        case {"type": "Split", "pattern": {"Regex": r"[\s\S]"}, "behavior": "Isolated"}:
+            return True
+        case _:
+            return False
 
 
 class Words:
     """Ids of words, remembered; a text is put together from them. Exactly the ids of the whole text.
 
-    Words are held without the space before them, save for each text's first: millions of strings
-    need not be made only to be looked up.
+    A word is known by itself, without the space before it, so that millions of strings need not be
+    made only to be looked up; a text's first word, which has no space before it, by a tuple of one.
     """
 
-    def __init__(self, encode: Callable[[Sequence[str]], list[list[int]]]):
-        self.encode_words = encode
-        self.ids: dict[str, list[int]] = {}
+    def __init__(self, parts: Parts, encode: Encode):
+        self.parts, self.encode_words = parts, encode
+        self.forget()
+
+    def forget(self) -> None:
+        self.numbers: defaultdict[Any, int] = defaultdict(count().__next__)
+        self.ids = np.zeros(0, np.int64)
+        self.bounds = np.zeros(1, np.int64)
+        self.characters = 0
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        parted = list(map(parts, texts))
-        firsts = self.encode_words([words[0] for words in parted])
+        parted = [self.parts(text) for text in texts]
         for words in parted:
-            del words[0]
-        self._learn(set(chain.from_iterable(parted)))
-        known = self.ids.__getitem__
-        return [
-            list(chain(first, chain.from_iterable(map(known, words))))
-            for first, words in zip(firsts, parted, strict=True)
-        ]
+            words[0] = (words[0],)  # type: ignore[call-overload]
+        if self.characters > MOST_CHARACTERS:
+            self.forget()
+        size = sum(map(len, parted))
+        # A word that is met for the first time gets the next number just by being looked up.
+        numbers = np.fromiter(map(self.numbers.__getitem__, chain.from_iterable(parted)), np.int64, size)
+        try:
+            self._learn()
+        except BaseException:
+            self.forget()  # numbers without ids are of no use
+            raise
+        ends = np.cumsum(np.fromiter(map(len, parted), np.int64, len(parted)))
+        return self._together(numbers, ends)
 
-    def _learn(self, words: set[str]) -> None:
-        if len(self.ids) + len(words) > MOST_WORDS:  # memory stays flat; the frequent ones are soon back
-            self.ids = {}
-        new = list(words.difference(self.ids))
-        self.ids.update(zip(new, self.encode_words([" " + word for word in new]), strict=True))
+    def _learn(self) -> None:
+        """Tokenise the words that have a number and no ids."""
+        new = islice(self.numbers, len(self.bounds) - 1, None)
+        words = [" " + word if isinstance(word, str) else word[0] for word in new]
+        if not words:
+            return
+        ids, lengths = self.encode_words(words)
+        self.ids = np.concatenate([self.ids, np.array(ids, np.int64)])
+        self.bounds = np.concatenate([self.bounds, self.bounds[-1] + np.cumsum(lengths)])
+        self.characters += sum(map(len, words))
 
-
-def parts(text: str) -> list[str]:
-    """The text in parts that a byte-level tokenizer treats each on its own; " ".join gives it back."""
-    words = text.split(" ")
-    begin, end = words[0] == "", len(words) - (words[-1] == "" and len(words) > 1)
-    # The quick way suits text with single spaces and no other white space.
-    if words[begin:end] == text.split() and "\u180e" not in text:
-        return words
-    return CUT.split(text)
+    def _together(self, numbers: NDArray[np.int64], ends: NDArray[np.int64]) -> list[list[int]]:
+        """The ids of words by their numbers, in one list for the words up to each end."""
+        lengths = np.diff(self.bounds)[numbers]
+        after = np.cumsum(lengths)
+        shift = self.bounds[numbers] - (after - lengths)
+        flat = self.ids[np.arange(after[-1]) + np.repeat(shift, lengths)].tolist()
+        borders = [0, *after[ends - 1].tolist()]
+        return [flat[begin:end] for begin, end in pairwise(borders)]
