@@ -7,6 +7,7 @@ import torch
 import attnlab as lab
 from attnlab.generation.decoder import Decoder
 from attnlab.generation.generate import generate
+from attnlab.generation.weights import by_columns
 from benchmarks.measure import interleaved, row
 
 SIZES = {
@@ -27,6 +28,7 @@ def _against_transformers(name: str, sizes: dict[str, int], tokens: int, target:
     )
     theirs = transformers.GPT2LMHeadModel(config).eval()
     ours = lab.preset("gpt2", **sizes, length=256).eval()
+    by_columns(ours)  # as `attnlab generate` does with a run that it opens
     prompt = list(range(100, 116))
 
     def their_text() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -12,6 +12,8 @@ from attnlab.model.cache import Cache
 from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
+
+Beyond = Literal["refuse", "window"]
 
 
 class Decoder:
@@ -30,7 +32,6 @@ class Decoder:
         self.device = next(model.parameters()).device
         self.source = {} if sources is None else self._read_sources(sources)
         self.cache: Cache = model.trunk.cache()
-        self.length = 0
         self.next = self._read(prompts)
 
     def _read_sources(self, sources: Sequence[Sequence[int]]) -> dict[str, Any]:
@@ -48,7 +49,6 @@ class Decoder:
         return self._scores(ids, tokens)
 
     def _scores(self, ids: Tensor, tokens: Tokens) -> Tensor:
-        self.length += ids.shape[1]
         hidden = self.model.trunk(ids, tokens, cache=self.cache, **self.source)
         scores: Tensor = self.model.head(hidden[:, -1:], tokens)
         return scores[:, 0]
@@ -61,6 +61,26 @@ class Decoder:
     def select(self, rows: Tensor) -> None:
         """Go on with these rows only, in this order: a beam's survivors."""
         self.cache.select(rows)
+
+
+def check_length(
+    prompts: Sequence[Sequence[int]], length: int, context: int | None, beyond: Beyond
+) -> None:
+    """Refuse what would go beyond the context that a model was trained on, unless it may forget."""
+    if context is None or beyond == "window":
+        return
+    longest = max(map(len, prompts), default=0)
+    if longest + length > context:
+        raise ValueError(
+            f"A prompt of {longest} tokens and {length} new ones make {longest + length}, and this model was "
+            f"trained on {context}: what it would write beyond means nothing. Ask for at most "
+            f"{max(context - longest, 0)} new tokens, or let it forget the beginning (beyond=window)."
+        )
+
+
+def windowed(rows: Sequence[Sequence[int]], context: int) -> list[Sequence[int]]:
+    """Rows to be read anew: those that no longer fit the context keep its last half, and forget the rest."""
+    return [row if len(row) <= context else row[-max(context // 2, 1) :] for row in rows]
 
 
 def padded(
