@@ -58,6 +58,18 @@ class Batch:
         """The share of places that hold padding."""
         return 1 - self.tokens / self.places if self.places else 0.0
 
+    @property
+    def owner(self) -> Tensor:
+        """The number of the encoded row that each place belongs to: (B,T) when packed, else (B,1).
+
+        Padding of a packed line counts to the line's last row.
+        """
+        if self.document is None:
+            return self.rows[:, None]
+        last = self.document.amax(1, keepdim=True)
+        within = torch.where(self.document > 0, self.document, last)
+        return self.rows[last.cumsum(0) - last + within - 1]
+
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> Batch:
         """The same batch on another device."""
         return self._each(lambda tensor: tensor.to(device, non_blocking=non_blocking))

@@ -54,6 +54,11 @@ class Rows:
         part, row = self.locate(index)
         return int(part[column][row])
 
+    def scalars(self, column: str) -> NDArray[np.int64]:
+        """A scalar column over all rows."""
+        found = [part[column] for part in self.parts]
+        return np.concatenate(found).astype(np.int64) if found else np.zeros(0, np.int64)
+
     def _lengths(self, column: str) -> NDArray[np.int64]:
         found = [np.diff(part[f"{column}.bounds"]) for part in self.parts]
         return np.concatenate(found).astype(np.int64) if found else np.zeros(0, np.int64)

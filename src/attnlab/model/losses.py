@@ -18,11 +18,16 @@ CHUNK = 512
 
 @dataclass(frozen=True)
 class LossSum:
-    """A loss as a sum and its number of targets, so that parts of a batch add up to the whole."""
+    """A loss as a sum and its number of targets, so that parts of a batch add up to the whole.
+
+    `each` (N) holds the nats of the targets one by one, in the order of their places (B,T); it is
+    there when no gradient was asked for, since training has no use for it; a sum of two has none.
+    """
 
     total: Tensor
     count: Tensor
     parts: Mapping[str, Tensor] = field(default_factory=dict)
+    each: Tensor | None = None
 
     @property
     def mean(self) -> Tensor:
@@ -56,19 +61,22 @@ def vocabulary_loss(
     with torch.autocast(device, enabled=False):
         if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, table, bias)):
             total: Tensor = _ChunkedLoss.apply(*arguments)  # type: ignore[no-untyped-call]
+            each = None
         else:
-            total = _loss(*arguments)
-    return LossSum(total, torch.tensor(len(targets), device=x.device))
+            total, each = _loss(*arguments)
+    return LossSum(total, torch.tensor(len(targets), device=x.device), each=each)
 
 
 def _loss(
     x: Tensor, table: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float, z_weight: float
-) -> Tensor:
-    total = x.new_zeros((), dtype=torch.promote_types(x.dtype, torch.float32))
+) -> tuple[Tensor, Tensor]:
+    each = x.new_zeros(len(x), dtype=torch.promote_types(x.dtype, torch.float32))
+    total = each.new_zeros(())
     products = _Products(x, table, bias)
     for rows in _chunks(len(x)):
-        total += _Softmax(products.logits(rows), targets[rows], smoothing, z_weight).loss
-    return total
+        each[rows] = _Softmax(products.logits(rows), targets[rows], smoothing, z_weight).losses
+        total += each[rows].sum()
+    return total, each
 
 
 def _chunks(count: int) -> list[slice]:
@@ -108,13 +116,13 @@ class _Softmax:
         self.log_z = self.z.log() + largest[:, 0]
 
     @property
-    def loss(self) -> Tensor:
+    def losses(self) -> Tensor:
         loss = self.log_z - (1 - self.smoothing) * self.wanted
         if self.mean is not None:
             loss = loss - self.smoothing * self.mean
         if self.z_weight:
             loss = loss + self.z_weight * self.log_z.square()
-        return loss.sum()
+        return loss
 
     def gradient(self) -> Tensor:
         """∂loss/∂logits, written over the exponentials."""
@@ -148,7 +156,7 @@ class _ChunkedLoss(torch.autograd.Function):
         products = _Products(x, table, bias)
         for rows in _chunks(len(x)):
             softmax = _Softmax(products.logits(rows), targets[rows], smoothing, z_weight)
-            total += softmax.loss
+            total += softmax.losses.sum()
             d = softmax.gradient().to(x.dtype)
             if dx is not None:
                 torch.mm(d, products.table, out=dx[rows])

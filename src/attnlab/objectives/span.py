@@ -7,7 +7,7 @@ from torch import Tensor
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.model.heads.boundary import SpanBoundary
-from attnlab.model.losses import LossSum
+from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
 from attnlab.objectives.masking import (
     ATTEMPTS,
@@ -118,7 +118,12 @@ class Span(Objective):
         wanted = prepared.targets[s.row, s.place]
         boundary = head.boundary_loss(hidden, s.row, s.start, s.end, s.place, wanted)
         parts = {"masked": inside.total, "boundary": boundary.total}
-        return LossSum(inside.total + boundary.total, inside.count, parts)
+        each = None
+        if inside.each is not None and boundary.each is not None:
+            outside = torch.zeros_like(hidden[..., 0], dtype=boundary.each.dtype)
+            outside[s.row, s.place] = boundary.each  # spans come in the order of drawing, targets by place
+            each = inside.each + outside[prepared.targets != IGNORE]
+        return LossSum(inside.total + boundary.total, inside.count, parts, each)
 
     def check(self, model: Model) -> None:
         super().check(model)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 
 from attnlab.config.streams import stream_seed
+from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
+from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
-from attnlab.objectives.objective import Objective
+from attnlab.objectives.objective import Objective, Prepared
 
 
 @dataclass(frozen=True)
@@ -37,23 +39,46 @@ def evaluate(
     autocast: Callable[[], AbstractContextManager[Any]],
 ) -> Evaluation:
     """The mean loss over the first `batches` of the loader's first epoch, in eval mode."""
-    plan = loader.plan(0)
     total, count, size, parts = 0.0, 0, 0, dict[str, float]()
-    training = model.training
-    model.eval()
-    try:
-        for number in itertools.islice(range(len(plan)), None if batches == "all" else batches):
-            prepared = objective.prepare(loader.load(plan, number), stream_seed(seed, "evaluation", number))
-            with autocast():
-                loss = objective.loss(model, prepared.to(device))
+    with judging(model):
+        found = judged(model, objective, loader, seed=seed, device=device, autocast=autocast)
+        for _, prepared, loss in itertools.islice(found, None if batches == "all" else batches):
             total, count, size = total + float(loss.total), count + int(loss.count), size + prepared.bytes
             for name, part in loss.parts.items():
                 parts[name] = parts.get(name, 0.0) + float(part)
-    finally:
-        model.train(training)
     scores = {name: part / max(1, count) for name, part in parts.items()}
     mean = total / max(1, count)
     scores |= {"perplexity": math.exp(min(mean, 700.0)), "targets": count}
     if size:
         scores["bits_per_byte"] = total / math.log(2) / size
     return Evaluation(mean, scores)
+
+
+def judged(
+    model: Model,
+    objective: Objective,
+    loader: Loader,
+    *,
+    seed: int,
+    device: torch.device,
+    autocast: Callable[[], AbstractContextManager[Any]],
+) -> Iterator[tuple[Batch, Prepared, LossSum]]:
+    """Each batch of the loader's first epoch, what the objective made of it, and its loss."""
+    plan = loader.plan(0)
+    for number in range(len(plan)):
+        batch = loader.load(plan, number)
+        prepared = objective.prepare(batch, stream_seed(seed, "evaluation", number))
+        with autocast():
+            loss = objective.loss(model, prepared.to(device))
+        yield batch, prepared, loss
+
+
+@contextmanager
+def judging(model: Model) -> Iterator[None]:
+    """The model in eval mode, and afterwards in the mode it was in."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)

@@ -1,0 +1,88 @@
+"""The loss of a trained model text by text: what intervals and paired differences are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from attnlab.data.loader import Loader
+from attnlab.evaluation.perplexity import Score
+from attnlab.model.losses import IGNORE
+from attnlab.model.model import Model
+from attnlab.objectives.objective import Objective
+from attnlab.training.evaluate import judged, judging
+
+
+@dataclass(frozen=True)
+class Documents:
+    """One entry a text of a split, in the split's own order, whatever the batches were; all (n).
+
+    `nats` is the objective's loss summed over the text's `targets`; `bytes` the size of the text, 0
+    where the targets stand for a part of it only. A text without a target keeps its place.
+    """
+
+    nats: NDArray[np.float64]
+    targets: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.nats)
+
+    @property
+    def score(self) -> Score:
+        """The sums over all texts."""
+        return Score(float(self.nats.sum()), int(self.targets.sum()), int(self.bytes.sum()))
+
+    @property
+    def loss(self) -> float:
+        return self.score.loss
+
+    @property
+    def perplexity(self) -> float:
+        return self.score.perplexity
+
+    @property
+    def bits_per_byte(self) -> float:
+        return self.score.bits_per_byte
+
+
+@torch.no_grad()
+def document_losses(
+    model: Model,
+    objective: Objective,
+    loader: Loader,
+    *,
+    seed: int,
+    device: torch.device,
+    autocast: Callable[[], AbstractContextManager[Any]],
+) -> Documents:
+    """The loss of every text of the loader's split; together what `evaluate` gives over all batches.
+
+    A text that was parted into several rows is put together again, and those that shared a line of a
+    batch are told apart.
+    """
+    example, size = loader.rows.scalars("example"), loader.rows.scalars("bytes")
+    count = int(example.max()) + 1
+    nats, targets, bytes_ = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    with judging(model):
+        found = judged(model, objective, loader, seed=seed, device=device, autocast=autocast)
+        for batch, prepared, loss in found:
+            if loss.each is None:
+                raise ValueError(
+                    f"{type(objective).__name__} gives its loss as a whole only, which cannot be told by "
+                    "texts; hand the nats of each target on in LossSum.each."
+                )
+            wanted = prepared.targets != IGNORE
+            text = example[batch.owner.expand_as(wanted)[wanted].numpy()]
+            nats += np.bincount(text, loss.each.double().cpu().numpy(), minlength=count)
+            targets += np.bincount(text, minlength=count)
+            if prepared.bytes:
+                rows = batch.rows.numpy()
+                np.add.at(bytes_, example[rows], size[rows])
+    return Documents(nats, targets, bytes_)

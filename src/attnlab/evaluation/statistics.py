@@ -1,0 +1,197 @@
+"""Numbers with their intervals, and arms against a baseline: paired, corrected, and put into words.
+
+A claim about training holds for other seeds and other texts, so its interval contains the chance of
+both (spread.py gives the model). Nothing is drawn at random: the same results give the same digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from attnlab.evaluation.comparison import POWER, Comparison, corrected_level
+from attnlab.evaluation.documents import Documents
+from attnlab.evaluation.pairs import Pairs, SeedResult, finite, refuse_unpaired
+from attnlab.evaluation.spread import (
+    RATIOS,
+    Floats,
+    Spread,
+    denominators,
+    freedom_of,
+    of_documents,
+    several_texts,
+    t_reach,
+)
+
+__all__ = [
+    "ASSUMED",
+    "Comparison",
+    "Documents",
+    "Estimate",
+    "SeedResult",
+    "Spread",
+    "compare",
+    "holm",
+    "loss_interval",
+    "mean_of_seeds",
+    "smallest_difference",
+    "spread_of",
+]
+
+MARGIN_SHARE = 0.01
+"""The part of the baseline's own value below which a difference is taken to be of no account."""
+MARGIN_SHARES = {"loss": 0.0025, "bits_per_byte": 0.0025}
+"""The same for logarithms: a 400th of a loss of 4 nats is a hundredth of its perplexity."""
+ASSUMED = Spread(seeds=0.01, texts=0.002)
+"""Of a difference in loss, in nats a token, where no pilot and no earlier study says better: small models
+that differ in one part were seen to differ by 0.004 from seed to seed, and unlike ones differ by more."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value, and the interval that holds the truth in `level` of such studies; nan where it is unknown."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    level: float = 0.95
+
+
+def mean_of_seeds(values: Sequence[float], *, level: float = 0.95) -> Estimate:
+    """The mean over seeds with its t interval: what training again, judged on the same texts, would give."""
+    held, n = finite("the values of seeds", values), len(values)
+    if not n:
+        raise ValueError("A mean needs one seed at the least, and there are no values.")
+    value = float(held.mean())
+    if n == 1:
+        return Estimate(value, math.nan, math.nan, n, level)
+    half = float(t_reach(n - 1, 1 - level) * held.std(ddof=1) / math.sqrt(n))
+    return Estimate(value, value - half, value + half, n, level)
+
+
+def loss_interval(documents: Documents, metric: str = "loss", *, level: float = 0.95) -> Estimate:
+    """One trained model's loss, perplexity or bits per byte, as it would be on other texts like these.
+
+    A ratio of sums over texts, so tokens of one text are not taken as independent: its variance is the
+    jackknife's over texts, its t has as many degrees of freedom as the texts' sizes leave. Perplexity's
+    interval is that of the loss, exponentiated. It says nothing of training again: for that, seeds.
+    """
+    if metric not in RATIOS:
+        raise ValueError(f'"{metric}" is no loss over texts; those are {", ".join(RATIOS)}.')
+    inner = "loss" if metric == "perplexity" else metric
+    value = float(getattr(documents, metric))
+    finite(f"the model's {metric}", [value])
+    if not several_texts([documents], inner):
+        return Estimate(value, math.nan, math.nan, 1, level)
+    below = denominators(documents, inner)
+    error = math.sqrt(float((of_documents(documents, inner) ** 2).sum()))
+    half = float(t_reach(freedom_of(below), 1 - level)) * error
+    middle = float(getattr(documents, inner))
+    low, high = middle - half, middle + half
+    if metric == "perplexity":
+        low, high = math.exp(low), math.exp(min(high, 700.0))
+    return Estimate(value, low, high, int((below > 0).sum()), level)
+
+
+def compare(
+    arms: Mapping[str, Sequence[SeedResult]],
+    baseline: str,
+    *,
+    metric: str,
+    lower_is_better: bool = True,
+    level: float = 0.95,
+    margin: float | Literal["share"] = "share",
+    invalid: Mapping[str, Sequence[str]] | None = None,
+) -> list[Comparison]:
+    """Every other arm against the baseline, paired by seed, and by text where the metric is a loss.
+
+    `margin` is the difference that would not matter, in the metric's unit, or `share`: a hundredth of the
+    baseline's mean, and a 400th where the metric is a logarithm. `invalid` names the failed checks of arms:
+    these get their numbers but no claim, and no place among the comparisons to correct for. Losses are
+    compared as they are: that all arms have the same tokenizer and texts is for the caller to see to.
+    """
+    refuse_unpaired(arms, baseline, metric)
+    failed = {name: tuple(checks) for name, checks in (invalid or {}).items()}
+    limit = margin_of(margin, metric, [result.value for result in arms[baseline]])
+    found = []
+    for arm, results in arms.items():
+        if arm == baseline:
+            continue
+        pairs = Pairs(results, arms[baseline], metric)
+        half = pairs.spread.half_width(pairs.seeds, level)
+        found.append(
+            Comparison(
+                arm=arm,
+                baseline=baseline,
+                metric=metric,
+                difference=pairs.difference,
+                low=pairs.difference - (0.0 if pairs.identical else half),
+                high=pairs.difference + (0.0 if pairs.identical else half),
+                p=pairs.p,
+                p_corrected=math.nan,
+                seeds=pairs.seeds,
+                documents=pairs.documents,
+                lower_is_better=lower_is_better,
+                level=level,
+                margin=limit,
+                p_same=pairs.p_within(limit),
+                identical=pairs.identical,
+                half_width_over_texts=pairs.half_width_over_texts(level),
+                failed=failed.get(arm, ()) + failed.get(baseline, ()),
+                spread=pairs.spread,
+            )
+        )
+    return _corrected(found)
+
+
+def _corrected(found: Sequence[Comparison]) -> list[Comparison]:
+    """With what allows for the number of comparisons: of all that chance has a part in."""
+    claims = [c for c in found if not (c.failed or c.identical)]
+    different, same = holm([c.p for c in claims]), holm([c.p_same for c in claims])
+    by_arm = {c.arm: (float(d), float(s)) for c, d, s in zip(claims, different, same, strict=True)}
+    done = []
+    for c in found:
+        p_corrected, p_same = by_arm.get(c.arm, (c.p, c.p_same))
+        done.append(replace(c, p_corrected=p_corrected, p_same=p_same, comparisons=max(1, len(claims))))
+    return done
+
+
+def holm(p_values: Sequence[float]) -> Floats:
+    """p-values that allow for their number: the smallest times n, the next times n − 1, never falling."""
+    p = np.array(p_values, np.float64)
+    if np.isnan(p).any():
+        return np.full(len(p), math.nan)
+    order = np.argsort(p)
+    grown = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    corrected = np.empty_like(p)
+    corrected[order] = np.minimum(grown, 1.0)
+    return corrected
+
+
+def margin_of(margin: float | Literal["share"], metric: str, baseline: Sequence[float]) -> float:
+    """The difference that would not matter; a share is told to two digits, so that the words are exact."""
+    if margin != "share":
+        if not (math.isfinite(margin) and margin > 0):
+            raise ValueError(f"margin is {margin}; it must be above 0, in the metric's own unit.")
+        return margin
+    share = MARGIN_SHARES.get(metric, MARGIN_SHARE)
+    return float(f"{share * abs(float(np.mean(baseline))):.2g}")
+
+
+def spread_of(arm: Sequence[SeedResult], baseline: Sequence[SeedResult], *, metric: str) -> Spread:
+    """The spread of a pilot's or an earlier study's difference, to plan another with."""
+    refuse_unpaired({"arm": arm, "baseline": baseline}, "baseline", metric)
+    return Pairs(arm, baseline, metric).spread
+
+
+def smallest_difference(
+    spread: Spread, *, seeds: int, comparisons: int = 1, level: float = 0.95, power: float = POWER
+) -> float:
+    """The smallest true difference that a study of so many seeds and comparisons would find in `power` of
+    repetitions, at the level that the first step of the correction asks for; nan with one seed."""
+    return spread.smallest(seeds, corrected_level(level, comparisons), power)

@@ -1,0 +1,134 @@
+"""The loss text by text: told apart and put together again, whatever shared a batch."""
+
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+import torch
+
+from attnlab.data.batching import BATCHING
+from attnlab.data.loader import Loader
+from attnlab.data.row import Row
+from attnlab.data.rows import in_memory
+from attnlab.evaluation.documents import document_losses
+from attnlab.experiment.run import set_up
+from attnlab.model.losses import LossSum
+from attnlab.objectives import OBJECTIVES
+from attnlab.training.evaluate import evaluate
+from attnlab.training.machine import autocast_of
+from tests.contracts import grid
+from tests.training.small import config, for_objective, merged
+
+CPU = torch.device("cpu")
+SHORT = {"data": {"length": 8}, "model": {"length": 8}}  # texts of up to 11 tokens: many are cut over rows
+KINDS = ["packed(rows=4)", "bucketed(tokens=96)", "padded(rows=5)", "longest_first(rows=7)"]
+
+
+def made(folder, objective="causal", **changes):
+    """The parts of a small run, with weights that say something."""
+    setup = set_up(config(folder, **merged(for_objective(objective, folder), changes)))
+    grid.loosen(setup.model, seed=3)
+    return setup
+
+
+def losses(setup, loader, *, seed=0, autocast=nullcontext):
+    return document_losses(setup.model, setup.objective, loader, seed=seed, device=CPU, autocast=autocast)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_texts_add_up_to_the_whole(tmp_path, objective):
+    setup = made(tmp_path, objective)
+    for batching in KINDS if setup.objective.packs else KINDS[1:]:
+        for precision in ("float32", "bfloat16"):
+            adds_up(setup, BATCHING.build(batching, length=24), autocast_of(precision, CPU))
+    assert setup.model.training
+
+
+def adds_up(setup, batching, autocast):
+    loader = setup.dataset.loader("dev", seed=4, batching=batching)
+    whole = evaluate(
+        setup.model, setup.objective, loader, batches="all", seed=9, device=CPU, autocast=autocast
+    )
+    each = losses(setup, loader, seed=9, autocast=autocast)
+    assert len(each) == len(list(setup.dataset.splits.read("dev"))) > 30
+    assert each.targets.sum() == whole.scores["targets"]
+    assert each.loss == pytest.approx(whole.loss, rel=1e-6)
+    assert each.perplexity == pytest.approx(whole.scores["perplexity"], rel=1e-5)
+    if "bits_per_byte" in whole.scores:
+        assert each.bits_per_byte == pytest.approx(whole.scores["bits_per_byte"], rel=1e-6)
+    else:
+        assert each.bytes.sum() == 0 and np.isnan(each.bits_per_byte)
+
+
+@pytest.mark.parametrize("batching", KINDS)
+def test_every_text_is_scored_as_if_alone(tmp_path, batching, double):
+    """Against the slow way: the rows of each text one by one, in a batch of their own."""
+    setup = made(tmp_path, **SHORT)
+    setup.model.double()
+    rows = setup.dataset.rows("dev")
+    loader = setup.dataset.loader("dev", seed=1, batching=BATCHING.build(batching, length=8))
+    found = losses(setup, loader)
+    texts = list(setup.dataset.splits.read("dev"))
+    assert len(rows) > len(texts) == len(found)
+    assert found.bytes.tolist() == [len(text.text.encode()) for text in texts]
+    for number in range(len(texts)):
+        nats = targets = 0
+        for row in np.flatnonzero(rows.scalars("example") == number):
+            ids = torch.tensor([rows.ragged("ids", row).tolist()])
+            with torch.no_grad():
+                p = setup.model.eval()(ids).log_softmax(-1)[0, :-1]
+            nats -= float(p.gather(1, ids[0, 1:, None]).sum())
+            targets += ids.shape[1] - 1
+        assert found.targets[number] == targets
+        assert found.nats[number] == pytest.approx(nats, abs=1e-9)
+
+
+@pytest.mark.parametrize("objective", ["masked", "span"])
+def test_hidden_words_count_to_their_own_text(tmp_path, objective):
+    """Texts of one word each, and a loss that is the word's own number: it says whose it is."""
+    setup = made(tmp_path, objective)
+    vocabulary, special = setup.dataset.tokenizer.size, 6
+    texts = [[special + n] * 7 for n in range(10)]
+    rows = in_memory([Row(ids, n, 7) for n, ids in enumerate(texts)], vocabulary=vocabulary)
+    loader = Loader(rows, BATCHING.build("packed(rows=2)", length=24), seed=0, pad=0)
+    told = setup.objective.head_loss
+
+    def by_target(model, hidden, prepared):
+        whole = told(model, hidden, prepared)
+        return LossSum(whole.total, whole.count, each=prepared.targets[prepared.targets >= 0].double())
+
+    setup.objective.head_loss = by_target
+    found = losses(setup, loader)
+    assert found.targets.sum() > 0
+    assert found.nats.tolist() == [(special + n) * int(found.targets[n]) for n in range(10)]
+
+
+def test_the_boundary_part_counts_to_its_own_place(tmp_path, double):
+    """Spans are drawn in any order; each target's two parts must meet again."""
+    setup = made(tmp_path, "span")
+    model = setup.model.double().eval()
+    loader = setup.dataset.loader("dev", seed=0)
+    prepared = setup.objective.prepare(loader.load(loader.plan(0), 0), 5)
+    s = prepared.spans
+    assert not torch.equal(s.row * 1000 + s.place, (s.row * 1000 + s.place).sort().values)
+    with torch.no_grad():
+        hidden = setup.objective.hidden(model, prepared)
+        each = setup.objective.loss(model, prepared).each
+        head = model.head
+        inside = -head(hidden).log_softmax(-1)
+        guess = head.boundary(hidden, s.row, s.start, s.end, s.place)
+        outside = -(guess @ head.table.weight.T).log_softmax(-1)
+    of_place = {(int(r), int(p)): n for n, (r, p) in enumerate(zip(s.row, s.place, strict=True))}
+    places = (prepared.targets >= 0).nonzero().tolist()
+    assert len(places) == len(each) == len(of_place)
+    for number, (row, place) in enumerate(places):
+        target = prepared.targets[row, place]
+        wanted = inside[row, place, target] + outside[of_place[row, place], target]
+        assert float(each[number]) == pytest.approx(float(wanted))
+
+
+def test_an_objective_that_tells_no_more_than_its_sum_is_refused(tmp_path):
+    setup = made(tmp_path)
+    setup.objective.head_loss = lambda *_: LossSum(torch.tensor(1.0), torch.tensor(1))
+    with pytest.raises(ValueError, match=r"Causal gives its loss as a whole only.*LossSum\.each"):
+        losses(setup, setup.dataset.loader("dev", seed=0))
