@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attnlab.generation.decoder import Beyond, Decoder, check_length, windowed
+from attnlab.generation.decoder import Beyond, Decoder, check_length, window_start
 from attnlab.model.model import Model
 
 
@@ -66,20 +66,30 @@ def beam_searches(
     check_length(prompts, length, context, beyond)
     model.eval()
     searches = [Search(list(prompt), width, length, penalty, stop) for prompt in prompts]
-    decoder = Decoder(model, prompts, sources=sources)
+    for search in searches:
+        search.move(context)
+    decoder = _read(model, searches, sources)
     for step in range(length):
         rows = _grow(searches, decoder.next.double().log_softmax(-1))
         if not rows or step == length - 1:
             break
-        texts = [text for search in searches for text in search.texts()]
-        if context is not None and max(map(len, texts)) > context:
-            given = [i for i, search in enumerate(searches) for _ in search.alive]
-            again = None if sources is None else [sources[i] for i in given]
-            decoder = Decoder(model, windowed(texts, context), sources=again)
+        moved = [search.move(context) for search in searches]
+        if any(moved):
+            decoder = _read(model, searches, sources)
         else:
+            last = [text.new[-1] for search in searches for text in search.alive]
             decoder.select(torch.tensor(rows, device=decoder.device))
-            decoder.step(torch.tensor([text[-1] for text in texts], device=decoder.device))
+            decoder.step(torch.tensor(last, device=decoder.device))
     return [search.best() for search in searches]
+
+
+def _read(model: Model, searches: Sequence[Search], sources: Sequence[Sequence[int]] | None) -> Decoder:
+    """Every living text, from where its window starts, beside its own source."""
+    texts = [search.held(text) for search in searches for text in search.alive]
+    if sources is None:
+        return Decoder(model, texts)
+    given = [source for search, source in zip(searches, sources, strict=True) for _ in search.alive]
+    return Decoder(model, texts, sources=given)
 
 
 def _grow(searches: Sequence[Search], logs: Tensor) -> list[int]:
@@ -100,9 +110,17 @@ class Search:
     def __init__(self, prompt: list[int], width: int, length: int, penalty: float, stop: Collection[int]):
         self.prompt, self.width, self.length, self.penalty, self.stop = prompt, width, length, penalty, stop
         self.alive, self.finished = [Hypothesis([], 0.0, False)], list[Hypothesis]()
+        self.start = 0
 
-    def texts(self) -> list[list[int]]:
-        return [[*self.prompt, *text.new] for text in self.alive]
+    def move(self, context: int | None) -> bool:
+        """Forget the beginning of texts that no longer fit the context; whether they did not."""
+        before = self.start
+        length = len(self.prompt) + max((len(text.new) for text in self.alive), default=0)
+        self.start = window_start(before, length, context)
+        return self.start != before
+
+    def held(self, text: Hypothesis) -> list[int]:
+        return [*self.prompt, *text.new][self.start :]
 
     def best(self) -> list[Hypothesis]:
         return self._sorted(self.finished + self.alive)

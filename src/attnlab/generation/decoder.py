@@ -63,24 +63,27 @@ class Decoder:
         self.cache.select(rows)
 
 
-def check_length(
-    prompts: Sequence[Sequence[int]], length: int, context: int | None, beyond: Beyond
-) -> None:
+def check_length(prompts: Sequence[Sequence[int]], length: int, context: int | None, beyond: Beyond) -> None:
     """Refuse what would go beyond the context that a model was trained on, unless it may forget."""
     if context is None or beyond == "window":
         return
     longest = max(map(len, prompts), default=0)
     if longest + length > context:
+        fewer = (
+            f"ask for at most {context - longest} new tokens" if longest < context else "shorten the prompt"
+        )
         raise ValueError(
-            f"A prompt of {longest} tokens and {length} new ones make {longest + length}, and this model was "
-            f"trained on {context}: what it would write beyond means nothing. Ask for at most "
-            f"{max(context - longest, 0)} new tokens, or let it forget the beginning (beyond=window)."
+            f"Prompt and new text make {longest} + {length} tokens, and this model was trained on {context}: "
+            f"what it would write beyond means nothing. Either {fewer}, or let it forget the beginning "
+            "(beyond=window, --beyond window)."
         )
 
 
-def windowed(rows: Sequence[Sequence[int]], context: int) -> list[Sequence[int]]:
-    """Rows to be read anew: those that no longer fit the context keep its last half, and forget the rest."""
-    return [row if len(row) <= context else row[-max(context // 2, 1) :] for row in rows]
+def window_start(start: int, length: int, context: int | None) -> int:
+    """From where a text of this length is read: a window that is full is left for its last half."""
+    if context is None or length - start <= context:
+        return start
+    return length - max(context // 2, 1)
 
 
 def padded(

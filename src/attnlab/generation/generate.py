@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from attnlab.generation.decoder import Beyond, Decoder, check_length, windowed
+from attnlab.generation.decoder import Beyond, Decoder, check_length, window_start
 from attnlab.generation.rules import Chance, DecodingRule, Greedy
 from attnlab.model.model import Model
 
@@ -104,7 +104,8 @@ class Batch:
         context: int | None,
     ):
         self.model, self.texts, self.sources, self.context = model, texts, sources, context
-        self.rows = list(range(len(texts)))
+        self.rows, self.starts = list(range(len(texts))), [0] * len(texts)
+        self._move()
         self._read()
         self.said = torch.zeros_like(self.scores, dtype=torch.bool)  # (rows, V), for repetition
         for row, text in enumerate(texts):
@@ -115,13 +116,19 @@ class Batch:
         """Of the next token, (rows, V)."""
         return self.decoder.next
 
+    def _move(self) -> bool:
+        """Forget the beginning of texts that no longer fit the context; whether there are any."""
+        before = list(self.starts)
+        for row in self.rows:
+            length = len(self.texts[row].prompt) + len(self.texts[row].new)
+            self.starts[row] = window_start(self.starts[row], length, self.context)
+        return self.starts != before
+
     def _read(self) -> None:
-        """Read every text from its start, or from as much of it as the context holds."""
-        whole: Sequence[Sequence[int]] = [self.texts[row].prompt + self.texts[row].new for row in self.rows]
-        if self.context is not None:
-            whole = windowed(whole, self.context)
+        """Read every text, from where its window starts."""
+        held = [(self.texts[row].prompt + self.texts[row].new)[self.starts[row] :] for row in self.rows]
         sources = None if self.sources is None else [self.sources[row] for row in self.rows]
-        self.decoder = Decoder(self.model, whole, sources=sources)
+        self.decoder = Decoder(self.model, held, sources=sources)
 
     def go_on(self, chosen: Tensor, kept: Sequence[int]) -> None:
         """Write the chosen token (rows) in the rows at the places `kept`."""
@@ -131,8 +138,7 @@ class Batch:
             self.rows = [self.rows[place] for place in kept]
             self.said, chosen = self.said[places], chosen[places]
             self.decoder.select(places)
-        longest = max(len(self.texts[row].prompt) + len(self.texts[row].new) for row in self.rows)
-        if self.context is not None and longest > self.context:
+        if self._move():
             self._read()
         else:
             self.decoder.step(chosen)
