@@ -8,7 +8,6 @@ import attnlab as lab
 from attnlab.generation.beam import beam_search, beam_searches
 from attnlab.generation.generate import Written, generate, stream
 from attnlab.generation.rules import FIRST, Chance, Greedy, Sample
-from attnlab.generation.weights import by_columns
 from attnlab.model.tokens import Tokens
 from tests.contracts import grid
 
@@ -168,17 +167,6 @@ def test_the_nucleus_is_the_same_however_it_is_found():
         assert torch.equal(kept[:1], Sample(top_p=0.9).probabilities(logits[:1]) > 0)
     equal = torch.tensor([[0.4, 0.2, 0.2, 0.2]]).log()
     assert Sample(top_p=0.5).probabilities(equal)[0].gt(0).all(), "equals stay together"
-
-
-def test_a_table_by_columns_is_the_same_table(double):
-    model = small()
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    texts = generate(model, PROMPTS, length=9)
-    by_columns(model)
-    table = model.head.table.weight
-    assert table.stride() == (1, 23) and table is model.trunk.decoder.embedding.tokens.weight
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-    assert generate(model, PROMPTS, length=9) == texts
 
 
 def test_repetition_is_made_less_likely():

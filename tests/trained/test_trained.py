@@ -155,6 +155,17 @@ def test_several_texts_grow_in_a_terminal(causal, monkeypatch):
     assert seen[0] == 0 and len(seen) > 4, "drawn from the first moment on"
 
 
+def test_weights_in_fewer_bits_say_that_they_are_approximate(causal):
+    exact = answer("generate", causal[0], "the cat", "--rule", "greedy", "--length", "5")
+    assert exact["weights"] == {"kind": "float32"}
+    for kind, most in (("float16", 1e-5), ("int8", 1e-2)):
+        arguments = ("generate", causal[0], "the cat", "--rule", "greedy", "--length", "5", "--weights", kind)
+        result = command(*arguments, "--json")
+        found = json.loads(result.stdout)["weights"]
+        assert found["kind"] == kind and 0 < found["divergence"] < most and found["largest_difference"] > 0
+        assert f"{kind} weights are approximate" in result.stderr.replace("\n", " ")
+
+
 def test_stop_strings_end_a_text_and_stay_in_it(causal):
     whole = answer("generate", causal[0], "the", "--rule", "greedy", "--length", "9")["samples"][0]
     word = whole["text"].split()[1]
@@ -240,6 +251,8 @@ def test_probes_and_texts_are_scored_by_hand(causal, masked, tmp_path):
         (("generate", "RUN", "the", "--beam", "2", "--copies", "3"), "widen it"),
         (("generate", "RUN", "the", "--beam", "2", "--length", "500"), "trained on 24"),
         (("generate", "MASKED", "the"), "--fill"),
+        (("generate", "RUN", "the", "--weights", "int4"), "float16 or int8"),
+        (("generate", "MASKED", "--fill", "a [MASK]", "--weights", "int8"), "either prompts"),
         (("generate", "MASKED", "--fill", "[MASK] " * 30), "reads at most 24"),
         (("evaluate", "RUN", "--split", "tset"), "no split"),
         (("evaluate", "RUN", "--probe", ""), "no text to score"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.cli.console import JsonOption, emit, out
+from attnlab.cli.console import JsonOption, emit, err, out
 from attnlab.config.values import ConfigError
 
 if TYPE_CHECKING:
@@ -57,32 +59,54 @@ def generate(
         str, typer.Option(help="Past the trained context: refuse, or window (forget the beginning).")
     ] = "refuse",
     fill: Annotated[str, typer.Option(help="A text with [MASK]s for a masked model to fill in.")] = "",
+    weights: Annotated[
+        str, typer.Option(help="float32, or fewer bits: float16 or int8, faster and approximate.")
+    ] = "float32",
     seed: Annotated[int, typer.Option(help="The same seed gives a prompt the same text.")] = 0,
     json: JsonOption = False,
 ) -> None:
     """Write text with a trained model."""
-    check(bool(prompts), fill=fill, beam=beam, rule=rule, stop=stop or [], beyond=beyond)
+    check(
+        fill=fill,
+        prompts=bool(prompts or weights != "float32"),
+        beam=beam,
+        rule=rule,
+        stop=stop or [],
+        beyond=beyond,
+    )
     from attnlab.experiment.trained import open_run
+    from attnlab.generation import DECODING
+    from attnlab.generation.generate import Written
 
     trained = open_run(run)
     if fill:
         return show_filled(trained, fill, json=json)
     asked = prompts or [""]
+    about = {"run": str(trained.folder), "step": trained.step, "weights": held(trained, weights, asked)}
     repeated = [prompt for prompt in asked for _ in range(copies)]
     usual = 50 if beyond == "window" else trained.usual_length(asked)
     limits: dict[str, Any] = {"length": length or usual, "beyond": beyond}
     if beam:
         texts = trained.beams(asked, width=beam, best=copies, penalty=penalty, **limits)
-        return show(trained, repeated, texts, json=json)
-    return write(trained, repeated, rule or SAMPLED, json=json, stop=stop or [], seed=seed, **limits)
+    else:
+        texts = [Written(trained.prompt(prompt)) for prompt in repeated]
+        tokens = trained.streamed(
+            texts, rule=DECODING.build(rule or SAMPLED), stop=stop or [], seed=seed, **limits
+        )
+        if len(texts) == 1 and not json:
+            return write_one(trained, repeated[0], texts[0], tokens)
+        watch(trained, repeated, texts, tokens, shown=out.is_terminal and not json)
+    return show(trained, repeated, texts, about=about, json=json)
 
 
-def check(prompts: bool, *, fill: str, beam: int, rule: str, stop: list[str], beyond: str) -> None:
+def check(*, prompts: bool, fill: str, beam: int, rule: str, stop: list[str], beyond: str) -> None:
     """Refuse what does not go together, before anything is loaded."""
     if beyond not in ("refuse", "window"):
         raise ConfigError(f'--beyond takes refuse or window, not "{beyond}".')
     if fill and prompts:
-        raise ConfigError("Give either prompts to go on with, or --fill with a text that has [MASK]s.")
+        raise ConfigError(
+            "Give either prompts to go on with (and --weights), or --fill with a text that has [MASK]s."
+        )
     if "" in stop:
         raise ConfigError("--stop is empty, which every text holds; leave it out, or give some text.")
     if beam and (rule or stop):
@@ -92,24 +116,22 @@ def check(prompts: bool, *, fill: str, beam: int, rule: str, stop: list[str], be
         )
 
 
-def write(trained: Trained, prompts: list[str], rule: str, *, json: bool, **settings: Any) -> None:
-    """Text appears as it is written: one as plain text, several side by side where there is a terminal."""
-    from attnlab.generation import DECODING
-    from attnlab.generation.generate import Written
-
-    texts = [Written(trained.prompt(prompt)) for prompt in prompts]
-    tokens = trained.streamed(texts, rule=DECODING.build(rule), **settings)
-    if len(texts) == 1 and not json:
-        return write_one(trained, prompts[0], texts[0], tokens)
-    if out.is_terminal and not json:
-        watched(trained, prompts, texts, tokens)
-    else:
-        for _ in tokens:
-            pass
-    return show(trained, prompts, texts, json=json)
+def held(trained: Trained, weights: str, prompts: list[str]) -> dict[str, Any]:
+    """Weights in fewer bits where they are asked for, and what that does to the scores."""
+    if weights == "float32":
+        return {"kind": weights}
+    found = trained.pack(weights, prompts)
+    err.print(
+        f"[dim]{weights} weights are approximate: after {len(prompts)} prompt{'s'[: len(prompts) - 1]} the "
+        f"logits are off by at most {found.largest:.2g}, the next token's distribution by "
+        f"{found.divergence:.2g} nats.[/]",
+        highlight=False,
+    )
+    return {"kind": weights, "largest_difference": found.largest, "divergence": found.divergence}
 
 
-def write_one(trained: Trained, prompt: str, text: Written, tokens: Any) -> None:
+def write_one(trained: Trained, prompt: str, text: Written, tokens: Iterator[Any]) -> None:
+    """One text appears as it is written."""
     shown = ""
     for number, _ in enumerate(tokens):
         if number == 0:  # mistakes are known by now
@@ -123,13 +145,16 @@ def write_one(trained: Trained, prompt: str, text: Written, tokens: Any) -> None
     out.print(ending(text))
 
 
-def watched(trained: Trained, prompts: list[str], texts: list[Written], tokens: Any) -> None:
+def watch(
+    trained: Trained, prompts: list[str], texts: list[Written], tokens: Iterator[Any], *, shown: bool
+) -> None:
     """Several texts grow at once, each under the other; what is whole is then shown for good."""
 
     def growing() -> Group:
         return Group(*(passage(trained, *pair) for pair in zip(prompts, texts, strict=True)))
 
-    with Live(get_renderable=growing, console=out, transient=True, refresh_per_second=8):
+    live = Live(get_renderable=growing, console=out, transient=True, refresh_per_second=8)
+    with live if shown else nullcontext():
         for _ in tokens:
             pass
 
@@ -144,7 +169,9 @@ def ending(text: Written) -> Text:
     return Text("" if text.stopped else " …", "dim")
 
 
-def show(trained: Trained, prompts: list[str], texts: list[Written], *, json: bool) -> None:
+def show(
+    trained: Trained, prompts: list[str], texts: list[Written], *, about: dict[str, Any], json: bool
+) -> None:
     from dataclasses import asdict
 
     from attnlab.evaluation.samples import quality
@@ -155,8 +182,7 @@ def show(trained: Trained, prompts: list[str], texts: list[Written], *, json: bo
             {"prompt": prompt, "text": trained.text(text), "tokens": len(text.new), "stopped": text.stopped}
             for prompt, text in zip(prompts, texts, strict=True)
         ]
-        run = {"run": str(trained.folder), "step": trained.step}
-        return emit(run | {"samples": samples, "quality": asdict(measured)})
+        return emit(about | {"samples": samples, "quality": asdict(measured)})
     for pair in zip(prompts, texts, strict=True):
         out.print(passage(trained, *pair), soft_wrap=True)
     n = "1 sample" if measured.n == 1 else f"{measured.n} samples"

@@ -15,10 +15,10 @@ from attnlab.data.tokenizers.files import load as load_tokenizer
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.experiment.model import build_model
 from attnlab.generation.beam import beam_searches
-from attnlab.generation.decoder import Beyond
+from attnlab.generation.decoder import Beyond, Decoder, window_start
 from attnlab.generation.generate import Written, stream
 from attnlab.generation.rules import DecodingRule, Greedy, Sample
-from attnlab.generation.weights import by_columns
+from attnlab.generation.weights import Difference, PackedHead, by_columns, difference, pack
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
@@ -80,6 +80,7 @@ class Trained:
             return bool(stop) and any(end in self.tokenizer.decode(new) for end in stop)
 
         sources = self._sources(texts)
+        by_columns(self.model)
         yield from stream(
             self.model,
             texts,
@@ -93,16 +94,28 @@ class Trained:
             beyond=beyond,
         )
 
+    @torch.inference_mode()
+    def pack(self, weights: str, prompts: Sequence[str]) -> Difference:
+        """Hold the weights in fewer bits from here on: float16 or int8, faster and approximate.
+
+        Gives how far that moves the scores of the token after each of these prompts.
+        """
+        texts = [Written(self.prompt(prompt)) for prompt in prompts]
+        sources, context = self._sources(texts), self.config.model.length
+        held = [text.prompt[window_start(0, len(text.prompt), context) :] for text in texts]
+        exact = Decoder(self.model, held, sources=sources).next
+        pack(self.model, weights)
+        return difference(exact, Decoder(self.model, held, sources=sources).next)
+
     def _sources(self, texts: Sequence[Written]) -> list[list[int]] | None:
         """Ready to write. For an encoder-decoder the prompts are what is read, and text is written from the
         start token on."""
         trunk = self.model.trunk
-        if trunk.decoder is None or not isinstance(self.model.head, LanguageModel):
+        if trunk.decoder is None or not isinstance(self.model.head, (LanguageModel, PackedHead)):
             raise ConfigError(
                 "This model reads a whole text and does not go on with one. A masked model fills in: "
                 'attnlab generate RUN --fill "The [MASK] sat."'
             )
-        by_columns(self.model)
         if trunk.encoder is None:
             return None
         sources = [[*text.prompt, *self.tokenizer.form.end] for text in texts]
@@ -135,6 +148,7 @@ class Trained:
             raise ConfigError(f"A beam of width {width} ends with {width} texts, not {best}; widen it.")
         texts = [Written(self.prompt(prompt)) for prompt in prompts]
         sources = self._sources(texts)
+        by_columns(self.model)
         found = beam_searches(
             self.model,
             [text.prompt for text in texts],
