@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
+from functools import partial
+
 import torch
 
 import attnlab as lab
 from attnlab.generation.decoder import Decoder
 from attnlab.generation.generate import generate
+from attnlab.generation.weights import by_columns, pack
+from attnlab.model.model import Model
 from benchmarks.measure import interleaved, row
 
 SIZES = {
-    "small (width 128, 4 layers, V 50257)": ({"width": 128, "layers": 4, "heads": 4}, 64, 1.4),
-    "GPT-2 124M": ({"width": 768, "layers": 12, "heads": 12}, 24, 1.0),
+    "small (width 128, 4 layers, V 50257)": (
+        {"width": 128, "layers": 4, "heads": 4},
+        64,
+        {"float32": 1.4, "float16": 2.5, "int8": 2.5},
+    ),
+    "GPT-2 124M": (
+        {"width": 768, "layers": 12, "heads": 12},
+        24,
+        {"float32": 1.0, "float16": 1.5, "int8": 2.0},
+    ),
 }
+"""Sizes, tokens to write, and targets for each way of holding the weights; theirs are float32."""
 
 
 def rows() -> list[dict[str, object]]:
-    return [*(_against_transformers(name, *size) for name, size in SIZES.items()), _linear_far()]
+    measured = (_against_transformers(name, *size) for name, size in SIZES.items())
+    return [*itertools.chain.from_iterable(measured), _linear_far()]
 
 
-def _against_transformers(name: str, sizes: dict[str, int], tokens: int, target: float) -> dict[str, object]:
+def _against_transformers(
+    name: str, sizes: dict[str, int], tokens: int, targets: dict[str, float]
+) -> list[dict[str, object]]:
     import transformers
 
     config = transformers.GPT2Config(
         n_embd=sizes["width"], n_layer=sizes["layers"], n_head=sizes["heads"], n_positions=256
     )
     theirs = transformers.GPT2LMHeadModel(config).eval()
-    ours = lab.preset("gpt2", **sizes, length=256).eval()
+    ours = {weights: _held(lab.preset("gpt2", **sizes, length=256).eval(), weights) for weights in targets}
     prompt = list(range(100, 116))
 
     def their_text() -> None:
@@ -39,12 +57,24 @@ def _against_transformers(name: str, sizes: dict[str, int], tokens: int, target:
             pad_token_id=0,
         )
 
-    seconds = interleaved(
-        {"theirs": their_text, "ours": lambda: generate(ours, [prompt], length=tokens)}, rounds=7
-    )
-    ratio = seconds["theirs"] / seconds["ours"]
-    detail = f"{tokens / seconds['ours']:.0f} and {tokens / seconds['theirs']:.0f} tokens/s"
-    return row(f"generate, {name}, over transformers", ratio, f"at least {target}", ratio >= target, detail)
+    works: dict[str, Callable[[], object]] = {
+        weights: partial(generate, model, [prompt], length=tokens) for weights, model in ours.items()
+    }
+    seconds = interleaved({"theirs": their_text, **works}, rounds=7)
+    found = []
+    for weights, target in targets.items():
+        ratio = seconds["theirs"] / seconds[weights]
+        detail = f"{tokens / seconds[weights]:.0f} and {tokens / seconds['theirs']:.0f} tokens/s"
+        held = "" if weights == "float32" else f", {weights} weights (approximate)"
+        work = f"generate, {name}{held}, over transformers"
+        found.append(row(work, ratio, f"at least {target}", ratio >= target, detail))
+    return found
+
+
+def _held(model: Model, weights: str) -> Model:
+    """As `attnlab generate` holds the weights of a run that it opens."""
+    by_columns(model) if weights == "float32" else pack(model, weights)
+    return model
 
 
 @torch.no_grad()

@@ -4,7 +4,15 @@ import pytest
 import torch
 
 import attnlab as lab
-from attnlab.evaluation.perplexity import Score, honesty, incremental, pseudo_losses, strided, token_losses
+from attnlab.evaluation.perplexity import (
+    Score,
+    honesty,
+    incremental,
+    incremental_rows,
+    pseudo_losses,
+    strided,
+    token_losses,
+)
 from attnlab.evaluation.samples import quality
 from attnlab.generation.generate import Written
 from tests.contracts import grid
@@ -82,6 +90,16 @@ def test_incremental_reads_nothing_ahead(double):
     for row in ROWS:
         cut = [float(token_losses(model, torch.tensor([row[: n + 1]]))[0, -1]) for n in range(1, len(row))]
         assert incremental(model, row) == pytest.approx(cut)
+    for row, losses in zip([*ROWS, [5]], incremental_rows(model, [*ROWS, [5]]), strict=True):
+        assert losses == pytest.approx(incremental(model, row)), "side by side as alone"
+
+
+@torch.no_grad()
+def test_losses_from_a_place_on_are_the_last_ones(double):
+    model, ids = small(), torch.tensor(ROWS[:1])
+    whole = token_losses(model, ids)
+    for first in (0, 3, 6):
+        torch.testing.assert_close(token_losses(model, ids, first=first), whole[:, first:])
 
 
 @torch.no_grad()
@@ -94,6 +112,9 @@ def test_pseudo_losses_mask_one_token_at_a_time(double):
         ids[0, place] = 22
         wanted = -model(ids)[0, place].log_softmax(-1)[row[place]]
         assert loss == pytest.approx(float(wanted))
+    every = pseudo_losses(model, row, mask=22)
+    words = [loss for token, loss in zip(row, every, strict=True) if token not in (3, 6)]
+    assert pseudo_losses(model, row, mask=22, but={3, 6}) == pytest.approx(words)
 
 
 def test_samples_in_numbers():

@@ -5,9 +5,9 @@ import torch
 from scipy.stats import chisquare
 
 import attnlab as lab
-from attnlab.generation.beam import beam_search
+from attnlab.generation.beam import beam_search, beam_searches
 from attnlab.generation.generate import Written, generate, stream
-from attnlab.generation.rules import Chance, Greedy, Sample
+from attnlab.generation.rules import FIRST, Chance, Greedy, Sample
 from attnlab.model.tokens import Tokens
 from tests.contracts import grid
 
@@ -124,6 +124,16 @@ def test_sampled_text_depends_on_seed_and_prompt_alone(double):
     assert copies[0].new == together[0].new and len({tuple(c.new) for c in copies}) == 3
 
 
+def test_sampled_text_of_an_encoder_decoder_depends_on_its_source(double):
+    """Every text begins alike; which draws it gets must not depend on its place in the batch."""
+    model = sharpened(lab.encoder_decoder(vocabulary=23, width=16, heads=4, layers=1, length=40))
+    sources = [[1, 2, 3, 4], [9, 8], [5, 5, 6]]
+    settings = {"rule": Sample(temperature=1.5), "length": 9, "seed": 3}
+    together = generate(model, [[0]] * 3, sources=sources, **settings)
+    for source, text in zip(sources, together, strict=True):
+        assert generate(model, [[0]], sources=[source], **settings)[0].new == text.new
+
+
 def test_draws_follow_the_distribution():
     """Chi-square over 20,000 draws, with and without each limit; what a limit cuts is never drawn."""
     logits = torch.tensor([[2.0, 1.0, 0.5, 0.0, -1.0, -3.0]])
@@ -143,6 +153,20 @@ def test_limits_keep_what_they_say():
     assert Sample(top_p=0.6).probabilities(logits)[0].gt(0).tolist() == [True, True, False, False]
     assert Sample(top_p=0.5).probabilities(logits)[0].gt(0).tolist() == [True, False, False, False]
     assert Sample(min_p=0.25).probabilities(logits)[0].gt(0).tolist() == [True, True, True, False]
+
+
+def test_the_nucleus_is_the_same_however_it_is_found():
+    """The most likely tokens are looked at first; a flat distribution needs all of them sorted."""
+    draws = torch.randn(2, 3 * FIRST, generator=torch.Generator().manual_seed(0))
+    for logits in (draws * 6, draws * 0.1):
+        p = logits.double().softmax(-1)
+        ordered, order = p.sort(descending=True)
+        wanted = torch.zeros_like(p).scatter(1, order, (ordered.cumsum(1) - ordered < 0.9).double()) > 0
+        kept = Sample(top_p=0.9).probabilities(logits) > 0
+        assert (kept != wanted).sum() <= 2, "but for rounding at the border"
+        assert torch.equal(kept[:1], Sample(top_p=0.9).probabilities(logits[:1]) > 0)
+    equal = torch.tensor([[0.4, 0.2, 0.2, 0.2]]).log()
+    assert Sample(top_p=0.5).probabilities(equal)[0].gt(0).all(), "equals stay together"
 
 
 def test_repetition_is_made_less_likely():
@@ -183,6 +207,35 @@ def test_beams_with_a_source_keep_their_own_row(double):
     assert best.total == pytest.approx(float(sum(logs[i, t] for i, t in enumerate(best.new))))
 
 
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+def test_beams_of_many_prompts_are_those_of_each(penalty, double):
+    """Prompts of unequal lengths, searches that settle at different steps; with a source and without."""
+    limits = {"width": 3, "length": 7, "penalty": penalty, "stop": {4, 9}}
+    model = small(positions="rotary")
+    together = beam_searches(model, PROMPTS, **limits)
+    sources = [[1, 2, 3, 4], [9, 8], [5, 5, 6]]
+    both = sharpened(lab.encoder_decoder(vocabulary=23, width=16, heads=4, layers=1, length=40))
+    translated = beam_searches(both, [[0]] * 3, sources=sources, **limits)
+    assert any(len(found[0].new) < 7 for found in together), "some search must end early to show anything"
+    for prompt, source, found, theirs in zip(PROMPTS, sources, together, translated, strict=True):
+        for hypotheses, alone in (
+            (found, beam_search(model, prompt, **limits)),
+            (theirs, beam_search(both, [0], source=source, **limits)),
+        ):
+            assert [(h.new, h.stopped) for h in hypotheses] == [(h.new, h.stopped) for h in alone]
+            assert [h.total for h in hypotheses] == pytest.approx([h.total for h in alone])
+
+
+def test_beams_beyond_the_context_forget_the_beginning(double):
+    """One beam is greedy, windows and all; and a full row cuts no other."""
+    model = small(positions="learned")
+    with pytest.raises(ValueError, match="at most 7 new tokens"):
+        beam_searches(model, [[1, 2, 3]], length=20, context=10)
+    limits = {"length": 30, "context": 10, "beyond": "window"}
+    narrow = beam_searches(model, PROMPTS, width=1, **limits)
+    assert [found[0].new for found in narrow] == [t.new for t in generate(model, PROMPTS, **limits)]
+
+
 def test_stop_tokens_and_stop_rules_end_a_text(double):
     model = small()
     whole = generate(model, [PROMPTS[0]], length=12)[0].new
@@ -191,6 +244,11 @@ def test_stop_tokens_and_stop_rules_end_a_text(double):
     assert text.new == whole[: whole.index(token)] and text.stopped
     text = generate(model, PROMPTS, length=12, stop_when=lambda row, new: row == 0 and len(new) == 3)
     assert [len(t.new) for t in text] == [3, 12, 12] and [t.stopped for t in text] == [True, False, False]
+    rule = Sample(temperature=2.0)  # rows that stopped leave the batch, and the others do not notice
+    together = generate(model, PROMPTS * 2, rule=rule, length=12, stop={1, 2, 3, 4, 5})
+    assert len({len(t.new) for t in together}) > 2
+    for row, prompt in enumerate(PROMPTS):
+        assert generate(model, [prompt] * 2, rule=rule, length=12, stop={1, 2, 3, 4, 5}) == together[row::3]
 
 
 def test_text_comes_as_it_is_written(double):
@@ -210,6 +268,13 @@ def test_beyond_the_context_is_refused_or_windowed(double):
     assert len(text) == 100
     inside = generate(model, [[1, 2, 3]], length=37, context=40)[0].new
     assert text[:37] == inside
+    together = generate(model, PROMPTS, length=100, context=40, beyond="window")
+    for prompt, found in zip(PROMPTS, together, strict=True):
+        assert generate(model, [prompt], length=100, context=40, beyond="window")[0].new == found.new
+    long = [i % 23 for i in range(50)]
+    assert generate(model, [long], length=9, context=40, beyond="window")[0].new == (
+        generate(model, [long[-20:]], length=9)[0].new
+    )
     again = [1, 2, 3, *text][: 3 + 38][-20:]
     assert generate(model, [again], length=20, context=40)[0].new == text[38:58]
 

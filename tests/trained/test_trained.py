@@ -41,6 +41,13 @@ def leaking(tmp_path_factory):
     return folder / "run"
 
 
+@pytest.fixture(scope="module")
+def translating(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("translating")
+    train(config(folder, **merged(LONGER, for_objective("seq2seq", folder))), folder / "run")
+    return folder / "run"
+
+
 def command(*arguments):
     return CliRunner().invoke(app, [str(a) for a in arguments])
 
@@ -97,15 +104,76 @@ def test_written_text_goes_on_with_the_prompt(causal):
     assert text.prompt[1:] == trained.tokenizer.encode("the cat sees")
     assert trained.text(text).startswith(" "), "words are apart"
     shown = command("generate", causal[0], "the cat sees", "--rule", "greedy", "--length", "6")
-    assert shown.output.strip() == f"the cat sees{trained.text(text)}"
+    assert shown.output.rstrip("\n") == f"the cat sees{trained.text(text)}{'' if text.stopped else ' …'}"
     assert trained.generate("a dog", length=5) == trained.generate("a dog", length=5)
     samples = answer("generate", causal[0], "the cat", "a dog", "--copies", "2", "--length", "5")
     assert [s["prompt"] for s in samples["samples"]] == ["the cat"] * 2 + ["a dog"] * 2
     assert samples["quality"]["n"] == 4 and samples["step"] == 40
     again = answer("generate", causal[0], "a dog", "--length", "5")
     assert again["samples"][0]["text"] == samples["samples"][2]["text"], "the same seed, whatever the batch"
-    beams = answer("generate", causal[0], "the", "--beam", "3", "--length", "5")
-    assert len(beams["samples"]) == 1
+
+
+def test_beams_are_written_for_many_prompts_at_once(causal, translating):
+    """The same texts as one by one, the best first; for a model with a source too."""
+    for folder, prompts in (
+        (causal[0], ("the", "a dog")),
+        (translating, ("the cat sees a dog .", "at home .")),
+    ):
+        settings = ("--beam", "3", "--copies", "2", "--length", "8")
+        together = answer("generate", folder, *prompts, *settings)["samples"]
+        assert [s["prompt"] for s in together] == [p for p in prompts for _ in range(2)]
+        alone = [s for p in prompts for s in answer("generate", folder, p, *settings)["samples"]]
+        assert alone == together and together[0]["text"] != together[1]["text"]
+
+
+def test_the_usual_length_is_what_the_context_leaves(causal):
+    trained = open_run(causal[0])
+    assert trained.usual_length(["the cat"]) == 24 - 3 and trained.usual_length(["the " * 30]) == 1
+    assert trained.generate("the cat") == trained.generate("the cat", length=21)
+    assert answer("generate", causal[0], "the cat", "--rule", "greedy")["samples"][0]["tokens"] <= 21
+    window = answer("generate", causal[0], "the cat", "--beyond", "window", "--length", "60")
+    assert window["samples"]
+
+
+def test_several_texts_grow_in_a_terminal(causal, monkeypatch):
+    """What is drawn while they are written is taken away again; what stays is what a pipe would get."""
+    import io
+
+    from rich.console import Console
+
+    from attnlab.cli import generate
+
+    arguments = ("generate", causal[0], "the cat", "a dog", "--length", "6")
+    plain = command(*arguments).output
+    drawn, seen = io.StringIO(), []
+    console = Console(file=drawn, force_terminal=True, color_system=None, width=80, height=24)
+    monkeypatch.setattr(generate, "out", console)
+    passage = generate.passage
+    monkeypatch.setattr(generate, "passage", lambda *a: seen.append(len(a[2].new)) or passage(*a))
+    assert command(*arguments).exit_code == 0
+    *_, last = drawn.getvalue().split("\x1b[2K")
+    assert last.replace("\x1b[?25h", "").split() == plain.split()
+    assert seen[0] == 0 and len(seen) > 4, "drawn from the first moment on"
+
+
+def test_weights_in_fewer_bits_say_that_they_are_approximate(causal):
+    exact = answer("generate", causal[0], "the cat", "--rule", "greedy", "--length", "5")
+    assert exact["weights"] == {"kind": "float32"}
+    for kind, most in (("float16", 1e-5), ("int8", 1e-2)):
+        arguments = ("generate", causal[0], "the cat", "--rule", "greedy", "--length", "5", "--weights", kind)
+        result = command(*arguments, "--json")
+        found = json.loads(result.stdout)["weights"]
+        assert found["kind"] == kind and 0 < found["divergence"] < most and found["largest_difference"] > 0
+        assert f"{kind} weights are approximate" in result.stderr.replace("\n", " ")
+
+
+def test_stop_strings_end_a_text_and_stay_in_it(causal):
+    whole = answer("generate", causal[0], "the", "--rule", "greedy", "--length", "9")["samples"][0]
+    word = whole["text"].split()[1]
+    cut = answer("generate", causal[0], "the", "--rule", "greedy", "--length", "9", "--stop", word)[
+        "samples"
+    ][0]
+    assert cut["stopped"] and cut["text"] == whole["text"][: whole["text"].index(word) + len(word)]
 
 
 def test_a_masked_model_fills_in(masked):
@@ -123,6 +191,11 @@ def test_scores_have_definitions_and_the_honest_loss(causal):
     values = {name: value for name, value, _ in scored["measures"]}
     assert values["perplexity"] == pytest.approx(math.exp(values["loss"])) and values["targets"] > 100
     assert all(definition for _, _, definition in scored["measures"])
+    assert values["texts"] > 20 and set(scored["intervals"]) == {"loss", "perplexity", "bits_per_byte"}
+    for name, (low, high) in scored["intervals"].items():
+        assert low < values[name] < high
+    narrow = scored["intervals"]["loss"]
+    assert scored["intervals"]["perplexity"] == pytest.approx([math.exp(end) for end in narrow])
     assert scored["honesty"]["sound"] and abs(scored["honesty"]["difference"]) < 1e-4
     shown = command("evaluate", folder, "--probe", "the cat sees a dog .").output
     assert "each token is scored from its past alone" in shown and "Probe sentences" in shown
@@ -142,7 +215,18 @@ def test_probes_and_texts_are_scored_by_hand(causal, masked, tmp_path):
     by_hand = -float(sum(logs[i, token] for i, token in enumerate(ids[1:]))) / (len(ids) - 1)
     probe = of_probes(trained, [sentence])[0]
     assert probe["loss"] == pytest.approx(by_hand, rel=1e-5) and probe["kind"] == "perplexity"
-    assert of_probes(open_run(masked), [sentence])[0]["kind"] == "pseudo-perplexity"
+    hidden = open_run(masked)
+    probe = of_probes(hidden, [sentence])[0]
+    assert probe["kind"] == "pseudo-perplexity" and probe["tokens"] == 6, (
+        "words alone, not what is round them"
+    )
+    scored = of_split(hidden, "dev", rows=8)
+    assert "honesty" not in scored and scored["pseudo"]["rows"] == 2
+    low, high = scored["pseudo"]["interval"]
+    assert low < scored["pseudo"]["perplexity"] < high
+    assert "bits_per_byte" not in scored["intervals"], "hidden tokens stand for a part of the text only"
+    shown = command("evaluate", masked, "--probe", sentence).output
+    assert "Pseudo-perplexity" in shown and "pseudo-perplexity" in shown
     file = tmp_path / "text.txt"
     file.write_text("the cat sees a dog . " * 30)
     measures = {name: value for name, value, _ in of_text(trained, file)["measures"]}
@@ -160,12 +244,25 @@ def test_probes_and_texts_are_scored_by_hand(causal, masked, tmp_path):
         (("generate", "RUN", "the", "--length", "500"), "trained on 24"),
         (("generate", "RUN", "--beyond", "never"), "refuse or window"),
         (("generate", "RUN", "--fill", "a [MASK]"), "Only a masked model"),
+        (("generate", "RUN", "the cat " * 20), "shorten the prompt"),
+        (("generate", "RUN", "the", "--fill", "a [MASK]"), "either prompts"),
+        (("generate", "RUN", "the", "--stop", ""), "--stop is empty"),
+        (("generate", "RUN", "the", "--beam", "2", "--rule", "greedy"), "leave out --rule"),
+        (("generate", "RUN", "the", "--beam", "2", "--stop", "a"), "leave out --stop"),
+        (("generate", "RUN", "the", "--beam", "2", "--copies", "3"), "widen it"),
+        (("generate", "RUN", "the", "--beam", "2", "--length", "500"), "trained on 24"),
+        (("generate", "MASKED", "the"), "--fill"),
+        (("generate", "RUN", "the", "--weights", "int4"), "float16 or int8"),
+        (("generate", "MASKED", "--fill", "a [MASK]", "--weights", "int8"), "either prompts"),
+        (("generate", "MASKED", "--fill", "[MASK] " * 30), "reads at most 24"),
         (("evaluate", "RUN", "--split", "tset"), "no split"),
+        (("evaluate", "RUN", "--probe", ""), "no text to score"),
         (("evaluate", "RUN", "--on", "missing.txt"), "cannot be read"),
     ],
 )
-def test_mistakes_are_named(causal, arguments, words):
-    result = command(*(causal[0] if a == "RUN" else a for a in arguments))
+def test_mistakes_are_named(causal, masked, arguments, words):
+    runs = {"RUN": causal[0], "MASKED": masked}
+    result = command(*(runs.get(a, a) for a in arguments))
     assert isinstance(result.exception, ValueError) and words in str(result.exception)
 
 

@@ -18,7 +18,7 @@ def evaluate(
     run: RunArgument,
     split: Annotated[str, typer.Option(help="The split to score: dev, test or train.")] = "dev",
     on: Annotated[
-        Path | None, typer.Option(help="Another text file to score, in overlapping windows.")
+        Path | None, typer.Option(help="A text file to score instead, in overlapping windows.")
     ] = None,
     probe: Annotated[
         list[str] | None, typer.Option(help="A sentence to score by itself. Repeatable.")
@@ -51,26 +51,70 @@ def evaluate(
 
 def show(result: dict[str, Any]) -> None:
     scored = result.get("split") or result["text"]
-    table = Table("measure", "value", "definition", title=scored["name"], title_justify="left")
-    for name, value, definition in scored["measures"]:
-        table.add_row(name, f"{value:,.4f}" if isinstance(value, float) else f"{value:,}", definition)
-    out.print(table)
-    honest = scored.get("honesty")
-    if honest is not None:
-        low, high = honest["interval"]
-        colour = "green" if honest["sound"] else "bold red"
-        out.print(
-            f"Honest loss (each token from its prefix alone, {honest['rows']} rows): {honest['alone']:.4f}, "
-            f"the usual on the same rows {honest['usual']:.4f}; difference {honest['difference']:.4f} "
-            f"(95 % interval {low:.4f} to {high:.4f}). [{colour}]{escape(honest['meaning'])}[/]",
-            highlight=False,
-        )
+    out.print(measures_table(scored))
+    if "honesty" in scored:
+        show_honesty(scored["honesty"])
+    if "pseudo" in scored:
+        show_pseudo(scored["pseudo"])
     if "probes" in result:
-        columns = ("sentence", "loss", "perplexity", "tokens", "unknown")
-        probes = Table(*columns, title="Probe sentences", title_justify="left")
-        for entry in result["probes"]:
-            value = entry["perplexity"]
-            shown = f"{value:,.1f}" if math.isfinite(value) else "∞"
-            counts = str(entry["tokens"]), str(entry["unknown"])
-            probes.add_row(escape(entry["text"]), f"{entry['loss']:.3f}", shown, *counts)
-        out.print(probes)
+        out.print(probes_table(result["probes"]))
+
+
+def measures_table(scored: dict[str, Any]) -> Table:
+    table = Table(title=escape(scored["name"]), title_justify="left")
+    table.add_column("measure", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    intervals = scored["intervals"]
+    if intervals:  # of one text there are none
+        table.add_column("95 % interval", no_wrap=True)
+    table.add_column("definition")
+    for name, value, definition in scored["measures"]:
+        between = " to ".join(map(number, intervals.get(name, ())))
+        table.add_row(*[name, number(value), *[between] * bool(intervals), definition])
+    return table
+
+
+def number(value: float) -> str:
+    """Four digits after the point of small numbers, one of large ones, none of counts."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.4f}" if abs(value) < 100 else f"{value:,.1f}"
+
+
+def show_honesty(honest: dict[str, Any]) -> None:
+    alone, usual, difference, low, high = (
+        f"{round(value, 4) + 0.0:.4f}"  # no minus before zero
+        for value in (honest["alone"], honest["usual"], honest["difference"], *honest["interval"])
+    )
+    colour = "green" if honest["sound"] else "bold red"
+    out.print(
+        f"Honest loss (each token from its prefix alone, {honest['rows']} rows): {alone}, the usual "
+        f"on the same rows {usual}; difference {difference} (95 % interval {low} to {high}).\n"
+        f"[{colour}]{escape(honest['meaning'])}.[/]",
+        highlight=False,
+    )
+
+
+def show_pseudo(pseudo: dict[str, Any]) -> None:
+    between = ""
+    if pseudo["interval"] is not None:
+        low, high = pseudo["interval"]
+        between = f" (95 % interval {number(low)} to {number(high)})"
+    out.print(
+        f"Pseudo-perplexity (each token masked alone, {pseudo['rows']} rows): {number(pseudo['perplexity'])}"
+        f"{between}. It is no perplexity: a masked model gives a text no probability.",
+        highlight=False,
+    )
+
+
+def probes_table(probes: list[dict[str, Any]]) -> Table:
+    table = Table(title="Probe sentences", title_justify="left")
+    table.add_column("sentence")
+    for name in ("loss", probes[0]["kind"], "tokens", "unknown"):
+        table.add_column(name, justify="right")
+    for entry in probes:
+        value = entry["perplexity"]
+        shown = f"{value:,.1f}" if math.isfinite(value) else "∞"
+        counts = str(entry["tokens"]), str(entry["unknown"])
+        table.add_row(escape(entry["text"]), f"{entry['loss']:.3f}", shown, *counts)
+    return table

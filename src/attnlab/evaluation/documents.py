@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ class Documents:
     nats: NDArray[np.float64]
     targets: NDArray[np.int64]
     bytes: NDArray[np.int64]
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """Sums of an objective's parts of the loss over all texts, where it has parts."""
 
     def __len__(self) -> int:
         return len(self.nats)
@@ -70,6 +72,7 @@ def document_losses(
     example, size = loader.rows.scalars("example"), loader.rows.scalars("bytes")
     count = int(example.max()) + 1
     nats, targets, bytes_ = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    parts = dict[str, float]()
     with judging(model):
         found = judged(model, objective, loader, seed=seed, device=device, autocast=autocast)
         for batch, prepared, loss in found:
@@ -82,7 +85,9 @@ def document_losses(
             text = example[batch.owner.expand_as(wanted)[wanted].numpy()]
             nats += np.bincount(text, loss.each.double().cpu().numpy(), minlength=count)
             targets += np.bincount(text, minlength=count)
+            for name, part in loss.parts.items():
+                parts[name] = parts.get(name, 0.0) + float(part)
             if prepared.bytes:
                 rows = batch.rows.numpy()
                 np.add.at(bytes_, example[rows], size[rows])
-    return Documents(nats, targets, bytes_)
+    return Documents(nats, targets, bytes_, parts)

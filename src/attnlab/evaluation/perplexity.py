@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +15,9 @@ from attnlab.generation.decoder import Decoder
 from attnlab.model.losses import CHUNK
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
+
+ROWS = 32
+"""Rows that are scored side by side."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +47,15 @@ class Score:
         return Score(self.nats + other.nats, self.tokens + other.tokens, self.bytes + other.bytes)
 
 
-@torch.no_grad()
-def token_losses(model: Model, ids: Tensor, tokens: Tokens | None = None) -> Tensor:
-    """Nats of each next token, ids (B,T) -> (B,T−1), all positions at once, a chunk of logits at a time."""
+@torch.inference_mode()
+def token_losses(model: Model, ids: Tensor, tokens: Tokens | None = None, *, first: int = 0) -> Tensor:
+    """Nats of each token after the first `first` + 1, ids (B,T) -> (B,T−1−first), all positions at once.
+
+    The logits exist for a chunk of positions at a time, and not at all for those before `first`.
+    """
     model.eval()
-    hidden = model.trunk(ids, tokens)[:, :-1]
-    targets = ids[:, 1:]
+    hidden = model.trunk(ids, tokens)[:, first:-1]
+    targets = ids[:, first + 1 :]
     rows = zip(hidden.flatten(0, 1).split(CHUNK), targets.flatten().split(CHUNK), strict=True)
     found = [F.cross_entropy(model.head(h, tokens), t, reduction="none") for h, t in rows]
     return (
@@ -67,27 +74,48 @@ def strided(model: Model, ids: Sequence[int], *, context: int, stride: int | Non
     stride = stride or max(context // 2, 1)
     if not 0 < stride < context:
         raise ValueError(f"stride {stride} must be at least 1 and below the context of {context} tokens.")
+    windows = [ids[at : at + context] for at in range(stride, len(ids) - context + stride, stride)]
     losses: list[float] = []
-    start = 0
-    while len(losses) < len(ids) - 1:
-        window = torch.tensor([list(ids[start : start + context])], device=next(model.parameters()).device)
-        found = token_losses(model, window)[0].tolist()
-        losses += found[len(losses) - start :]
-        start += stride
+    for batch in _stacked(model, [ids[:context]]):
+        losses += token_losses(model, batch).flatten().tolist()
+    for batch in _stacked(model, windows):
+        losses += token_losses(model, batch, first=context - stride - 1).flatten().tolist()
     return losses
 
 
-@torch.no_grad()
+def _stacked(model: Model, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
+    """Rows as batches of one length each, in their order."""
+    device = next(model.parameters()).device
+    for _, same in itertools.groupby(rows, key=len):
+        held = [list(row) for row in same]
+        for start in range(0, len(held), ROWS):
+            yield torch.tensor(held[start : start + ROWS], device=device)
+
+
 def incremental(model: Model, row: Sequence[int]) -> list[float]:
     """Nats of every token but the first, each scored from its prefix alone, with no future present."""
+    return incremental_rows(model, [row])[0]
+
+
+@torch.inference_mode()
+def incremental_rows(model: Model, rows: Sequence[Sequence[int]]) -> list[list[float]]:
+    """`incremental` for many rows side by side; a row leaves the batch where it ends."""
     model.eval()
-    decoder = Decoder(model, [list(row[:1])])
-    losses = []
-    for token in row[1:]:
-        target = torch.tensor([token], device=decoder.next.device)
-        losses.append(float(F.cross_entropy(decoder.next, target)))
-        if len(losses) < len(row) - 1:
-            decoder.step(target)
+    order = sorted(range(len(rows)), key=lambda row: -len(rows[row]))
+    losses: list[list[float]] = [[] for _ in rows]
+    decoder = Decoder(model, [rows[row][:1] for row in order])
+    live = order
+    for place in range(1, len(rows[order[0]])):
+        live = [row for row in live if len(rows[row]) > place]  # the longest come first
+        targets = torch.tensor([rows[row][place] for row in live], device=decoder.device)
+        found = F.cross_entropy(decoder.next[: len(live)], targets, reduction="none")
+        for row, loss in zip(live, found.tolist(), strict=True):
+            losses[row].append(loss)
+        going = sum(len(rows[row]) > place + 1 for row in live)
+        if 0 < going < len(decoder.next):
+            decoder.select(torch.arange(going, device=decoder.device))
+        if going:
+            decoder.step(targets[:going])
     return losses
 
 
@@ -109,9 +137,10 @@ class Honesty:
     @property
     def meaning(self) -> str:
         if self.sound:
-            return "equal: each token is scored from its past alone"
+            return "They are equal: each token is scored from its past alone"
+        way = "low" if self.difference > 0 else "high"
         return (
-            f"the usual loss is {self.difference:.3f} nats a token too low: it sees what comes after, "
+            f"The usual loss is {abs(self.difference):.3f} nats a token too {way}: it sees what comes after, "
             "which is not there when text is written"
         )
 
@@ -121,11 +150,14 @@ def honesty(model: Model, rows: Sequence[Sequence[int]]) -> Honesty:
     kept = [row for row in rows if len(row) > 1]
     if not kept:
         raise ValueError("Honest scoring needs rows of at least two tokens, and there are none.")
-    device = next(model.parameters()).device
+    kept.sort(key=len)
     usual = [
-        token_losses(model, torch.tensor([list(row)], device=device))[0].double().sum().item() for row in kept
+        nats
+        for batch in _stacked(model, kept)
+        for nats in token_losses(model, batch).double().sum(1).tolist()
     ]
-    alone = [math.fsum(incremental(model, row)) for row in kept]
+    parts = (kept[start : start + ROWS] for start in range(0, len(kept), ROWS))
+    alone = [math.fsum(losses) for part in parts for losses in incremental_rows(model, part)]
     counts = [len(row) - 1 for row in kept]
     total = sum(counts)
     gaps = torch.tensor(
@@ -137,14 +169,19 @@ def honesty(model: Model, rows: Sequence[Sequence[int]]) -> Honesty:
     return Honesty(*scores, difference=mean, interval=(mean - spread, mean + spread), rows=len(kept))
 
 
-@torch.no_grad()
-def pseudo_losses(model: Model, row: Sequence[int], *, mask: int, batch: int = 32) -> list[float]:
-    """For masked models: nats of each token with that token alone masked. Not a probability of the text."""
+@torch.inference_mode()
+def pseudo_losses(
+    model: Model, row: Sequence[int], *, mask: int, but: Collection[int] = (), batch: int = ROWS
+) -> list[float]:
+    """For masked models: nats of each token but some, that token alone masked. No probability of the text."""
     model.eval()
     device = next(model.parameters()).device
     whole = torch.tensor(list(row), device=device)
+    scored = torch.tensor(
+        [i for i, token in enumerate(row) if token not in but], device=device, dtype=torch.long
+    )
     losses: list[float] = []
-    for places in torch.arange(len(row), device=device).split(batch):
+    for places in scored.split(batch):
         ids = whole.repeat(len(places), 1)
         each = torch.arange(len(places), device=device)
         ids[each, places] = mask

@@ -8,29 +8,39 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from attnlab.config.streams import stream_seed
 from attnlab.config.values import ConfigError
 from attnlab.data.dataset import Dataset
-from attnlab.evaluation.perplexity import Score, honesty, pseudo_losses, strided, token_losses
+from attnlab.evaluation.documents import Documents, document_losses
+from attnlab.evaluation.perplexity import Score, honesty, pseudo_losses, strided
+from attnlab.evaluation.statistics import loss_interval
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.trained import Trained
-from attnlab.model.masks import incremental
+from attnlab.model.heads.language import LanguageModel
+from attnlab.model.masks import asks_for_source, incremental
 from attnlab.objectives import OBJECTIVES
 from attnlab.objectives.vocabulary import Vocabulary
-from attnlab.training.evaluate import evaluate
 
 DEFINITIONS = {
     "loss": "nats a target token, over all targets",
-    "perplexity": "e^loss, over the whole split; not a mean of sentences",
+    "perplexity": "e^loss over all targets; not a mean of texts",
     "bits_per_byte": "bits a byte of UTF-8 text; survives a change of tokenizer",
     "targets": "tokens that were predicted",
+    "texts": "texts scored; intervals are over others like them",
+}
+MASKED = {
+    "loss": "nats a hidden token, many hidden at once",
+    "perplexity": "e^loss of hidden tokens; not of a text: see pseudo-perplexity",
+    "targets": "tokens that were hidden and predicted",
 }
 
 
 def of_split(trained: Trained, split: str, *, rows: int) -> dict[str, Any]:
-    """The objective's own loss over a split, and for causal models the honest one on a sample."""
+    """The objective's own loss over a split with its interval over texts; and on a sample of rows the
+    honest one for causal models, the pseudo-perplexity for masked ones."""
     config = trained.config
     dataset = Dataset(config.data, cache=default_cache())
     if split not in dataset.splits.names:
@@ -44,20 +54,41 @@ def of_split(trained: Trained, split: str, *, rows: int) -> dict[str, Any]:
     seed = config.data.split_seed
     loader = dataset.loader(split, seed=stream_seed(seed, "evaluation"))
     device = torch.device("cpu")
-    found = evaluate(
-        trained.model, objective, loader, batches="all", seed=seed, device=device, autocast=nullcontext
-    )
-    values = {"loss": found.loss, **found.scores}
-    result: dict[str, Any] = {
+    found = document_losses(trained.model, objective, loader, seed=seed, device=device, autocast=nullcontext)
+    result = {
         "name": f"{split} of {config.data.corpus.options.get('path', config.data.corpus.kind)}",
         "fingerprint": dataset.fingerprint(split),
-        "measures": [
-            (n, v, DEFINITIONS.get(n, "a part of the loss, nats a target")) for n, v in values.items()
-        ],
+        **measured(found, masked=is_masked(trained)),
     }
     if is_causal(trained):
-        result["honesty"] = honest(trained, dataset, split, rows)
+        result["honesty"] = honest(trained, spread_rows(dataset, split, rows))
+    elif is_masked(trained):
+        result["pseudo"] = _pseudo(trained, spread_rows(dataset, split, max(rows // 4, 2)))
     return result
+
+
+def measured(found: Documents, *, masked: bool = False) -> dict[str, Any]:
+    """Each measure with its definition, and the 95 % intervals of those that have one."""
+    score = found.score
+    metrics = [n for n in ("loss", "perplexity", "bits_per_byte") if math.isfinite(getattr(score, n))]
+    values: dict[str, float] = {name: getattr(score, name) for name in metrics}
+    values |= {name: part / max(1, score.tokens) for name, part in found.parts.items()}
+    values |= {"targets": score.tokens, "texts": int((found.targets > 0).sum())}
+    definitions = DEFINITIONS | (MASKED if masked else {})
+    estimates = {name: loss_interval(found, name) for name in metrics}
+    return {
+        "measures": [
+            (n, v, definitions.get(n, "a part of the loss, nats a target")) for n, v in values.items()
+        ],
+        "intervals": {n: [e.low, e.high] for n, e in estimates.items() if math.isfinite(e.low)},
+    }
+
+
+def is_masked(trained: Trained) -> bool:
+    """Whether the model guesses what is hidden, seeing both sides of it."""
+    model, mask = trained.model, trained.tokenizer.specials.mask
+    reads = isinstance(model.head, LanguageModel) and model.trunk.decoder is None
+    return reads and mask is not None and not asks_for_source(model.trunk.main.mask)
 
 
 def is_causal(trained: Trained) -> bool:
@@ -67,12 +98,16 @@ def is_causal(trained: Trained) -> bool:
     return alone and trained.config.objective.kind == "causal" and incremental(trunk.main.mask)
 
 
-def honest(trained: Trained, dataset: Dataset, split: str, rows: int) -> dict[str, Any]:
-    """Parallel beside incremental loss, on rows spread over the split."""
+def spread_rows(dataset: Dataset, split: str, count: int) -> list[list[int]]:
+    """Rows evenly spread over a split."""
     held = dataset.rows(split)
-    step = max(len(held) // rows, 1)
-    sample = [held.ragged("ids", row).tolist() for row in range(0, len(held), step)][:rows]
-    found = honesty(trained.model, sample)
+    step = max(len(held) // count, 1)
+    return [held.ragged("ids", row).tolist() for row in range(0, len(held), step)][:count]
+
+
+def honest(trained: Trained, rows: list[list[int]]) -> dict[str, Any]:
+    """Parallel beside incremental loss, on these rows."""
+    found = honesty(trained.model, rows)
     return {
         "usual": found.usual.loss,
         "alone": found.alone.loss,
@@ -82,6 +117,15 @@ def honest(trained: Trained, dataset: Dataset, split: str, rows: int) -> dict[st
         "sound": found.sound,
         "meaning": found.meaning,
     }
+
+
+def _pseudo(trained: Trained, rows: list[list[int]]) -> dict[str, Any]:
+    nats = [_pseudo_losses(trained, row) for row in rows]
+    counts = np.array([len(row) for row in nats])
+    found = Documents(np.array([math.fsum(row) for row in nats]), counts, np.zeros_like(counts))
+    estimate = loss_interval(found, "perplexity")
+    interval = [estimate.low, estimate.high] if math.isfinite(estimate.low) else None
+    return {"loss": found.loss, "perplexity": found.perplexity, "interval": interval, "rows": len(rows)}
 
 
 def of_text(trained: Trained, file: Path) -> dict[str, Any]:
@@ -99,9 +143,8 @@ def of_text(trained: Trained, file: Path) -> dict[str, Any]:
         )
     losses = strided(trained.model, ids, context=trained.config.model.length)
     score = Score(math.fsum(losses), len(losses), len(text.encode()))
-    values = {"loss": score.loss, "perplexity": score.perplexity, "bits_per_byte": score.bits_per_byte}
-    measures: list[tuple[str, float, str]] = [(n, v, DEFINITIONS[n]) for n, v in values.items()]
-    return {"name": str(file), "measures": [*measures, ("targets", score.tokens, DEFINITIONS["targets"])]}
+    one = np.array([score.nats]), np.array([score.tokens]), np.array([score.bytes])
+    return {"name": str(file), **measured(Documents(*one))}
 
 
 def of_probes(trained: Trained, sentences: Sequence[str]) -> list[dict[str, Any]]:
@@ -110,22 +153,33 @@ def of_probes(trained: Trained, sentences: Sequence[str]) -> list[dict[str, Any]
 
 
 def _probe(trained: Trained, sentence: str) -> dict[str, Any]:
-    ids = trained.tokenizer.form.single(trained.tokenizer.encode(sentence))
-    mask = trained.tokenizer.specials.mask
+    words = trained.tokenizer.encode(sentence)
+    if not words:
+        raise ConfigError(f'The probe "{sentence}" has no text to score.')
+    ids = trained.tokenizer.form.single(words)
     causal = is_causal(trained)
     if causal:
-        losses = token_losses(trained.model, torch.tensor([ids]))[0].tolist()
-    elif mask is not None and trained.model.trunk.decoder is None:
-        losses = pseudo_losses(trained.model, ids, mask=mask)
+        losses = strided(trained.model, ids, context=trained.config.model.length)
+    elif is_masked(trained):
+        losses = _pseudo_losses(trained, ids)
     else:
         raise ConfigError("Sentences are scored by causal and masked models; this one needs a source.")
     score = Score(math.fsum(losses), len(losses), len(sentence.encode()))
-    kind = "perplexity" if causal else "pseudo-perplexity"
     return {
         "text": sentence,
         "loss": score.loss,
         "perplexity": score.perplexity,
-        "kind": kind,
+        "kind": "perplexity" if causal else "pseudo-perplexity",
         "tokens": score.tokens,
         "unknown": sum(token == trained.tokenizer.specials.unknown for token in ids),
     }
+
+
+def _pseudo_losses(trained: Trained, ids: Sequence[int]) -> list[float]:
+    """Of the words of a text; what stands round every text is no word."""
+    form, mask = trained.tokenizer.form, trained.tokenizer.specials.mask
+    assert mask is not None
+    length = trained.config.model.length
+    if len(ids) > length:
+        raise ConfigError(f"A text of {len(ids)} tokens is longer than the {length} that this model reads.")
+    return pseudo_losses(trained.model, ids, mask=mask, but={*form.before, *form.end})

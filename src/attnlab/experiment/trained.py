@@ -15,10 +15,15 @@ from attnlab.data.tokenizers.files import load as load_tokenizer
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.experiment.model import build_model
 from attnlab.experiment.soundness import unsound_of
-from attnlab.generation.beam import beam_search
-from attnlab.generation.generate import Beyond, Written, stream
+from attnlab.generation.beam import beam_searches
+from attnlab.generation.decoder import Beyond, Decoder, window_start
+from attnlab.generation.generate import Written, stream
 from attnlab.generation.rules import DecodingRule, Greedy, Sample
+from attnlab.generation.weights import Difference, PackedHead, by_columns, difference, pack
+from attnlab.model.heads.language import LanguageModel
+from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
+from attnlab.model.tokens import Tokens
 from attnlab.training.checkpoint import Checkpoints, DamagedError, load_weights
 from attnlab.training.errors import RunError
 from attnlab.training.folder import RunFolder, read_record
@@ -41,7 +46,7 @@ class Trained:
 
     def prompt(self, text: str) -> list[int]:
         """A text as the beginning of one: the tokens before it, its own, and none that end it."""
-        return [*self.tokenizer.form.before, *self.tokenizer.encode(text)]
+        return [*self.tokenizer.form.before, *self.tokenizer.encode(text)] or [self._first]
 
     @property
     def stop(self) -> set[int]:
@@ -80,12 +85,8 @@ class Trained:
         def ends(row: int, new: list[int]) -> bool:
             return bool(stop) and any(end in self.tokenizer.decode(new) for end in stop)
 
-        sources = None
-        if self.model.trunk.encoder is not None and self.model.trunk.decoder is not None:
-            # the prompt is what is read; the text is written from the start token on
-            sources = [[*text.prompt, *self.tokenizer.form.end] for text in texts]
-            for text in texts:
-                text.prompt = [self._first]
+        sources = self._sources(texts)
+        by_columns(self.model)
         yield from stream(
             self.model,
             texts,
@@ -99,21 +100,89 @@ class Trained:
             beyond=beyond,
         )
 
+    @torch.inference_mode()
+    def pack(self, weights: str, prompts: Sequence[str]) -> Difference:
+        """Hold the weights in fewer bits from here on: float16 or int8, faster and approximate.
+
+        Gives how far that moves the scores of the token after each of these prompts.
+        """
+        texts = [Written(self.prompt(prompt)) for prompt in prompts]
+        sources, context = self._sources(texts), self.config.model.length
+        held = [text.prompt[window_start(0, len(text.prompt), context) :] for text in texts]
+        exact = Decoder(self.model, held, sources=sources).next
+        pack(self.model, weights)
+        return difference(exact, Decoder(self.model, held, sources=sources).next)
+
+    def _sources(self, texts: Sequence[Written]) -> list[list[int]] | None:
+        """Ready to write. For an encoder-decoder the prompts are what is read, and text is written from the
+        start token on."""
+        trunk = self.model.trunk
+        if trunk.decoder is None or not isinstance(self.model.head, (LanguageModel, PackedHead)):
+            raise ConfigError(
+                "This model reads a whole text and does not go on with one. A masked model fills in: "
+                'attnlab generate RUN --fill "The [MASK] sat."'
+            )
+        if trunk.encoder is None:
+            return None
+        sources = [[*text.prompt, *self.tokenizer.form.end] for text in texts]
+        longest, room = max(map(len, sources)), self.config.model.length
+        if longest > room:
+            raise ConfigError(
+                f"A prompt of {longest} tokens is longer than the {room} that this model reads."
+            )
+        for text in texts:
+            text.prompt = [self._first]
+        return sources
+
     @property
     def _first(self) -> int:
         found = self.tokenizer.specials.start
         return self.tokenizer.pad if found is None else found
 
-    def best(self, prompt: str, *, width: int, length: int, penalty: float = 1.0) -> Written:
-        """The most likely text after a prompt that a beam of this width finds."""
-        ids = self.prompt(prompt)
-        found = beam_search(self.model, ids, width=width, length=length, penalty=penalty, stop=self.stop)[0]
-        return Written(ids, found.new, found.stopped)
+    def beams(
+        self,
+        prompts: Sequence[str],
+        *,
+        width: int = 4,
+        best: int = 1,
+        length: int = 50,
+        penalty: float = 1.0,
+        beyond: Beyond = "refuse",
+    ) -> list[Written]:
+        """The `best` most likely texts after each prompt that a beam of this width finds, best first."""
+        if best > width:
+            raise ConfigError(f"A beam of width {width} ends with {width} texts, not {best}; widen it.")
+        texts = [Written(self.prompt(prompt)) for prompt in prompts]
+        sources = self._sources(texts)
+        by_columns(self.model)
+        found = beam_searches(
+            self.model,
+            [text.prompt for text in texts],
+            width=width,
+            length=length,
+            penalty=penalty,
+            stop=self.stop,
+            sources=sources,
+            context=self.config.model.length,
+            beyond=beyond,
+        )
+        return [
+            Written(text.prompt, hypothesis.new, hypothesis.stopped)
+            for text, ended in zip(texts, found, strict=True)
+            for hypothesis in ended[:best]
+        ]
 
-    def generate(self, prompt: str, *, length: int = 50, seed: int = 0) -> str:
-        """A text that goes on with the prompt, sampled."""
+    def generate(self, prompt: str, *, length: int | None = None, seed: int = 0) -> str:
+        """A text that goes on with the prompt, sampled; of `usual_length` unless it is given."""
+        length = self.usual_length([prompt]) if length is None else length
         written = self.write([prompt], rule=Sample(temperature=0.8, top_p=0.95), length=length, seed=seed)
         return self.text(written[0])
+
+    def usual_length(self, prompts: Sequence[str], usual: int = 50) -> int:
+        """How many new tokens to write where nobody says: the usual number, or what the context leaves."""
+        apart = self.model.trunk.encoder is not None  # then the prompt is read elsewhere
+        longest = 1 if apart else max(len(self.prompt(prompt)) for prompt in prompts)
+        return max(min(usual, self.config.model.length - longest), 1)
 
     def evaluate(self, split: str = "dev") -> dict[str, Any]:
         """Scores on a split of the run's own corpus, as `attnlab evaluate` gives them."""
@@ -126,11 +195,12 @@ class Trained:
         whole = self.tokenizer.decode([*written.prompt, *written.new])
         return whole.removeprefix(self.tokenizer.decode(written.prompt))
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def fill(self, text: str, *, top: int = 5) -> list[list[tuple[str, float]]]:
         """For each masked place of a text, the most likely tokens and their probabilities."""
         mask = self.tokenizer.specials.mask
-        if mask is None or self.model.trunk.encoder is None:
+        trunk = self.model.trunk
+        if mask is None or trunk.decoder is not None or not isinstance(self.model.head, LanguageModel):
             raise ConfigError(
                 "Only a masked model can fill in; this one was not trained to. Give a prompt instead."
             )
@@ -139,8 +209,14 @@ class Trained:
         places = [place for place, token in enumerate(ids) if token == mask]
         if not places:
             raise ConfigError(f'"{text}" has nothing to fill in; write [MASK] where a word is missing.')
-        scores = self.model.eval()(torch.tensor([ids]))[0, places].softmax(-1)
-        best = scores.topk(min(top, scores.shape[-1]))
+        if len(ids) > self.config.model.length:
+            raise ConfigError(
+                f"The text has {len(ids)} tokens, and this model reads at most {self.config.model.length}: "
+                "give the sentence round the [MASK] alone."
+            )
+        source = torch.ones(1, len(ids), dtype=torch.bool) if asks_for_source(trunk.main.mask) else None
+        scores = self.model.eval()(torch.tensor([ids]), Tokens.of(len(ids), source=source))
+        best = scores[0, places].softmax(-1).topk(min(top, scores.shape[-1]))
         return [
             [
                 (self.tokenizer.decode([token], specials=True), p)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attnlab.generation.decoder import Decoder
+from attnlab.generation.decoder import Beyond, Decoder, check_length, window_start
 from attnlab.model.model import Model
 
 
@@ -25,7 +25,6 @@ class Hypothesis:
         return self.total / max(len(self.new) + self.stopped, 1) ** penalty
 
 
-@torch.no_grad()
 def beam_search(
     model: Model,
     prompt: Sequence[int],
@@ -36,47 +35,122 @@ def beam_search(
     stop: Collection[int] = (),
     source: Sequence[int] | None = None,
 ) -> list[Hypothesis]:
-    """The best texts after a prompt, best first. All beams are rows of one batch."""
+    """The best texts after one prompt, best first."""
+    return beam_searches(
+        model,
+        [prompt],
+        width=width,
+        length=length,
+        penalty=penalty,
+        stop=stop,
+        sources=None if source is None else [source],
+    )[0]
+
+
+@torch.inference_mode()
+def beam_searches(
+    model: Model,
+    prompts: Sequence[Sequence[int]],
+    *,
+    width: int = 4,
+    length: int = 100,
+    penalty: float = 1.0,
+    stop: Collection[int] = (),
+    sources: Sequence[Sequence[int]] | None = None,
+    context: int | None = None,
+    beyond: Beyond = "refuse",
+) -> list[list[Hypothesis]]:
+    """The best texts after each prompt, best first. All beams of all prompts are rows of one batch."""
     if width < 1:
         raise ValueError(f"A beam of width {width} holds nothing; use at least 1.")
+    check_length(prompts, length, context, beyond)
     model.eval()
-    decoder = Decoder(model, [list(prompt)], sources=None if source is None else [source])
-    alive, finished = [Hypothesis([], 0.0, False)], list[Hypothesis]()
+    searches = [Search(list(prompt), width, length, penalty, stop) for prompt in prompts]
+    for search in searches:
+        search.move(context)
+    decoder = _read(model, searches, sources)
     for step in range(length):
-        logs = decoder.next.double().log_softmax(-1)
-        alive, rows, ended = _grown(alive, logs, width, stop)
-        finished = sorted(finished + ended, key=lambda h: -h.score(penalty))[:width]
-        if not alive or _settled(alive, finished, width, penalty, length):
+        rows = _grow(searches, decoder.next.double().log_softmax(-1))
+        if not rows or step == length - 1:
             break
-        if step < length - 1:
-            decoder.select(torch.tensor(rows, device=logs.device))
-            decoder.step(torch.tensor([h.new[-1] for h in alive], device=logs.device))
-    return sorted(finished + alive, key=lambda h: -h.score(penalty))[:width]
+        moved = [search.move(context) for search in searches]
+        if any(moved):
+            decoder = _read(model, searches, sources)
+        else:
+            last = [text.new[-1] for search in searches for text in search.alive]
+            decoder.select(torch.tensor(rows, device=decoder.device))
+            decoder.step(torch.tensor(last, device=decoder.device))
+    return [search.best() for search in searches]
 
 
-def _grown(
-    alive: list[Hypothesis], logs: Tensor, width: int, stop: Collection[int]
-) -> tuple[list[Hypothesis], list[int], list[Hypothesis]]:
-    """The `width` best continuations that go on, the rows they come from, and those that end here."""
-    totals = torch.tensor([h.total for h in alive], dtype=logs.dtype, device=logs.device)
-    best, places = (totals[:, None] + logs).flatten().topk(min(width * (1 + len(stop)), logs.numel()))
-    grown, rows, ended = list[Hypothesis](), list[int](), list[Hypothesis]()
-    for total, place in zip(best.tolist(), places.tolist(), strict=True):
-        row, token = divmod(place, logs.shape[1])
-        if token in stop:
-            ended.append(Hypothesis(alive[row].new, total, True))
-        elif len(grown) < width:
-            grown.append(Hypothesis([*alive[row].new, token], total, False))
-            rows.append(row)
-    return grown, rows, ended
+def _read(model: Model, searches: Sequence[Search], sources: Sequence[Sequence[int]] | None) -> Decoder:
+    """Every living text, from where its window starts, beside its own source."""
+    texts = [search.held(text) for search in searches for text in search.alive]
+    if sources is None:
+        return Decoder(model, texts)
+    given = [source for search, source in zip(searches, sources, strict=True) for _ in search.alive]
+    return Decoder(model, texts, sources=given)
 
 
-def _settled(
-    alive: list[Hypothesis], finished: list[Hypothesis], width: int, penalty: float, length: int
-) -> bool:
-    """Whether no living text can still become one of the best: log-probabilities only fall."""
-    if len(finished) < width:
-        return False
-    longest = length if penalty > 0 else 1
-    ceiling = max(h.total for h in alive) / longest**penalty
-    return ceiling <= finished[-1].score(penalty)
+def _grow(searches: Sequence[Search], logs: Tensor) -> list[int]:
+    """One token more in every search that goes on; gives the rows (R, V) that its texts come from."""
+    rows = list[int]()
+    first = 0
+    for search in searches:
+        count = len(search.alive)
+        if count:
+            rows += [first + row for row in search.grow(logs[first : first + count])]
+        first += count
+    return rows
+
+
+class Search:
+    """The search after one prompt: texts that go on, one a row of the batch, and texts that ended."""
+
+    def __init__(self, prompt: list[int], width: int, length: int, penalty: float, stop: Collection[int]):
+        self.prompt, self.width, self.length, self.penalty, self.stop = prompt, width, length, penalty, stop
+        self.alive, self.finished = [Hypothesis([], 0.0, False)], list[Hypothesis]()
+        self.start = 0
+
+    def move(self, context: int | None) -> bool:
+        """Forget the beginning of texts that no longer fit the context; whether they did not."""
+        before = self.start
+        length = len(self.prompt) + max((len(text.new) for text in self.alive), default=0)
+        self.start = window_start(before, length, context)
+        return self.start != before
+
+    def held(self, text: Hypothesis) -> list[int]:
+        return [*self.prompt, *text.new][self.start :]
+
+    def best(self) -> list[Hypothesis]:
+        return self._sorted(self.finished + self.alive)
+
+    def _sorted(self, texts: list[Hypothesis]) -> list[Hypothesis]:
+        return sorted(texts, key=lambda text: -text.score(self.penalty))[: self.width]
+
+    def grow(self, logs: Tensor) -> list[int]:
+        """One token more, by its log-probabilities (R, V); gives the rows that the new texts come from."""
+        totals = torch.tensor([text.total for text in self.alive], dtype=logs.dtype, device=logs.device)
+        count = min(self.width * (1 + len(self.stop)), logs.numel())
+        best, places = (totals[:, None] + logs).flatten().topk(count)
+        grown, rows = list[Hypothesis](), list[int]()
+        for total, place in zip(best.tolist(), places.tolist(), strict=True):
+            row, token = divmod(place, logs.shape[1])
+            new = self.alive[row].new
+            if token in self.stop:
+                self.finished.append(Hypothesis(new, total, True))
+            elif len(grown) < self.width:
+                grown.append(Hypothesis([*new, token], total, False))
+                rows.append(row)
+        self.alive, self.finished = grown, self._sorted(self.finished)
+        if self._settled():
+            self.alive, rows = [], []
+        return rows
+
+    def _settled(self) -> bool:
+        """Whether no living text can still become one of the best: log-probabilities only fall."""
+        if not self.alive or len(self.finished) < self.width:
+            return False
+        longest = self.length if self.penalty > 0 else 1
+        ceiling = max(text.total for text in self.alive) / longest**self.penalty
+        return ceiling <= self.finished[-1].score(self.penalty)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -12,6 +12,8 @@ from attnlab.model.cache import Cache
 from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
+
+Beyond = Literal["refuse", "window"]
 
 
 class Decoder:
@@ -30,7 +32,6 @@ class Decoder:
         self.device = next(model.parameters()).device
         self.source = {} if sources is None else self._read_sources(sources)
         self.cache: Cache = model.trunk.cache()
-        self.length = 0
         self.next = self._read(prompts)
 
     def _read_sources(self, sources: Sequence[Sequence[int]]) -> dict[str, Any]:
@@ -48,7 +49,6 @@ class Decoder:
         return self._scores(ids, tokens)
 
     def _scores(self, ids: Tensor, tokens: Tokens) -> Tensor:
-        self.length += ids.shape[1]
         hidden = self.model.trunk(ids, tokens, cache=self.cache, **self.source)
         scores: Tensor = self.model.head(hidden[:, -1:], tokens)
         return scores[:, 0]
@@ -61,6 +61,29 @@ class Decoder:
     def select(self, rows: Tensor) -> None:
         """Go on with these rows only, in this order: a beam's survivors."""
         self.cache.select(rows)
+
+
+def check_length(prompts: Sequence[Sequence[int]], length: int, context: int | None, beyond: Beyond) -> None:
+    """Refuse what would go beyond the context that a model was trained on, unless it may forget."""
+    if context is None or beyond == "window":
+        return
+    longest = max(map(len, prompts), default=0)
+    if longest + length > context:
+        fewer = (
+            f"ask for at most {context - longest} new tokens" if longest < context else "shorten the prompt"
+        )
+        raise ValueError(
+            f"Prompt and new text make {longest} + {length} tokens, and this model was trained on {context}: "
+            f"what it would write beyond means nothing. Either {fewer}, or let it forget the beginning "
+            "(beyond=window, --beyond window)."
+        )
+
+
+def window_start(start: int, length: int, context: int | None) -> int:
+    """From where a text of this length is read: a window that is full is left for its last half."""
+    if context is None or length - start <= context:
+        return start
+    return length - max(context // 2, 1)
 
 
 def padded(

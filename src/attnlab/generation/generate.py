@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from attnlab.generation.decoder import Decoder
+from attnlab.generation.decoder import Beyond, Decoder, check_length, window_start
 from attnlab.generation.rules import Chance, DecodingRule, Greedy
 from attnlab.model.model import Model
 
-Beyond = Literal["refuse", "window"]
 StopWhen = Callable[[int, list[int]], bool]
 """(row, its new tokens so far) -> whether to stop there, as for a stop string."""
 
@@ -58,7 +56,7 @@ def generate(
     return texts
 
 
-@torch.no_grad()
+@torch.inference_mode()
 def stream(
     model: Model,
     texts: list[Written],
@@ -73,53 +71,74 @@ def stream(
     beyond: Beyond = "refuse",
 ) -> Iterator[tuple[int, int]]:
     """Writes into `texts`, and gives each (row, token) as it is chosen; the stop token is not text."""
-    _check_length(texts, length, context, beyond)
+    prompts = [text.prompt for text in texts]
+    check_length(prompts, length, context, beyond)
     model.eval()
-    chance = Chance([text.prompt for text in texts], seed)
-    decoder = Decoder(model, [text.prompt for text in texts], sources=sources)
-    said = _said(texts, decoder.next)
-    done = [length == 0] * len(texts)
+    batch = Batch(model, texts, sources, context)
+    chance = Chance(prompts, seed, sources)
     for step in range(length):
-        logits = rule.adjusted(decoder.next, said)
-        chosen = rule.choose(logits, chance.draws(step).to(logits.device))
-        said.scatter_(1, chosen[:, None], True)
-        for row, token in enumerate(chosen.tolist()):
-            if done[row]:
-                continue
-            if token in stop:
-                texts[row].stopped = done[row] = True
-                continue
-            texts[row].new.append(token)
-            yield row, token
-            if stop_when(row, texts[row].new):
-                texts[row].stopped = done[row] = True
-        if all(done) or step == length - 1:
+        chosen = rule.choose(rule.adjusted(batch.scores, batch.said), chance.draws(step, batch.rows))
+        kept = list[int]()
+        for place, (row, token) in enumerate(zip(batch.rows, chosen.tolist(), strict=True)):
+            text = texts[row]
+            text.stopped = token in stop
+            if not text.stopped:
+                text.new.append(token)
+                yield row, token
+                text.stopped = stop_when(row, text.new)
+            if not text.stopped:
+                kept.append(place)
+        if not kept or step == length - 1:
             return
-        if context is not None and decoder.length >= context:
-            decoder = Decoder(model, _window(texts, context), sources=sources)
+        batch.go_on(chosen, kept)
+
+
+class Batch:
+    """The texts that still go on, as rows of one batch; those that stopped leave it."""
+
+    def __init__(
+        self,
+        model: Model,
+        texts: Sequence[Written],
+        sources: Sequence[Sequence[int]] | None,
+        context: int | None,
+    ):
+        self.model, self.texts, self.sources, self.context = model, texts, sources, context
+        self.rows, self.starts = list(range(len(texts))), [0] * len(texts)
+        self._move()
+        self._read()
+        self.said = torch.zeros_like(self.scores, dtype=torch.bool)  # (rows, V), for repetition
+        for row, text in enumerate(texts):
+            self.said[row, torch.tensor(text.prompt, device=self.said.device)] = True
+
+    @property
+    def scores(self) -> Tensor:
+        """Of the next token, (rows, V)."""
+        return self.decoder.next
+
+    def _move(self) -> bool:
+        """Forget the beginning of texts that no longer fit the context; whether there are any."""
+        before = list(self.starts)
+        for row in self.rows:
+            length = len(self.texts[row].prompt) + len(self.texts[row].new)
+            self.starts[row] = window_start(self.starts[row], length, self.context)
+        return self.starts != before
+
+    def _read(self) -> None:
+        """Read every text, from where its window starts."""
+        held = [(self.texts[row].prompt + self.texts[row].new)[self.starts[row] :] for row in self.rows]
+        sources = None if self.sources is None else [self.sources[row] for row in self.rows]
+        self.decoder = Decoder(self.model, held, sources=sources)
+
+    def go_on(self, chosen: Tensor, kept: Sequence[int]) -> None:
+        """Write the chosen token (rows) in the rows at the places `kept`."""
+        self.said.scatter_(1, chosen[:, None], True)
+        if len(kept) < len(self.rows):
+            places = torch.tensor(kept, device=chosen.device)
+            self.rows = [self.rows[place] for place in kept]
+            self.said, chosen = self.said[places], chosen[places]
+            self.decoder.select(places)
+        if self._move():
+            self._read()
         else:
-            decoder.step(chosen)
-
-
-def _check_length(texts: list[Written], length: int, context: int | None, beyond: Beyond) -> None:
-    if context is None or beyond == "window":
-        return
-    longest = max((len(text.prompt) for text in texts), default=0)
-    if longest + length > context:
-        raise ValueError(
-            f"A prompt of {longest} tokens and {length} new ones make {longest + length}, and this model was "
-            f"trained on {context}: what it would write beyond means nothing. Ask for at most "
-            f"{max(context - longest, 0)} new tokens, or let it forget the beginning (beyond=window)."
-        )
-
-
-def _window(texts: list[Written], context: int) -> list[list[int]]:
-    """The last half of the context, to be read anew: what stands before it is forgotten."""
-    return [(text.prompt + text.new)[-max(context // 2, 1) :] for text in texts]
-
-
-def _said(texts: list[Written], logits: Tensor) -> Tensor:
-    said = torch.zeros(len(texts), logits.shape[-1], dtype=torch.bool, device=logits.device)
-    for row, text in enumerate(texts):
-        said[row, torch.tensor(text.prompt, device=logits.device)] = True
-    return said
+            self.decoder.step(chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import torch
@@ -82,7 +83,8 @@ class Sample(DecodingRule):
     def choose(self, logits: Tensor, draws: Tensor) -> Tensor:
         probabilities = self.probabilities(logits)
         total = probabilities.double().cumsum(-1)
-        place = torch.searchsorted(total, draws.double()[:, None] * total[:, -1:], right=True)[:, 0]
+        wanted = draws.to(total)[:, None] * total[:, -1:]
+        place = torch.searchsorted(total, wanted, right=True)[:, 0]
         return place.clamp(max=logits.shape[-1] - 1)
 
     def probabilities(self, logits: Tensor) -> Tensor:
@@ -98,23 +100,38 @@ class Sample(DecodingRule):
         return p / p.sum(-1, keepdim=True)
 
 
+FIRST = 512
+"""How many of the most likely tokens are looked at before all are sorted: a trained model needs no more."""
+
+
 def _nucleus(p: Tensor, share: float) -> Tensor:
-    """The fewest most likely tokens that hold this share of the probability."""
-    ordered, order = p.sort(dim=-1, descending=True)
+    """The fewest most likely tokens that hold this share of the probability; equals stay together."""
+    wanted = share * p.sum(-1, keepdim=True)
+    ordered = p.topk(min(FIRST, p.shape[-1])).values
+    if bool((ordered.sum(-1, keepdim=True) < wanted).any()):
+        ordered = p.sort(dim=-1, descending=True).values
     before = ordered.cumsum(-1) - ordered
-    kept = torch.where(before < share * p.sum(-1, keepdim=True), ordered, 0.0)
-    return torch.zeros_like(p).scatter(-1, order, kept)
+    least = torch.where(before < wanted, ordered, torch.inf).amin(-1, keepdim=True)
+    return torch.where(p >= least, p, 0.0)
 
 
 class Chance:
-    """Draws for each prompt: a function of (seed, the prompt, which copy of it, step), of no other row."""
+    """Draws for each text: a function of (seed, its prompt and source, which copy of them, step) alone."""
 
-    def __init__(self, prompts: Sequence[Sequence[int]], seed: int):
-        copies: dict[tuple[int, ...], int] = {}
+    def __init__(
+        self,
+        prompts: Sequence[Sequence[int]],
+        seed: int,
+        sources: Sequence[Sequence[int]] | None = None,
+    ):
+        copies = Counter[tuple[int, ...]]()
         self.keys = []
-        for prompt in map(tuple, prompts):
-            copies[prompt] = copies.get(prompt, -1) + 1
-            self.keys.append(stream_seed(seed, "sampling", copies[prompt], *prompt))
+        for row, prompt in enumerate(prompts):
+            read = tuple(prompt) if sources is None else (*sources[row], -1, *prompt)
+            self.keys.append(stream_seed(seed, "sampling", copies[read], *read))
+            copies[read] += 1
 
-    def draws(self, step: int) -> Tensor:
-        return torch.tensor([stream_seed(key, step) / 2**63 for key in self.keys], dtype=torch.float64)
+    def draws(self, step: int, rows: Sequence[int] | None = None) -> Tensor:
+        """Numbers in [0, 1), one for each of these rows, or of all."""
+        keys = self.keys if rows is None else [self.keys[row] for row in rows]
+        return torch.tensor([stream_seed(key, step) / 2**63 for key in keys], dtype=torch.float64)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from attnlab.config.registry import Registry
 from attnlab.model.attention.rule import Rule
 from attnlab.model.cache import LayerMemory
+from attnlab.model.dropout import Dropout
 from attnlab.model.pairs import Pairs
 from attnlab.model.positions.position import Rotation
 from attnlab.model.projections import Projections
@@ -83,7 +84,7 @@ class Residual(nn.Module):
 
     def __init__(self, norm: nn.Module, inner: nn.Module, dropout: float = 0.0):
         super().__init__()
-        self.norm, self.inner, self.dropout = norm, inner, nn.Dropout(dropout)
+        self.norm, self.inner, self.dropout = norm, inner, Dropout(dropout)
 
     def forward(self, x: Tensor, scope: Scope) -> Tensor:
         raise NotImplementedError

@@ -25,35 +25,38 @@ class KeyValues(LayerMemory):
     def __init__(self, keep: float = math.inf):
         self.keep = keep
         self.start = self.stop = 0
-        self.buffer: Tensor | None = None  # (2, B, H, room, K)
+        self.keys: Tensor | None = None  # (B, H, room, K)
+        self.values: Tensor | None = None
 
     def extend(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Remember new keys and values; gives all that the new queries may need."""
         if torch.is_grad_enabled() and k.requires_grad:
             raise ValueError("A cache cannot be differentiated, being written in place: use torch.no_grad().")
         new = k.shape[2]
-        buffer = self._room(k, new)
-        buffer[0, :, :, self.stop : self.stop + new] = k
-        buffer[1, :, :, self.stop : self.stop + new] = v
-        held = slice(self.start, self.stop + new)
+        keys, values = self._room(self.keys, k), self._room(self.values, v)
+        if keys is not self.keys:
+            self.keys, self.values, self.start, self.stop = keys, values, 0, self.stop - self.start
+        keys.narrow(2, self.stop, new).copy_(k)
+        values.narrow(2, self.stop, new).copy_(v)
+        start = self.start
         self.stop += new
-        self.start = max(self.start, self.stop - int(min(self.keep, self.stop)))
-        return buffer[0, :, :, held], buffer[1, :, :, held]
+        self.start = max(start, self.stop - int(min(self.keep, self.stop)))
+        return keys[:, :, start : self.stop], values[:, :, start : self.stop]
 
-    def _room(self, like: Tensor, new: int) -> Tensor:
-        if self.buffer is not None and self.stop + new <= self.buffer.shape[3]:
-            return self.buffer
+    def _room(self, buffer: Tensor | None, new: Tensor) -> Tensor:
+        """The buffer, or a larger one with what is held at its start."""
+        B, H, count, K = new.shape
+        if buffer is not None and self.stop + count <= buffer.shape[2]:
+            return buffer
         held = self.stop - self.start
-        B, H, _, K = like.shape
-        buffer = like.new_empty(2, B, H, max(2 * (held + new), 16), K)
-        if self.buffer is not None:
-            buffer[:, :, :, :held] = self.buffer[:, :, :, self.start : self.stop]
-        self.buffer, self.start, self.stop = buffer, 0, held
-        return buffer
+        larger = new.new_empty(B, H, max(2 * (held + count), 16), K)
+        if buffer is not None:
+            larger[:, :, :held] = buffer[:, :, self.start : self.stop]
+        return larger
 
     def select(self, rows: Tensor) -> None:
-        if self.buffer is not None:
-            self.buffer = self.buffer[:, rows]
+        if self.keys is not None and self.values is not None:
+            self.keys, self.values = self.keys[rows], self.values[rows]
 
 
 class Cache:

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attnlab.config.registry import Registry
+from attnlab.model.dropout import Dropout
 from attnlab.model.terms import Term, linear
 
 Approximate = Literal["none", "tanh"]
@@ -31,7 +32,7 @@ class FeedForward(nn.Module):
             raise ValueError(f"expand {expand} leaves no hidden unit at width {width}; use a larger one.")
         self.up = nn.Linear(width, self.hidden, bias=bias)
         self.activation = activation
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.down = nn.Linear(self.hidden, width, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:

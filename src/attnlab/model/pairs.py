@@ -45,7 +45,7 @@ class Pairs:
         self.mask: Mask = All((pattern, layout))
         self.twin: Pairs | None = None  # the same pairs without the bias, whose masks are these
 
-    @property
+    @cached_property
     def structure(self) -> Literal["all", "causal", "dense"]:
         """What fast paths may rely on, from static facts only; causal is square and aligned top left."""
         terms = self.mask.terms

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from attnlab.model.attention.rule import Rule
 from attnlab.model.blocks import Attention, Block, Residual, Scope, SelfAttention
 from attnlab.model.cache import Cache
+from attnlab.model.dropout import Dropout
 from attnlab.model.masks import Mask
 from attnlab.model.pairs import BiasOf, Pairs
 from attnlab.model.positions.position import Position
@@ -34,7 +35,7 @@ class Embedding(nn.Module):
         super().__init__()
         self.tokens, self.positions, self.types = tokens, positions, types
         self.norm = nn.Identity() if norm is None else norm
-        self.scale, self.dropout = scale, nn.Dropout(dropout)
+        self.scale, self.dropout = scale, Dropout(dropout)
 
     def forward(
         self, ids: Tensor, tokens: Tokens, types: Tensor | None = None, virtual: Virtual | None = None

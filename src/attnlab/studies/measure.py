@@ -17,7 +17,7 @@ from attnlab.data.dataset import Dataset
 from attnlab.evaluation.documents import Documents, document_losses
 from attnlab.evaluation.samples import quality
 from attnlab.experiment.samples import line, sampled
-from attnlab.experiment.scores import honest, is_causal, of_probes
+from attnlab.experiment.scores import honest, is_causal, of_probes, spread_rows
 from attnlab.experiment.trained import Trained
 from attnlab.explain.attention import attention_weights
 from attnlab.objectives import OBJECTIVES
@@ -68,18 +68,21 @@ def losses(trained: Trained, dataset: Dataset, objective: Objective, documents: 
         dev = document_losses(trained.model, objective, loaders["dev"], **common)
         found |= {"loss": dev.loss, "perplexity": dev.perplexity, "targets": int(dev.targets.sum())}
         found |= {"bits_per_byte": dev.bits_per_byte} if dev.bytes.any() else {}
-        replace_bytes(documents, save(vars(dev)))
+        replace_bytes(documents, save({"nats": dev.nats, "targets": dev.targets, "bytes": dev.bytes}))
     return found
 
 
 def read_documents(file: Path) -> Documents | None:
     """The losses of each dev text of a run, where it has been measured."""
-    return Documents(**load(file.read_bytes())) if file.is_file() else None
+    if not file.is_file():
+        return None
+    held = load(file.read_bytes())
+    return Documents(held["nats"], held["targets"], held["bytes"])
 
 
 def honesty(trained: Trained, dataset: Dataset) -> dict[str, float]:
     """The loss of a few rows all at once, and token by token."""
-    found = honest(trained, dataset, "dev", HONEST_ROWS)
+    found = honest(trained, spread_rows(dataset, "dev", HONEST_ROWS))
     return {
         "parallel_loss": found["usual"],
         "incremental_loss": found["alone"],

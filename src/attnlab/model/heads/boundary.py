@@ -67,7 +67,7 @@ class SpanBoundary(LanguageModel):
         self, hidden: Tensor, row: Tensor, start: Tensor, end: Tensor, place: Tensor, targets: Tensor
     ) -> LossSum:
         """Cross-entropy of the M masked tokens, guessed from their spans' boundaries."""
-        guessed = self._scaled(self.boundary(hidden, row, start, end, place))
+        guessed = self.scaled(self.boundary(hidden, row, start, end, place))
         return vocabulary_loss(guessed, self.table.weight, self.bias, targets)
 
     def parameter_terms(self) -> list[Term]:

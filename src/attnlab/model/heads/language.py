@@ -67,20 +67,21 @@ class LanguageModel(Head):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
-    def _scaled(self, hidden: Tensor) -> Tensor:
+    def scaled(self, hidden: Tensor) -> Tensor:
+        """What the table is multiplied with."""
         transformed: Tensor = self.transform(hidden)
         return transformed if self.scale == 1 else transformed * self.scale
 
     def forward(self, hidden: Tensor, tokens: Tokens | None = None) -> Tensor:
         """Logits (…, V)."""
-        return F.linear(self._scaled(hidden), self.table.weight, self.bias)
+        return F.linear(self.scaled(hidden), self.table.weight, self.bias)
 
     def loss(
         self, hidden: Tensor, targets: Tensor, *, smoothing: float = 0.0, z_weight: float = 0.0
     ) -> LossSum:
         """Cross-entropy with targets of hidden's leading shape; IGNORE (-100) marks those without one."""
         kept = targets != IGNORE
-        x = self._scaled(hidden[kept])
+        x = self.scaled(hidden[kept])
         return vocabulary_loss(
             x, self.table.weight, self.bias, targets[kept], smoothing=smoothing, z_weight=z_weight
         )
