@@ -26,6 +26,7 @@ __all__ = [
     "Choice",
     "ConfigError",
     "choice",
+    "convert",
     "decoder",
     "encoder",
     "encoder_decoder",
@@ -79,6 +80,13 @@ def train(
     place = Path(out) if out is not None else Path("runs") / f"{Path(config).stem}-{identity(settings)[:8]}"
     run(settings, place, resume=resume, cache=default_cache())
     return open(place)
+
+
+def convert(source: str | Path, target: str | Path) -> None:
+    """Take in a checkpoint of another project, or give out a run, as `attnlab convert` does."""
+    from attnlab.experiment.convert import convert as run
+
+    run(source, target)
 
 
 def open(run: str | Path) -> Trained:

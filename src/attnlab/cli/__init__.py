@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from attnlab.cli import data, evaluate, explain, generate, listing, tokenizer
+from attnlab.cli import convert, data, evaluate, explain, generate, listing, tokenizer
 from attnlab.cli import train as training
 from attnlab.cli.console import fail
 from attnlab.training.errors import RunError
@@ -24,6 +24,7 @@ app.command("show")(listing.show)
 app.command("train")(training.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("generate")(generate.generate)
+app.command("convert")(convert.convert)
 app.add_typer(explain.app, name="explain")
 app.add_typer(data.app, name="data")
 app.add_typer(tokenizer.app, name="tokenizer")

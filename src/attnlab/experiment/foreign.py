@@ -105,7 +105,7 @@ def _draft(config: schema.Model, folder: Path) -> Model:
     """The model without memory, to compare shapes with."""
     try:
         return build_model(config, device="meta")
-    except (RuntimeError, OverflowError) as error:  # sizes that torch cannot even write down
+    except (RuntimeError, OverflowError, TypeError) as error:  # sizes that torch cannot even write down
         reason = next(iter(str(error).splitlines()), "")
         raise ConfigError(f"{folder / CONFIG} asks for sizes that no model has: {reason}") from error
 
@@ -162,19 +162,27 @@ def _certificate(
 def layout_of(config: schema.Model, prefer: str = "") -> tuple[Family, HeadOf, Theirs]:
     """The family and head that hold such a model, and its config.json; or why none does."""
     ours = plain(config)
+    untied = ours["output"].get("tied") is False
     tried: list[tuple[list[str], str]] = []
-    candidates = [(family, head) for family in FAMILIES.values() for head in family.heads]
-    for family, head in sorted(candidates, key=lambda c: c[1].architecture != prefer):
+    for family, head in sorted(
+        _candidates(ours["output"]["kind"]), key=lambda c: c[1].architecture != prefer
+    ):
         theirs = family.write(ours, head)
-        untied = config.output.options.get("tied") is False
         reasons = list(misfits(ours, family.read(theirs, head, untied=untied)))
         if not reasons:
             return family, head, theirs
         tried.append((reasons, head.architecture))
+    if not tried:
+        raise ConfigError(f'No published layout has a head of the kind "{config.output.kind}".')
     reasons, nearest = min(tried, key=lambda entry: len(entry[0]))
     raise ConfigError(
         f"No published layout holds this model. The nearest is {nearest}, but {'; '.join(reasons[:6])}."
     )
+
+
+def _candidates(output: str) -> list[tuple[Family, HeadOf]]:
+    pairs = [(family, head) for family in FAMILIES.values() for head in family.heads]
+    return [(family, head) for family, head in pairs if head.output["kind"] == output]
 
 
 def save_model(
