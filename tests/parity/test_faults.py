@@ -206,7 +206,7 @@ def test_another_tokenizer_of_the_same_size_is_found_by_its_fingerprint(folder, 
     convert(folder, tmp_path / "ours")
     convert(tmp_path / "ours", tmp_path / "theirs again")
     tokenizer("gpt2", [*reversed(WORDS)]).save(str(tmp_path / "theirs again" / "tokenizer.json"))
-    with pytest.raises(ConfigError, match="its fingerprint is"):
+    with pytest.raises(ConfigError, match="the folder's fingerprint is"):
         convert(tmp_path / "theirs again", tmp_path / "back")
 
 

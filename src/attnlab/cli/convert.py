@@ -26,12 +26,26 @@ def convert(
         list[str] | None,
         typer.Option(help="A tensor that may be missing, left over or of another type; or `tokenizer`."),
     ] = None,
+    vocabulary: Annotated[
+        int | None, typer.Option(help="Words the model shall have; new ones begin near the mean.", min=1)
+    ] = None,
+    length: Annotated[
+        int | None, typer.Option(help="Positions it shall have; learned ones are repeated or cut.", min=1)
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Take in a model of another project, or give one out, with every tensor accounted for."""
     from attnlab.experiment.convert import convert as run
 
-    certificate = run(source, target, output=head or None, tokenizer=tokenizer, accept=tuple(accept or ()))
+    certificate = run(
+        source,
+        target,
+        output=head or None,
+        tokenizer=tokenizer,
+        accept=tuple(accept or ()),
+        vocabulary=vocabulary,
+        length=length,
+    )
     if json:
         return emit(certificate.as_json())
     for line in certificate.lines():

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config.untrusted import read_json
+from attnlab.config.values import ConfigError
+from attnlab.data.tokenizers.files import load
 from attnlab.data.tokenizers.specials import NAMES
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
@@ -14,12 +16,24 @@ ROLES = ("pad", "bos", "eos", "unk", "cls", "sep", "mask")
 NAMED_IN = ("special_tokens_map.json", "tokenizer_config.json")
 
 
+def moved(tokenizer: Tokenizer, folder: Path, fingerprint: object) -> Iterator[str]:
+    """Whether words stand elsewhere than in the tokenizer that the folder holds, or was written with."""
+    try:
+        own = load(folder)
+    except ConfigError:
+        return  # the one that was given is all there is
+    if fingerprint is not None and fingerprint != own.fingerprint:
+        yield f"the folder's fingerprint is {own.fingerprint}, and the weights were saved with {fingerprint}"
+    for token, number in own.inner.get_vocab().items():
+        if tokenizer.id(token) != number:
+            yield f"its {token!r} is {tokenizer.id(token)}, and that of the folder's own is {number}"
+            return
+
+
 def strangeness(
-    tokenizer: Tokenizer, vocabulary: int, theirs: Mapping[str, Any], folder: Path, fingerprint: object = None
+    tokenizer: Tokenizer, vocabulary: int, theirs: Mapping[str, Any], folder: Path
 ) -> Iterator[str]:
     """Why a tokenizer cannot be that of a model with this vocabulary and config.json; nothing if it can."""
-    if fingerprint is not None and fingerprint != tokenizer.fingerprint:
-        yield f"its fingerprint is {tokenizer.fingerprint}, and the weights were saved with {fingerprint}"
     if tokenizer.size > vocabulary:
         yield f"it has {tokenizer.size:,} tokens, and the model {vocabulary:,}"
     elif vocabulary - tokenizer.size > max(128, vocabulary // 16):

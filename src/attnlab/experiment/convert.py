@@ -8,18 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from attnlab.config.files import config_of, plain, section_of
 from attnlab.config.schema import Config, Model
 from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
 from attnlab.data.tokenizers.files import load as load_tokenizer
 from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.experiment.belonging import strangeness
+from attnlab.experiment.belonging import moved, strangeness
 from attnlab.experiment.fetch import fetched
-from attnlab.experiment.foreign import CONFIG, Foreign, load_model, save_model
-from attnlab.experiment.model import build_model
+from attnlab.experiment.foreign import CONFIG, Foreign, built_with, load_model, resize, save_model
 from attnlab.experiment.trained import Trained, open_run
 from attnlab.model.hub.certificate import Certificate
 from attnlab.model.hub.fold import folded
@@ -37,18 +34,31 @@ def convert(
     output: Any = None,
     tokenizer: str | Path | None = None,
     accept: Collection[str] = (),
+    vocabulary: int | None = None,
+    length: int | None = None,
 ) -> Certificate:
     """Take a folder of transformers (or a hub's owner/name) in, or give a run of ours out; certified."""
     place, out = Path(source), Path(target)
+    choices: dict[str, Any] = {
+        "output": output,
+        "tokenizer": tokenizer,
+        "accept": accept,
+        "vocabulary": vocabulary,
+        "length": length,
+    }
     if out.exists() and any(out.iterdir()):
         raise ConfigError(f"{out} is not empty; give a folder that is not there yet.")
     if (place / RECORD).is_file() or place.parent.name == "checkpoints":
+        if any(choices.values()):
+            raise ConfigError(
+                f"{place} is a run, and is given out as it is; heads, sizes and exceptions are for taking in."
+            )
         return give_out(open_run(place), out)
     if (place / CONFIG).is_file():
-        return take_in(place, out, output=output, tokenizer=tokenizer, accept=accept)
+        return take_in(place, out, **choices)
     if place.exists():
         raise ConfigError(f"{place} holds neither a run ({RECORD}) nor a checkpoint ({CONFIG}).")
-    return take_in(fetched(str(source)), out, output=output, tokenizer=tokenizer, accept=accept)
+    return take_in(fetched(str(source)), out, **choices)
 
 
 def take_in(
@@ -58,13 +68,18 @@ def take_in(
     output: Any = None,
     tokenizer: str | Path | None = None,
     accept: Collection[str] = (),
+    vocabulary: int | None = None,
+    length: int | None = None,
 ) -> Certificate:
     """A folder that `open_run` opens, from one of transformers'."""
     own = _tokenizer(source, tokenizer)
     found = load_model(source, output=output, accept=accept)
-    strange = list(
-        strangeness(own, found.config.vocabulary, found.theirs, source, found.witness.get("tokenizer"))
-    )
+    sizes = found.config.vocabulary, found.config.length
+    found = resize(found, vocabulary=vocabulary or sizes[0], length=length or sizes[1])
+    strange = [
+        *strangeness(own, found.config.vocabulary, found.theirs, source),
+        *moved(own, source, found.witness.get("tokenizer")),
+    ]
     if strange and "tokenizer" not in accept:
         raise ConfigError(
             f"The tokenizer does not belong to this model: {'; '.join(strange)}. Its ids would mean other "
@@ -123,10 +138,7 @@ def give_out(trained: Trained, target: Path) -> Certificate:
     config = replace(trained.config.model, vocabulary=vocabulary)
     settings, weights = folded(trained.model, plain(config))
     equal: Model = section_of("model", settings)
-    model = build_model(equal, device="meta").to_empty(device="cpu").eval()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(weights[name])
+    model = built_with(equal, weights)
     difference = differs(model, answer(trained.model))
     assert not difference, difference
     facts = {"tokenizer": trained.tokenizer.fingerprint}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from attnlab.config import schema
 from attnlab.config.files import plain, section_of
@@ -28,10 +29,12 @@ from attnlab.model.hub.certificate import (
 )
 from attnlab.model.hub.family import Family, HeadOf, misfits
 from attnlab.model.hub.fields import Theirs
+from attnlab.model.hub.growth import resized
 from attnlab.model.hub.memory import refuse_beyond_memory
 from attnlab.model.hub.weights import WHOLE, Renamed, Weights, open_weights
 from attnlab.model.model import Model
 from attnlab.model.witness import answer, differs
+from attnlab.training.checkpoint import load_weights
 
 CONFIG = "config.json"
 WITNESS = "attnlab"
@@ -75,6 +78,32 @@ def load_model(folder: Path, *, output: Any = None, accept: Collection[str] = ()
             raise ConfigError(f"{folder} does not hold the model that was saved: {difference}.")
     certificate = _certificate(family, head, model, found, weights, family.notes(theirs, head))
     return Foreign(model.eval(), config, certificate, theirs, witness)
+
+
+def resize(found: Foreign, *, vocabulary: int, length: int, seed: int = 0) -> Foreign:
+    """The same model for more or fewer words and positions, as the certificate then says."""
+    config = replace(found.config, vocabulary=vocabulary, length=length)
+    if config == found.config:
+        return found
+    weights = {name: p.detach() for name, p in found.model.named_parameters()}
+    model = built_with(config, resized(weights, plain(config), seed=seed))
+    certificate = replace(found.certificate, parameters=sum(p.numel() for p in model.parameters()))
+    notes = [
+        f"{what}: {before:,} before, {now:,} now ({how})"
+        for what, before, now, how in (
+            ("words", found.config.vocabulary, vocabulary, "new ones begin near the mean"),
+            ("positions", found.config.length, length, "new ones repeat those from the start, where learned"),
+        )
+        if before != now
+    ]
+    return replace(found, model=model, config=config, certificate=certificate.with_notes(*notes))
+
+
+def built_with(config: schema.Model, weights: Mapping[str, Tensor]) -> Model:
+    """A model of these settings with these weights, ready to answer."""
+    model = build_model(config, device="meta").to_empty(device="cpu").eval()
+    load_weights(model, {name: weights[name] for name, _ in model.named_parameters()})
+    return model
 
 
 def family_of(theirs: Theirs, folder: Path) -> Family:
