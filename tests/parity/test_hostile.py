@@ -188,7 +188,7 @@ def test_pickles_give_tensors_and_run_nothing(folder, sound, tmp_path, monkeypat
     as_old(folder, tensors | {"step": 3})
     refused(folder, "only tensors are read")
     as_old(folder, tensors | {"transformer.wte.weight": torch.ones(1).expand(10**12, 24)})
-    refused(folder, r"wte.weight has shape \[1000000000000, 24\]")
+    refused(folder, "less data than the shape of transformer.wte.weight asks for")
     as_old(folder, tensors)
     whole = (folder / "pytorch_model.bin").read_bytes()
     for length in (0, 3, 500, len(whole) // 2):

@@ -69,7 +69,7 @@ def load_model(folder: Path, *, output: Any = None, accept: Collection[str] = ()
     refuse_beyond_memory(sum(p.numel() for p in draft.parameters()), str(folder))
     settle_ties(found, weights, head.copies)
     refuse(found.problems, str(folder))
-    model = build_model(config, seed=seed) if found.new else draft.to_empty(device="cpu")
+    model = build_model(config, seed=seed) if found.new else draft
     fill(model, found, weights)
     witness = _witness(weights)
     if not found.new and output is None and "answer" in witness:
@@ -101,7 +101,7 @@ def resize(found: Foreign, *, vocabulary: int, length: int, seed: int = 0) -> Fo
 
 def built_with(config: schema.Model, weights: Mapping[str, Tensor]) -> Model:
     """A model of these settings with these weights, ready to answer."""
-    model = build_model(config, device="meta").to_empty(device="cpu").eval()
+    model = build_model(config, device="meta").eval()
     load_weights(model, {name: weights[name] for name, _ in model.named_parameters()})
     return model
 

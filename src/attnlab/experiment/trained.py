@@ -192,7 +192,7 @@ def open_run(path: str | Path, *, which: Literal["last", "best"] = "last") -> Tr
         config = replace(config, data=replace(config.data, tokenizer=own))
     step = _step(record, folder, which) if step is None else step
     vocabulary = record.get("vocabulary", tokenizer.size)  # published tables have rows to spare
-    model = build_model(replace(config.model, vocabulary=vocabulary), seed=config.seed)
+    model = build_model(replace(config.model, vocabulary=vocabulary), device="meta")
     try:
         load_checked(model, Checkpoints(folder / "checkpoints").read(step))
     except DamagedError as damage:

@@ -19,6 +19,7 @@ from typing import Any
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
+from attnlab.model.assign import assign, without_memory
 from attnlab.model.model import Model
 from attnlab.model.witness import differs
 from attnlab.training.errors import RunError
@@ -49,7 +50,10 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
-    """Copy weights into a model. Every tensor must find its place, and every place its tensor."""
+    """Copy weights into a model, or assign them where it has no memory yet.
+
+    Every tensor must find its place, and every place its tensor.
+    """
     places = dict(model.named_parameters())
     missing, surplus = places.keys() - weights.keys(), weights.keys() - places.keys()
     if missing or surplus:
@@ -60,6 +64,10 @@ def load_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
         if parameter.shape != weights[name].shape:
             shapes = tuple(weights[name].shape), tuple(parameter.shape)
             raise RunError(f"The checkpoint does not fit the model: {name} is {shapes[0]}, not {shapes[1]}.")
+    if without_memory(model):
+        assign(model, weights)
+        return
+    for name, parameter in places.items():
         parameter.data.copy_(weights[name])
 
 

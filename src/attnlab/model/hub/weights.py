@@ -92,6 +92,8 @@ class Unpickled:
                     raise ConfigError(
                         f"{file} holds {name!r}, a {type(value).__name__}; only tensors are read."
                     )
+                if value.numel() * value.element_size() > value.untyped_storage().nbytes():
+                    raise ConfigError(f"{file} has less data than the shape of {name} asks for.")
                 self._held[name] = value
 
     def names(self) -> list[str]:
