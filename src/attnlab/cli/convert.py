@@ -15,7 +15,7 @@ def convert(
     source: Annotated[
         str, typer.Argument(help="A folder in transformers' layout, a hub's owner/name, or a run.")
     ],
-    target: Annotated[Path, typer.Argument(help="The folder to write.")],
+    target: Annotated[Path, typer.Argument(help="The folder to write, or a run's model.onnx.")],
     head: Annotated[
         str, typer.Option(help="Put this head on the trunk, new: classification(classes=3), span, …")
     ] = "",

@@ -20,6 +20,8 @@ from attnlab.experiment.foreign import CONFIG, Foreign, built_with, load_model, 
 from attnlab.experiment.trained import Trained, open_run
 from attnlab.model.hub.certificate import Certificate
 from attnlab.model.hub.fold import folded
+from attnlab.model.hub.onnx import write_onnx
+from attnlab.model.model import Model as ModelOf
 from attnlab.model.witness import answer, differs
 from attnlab.training.checkpoint import Checkpoint, weights_of
 from attnlab.training.folder import RECORD, RunFolder
@@ -46,14 +48,16 @@ def convert(
         "vocabulary": vocabulary,
         "length": length,
     }
-    if out.exists() and any(out.iterdir()):
-        raise ConfigError(f"{out} is not empty; give a folder that is not there yet.")
+    if out.exists() and (out.is_file() or any(out.iterdir())):
+        raise ConfigError(f"{out} is there already and not empty; give a folder that is not there yet.")
     if (place / RECORD).is_file() or place.parent.name == "checkpoints":
         if any(choices.values()):
             raise ConfigError(
                 f"{place} is a run, and is given out as it is; heads, sizes and exceptions are for taking in."
             )
-        return give_out(open_run(place), out)
+        return give_onnx(open_run(place), out) if out.suffix == ".onnx" else give_out(open_run(place), out)
+    if out.suffix == ".onnx":
+        raise ConfigError(f"Only a run becomes ONNX; take {source} in first: attnlab convert {source} FOLDER")
     if (place / CONFIG).is_file():
         return take_in(place, out, **choices)
     if place.exists():
@@ -130,10 +134,26 @@ def _run_config(model: Model) -> Config:
     )
 
 
-def give_out(trained: Trained, target: Path) -> Certificate:
-    """A folder that transformers' `from_pretrained` loads, tokenizer included."""
-    record = read_json(trained.folder / RECORD)
-    base = record.get("source", {}).get("config", {})
+def give_onnx(trained: Trained, target: Path) -> Certificate:
+    """A file that onnxruntime runs, and was asked there."""
+    model, config = _without_folds(trained)
+    difference = write_onnx(model, target, length=config.length, typed=config.token_types > 1)
+    names = tuple(name for name, _ in model.named_parameters())
+    return Certificate(
+        family="onnx",
+        architecture=target.name,
+        parameters=sum(p.numel() for p in model.parameters()),
+        dtype="float32",
+        loaded=names,
+        notes=(
+            f"onnxruntime gives the same scores, to {difference:.1g} of the largest",
+            "its inputs are ids and where they are real, padded on the right",
+        ),
+    )
+
+
+def _without_folds(trained: Trained) -> tuple[ModelOf, Model]:
+    """The same function in a form that others have too, and its settings."""
     vocabulary = trained.model.trunk.main.embedding.tokens.num_embeddings
     config = replace(trained.config.model, vocabulary=vocabulary)
     settings, weights = folded(trained.model, plain(config))
@@ -141,6 +161,14 @@ def give_out(trained: Trained, target: Path) -> Certificate:
     model = built_with(equal, weights)
     difference = differs(model, answer(trained.model))
     assert not difference, difference
+    return model, equal
+
+
+def give_out(trained: Trained, target: Path) -> Certificate:
+    """A folder that transformers' `from_pretrained` loads, tokenizer included."""
+    record = read_json(trained.folder / RECORD)
+    base = record.get("source", {}).get("config", {})
+    model, equal = _without_folds(trained)
     facts = {"tokenizer": trained.tokenizer.fingerprint}
     certificate = save_model(target, model, equal, base=_with_specials(base, trained), facts=facts)
     trained.tokenizer.save(target)
