@@ -59,6 +59,22 @@ def test_a_published_folder_is_opened_asked_and_given_back(name, tmp_path):
     assert AutoTokenizer.from_pretrained(tmp_path / "again")(TEXT)["input_ids"] == given(TEXT)["input_ids"]
 
 
+@pytest.mark.parametrize("name", ["bert, next sentence", "roberta, classes"])
+def test_pairs_are_joined_typed_and_judged_as_theirs(name, tmp_path):
+    theirs = published(tmp_path / "theirs", name)
+    convert(tmp_path / "theirs", tmp_path / "ours")
+    trained = open_run(tmp_path / "ours")
+    first, second = map(trained.tokenizer.encode, ("w3 w14 w15", "w9 w26"))
+    ids, types = trained.tokenizer.form.pair(first, second), trained.tokenizer.form.pair_types(3, 2)
+    given = AutoTokenizer.from_pretrained(tmp_path / "theirs")(
+        "w3 w14 w15", "w9 w26", return_tensors="pt", return_token_type_ids=True
+    )
+    assert given["input_ids"][0].tolist() == ids and given["token_type_ids"][0].tolist() == types
+    with torch.no_grad():
+        found = trained.model(torch.tensor([ids]), types=torch.tensor([types]))
+        torch.testing.assert_close(found, theirs(**given).logits, rtol=1e-4, atol=1e-5)
+
+
 CHANGES = {
     "as mini-gpt: sinusoidal, scaled": {},
     "learned": {"model": {"positions": "learned"}},

@@ -13,7 +13,7 @@ import torch
 from attnlab.config.values import ConfigError
 from attnlab.experiment.convert import convert
 from attnlab.experiment.foreign import load_model
-from tests.parity.folders import published
+from tests.parity.folders import published, tokenizer
 from tests.parity.test_faults import settings
 
 
@@ -137,6 +137,17 @@ def test_shards_stay_in_their_folder(folder, name):
     refused(folder, "a shard is a file of the same folder")
 
 
+@pytest.mark.parametrize(
+    "held", ["[", "[1]", '{"answer": "x"}', '{"answer": [{}]}', '{"answer": [1]}', "[" * 99_999]
+)
+def test_metadata_that_is_no_answer_of_ours_is_left_alone(folder, held):
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(folder / "model.safetensors")
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt", "attnlab": held})
+    assert load_model(folder).certificate.loaded
+
+
 def test_shards_are_read_and_a_lost_one_is_named(tmp_path):
     theirs = published(tmp_path / "theirs", "gpt2")
     theirs.save_pretrained(tmp_path / "sharded", max_shard_size="15KB")
@@ -196,6 +207,13 @@ def test_pickles_give_tensors_and_run_nothing(folder, sound, tmp_path, monkeypat
         refused(folder, "no whole file of tensors|asks for code")
 
 
+NOWHERE = {"single": [{"SpecialToken": {"id": "zz", "type_id": 0}}], "pair": [], "special_tokens": {}}
+
+
+def sound_but(part, broken):
+    return json.dumps(json.loads(tokenizer("gpt2").to_str()) | {part: broken})
+
+
 def test_hostile_tokenizers(folder, tmp_path):
     file = folder / "tokenizer.json"
     for content in (
@@ -204,6 +222,10 @@ def test_hostile_tokenizers(folder, tmp_path):
         '{"model": {"type": "WordLevel", "vocab": {"a": -1}, "unk_token": "a"}}',
         '{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": 0}, "merges": [["x", "y"]]}}',
         "\0",
+        sound_but(
+            "normalizer", {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
+        ),  # a panic in the library
+        sound_but("post_processor", {"type": "TemplateProcessing", **NOWHERE}),  # a panic when it is used
     ):
         file.write_text(content)
         with pytest.raises(ConfigError):

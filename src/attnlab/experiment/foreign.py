@@ -169,7 +169,12 @@ def _witness(weights: Weights) -> dict[str, Any]:
         held = json.loads(weights.metadata.get(WITNESS, "{}"))
     except (ValueError, RecursionError):
         return {}
-    return held if isinstance(held, dict) else {}
+    if not isinstance(held, dict):
+        return {}
+    numbers = held.get("answer")
+    if not isinstance(numbers, list) or not all(isinstance(number, float) for number in numbers):
+        held.pop("answer", None)
+    return held
 
 
 def _certificate(

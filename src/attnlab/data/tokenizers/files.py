@@ -85,8 +85,12 @@ def json_of(file: Path) -> dict[str, Any]:
 def whole(file: Path) -> Tokenizer:
     """A tokenizer.json: everything is in it."""
     try:
-        return Tokenizer(library.Tokenizer.from_file(str(file)))
-    except Exception as error:  # the library raises bare Exception
+        made = Tokenizer(library.Tokenizer.from_file(str(file)))
+        _ = made.form  # a broken post-processor shows when it is tried
+        return made
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the library raises bare Exception, and panics that are not even that
         raise DataError(f"{file} is not a tokenizer.json that can be read: {error}.") from error
 
 
