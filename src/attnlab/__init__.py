@@ -30,6 +30,7 @@ __all__ = [
     "ConfigError",
     "adapt",
     "choice",
+    "convert",
     "decoder",
     "encoder",
     "encoder_decoder",
@@ -107,6 +108,13 @@ def study(
     from attnlab.studies.files import adjusted, load_study
 
     return adjusted(load_study(name), quick=quick, seeds=seeds, set=set or {}, only=only)
+
+
+def convert(source: str | Path, target: str | Path) -> None:
+    """Take in a checkpoint of another project, or give out a run, as `attnlab convert` does."""
+    from attnlab.experiment.convert import convert as run
+
+    run(source, target)
 
 
 def open(run: str | Path) -> Trained:

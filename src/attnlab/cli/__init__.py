@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from attnlab.cli import check, data, evaluate, explain, generate, listing, runs, tokenizer
+from attnlab.cli import check, convert, data, evaluate, explain, generate, listing, runs, tokenizer
 from attnlab.cli import run as study
 from attnlab.cli import train as training
 from attnlab.cli.console import fail
@@ -29,6 +29,7 @@ app.command("train")(training.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("generate")(generate.generate)
 app.command("check")(check.check)
+app.command("convert")(convert.convert)
 app.add_typer(explain.app, name="explain")
 app.add_typer(data.app, name="data")
 app.add_typer(tokenizer.app, name="tokenizer")

@@ -24,10 +24,14 @@ def read_json(file: Path, *, most: int = 16 * MEBIBYTE) -> dict[str, Any]:
         raise ConfigError(f"{file} is not there.") from None
     except RecursionError:
         raise ConfigError(f"{file} is nested too deep to be read: that is no such file.") from None
-    except (OSError, ValueError) as error:
-        if isinstance(error, ConfigError):
-            raise
-        raise ConfigError(f"{file} cannot be read as JSON: {error}.") from error
+    except ConfigError:
+        raise
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror or error}.") from error
+    except ValueError as error:
+        raise ConfigError(f"{file} is not JSON: {error}.") from error
     if not isinstance(held, dict):
-        raise ConfigError(f"{file} holds no table of names and values, but a {type(held).__name__}.")
+        raise ConfigError(
+            f"{file} holds no names and values: an object is needed, this is a {type(held).__name__}."
+        )
     return held

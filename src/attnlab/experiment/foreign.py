@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from attnlab.config import schema
 from attnlab.config.files import plain, section_of
@@ -28,10 +29,12 @@ from attnlab.model.hub.certificate import (
 )
 from attnlab.model.hub.family import Family, HeadOf, misfits
 from attnlab.model.hub.fields import Theirs
+from attnlab.model.hub.growth import resized
 from attnlab.model.hub.memory import refuse_beyond_memory
 from attnlab.model.hub.weights import WHOLE, Renamed, Weights, open_weights
 from attnlab.model.model import Model
 from attnlab.model.witness import answer, differs
+from attnlab.training.checkpoint import load_weights
 
 CONFIG = "config.json"
 WITNESS = "attnlab"
@@ -66,7 +69,7 @@ def load_model(folder: Path, *, output: Any = None, accept: Collection[str] = ()
     refuse_beyond_memory(sum(p.numel() for p in draft.parameters()), str(folder))
     settle_ties(found, weights, head.copies)
     refuse(found.problems, str(folder))
-    model = build_model(config, seed=seed) if found.new else draft.to_empty(device="cpu")
+    model = build_model(config, seed=seed) if found.new else draft
     fill(model, found, weights)
     witness = _witness(weights)
     if not found.new and output is None and "answer" in witness:
@@ -75,6 +78,32 @@ def load_model(folder: Path, *, output: Any = None, accept: Collection[str] = ()
             raise ConfigError(f"{folder} does not hold the model that was saved: {difference}.")
     certificate = _certificate(family, head, model, found, weights, family.notes(theirs, head))
     return Foreign(model.eval(), config, certificate, theirs, witness)
+
+
+def resize(found: Foreign, *, vocabulary: int, length: int, seed: int = 0) -> Foreign:
+    """The same model for more or fewer words and positions, as the certificate then says."""
+    config = replace(found.config, vocabulary=vocabulary, length=length)
+    if config == found.config:
+        return found
+    weights = {name: p.detach() for name, p in found.model.named_parameters()}
+    model = built_with(config, resized(weights, plain(config), seed=seed))
+    certificate = replace(found.certificate, parameters=sum(p.numel() for p in model.parameters()))
+    notes = [
+        f"{what}: {before:,} before, {now:,} now ({how})"
+        for what, before, now, how in (
+            ("words", found.config.vocabulary, vocabulary, "new ones begin near the mean"),
+            ("positions", found.config.length, length, "new ones repeat those from the start, where learned"),
+        )
+        if before != now
+    ]
+    return replace(found, model=model, config=config, certificate=certificate.with_notes(*notes))
+
+
+def built_with(config: schema.Model, weights: Mapping[str, Tensor]) -> Model:
+    """A model of these settings with these weights, ready to answer."""
+    model = build_model(config, device="meta").eval()
+    load_weights(model, {name: weights[name] for name, _ in model.named_parameters()})
+    return model
 
 
 def family_of(theirs: Theirs, folder: Path) -> Family:
@@ -105,7 +134,7 @@ def _draft(config: schema.Model, folder: Path) -> Model:
     """The model without memory, to compare shapes with."""
     try:
         return build_model(config, device="meta")
-    except (RuntimeError, OverflowError) as error:  # sizes that torch cannot even write down
+    except (RuntimeError, OverflowError, TypeError) as error:  # sizes that torch cannot even write down
         reason = next(iter(str(error).splitlines()), "")
         raise ConfigError(f"{folder / CONFIG} asks for sizes that no model has: {reason}") from error
 
@@ -140,7 +169,12 @@ def _witness(weights: Weights) -> dict[str, Any]:
         held = json.loads(weights.metadata.get(WITNESS, "{}"))
     except (ValueError, RecursionError):
         return {}
-    return held if isinstance(held, dict) else {}
+    if not isinstance(held, dict):
+        return {}
+    numbers = held.get("answer")
+    if not isinstance(numbers, list) or not all(isinstance(number, float) for number in numbers):
+        held.pop("answer", None)
+    return held
 
 
 def _certificate(
@@ -162,19 +196,27 @@ def _certificate(
 def layout_of(config: schema.Model, prefer: str = "") -> tuple[Family, HeadOf, Theirs]:
     """The family and head that hold such a model, and its config.json; or why none does."""
     ours = plain(config)
+    untied = ours["output"].get("tied") is False
     tried: list[tuple[list[str], str]] = []
-    candidates = [(family, head) for family in FAMILIES.values() for head in family.heads]
-    for family, head in sorted(candidates, key=lambda c: c[1].architecture != prefer):
+    for family, head in sorted(
+        _candidates(ours["output"]["kind"]), key=lambda c: c[1].architecture != prefer
+    ):
         theirs = family.write(ours, head)
-        untied = config.output.options.get("tied") is False
         reasons = list(misfits(ours, family.read(theirs, head, untied=untied)))
         if not reasons:
             return family, head, theirs
         tried.append((reasons, head.architecture))
+    if not tried:
+        raise ConfigError(f'No published layout has a head of the kind "{config.output.kind}".')
     reasons, nearest = min(tried, key=lambda entry: len(entry[0]))
     raise ConfigError(
         f"No published layout holds this model. The nearest is {nearest}, but {'; '.join(reasons[:6])}."
     )
+
+
+def _candidates(output: str) -> list[tuple[Family, HeadOf]]:
+    pairs = [(family, head) for family in FAMILIES.values() for head in family.heads]
+    return [(family, head) for family, head in pairs if head.output["kind"] == output]
 
 
 def save_model(

@@ -8,25 +8,27 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
 from attnlab.config.schema import Config
-from attnlab.config.values import ConfigError
+from attnlab.config.values import Choice, ConfigError
 from attnlab.data.tokenizers.files import load as load_tokenizer
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.experiment.model import build_model
 from attnlab.experiment.soundness import unsound_of
 from attnlab.generation.beam import beam_searches
-from attnlab.generation.decoder import Beyond, Decoder, window_start
+from attnlab.generation.decoder import Beyond, Decoder, padded, window_start
 from attnlab.generation.generate import Written, stream
 from attnlab.generation.rules import DecodingRule, Greedy, Sample
 from attnlab.generation.weights import Difference, PackedHead, by_columns, difference, pack
+from attnlab.model.heads.classification import pooled
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.training.checkpoint import Checkpoints, DamagedError, load_weights
+from attnlab.training.checkpoint import Checkpoints, DamagedError, load_checked
 from attnlab.training.errors import RunError
-from attnlab.training.folder import RunFolder, read_record
+from attnlab.training.folder import RECORD, RunFolder, read_record
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Trained:
 
     def prompt(self, text: str) -> list[int]:
         """A text as the beginning of one: the tokens before it, its own, and none that end it."""
-        return [*self.tokenizer.form.before, *self.tokenizer.encode(text)] or [self._first]
+        return [*self.tokenizer.form.before, *self.tokenizer.encode(text)] or [self.first]
 
     @property
     def stop(self) -> set[int]:
@@ -131,11 +133,12 @@ class Trained:
                 f"A prompt of {longest} tokens is longer than the {room} that this model reads."
             )
         for text in texts:
-            text.prompt = [self._first]
+            text.prompt = [self.first]
         return sources
 
     @property
-    def _first(self) -> int:
+    def first(self) -> int:
+        """What an encoder-decoder's text begins with."""
         found = self.tokenizer.specials.start
         return self.tokenizer.pad if found is None else found
 
@@ -196,6 +199,26 @@ class Trained:
         return whole.removeprefix(self.tokenizer.decode(written.prompt))
 
     @torch.inference_mode()
+    def embed(
+        self, texts: Sequence[str], *, pooling: Literal["first", "mean", "last"] = "mean", batch: int = 32
+    ) -> Tensor:
+        """One vector of length 1 for each text, (N, D): near ones are alike in meaning, if trained so."""
+        if self.model.trunk.encoder is not None and self.model.trunk.decoder is not None:
+            raise ConfigError("Texts are embedded by a model of one stack; this one has two.")
+        most, form = self.config.model.length, self.tokenizer.form
+        rows = [
+            form.single(ids[: most - form.single_room]) for ids in self.tokenizer.encode_many(list(texts))
+        ]
+        order = sorted(range(len(rows)), key=lambda row: len(rows[row]))  # alike in length, little padding
+        found = torch.empty(len(rows), self.config.model.width)
+        for start in range(0, len(rows), batch):
+            chosen = order[start : start + batch]
+            ids, real = padded([rows[row] for row in chosen], side="right")
+            tokens = Tokens.of(ids.shape[1], real=real)
+            found[chosen] = pooled(self.model.eval().trunk(ids, tokens), tokens, pooling)
+        return torch.nn.functional.normalize(found, dim=-1)
+
+    @torch.inference_mode()
     def fill(self, text: str, *, top: int = 5) -> list[list[tuple[str, float]]]:
         """For each masked place of a text, the most likely tokens and their probabilities."""
         mask = self.tokenizer.specials.mask
@@ -232,6 +255,10 @@ def open_run(path: str | Path, *, which: Literal["last", "best"] = "last") -> Tr
     folder, step = place, None
     if place.name.startswith("step-") and place.parent.name == "checkpoints":
         folder, step = place.parent.parent, int(place.name.removeprefix("step-"))
+    if (folder / "config.json").is_file() and not (folder / RECORD).is_file():
+        raise ConfigError(
+            f"{folder} is a checkpoint of another project; take it in first: attnlab convert {folder} TARGET"
+        )
     record = read_record(folder)
     config = RunFolder(folder).config()
     tokenizer = load_tokenizer(folder / "tokenizer.json")
@@ -240,10 +267,14 @@ def open_run(path: str | Path, *, which: Literal["last", "best"] = "last") -> Tr
             f"{folder / 'tokenizer.json'} is not the tokenizer that this run was trained with "
             f"({tokenizer.fingerprint}, not {record['tokenizer']}): its ids would mean other words."
         )
+    if record.get("status") == "converted":  # its tokenizer is its own file, wherever the folder is
+        own = Choice("file", {"path": str(folder / "tokenizer.json")})
+        config = replace(config, data=replace(config.data, tokenizer=own))
     step = _step(record, folder, which) if step is None else step
-    model = build_model(replace(config.model, vocabulary=tokenizer.size), seed=config.seed)
+    vocabulary = record.get("vocabulary", tokenizer.size)  # published tables have rows to spare
+    model = build_model(replace(config.model, vocabulary=vocabulary), device="meta")
     try:
-        load_weights(model, Checkpoints(folder / "checkpoints").read(step).model)
+        load_checked(model, Checkpoints(folder / "checkpoints").read(step))
     except DamagedError as damage:
         raise RunError(f"The checkpoint of step {step} in {folder} is damaged: {damage}") from damage
     return Trained(folder, step, config, tokenizer, model.eval())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ TOLERANCE = 1e-3
 
 
 @torch.no_grad()
-def answer(model: Model) -> list[float]:
+def answer(model: Model) -> tuple[float, ...]:
     """Some of the head's scores for a fixed short input, in float32 and without dropout."""
     trained = model.training
     try:
@@ -25,12 +26,12 @@ def answer(model: Model) -> list[float]:
     finally:
         model.train(trained)
     places = torch.linspace(0, len(scores) - 1, min(SHOWN, len(scores))).long()
-    return [float(number) for number in scores[places.to(scores.device)]]
+    return tuple(scores[places.to(scores.device)].tolist())
 
 
-def differs(model: Model, expected: list[float]) -> str:
+def differs(model: Model, expected: Sequence[float]) -> str:
     """How the model answers otherwise than it did when it was saved; nothing when it answers the same."""
-    found, wanted = torch.tensor(answer(model)), torch.tensor(expected)
+    found, wanted = torch.tensor(answer(model)), torch.tensor(list(expected))
     if found.shape != wanted.shape:
         return f"it gives {len(found)} numbers for the fixed input, not {len(wanted)}"
     largest = max(float(wanted.nan_to_num(0, 0, 0).abs().max()), 1e-6)

@@ -19,6 +19,9 @@ from typing import Any
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
+from attnlab.model.assign import assign, without_memory
+from attnlab.model.model import Model
+from attnlab.model.witness import differs
 from attnlab.training.errors import RunError
 from attnlab.training.files import as_bytes, hash_of, sync_folder, write_bytes
 
@@ -37,6 +40,8 @@ class Checkpoint:
     model: dict[str, Tensor]
     optimizer: dict[str, Tensor]
     state: dict[str, Any]
+    answer: tuple[float, ...] = ()
+    """What the model answers to a fixed input, so that a mistake of loading shows; in the manifest."""
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -45,7 +50,10 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
-    """Copy weights into a model. Every tensor must find its place, and every place its tensor."""
+    """Copy weights into a model, or assign them where it has no memory yet.
+
+    Every tensor must find its place, and every place its tensor.
+    """
     places = dict(model.named_parameters())
     missing, surplus = places.keys() - weights.keys(), weights.keys() - places.keys()
     if missing or surplus:
@@ -56,7 +64,22 @@ def load_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
         if parameter.shape != weights[name].shape:
             shapes = tuple(weights[name].shape), tuple(parameter.shape)
             raise RunError(f"The checkpoint does not fit the model: {name} is {shapes[0]}, not {shapes[1]}.")
+    if without_memory(model):
+        assign(model, weights)
+        return
+    for name, parameter in places.items():
         parameter.data.copy_(weights[name])
+
+
+def load_checked(model: Model, checkpoint: Checkpoint) -> None:
+    """Copy a checkpoint's weights into a model, and see that it answers as it did when they were saved."""
+    load_weights(model, checkpoint.model)
+    difference = differs(model, checkpoint.answer) if checkpoint.answer else ""
+    if difference:
+        raise RunError(
+            f"The checkpoint was loaded, and the model is not the one that was saved: {difference}. Its code "
+            "or its config has changed since; go back to those it was trained with."
+        )
 
 
 def listed(names: Iterable[str]) -> str:
@@ -111,17 +134,19 @@ class Checkpoints:
             content = content_of()
             write_bytes(folder / name, content)
             files[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        write_bytes(folder / MANIFEST, as_bytes({"format": FORMAT, "files": files}))
+        manifest = {"format": FORMAT, "files": files, "answer": list(checkpoint.answer)}
+        write_bytes(folder / MANIFEST, as_bytes(manifest))
         sync_folder(folder)
 
     def read(self, step: int) -> Checkpoint:
         """A checkpoint, verified; DamagedError says what is wrong with it."""
         folder = self.path(step)
-        verify(folder)
+        manifest = verify(folder)
         return Checkpoint(
             model=load((folder / "model.safetensors").read_bytes()),
             optimizer=load((folder / "optimizer.safetensors").read_bytes()),
             state=json.loads((folder / "state.json").read_text(encoding="utf-8")),
+            answer=tuple(manifest.get("answer", ())),
         )
 
     def newest(self, warn: Callable[[str], None]) -> Checkpoint | None:
@@ -156,10 +181,10 @@ class Checkpoints:
                 shutil.rmtree(entry, ignore_errors=True)
 
 
-def verify(folder: Path) -> None:
-    """Raise DamagedError unless every file is there, of its size and hash."""
+def verify(folder: Path) -> dict[str, Any]:
+    """The manifest; DamagedError unless every file is there, of its size and hash."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = dict(json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
         files = dict(manifest["files"])
     except FileNotFoundError:
         raise DamagedError("manifest.json is missing.") from None
@@ -175,6 +200,7 @@ def verify(folder: Path) -> None:
             raise DamagedError(f"{name} has {file.stat().st_size:,} bytes, not {expected['bytes']:,}.")
         if hash_of(file) != expected["sha256"]:
             raise DamagedError(f"{name} does not have the hash that it was written with.")
+    return manifest
 
 
 def _contiguous(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

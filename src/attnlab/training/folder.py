@@ -50,6 +50,10 @@ class RunFolder:
             self.checkpoints.tidy()
             if self.exists:
                 self.record = read_record(self.path)
+                if self.record.get("status") == "converted":
+                    raise ConfigError(
+                        f"{self.path} holds a converted model, not a run: there is nothing to go on with."
+                    )
                 refuse_changes(self.record["config"], to_json(config), self.path)
             else:
                 self.record = {"config": to_json(config), "identity": identity(config), "seed": config.seed}

@@ -15,10 +15,11 @@ from attnlab.config.schema import Training
 from attnlab.config.streams import stream_seed
 from attnlab.data.loader import Loader
 from attnlab.model.model import Model
+from attnlab.model.witness import answer
 from attnlab.objectives.objective import Objective, Prepared
 from attnlab.training import budget
 from attnlab.training.budget import State
-from attnlab.training.checkpoint import Checkpoint, Checkpoints, load_weights, weights_of
+from attnlab.training.checkpoint import Checkpoint, Checkpoints, load_checked, weights_of
 from attnlab.training.evaluate import Evaluation
 from attnlab.training.events import Ended, Evaluated, Event, Listener, Saved, Started, Stepped, Warned
 from attnlab.training.failure import Failure, fault_of, gradient_norm
@@ -177,6 +178,7 @@ class Loop:
         """A checkpoint of this step, and no more old ones than the rule keeps."""
         began, snapshot = time.perf_counter(), self.snapshot()
         self.failure.refuse_broken(snapshot)
+        snapshot = replace(snapshot, answer=answer(self.model))
         place = self.checkpoints.save(self.state.step, snapshot)
         self.checkpoints.prune(self.settings.keep, self.state.best_step)
         self.saved = self.state.step
@@ -184,7 +186,7 @@ class Loop:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Go on from a checkpoint as if nothing had happened."""
-        load_weights(self.model, checkpoint.model)
+        load_checked(self.model, checkpoint)
         self.optimizer.restore(checkpoint.optimizer)
         held = dict(checkpoint.state)
         self.loader.restore(held.pop("data"))

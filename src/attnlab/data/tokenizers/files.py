@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,16 @@ from typing import Any
 import tokenizers as library
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
+from attnlab.config.untrusted import MEBIBYTE, read_json
+from attnlab.config.values import ConfigError
 from attnlab.data.errors import DataError
 from attnlab.data.tokenizers.recipe import Recipe
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
 MERGES = ("merges.txt", "vocab.bpe")
 VOCABULARIES = ("vocab.json", "encoder.json")
+LARGEST = 256 * MEBIBYTE
+"""Of a tokenizer's file; the largest published ones have some 30."""
 
 
 class File(Recipe):
@@ -74,19 +77,20 @@ def beside(file: Path, names: tuple[str, ...], what: str) -> Path:
 
 def json_of(file: Path) -> dict[str, Any]:
     try:
-        held = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{file} is not JSON: {error}.") from error
-    if not isinstance(held, dict):
-        raise DataError(f"{file} is not a tokenizer: an object is needed, this is a {type(held).__name__}.")
-    return held
+        return read_json(file, most=LARGEST)
+    except ConfigError as error:
+        raise DataError(f"There is no tokenizer in {file}: {error}") from error
 
 
 def whole(file: Path) -> Tokenizer:
     """A tokenizer.json: everything is in it."""
     try:
-        return Tokenizer(library.Tokenizer.from_file(str(file)))
-    except Exception as error:  # the library raises bare Exception
+        made = Tokenizer(library.Tokenizer.from_file(str(file)))
+        _ = made.form  # a broken post-processor shows when it is tried
+        return made
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the library raises bare Exception, and panics that are not even that
         raise DataError(f"{file} is not a tokenizer.json that can be read: {error}.") from error
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.config.values import ConfigError
+from attnlab.model.assign import assign
 from attnlab.model.hub.names import Link
 from attnlab.model.hub.weights import TYPES, Weights
 
@@ -130,8 +131,7 @@ def _accepted(names: Iterable[str], accept: Collection[str]) -> bool:
 
 
 def _expected(link: Link, places: dict[str, nn.Parameter]) -> tuple[int, ...]:
-    parts = [torch.empty_like(places[name], device="meta") for name in link.ours]
-    return tuple(link.outward(parts).shape)
+    return tuple(link.outward([places[name].to("meta") for name in link.ours]).shape)
 
 
 def _misshapen(link: Link, places: dict[str, nn.Parameter], weights: Weights) -> Iterator[str]:
@@ -192,13 +192,21 @@ def settle_ties(result: Account, weights: Weights, copies: Collection[str]) -> N
 
 @torch.no_grad()
 def fill(model: nn.Module, result: Account, weights: Weights) -> None:
-    """Copy every tensor to its place; half-precision numbers become those of the model."""
+    """Put every tensor in its place; half-precision numbers become those of the model.
+
+    What needs no change stays in the file's own pages, which are read when they are first used and
+    copied when they are first written to.
+    """
     places: dict[str, Tensor] = dict(model.named_parameters(remove_duplicate=False))
+    seen: set[int] = set()
     for link in result.loaded:
         parts = [places[name] for name in link.ours]
         found = link.inward(weights.tensor(link.theirs), [len(part) for part in parts])
-        for part, tensor in zip(parts, found, strict=True):
-            part.copy_(tensor)
+        for name, part, tensor in zip(link.ours, parts, found, strict=True):
+            own = tensor.to(part.dtype).contiguous()
+            shared = own.data_ptr() in seen  # by two names in a pickle; parameters never share
+            assign(model, {name: own.clone() if shared else own})
+            seen.add(own.data_ptr())
 
 
 @torch.no_grad()

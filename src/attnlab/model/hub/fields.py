@@ -56,7 +56,8 @@ class Same(Field):
         put(ours, self.ours, theirs.get(self.theirs, self.default))
 
     def write(self, ours: Settings, theirs: Theirs) -> None:
-        theirs[self.theirs] = get(ours, self.ours)
+        if (value := get(ours, self.ours)) is not None:
+            theirs[self.theirs] = value
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ before memory is asked for.
 
 from __future__ import annotations
 
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -91,6 +92,8 @@ class Unpickled:
                     raise ConfigError(
                         f"{file} holds {name!r}, a {type(value).__name__}; only tensors are read."
                     )
+                if value.numel() * value.element_size() > value.untyped_storage().nbytes():
+                    raise ConfigError(f"{file} has less data than the shape of {name} asks for.")
                 self._held[name] = value
 
     def names(self) -> list[str]:
@@ -134,7 +137,11 @@ def _unpickled(file: Path) -> dict[Any, Any]:
 
     mapped = zipfile.is_zipfile(file)
     try:
-        held = torch.load(file, map_location="cpu", weights_only=True, mmap=mapped)
+        with (
+            warnings.catch_warnings()
+        ):  # of pickles older or newer than torch's own; they are read or refused
+            warnings.simplefilter("ignore")
+            held = torch.load(file, map_location="cpu", weights_only=True, mmap=mapped)
     except pickle.UnpicklingError as error:
         raise ConfigError(
             f"{file} asks for code to be run, or is damaged; only plain tensors are read from such files. "
@@ -168,11 +175,11 @@ def shards(folder: Path, index: str) -> list[Path]:
     placed = read_json(folder / index).get("weight_map")
     if not isinstance(placed, dict) or not placed:
         raise ConfigError(f"{folder / index} names no tensors; its weight_map is missing or empty.")
-    files = []
-    for name in dict.fromkeys(placed.values()):
+    files: dict[Path, None] = {}
+    for name in placed.values():
         if not isinstance(name, str) or name in ("", ".", "..") or "\0" in name or Path(name).name != name:
             raise ConfigError(f"{folder / index} names {name!r}; a shard is a file of the same folder.")
         if not (folder / name).is_file():
             raise ConfigError(f"{folder} lacks {name}, which {index} names; fetch it.")
-        files.append(folder / name)
-    return files
+        files[folder / name] = None
+    return list(files)

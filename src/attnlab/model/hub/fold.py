@@ -1,0 +1,32 @@
+"""Our own conveniences, folded into the weights: the same function, in a form that others have too."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from attnlab.model.hub.fields import Settings, get
+from attnlab.model.model import Model
+from attnlab.model.positions.absolute import sinusoids
+
+
+@torch.no_grad()
+def folded(model: Model, settings: Settings) -> tuple[Settings, dict[str, Tensor]]:
+    """Settings and weights of an equal model whose embedding has no scale and whose positions are a table."""
+    weights = {name: p.detach() for name, p in model.named_parameters(remove_duplicate=False)}
+    settings = dict(settings)
+    scale = model.trunk.main.embedding.scale
+    if scale != 1:
+        settings["embedding_scale"] = 1.0
+        if get(settings, "output.tied"):  # the head keeps the table as it was, and so has one of its own
+            settings["output"] = settings["output"] | {"tied": False}
+        scaled = ["tokens", "types"] + ["positions.table"] * (settings["positions"]["kind"] == "learned")
+        for name in list(weights):
+            if name.endswith(tuple(f".embedding.{part}.weight" for part in scaled)):
+                weights[name] = weights[name] * scale
+    if settings["positions"]["kind"] == "sinusoidal":
+        settings["positions"] = {"kind": "learned", "offset": 0}
+        table = sinusoids(torch.arange(settings["length"]), settings["width"])
+        for stack in model.trunk.stacks():
+            weights[f"trunk.{stack}.embedding.positions.table.weight"] = table
+    return settings, weights
