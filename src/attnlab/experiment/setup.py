@@ -77,4 +77,5 @@ def fingerprints(setup: Setup) -> dict[str, Any]:
     return {
         "data": {split: dataset.fingerprint(split) for split in names},
         "tokenizer": dataset.tokenizer.fingerprint,
+        "tokenizer_identity": dataset.tokenizer.identity(),
     }
