@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attnlab.config.registry import Registry
+from attnlab.config.registry import Registry, locate
 
 if TYPE_CHECKING:
     from attnlab.checks.check import Check
@@ -16,14 +16,38 @@ CHECKS: Registry[Check] = Registry(
     variants={
         "dependency": "attnlab.checks.dependency:Dependency",
         "invariance": "attnlab.checks.invariance:Invariance",
+        "first_loss": "attnlab.checks.first_loss:FirstLoss",
+        "overfit": "attnlab.checks.overfit:Overfit",
+        "targets": "attnlab.checks.targets:Targets",
+        "fully_masked": "attnlab.checks.fully_masked:FullyMasked",
+        "accumulation": "attnlab.checks.accumulation:Accumulation",
+        "contamination": "attnlab.checks.contamination:Contamination",
+        "attention": "attnlab.checks.attention:Attention",
+        "ranges": "attnlab.checks.ranges:Ranges",
+        "honesty": "attnlab.checks.honesty:Honesty",
+        "denominators": "attnlab.checks.denominators:Denominators",
+        "samples": "attnlab.checks.samples:Samples",
+        "majority": "attnlab.checks.majority:Majority",
+        "collapse": "attnlab.checks.collapse:Collapse",
+        "inputs_matter": "attnlab.checks.inputs_matter:InputsMatter",
+        "moved": "attnlab.checks.moved:Moved",
+        "throughput": "attnlab.checks.throughput:Throughput",
+        "tokenizer": "attnlab.checks.tokenizer:TokenizerIdentity",
+        "tensors": "attnlab.checks.tensors:Tensors",
+        "reload": "attnlab.checks.reload:Reload",
     },
 )
 
 
-def __getattr__(name: str) -> Any:
-    """`attnlab.checks.probe`, imported when it is first asked for: listing checks loads no torch."""
-    if name == "probe":
-        from attnlab.checks.probing import probe
+LAZY = {
+    "probe": "attnlab.checks.probing:probe",
+    "judge": "attnlab.checks.predictions:judge",
+    "comparable": "attnlab.checks.comparability:comparable",
+}
 
-        return probe
+
+def __getattr__(name: str) -> Any:
+    """`attnlab.checks.probe` and its like, imported when first asked for: listing checks loads no torch."""
+    if name in LAZY:
+        return locate(LAZY[name])
     raise AttributeError(f"attnlab.checks has no {name!r}")

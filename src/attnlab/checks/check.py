@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -18,6 +18,8 @@ from attnlab.objectives.objective import Objective
 
 When = Literal["config", "before", "during", "after", "evaluation"]
 Outcome = Literal["pass", "warn", "fail", "not applicable"]
+EARLY = 200
+"""Steps before which a model has hardly learnt how often words occur: nothing is expected of it."""
 MARKS: Mapping[str, str] = {"pass": "✓", "warn": "!", "fail": "✗", "not applicable": "–"}
 
 
@@ -39,12 +41,22 @@ class Finding:
         return MARKS[self.outcome]
 
 
+@dataclass(frozen=True)
+class Predictions:
+    """What a classifier said, beside what was right. `classes` are all that it could have said."""
+
+    labels: Sequence[Hashable]
+    predicted: Sequence[Hashable]
+    classes: Sequence[Hashable] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """What is checked: a run's parts, and as much of its course as there is by then.
 
     `initial` builds the model as it was before the first step. `losses` are those of dev by step,
-    `scores` what the last evaluation gave, `samples` what the model wrote then.
+    `scores` what the last evaluation gave, `samples` what the model wrote then, `predictions` what a
+    classifier said. `pretrained` says that the first weights were learnt before.
     """
 
     when: When
@@ -57,6 +69,8 @@ class Case:
     step: int = 0
     scores: Mapping[str, float] = field(default_factory=dict)
     samples: Sequence[Written] = ()
+    predictions: Predictions | None = None
+    pretrained: bool = False
 
 
 class Check(ABC):

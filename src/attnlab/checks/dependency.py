@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 from typing import ClassVar
-
-import torch
 
 from attnlab.checks.check import Case, Check, Finding, When
 from attnlab.checks.measure import Leak, Measured
 from attnlab.checks.paths import paths_of
 from attnlab.checks.prefixes import prefix_gap
 from attnlab.checks.probing import measured, worst
-from attnlab.config.streams import stream_seed
+from attnlab.checks.real import copy_of, real
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.model import Model
-from attnlab.objectives.objective import Prepared
 
 LENGTH = 12  # every pair of so many tokens, on every path
 WHOLE = 256  # some inputs of a row as long as the model reads, or this
@@ -97,18 +93,8 @@ class Dependency(Check):
 
 def exact(model: Model) -> Model:
     """A copy in float64, where only real dependence shows."""
-    copied = copy.deepcopy(model).double()
-    copied.trunk._compiled_call_impl = None  # compiled anew for float64 it would take longer than it saves
-    return copied
+    return copy_of(model).double()
 
 
 def argmax(model: Model) -> bool:
     return any(isinstance(module, Argmax) for module in model.modules())
-
-
-def real(case: Case) -> Prepared:
-    """The first batch that training meets, as the objective makes it."""
-    loader = case.dataset.loader("train", seed=stream_seed(case.config.seed, "data"))
-    batch = loader.load(loader.plan(0), 0)
-    seed = stream_seed(case.config.seed, "masking", 0, 0)
-    return case.objective.prepare(batch, seed).to(torch.device("cpu"))

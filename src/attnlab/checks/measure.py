@@ -97,7 +97,7 @@ def changed(path: Path, vocabulary: int) -> Tensor:
         together = torch.cat([path.ids, *(ids for _, ids in some)]) if rows > 1 else some[0][1]
         found = run(path, together)
         base, others = (found[:1], found[1:]) if rows > 1 else (plain, found)
-        gaps = (others - base).abs().amax(-1).double().cpu().nan_to_num(torch.inf) / scale
+        gaps = (others - base).abs_().amax(-1).double().cpu().nan_to_num(torch.inf) / scale
         for (key, _), gap in zip(some, gaps, strict=True):
             moved[:, key] = torch.maximum(moved[:, key], gap)
     return moved

@@ -86,7 +86,8 @@ def paths_of(
     yield from made.paths("padded on the right", real=half.flip(1))
     yield from made.paths("packed documents", document=half.long())
     long = Made(model, vocabulary, whole)
-    for path in long.paths("a whole row"):
+    # heads look at one position each: what they would see is enough, at a fraction of a vocabulary's cost
+    for path in long.paths("a whole row", asked=model.trunk):
         yield replace(path, keys=spread_over(whole))
     if prepared is not None:
         yield from of_batch(model, prepared, length)
@@ -108,7 +109,9 @@ class Made:
         self.source = torch.randint(vocabulary, (1, length), generator=generator)
         self.length = length
 
-    def paths(self, name: str, *, training: bool = False, **marks: Any) -> Iterator[Path]:
+    def paths(
+        self, name: str, *, training: bool = False, asked: nn.Module | None = None, **marks: Any
+    ) -> Iterator[Path]:
         model, plain = self.model, Tokens.of(self.length, **marks)
         tokens, inputs = plain, dict[str, Any]()
         if model.trunk.encoder is not None and model.trunk.decoder is not None:
@@ -117,7 +120,7 @@ class Made:
             first = torch.arange(self.length)[None] < self.length // 2
             tokens = Tokens.of(self.length, source=first, **marks)
         prepared = Prepared(ids=self.ids, targets=self.ids, tokens=tokens, **inputs)
-        yield from through(model, prepared, name, training=training)
+        yield from through(model, prepared, name, training=training, asked=asked)
 
 
 def of_batch(model: Model, prepared: Prepared, length: int) -> Iterator[Path]:
@@ -139,19 +142,28 @@ def of_batch(model: Model, prepared: Prepared, length: int) -> Iterator[Path]:
         source=None if prepared.source is None else prepared.source[:1],
         source_tokens=None if prepared.source_tokens is None else prepared.source_tokens.select(row),
     )
-    for path in through(model, piece, "a real batch", training=True):
+    longest = max(part.shape[1] for part in (piece.ids, piece.source) if part is not None)
+    asked = model.trunk if longest > length else None
+    for path in through(model, piece, "a real batch", training=True, asked=asked):
         inputs = path.ids.shape[1]
         yield path if inputs <= length else replace(path, keys=spread_over(inputs))
 
 
-def through(model: Model, prepared: Prepared, name: str, *, training: bool) -> Iterator[Path]:
-    """The path of a row's own ids, and that of the source beside it."""
+def through(
+    model: Model, prepared: Prepared, name: str, *, training: bool, asked: nn.Module | None = None
+) -> Iterator[Path]:
+    """The path of a row's own ids, and that of the source beside it.
+
+    A head that judges the row as a whole joins all positions by design: there, what it sees is looked at.
+    """
+    if asked is None:
+        asked = model if isinstance(model.head, LanguageModel) else model.trunk
     trunk, tokens = model.trunk, prepared.tokens
     layers = declared(trunk.main, tokens)
     judged = torch.ones(tokens.length, dtype=torch.bool) if tokens.real is None else tokens.real[0]
 
     def of_ids(ids: Tensor) -> Tensor:
-        return scores(model, prepared, ids=ids, source=prepared.source)
+        return scores(asked, prepared, ids=ids, source=prepared.source)
 
     common: dict[str, Any] = {"judged": judged, "training": training}
     near = torch.stack(layers).any(0)
@@ -171,7 +183,7 @@ def through(model: Model, prepared: Prepared, name: str, *, training: bool) -> I
     assert prepared.source_tokens is not None
 
     def of_source(source: Tensor) -> Tensor:
-        return scores(model, prepared, ids=prepared.ids, source=source)
+        return scores(asked, prepared, ids=prepared.ids, source=source)
 
     crossed = Pairs(tokens, prepared.source_tokens).allowed
     shape = (tokens.length, prepared.source_tokens.length)
@@ -188,15 +200,11 @@ def through(model: Model, prepared: Prepared, name: str, *, training: bool) -> I
     )
 
 
-def scores(model: Model, prepared: Prepared, *, ids: Tensor, source: Tensor | None) -> Tensor:
-    """The scores (N,T,V) for these ids or sources, in the coordinates of the one prepared row.
-
-    A head that judges the row as a whole joins all positions by design: there, what it sees is given.
-    """
+def scores(asked: nn.Module, prepared: Prepared, *, ids: Tensor, source: Tensor | None) -> Tensor:
+    """The scores (N,T,V) for these ids or sources, in the coordinates of the one prepared row."""
     rows = len(ids) if source is None else max(len(ids), len(source))
     inputs: dict[str, Any] = {"types": None if prepared.types is None else prepared.types.expand(rows, -1)}
     if source is not None:
         inputs |= {"source": source.expand(rows, -1), "source_tokens": prepared.source_tokens}
-    asked = model if isinstance(model.head, LanguageModel) else model.trunk
     found: Tensor = asked(ids.expand(rows, -1), prepared.tokens, **inputs)
     return found

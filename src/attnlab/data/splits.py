@@ -52,6 +52,14 @@ class Splits:
                 "(data.corpus.unit = line or sentence), or give the split a file of its own."
             )
 
+    def together(self) -> Iterator[tuple[str, Example]]:
+        """Every example with its split; the corpus is read once. Those that are given come first."""
+        for split in ("dev", "test"):
+            if split in self.corpus.given:
+                yield from ((split, example) for example in self.corpus.read(split))
+        for example in self.corpus.read("train"):
+            yield self.side(example), example
+
     def side(self, example: Example) -> str:
         """Which split an example of "train" belongs to."""
         test = 0.0 if "test" in self.corpus.given else self.test_share

@@ -99,6 +99,8 @@ def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: Soundness) -> R
     status = "interrupted" if reason == "interrupted" else "finished"
     unsound = soundness.unsound
     folder.note(status=status, reason=reason, step=state.step, best=best, error="")
+    parameters = sum(p.numel() for p in setup.model.parameters())
+    folder.note(parameters=parameters, flops=state.flops, tokens=state.tokens, seconds=state.seconds)
     folder.note(sound=not unsound, unsound=unsound)
     return Run(folder.path, reason, state, setup, interrupt.signal, tuple(unsound))
 

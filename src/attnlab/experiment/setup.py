@@ -86,4 +86,5 @@ def fingerprints(setup: Setup) -> dict[str, Any]:
         "data": {split: dataset.fingerprint(split) for split in names},
         "tokenizer": dataset.tokenizer.fingerprint,
         "order": in_order(setup).fingerprint,
+        "tokenizer_identity": dataset.tokenizer.identity(),
     }

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from attnlab.config.schema import Training
 from attnlab.config.streams import stream_seed
@@ -17,7 +17,7 @@ from attnlab.data.loader import Loader
 from attnlab.model.model import Model
 from attnlab.model.witness import answer
 from attnlab.objectives.objective import Objective, Prepared
-from attnlab.training import budget
+from attnlab.training import accumulate, budget
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import Checkpoint, Checkpoints, load_checked, weights_of
 from attnlab.training.evaluate import Evaluation
@@ -110,17 +110,13 @@ class Loop:
 
     def backward(self, batches: list[Prepared]) -> tuple[float, dict[str, float]]:
         """The gradient of the mean over all targets of all batches; gives that mean, and its parts."""
-        count = max(1, sum(batch.count for batch in batches))
-        sums: dict[str, Tensor] = {}
-        for number, batch in enumerate(batches):
+
+        def seeded(number: int) -> None:
             torch.manual_seed(stream_seed(self.seed, "dropout", self.state.step, number))
-            with self.autocast():
-                loss = self.objective.loss(self.model, batch)
-            (loss.total / count).backward()
-            for name, part in {"": loss.total, **loss.parts}.items():
-                sums[name] = sums.get(name, 0) + part.detach()
-        means = {name: float(total) / count for name, total in sums.items()}
-        return means.pop(""), means
+
+        return accumulate.backward(
+            self.model, self.objective, batches, autocast=self.autocast, before_each=seeded
+        )
 
     def next_batch(self, step: int, number: int) -> tuple[int, Prepared]:
         """How many tokens the next batch has, and what the objective makes of it."""

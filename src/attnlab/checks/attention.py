@@ -1,0 +1,154 @@
+"""Where heads look."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.real import batch_of, held_out, piece, prepared_of, undisturbed
+from attnlab.model.attention.argmax import Argmax
+from attnlab.model.attention.rule import Rule, masked_softmax
+from attnlab.model.blocks import Attention as Layer
+from attnlab.model.pairs import Pairs
+
+ROWS, LENGTH = 4, 64
+CROWD = 4
+"""Keys, besides its own, that a query must have for its weights to say anything."""
+SHARP_AT_FIRST, SHARP = 0.5, 0.05
+DEAD = 1e-4
+
+
+@dataclass(frozen=True)
+class Head:
+    """One head on a real batch: its entropy, of what mask and bias alone would give; its part in the sum."""
+
+    name: str
+    entropy: float
+    part: float
+
+
+class Attention(Check):
+    """Attention: are no heads dead, and no softmax saturated?
+
+    Formula: the entropy of each query's weights over other tokens, divided by that of its mask and
+    bias alone, averaged for each head over a real batch. Before training it is about 0.85, since
+    scores have variance 1; a head below 0.5 is told. After training heads may look at one token:
+    it is told when more than half are below 0.05. A head is dead when what it adds is below 1e-4 of
+    what the layer's largest head adds, or when all its weights are equal to 1e-6.
+
+    When it helps: without 1/√K the scores' variance is K, the softmax looks at one key from the
+    start and its gradient vanishes. Not for argmax, which looks at one key by design.
+    """
+
+    when: ClassVar[tuple[When, ...]] = ("before", "after")
+    limit: ClassVar[float] = 0.5
+
+    def run(self, case: Case) -> Finding:
+        heads = heads_of(case)
+        if not heads:
+            return self.not_applicable(case, "no head forms soft weights over enough tokens")
+        lowest = min(heads, key=lambda head: head.entropy)
+        middle = sorted(head.entropy for head in heads)[len(heads) // 2]
+        told = (
+            f"{len(heads)} heads, entropy {middle:.2f} of the possible in the middle, "
+            f"{lowest.entropy:.2f} the least"
+        )
+        bound = SHARP_AT_FIRST if case.when == "before" else SHARP
+        sharp = [head for head in heads if not head.entropy >= bound]
+        enough = 1 if case.when == "before" else len(heads) // 2 + 1
+        if len(sharp) >= enough:
+            return self.warned(
+                case,
+                f"{len(sharp)} of {told} ({lowest.name})",
+                lowest.entropy,
+                meaning="The softmax is saturated: it looks at one key, and hardly any gradient says where "
+                "else to look.",
+                fix="Divide the scores by √K: model.attention = dot(scale=root); or lower the scale of "
+                "queries and keys, or the learning rate.",
+            )
+        dead = [head for head in heads if not head.part >= DEAD or head.entropy > 1 - 1e-6]
+        if dead:
+            return self.warned(
+                case,
+                f"{len(dead)} of {len(heads)} heads are dead, such as {dead[0].name}",
+                float(len(dead)),
+                meaning="They add nothing, or the same whatever they look at: the model is smaller than it "
+                "says.",
+                fix="Look for weights that are zero or were not loaded, or a gradient that does not arrive.",
+            )
+        return self.passed(case, told, lowest.entropy)
+
+
+def heads_of(case: Case) -> list[Head]:
+    """Every head with soft weights, on a few rows of real text."""
+    split = held_out(case) if case.when == "after" else "train"
+    prepared = prepared_of(case, piece(batch_of(case, split, least=LENGTH), ROWS, LENGTH))
+    heads: list[Head] = []
+    with undisturbed(case.model) as model:
+        handles = [
+            layer.rule.register_forward_pre_hook(looked(f"{name}, layer {number}", layer, heads))
+            for name, stack in model.trunk.stacks().items()
+            for number, layer in enumerate(stack.attentions())
+            if not any(isinstance(part, Argmax) for part in layer.rule.modules())
+        ]
+        try:
+            case.objective.hidden(model, prepared.to(next(model.parameters()).device))
+        finally:
+            for handle in handles:
+                handle.remove()
+    return heads
+
+
+def looked(name: str, layer: Layer, heads: list[Head]) -> Any:
+    def hook(rule: nn.Module, inputs: tuple[Tensor, Tensor, Tensor, Pairs]) -> None:
+        assert isinstance(rule, Rule)
+        q, k, v, pairs = inputs
+        q, k, v = q.double(), k.double(), v.double()
+        weights = doubled(rule).weights(q, k, pairs)
+        found = entropies(weights, pairs.within(rule.layout))
+        if found is None:
+            return
+        values = v.repeat_interleave(q.shape[1] // v.shape[1], 1)
+        outwards = layer.output.weight.double().view(-1, q.shape[1], v.shape[-1])  # (D, H, K)
+        added = torch.einsum("bhtk,dhk->hbtd", weights @ values, outwards).flatten(1).norm(dim=1)
+        parts = added / max(float(added.max()), 1e-30)
+        heads.extend(
+            Head(f"{name}, head {number}", float(found[number]), float(parts[number]))
+            for number in range(len(found))
+        )
+
+    return hook
+
+
+def doubled(rule: Rule) -> Rule:
+    """The rule in float64, where weights that are nearly 1 leave something to the others."""
+    return copy.deepcopy(rule).double() if any(True for _ in rule.parameters()) else rule
+
+
+def entropies(weights: Tensor, pairs: Pairs) -> Tensor | None:
+    """(H): the mean entropy over queries with enough keys, of that which mask and bias alone give."""
+    B, _, T, S = weights.shape
+    allowed = torch.ones(1, 1, T, S, dtype=torch.bool) if pairs.allowed is None else pairs.allowed
+    other = allowed.expand(B, -1, -1, -1)
+    if pairs.queries is pairs.keys:  # how a query scores against itself is another matter
+        other = other & ~torch.eye(T, dtype=torch.bool, device=other.device)
+    flat = torch.zeros_like(weights) if pairs.bias is None else pairs.bias.double().expand_as(weights)
+    judged = (other.sum(-1) >= CROWD).expand(weights.shape[:3])
+    if not bool(judged.any()):
+        return None
+    possible = entropy(masked_softmax(flat, other))
+    found = entropy(torch.where(other, weights, 0.0))
+    shares = torch.where(judged, found / possible.clamp(min=math.log(1.5)), 0.0)
+    return shares.sum((0, 2)) / judged.sum((0, 2))
+
+
+def entropy(weights: Tensor) -> Tensor:
+    """Nats of weights (…, S) that may not add up to 1."""
+    p = weights / weights.sum(-1, keepdim=True).clamp(min=1e-300)
+    return -torch.xlogy(p, p).sum(-1)

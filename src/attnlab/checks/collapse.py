@@ -1,0 +1,31 @@
+"""Which classes are predicted at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from attnlab.checks import predictions
+from attnlab.checks.check import Case, Check, Finding, When
+
+
+class Collapse(Check):
+    """Collapse: does a classifier say more than one class, or two?
+
+    Formula: the distribution of predictions; one class alone fails, two are told where the labels
+    have more that are each at least 2 % of all.
+
+    When it helps: a model that collapsed to one class has that class's share as its accuracy, in
+    every run and to every digit.
+    """
+
+    when: ClassVar[tuple[When, ...]] = ("evaluation", "after")
+    limit: ClassVar[float] = 0.1
+
+    def run(self, case: Case) -> Finding:
+        if case.predictions is None:
+            return self.not_applicable(case, "the model does not classify")
+        found = predictions.collapse(case.predictions)
+        if found is None:
+            return self.not_applicable(case, "all examples have the same label")
+        return replace(found, when=case.when)

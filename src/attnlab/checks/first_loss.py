@@ -1,0 +1,57 @@
+"""The loss before anything is learnt."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.real import batch_of, device_of, piece, prepared_of, undisturbed
+
+ROWS = 8
+
+
+class FirstLoss(Check):
+    """First loss: does an untrained model score as one that knows nothing?
+
+    Formula: |loss − ln V| ≤ max(½, ln V / 10) on a real batch, where V is the number of tokens: a
+    model without knowledge gives each of them about the same probability.
+
+    When it helps: a loss far below ln V means that the answer is in sight before anything is learnt
+    (a leak, targets among the inputs). One far above means that the first scores are too large, and
+    that the first steps go into making them smaller.
+    """
+
+    when: ClassVar[tuple[When, ...]] = ("before",)
+    limit: ClassVar[float] = 0.5
+
+    def run(self, case: Case) -> Finding:
+        if case.pretrained:
+            return self.not_applicable(case, "the model begins with learnt weights")
+        prepared = prepared_of(case, piece(batch_of(case), ROWS))
+        with undisturbed(case.model) as model:
+            found = case.objective.loss(model, prepared.to(device_of(model)))
+        parts = max(len(found.parts), 1)  # each part is a loss of its own over the same targets
+        loss, expected = float(found.mean) / parts, math.log(case.dataset.tokenizer.size)
+        told = (
+            f"the untrained model's loss is {loss:.2f}, ln V is {expected:.2f} ({prepared.count:,} targets)"
+        )
+        gap, tolerance = loss - expected, max(0.5, expected / 10)
+        if not math.isfinite(loss) or gap > tolerance:
+            return self.warned(
+                case,
+                told,
+                loss,
+                meaning="The first scores are too large: the model is sure of what it cannot know yet.",
+                fix="Look at the initial scale of the embeddings and of the head (model.embedding_scale, "
+                "the head's scale).",
+            )
+        if gap < -tolerance:
+            return self.failed(
+                case,
+                told,
+                loss,
+                meaning="A model that knows nothing cannot do better than ln V: the answer is in sight.",
+                fix="Look for targets among the inputs: labels that are not shifted, or a mask that leaks.",
+            )
+        return self.passed(case, told, loss)

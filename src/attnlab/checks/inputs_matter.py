@@ -1,0 +1,76 @@
+"""The trained model on its input, on another, and on none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from attnlab.checks.check import EARLY, Case, Check, Finding, When
+from attnlab.checks.real import batch_of, device_of, held_out, piece, prepared_of, undisturbed
+from attnlab.objectives.objective import Prepared
+
+ROWS = 16
+MARGIN = 0.05
+
+
+class InputsMatter(Check):
+    """Inputs matter: does the trained model do better on real inputs than on shuffled and blank ones?
+
+    Formula: the loss of the same targets, with the tokens that are read (1) as they are, (2) dealt
+    out anew over the batch, (3) all the same; and for an encoder-decoder with a source of others.
+    Each must cost at least 0.05 nats more than the first. Not before step 200.
+
+    When it helps: a model whose input does not arrive still learns how often each word occurs, and
+    its loss falls. A translator that never looks at its source writes fluent sentences.
+    """
+
+    when: ClassVar[tuple[When, ...]] = ("after",)
+    limit: ClassVar[float] = 1.0
+
+    def run(self, case: Case) -> Finding:
+        if case.step < EARLY:
+            return self.not_applicable(case, f"before step {EARLY} nothing is expected")
+        prepared = prepared_of(case, piece(batch_of(case, held_out(case)), ROWS))
+        if not prepared.count:
+            return self.not_applicable(case, "the batch has no targets")
+        variants = others(prepared, case.dataset.tokenizer.pad)
+        with undisturbed(case.model) as model:
+            device = device_of(model)
+            own = float(case.objective.loss(model, prepared.to(device)).mean)
+            losses = {
+                name: float(case.objective.loss(model, one.to(device)).mean) for name, one in variants.items()
+            }
+        name, least = min(losses.items(), key=lambda item: item[1])
+        told = f"loss {own:.3f} on real inputs, " + ", ".join(f"{v:.3f} {n}" for n, v in losses.items())
+        if not least - own >= MARGIN:
+            return self.warned(
+                case,
+                f"{told} ({prepared.count:,} targets)",
+                least - own,
+                meaning=f"The model does as well {name}: it has learnt how often words occur, and not yet "
+                "what follows from what it reads.",
+                fix="Train longer; if that changes nothing, look for an input that does not arrive.",
+            )
+        return self.passed(case, f"{told} ({prepared.count:,} targets)", least - own)
+
+
+def others(prepared: Prepared, blank: int) -> dict[str, Prepared]:
+    """The same targets with other inputs."""
+    ids, source = prepared.ids, prepared.source
+    dealt, empty = replace(prepared, ids=mixed(ids)), replace(prepared, ids=torch.full_like(ids, blank))
+    if source is None:
+        return {"with shuffled ones": dealt, "with blank ones": empty}
+    return {
+        "with shuffled ones": replace(dealt, source=mixed(source)),
+        "with blank ones": replace(empty, source=torch.full_like(source, blank)),
+        "with another source": replace(prepared, source=mixed(source)),
+    }
+
+
+def mixed(ids: Tensor) -> Tensor:
+    """The same tokens, dealt out anew over all places of the batch."""
+    order = torch.randperm(ids.numel(), generator=torch.Generator().manual_seed(4))
+    return ids.flatten()[order].view(ids.shape)

@@ -1,0 +1,30 @@
+"""Accuracy beside that of the most frequent label."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from attnlab.checks import predictions
+from attnlab.checks.check import Case, Check, Finding, When
+
+
+class Majority(Check):
+    """Majority: does a classifier do better than one that always says the most frequent label?
+
+    Formula: accuracy with Wilson's 95 % interval over n examples; the share of the most frequent
+    label must lie below it.
+
+    When it helps: 62 % sounds like something, and is nothing where 62 % of the labels are "yes".
+    """
+
+    when: ClassVar[tuple[When, ...]] = ("evaluation", "after")
+    limit: ClassVar[float] = 0.1
+
+    def run(self, case: Case) -> Finding:
+        if case.predictions is None:
+            return self.not_applicable(case, "the model does not classify")
+        found = predictions.majority(case.predictions)
+        if found is None:
+            return self.not_applicable(case, "all examples have the same label")
+        return replace(found, when=case.when)

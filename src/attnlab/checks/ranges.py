@@ -1,0 +1,146 @@
+"""Gradients and activations of a run, in numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.real import batch_of, device_of, piece, prepared_of, undisturbed
+
+TAIL = 1 << 17
+"""Bytes of metrics.jsonl that are read: some 500 steps."""
+FEW = 20
+EXPLODING, VANISHING = 100.0, 1e-7
+FAR_BEYOND = 10.0
+LARGE = 1e4
+
+
+class Ranges(Check):
+    """Ranges: are gradients and activations finite, and neither huge nor zero?
+
+    Formula: of the last steps' gradient norms in metrics.jsonl: the largest is at most 100 times
+    the median, the median is above 1e-7, and at most 10 times `training.clip`; the share of clipped
+    steps is told. On a real batch every part's output is finite, below 1e4, and not all zero.
+
+    When it helps: a run that explodes between two evaluations and recovers, one that no longer
+    learns, or one whose every step is cut to a fraction.
+    """
+
+    when: ClassVar[tuple[When, ...]] = ("during", "after")
+    limit: ClassVar[float] = 0.3
+
+    def run(self, case: Case) -> Finding:
+        norms = [] if case.folder is None else gradient_norms(case.folder / "metrics.jsonl")
+        told = [describe(norms, case.config.training.clip)] if norms else []
+        problem = fault_of_gradients(norms, case.config.training.clip)
+        if problem:
+            meaning, fix = problem
+            return self.warned(case, told[0], statistics.median(norms), meaning=meaning, fix=fix)
+        largest = activations(case)
+        name, size = max(largest.items(), key=lambda item: (not math.isfinite(item[1]), item[1]))
+        told.append(f"activations up to {size:.3g} ({name})")
+        if not size < LARGE:
+            return self.warned(
+                case,
+                "; ".join(told),
+                size,
+                meaning="Numbers this large lose their digits, and overflow in half precision.",
+                fix="Lower the learning rate, clip gradients (training.clip), or add norms.",
+            )
+        silent = [name for name, value in largest.items() if value == 0]
+        if silent:
+            return self.warned(
+                case,
+                f"{silent[0]} gives nothing but zeros"
+                + (f", and {len(silent) - 1} more" * (len(silent) > 1)),
+                0.0,
+                meaning="A part of the model is dead: it passes nothing on, and no gradient revives it.",
+                fix="Lower the learning rate, or take an activation that does not die (gelu for relu).",
+            )
+        return self.passed(case, "; ".join(told), size)
+
+
+def describe(norms: list[float], clip: Any) -> str:
+    middle, top = statistics.median(norms), max(norms)
+    clipped = (
+        "" if clip == "off" else f", {sum(n > clip for n in norms) / len(norms):.0%} clipped to {clip:g}"
+    )
+    return f"gradient norms of the last {len(norms)} steps: median {middle:.3g}, largest {top:.3g}{clipped}"
+
+
+def fault_of_gradients(norms: list[float], clip: Any) -> tuple[str, str] | None:
+    """What is wrong with the gradients' sizes, and what to do; None where nothing is, or few are known."""
+    if len(norms) < FEW:
+        return None
+    middle = statistics.median(norms)
+    if middle < VANISHING:
+        return (
+            "Gradients have vanished: the model no longer learns.",
+            "Look for a saturated softmax, a dead part, or a loss that does not depend on the weights.",
+        )
+    if max(norms) > EXPLODING * middle:
+        return (
+            "A step's gradient exploded: the model may have been thrown back.",
+            "Lower the learning rate, warm up longer, or clip (training.clip = 1.0).",
+        )
+    if clip != "off" and middle > FAR_BEYOND * clip:
+        return (
+            "Nearly every step is cut to a fraction: the clip, and not the rate, decides how far it goes.",
+            "Raise training.clip to the usual norm, or look why gradients are so large.",
+        )
+    return None
+
+
+def gradient_norms(file: Path) -> list[float]:
+    """The gradient norms of the last steps in metrics.jsonl."""
+    return [float(event["gradient"]) for event in last_events(file) if event["event"] == "stepped"]
+
+
+def last_events(file: Path, size: int = TAIL) -> list[dict[str, Any]]:
+    """The events at the end of metrics.jsonl, however long it is."""
+    if not file.exists():
+        return []
+    with file.open("rb") as stream:
+        whole = file.stat().st_size
+        stream.seek(max(whole - size, 0))
+        lines = stream.read().decode(errors="ignore").splitlines()
+    lines = lines if whole <= size else lines[1:]  # the first may be cut
+    found = []
+    for line in lines:
+        try:
+            found.append(json.loads(line))
+        except ValueError:  # the last may be cut too, by a kill
+            continue
+    return found
+
+
+def activations(case: Case) -> dict[str, float]:
+    """The largest absolute output of every part on a few rows of real text."""
+    prepared = prepared_of(case, piece(batch_of(case), 4))
+    largest: dict[str, float] = {}
+
+    def noted(name: str) -> Callable[..., None]:
+        def hook(module: nn.Module, inputs: object, output: object) -> None:
+            if isinstance(output, Tensor) and output.is_floating_point() and output.numel():
+                size = float(output.abs().max().nan_to_num(math.inf))
+                largest[name] = max(largest.get(name, 0.0), size)
+
+        return hook
+
+    with undisturbed(case.model) as model:
+        handles = [part.register_forward_hook(noted(name)) for name, part in model.named_modules() if name]
+        try:
+            with torch.no_grad():
+                case.objective.loss(model, prepared.to(device_of(model)))
+        finally:
+            for handle in handles:
+                handle.remove()
+    return largest

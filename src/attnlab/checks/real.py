@@ -1,0 +1,122 @@
+"""What checks look at: real batches as the run meets them, and the model as it is, left undisturbed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnlab.checks.check import Case
+from attnlab.config.streams import stream_seed
+from attnlab.data.batch import Batch
+from attnlab.model.model import Model
+from attnlab.objectives.objective import Prepared, Spans
+
+LOOKED_AT = 8
+"""Batches among which one with rows long enough is looked for."""
+
+
+def batch_of(case: Case, split: str = "train", *, least: int = 1) -> Batch:
+    """A split's first batch in the run's own order, whose rows have at least so many places if any has."""
+    seeds = {
+        "train": stream_seed(case.config.seed, "data"),
+        "dev": stream_seed(case.config.data.split_seed, "evaluation"),
+    }
+    loader = case.dataset.loader(split, seed=seeds[split])
+    plan = loader.plan(0)
+    batches = (loader.load(plan, number) for number in range(min(LOOKED_AT, len(plan))))
+    first = next(batches)
+    if first.ids.shape[1] >= least:
+        return first
+    return next((batch for batch in batches if batch.ids.shape[1] >= least), first)
+
+
+def prepared_of(case: Case, batch: Batch) -> Prepared:
+    """What the objective makes of a batch; of a small one, the first masking that leaves a target."""
+    for number in range(LOOKED_AT):
+        seed = stream_seed(case.config.seed, "masking", 0, number)
+        prepared = case.objective.prepare(batch, seed).to(torch.device("cpu"))
+        if prepared.count:
+            break
+    return prepared
+
+
+def real(case: Case) -> Prepared:
+    """The first batch that training meets, as the objective makes it."""
+    return prepared_of(case, batch_of(case))
+
+
+def held_out(case: Case) -> str:
+    """The split that the model has not learnt, where there is one."""
+    return "dev" if "dev" in case.dataset.splits.names else "train"
+
+
+def piece(batch: Batch, rows: int, length: int | None = None) -> Batch:
+    """The first rows of a batch and `length` of their places, from the side that has no padding."""
+    ids = batch.ids[:rows]
+    length = length or ids.shape[1]
+    left = bool(batch.real[:rows, -1:].all()) and not bool(batch.real[:rows, :1].all())
+    places = slice(-length, None) if left else slice(0, length)
+
+    def cut(name: str, value: Tensor) -> Tensor:
+        if value.ndim < 2:
+            return value[: len(ids)] if name != "rows" else value
+        return value[:rows, :length] if name.startswith("target") else value[:rows, places]
+
+    fields: dict[str, Any] = {
+        name: cut(name, value) if isinstance(value, Tensor) else value for name, value in vars(batch).items()
+    }
+    return Batch(**fields)
+
+
+def rows_of(prepared: Prepared, start: int, stop: int) -> Prepared:
+    """Some rows of what is prepared."""
+    rows = torch.arange(start, stop)
+
+    def chosen(value: Tensor | None) -> Tensor | None:
+        return None if value is None else value[start:stop]
+
+    source_tokens, spans = prepared.source_tokens, prepared.spans
+    if spans is not None:
+        kept = (spans.row >= start) & (spans.row < stop)
+        held = {name: value[kept] for name, value in vars(spans).items()}
+        spans = Spans(**held | {"row": held["row"] - start})
+    return Prepared(
+        ids=prepared.ids[start:stop],
+        targets=prepared.targets[start:stop],
+        tokens=prepared.tokens.select(rows),
+        types=chosen(prepared.types),
+        source=chosen(prepared.source),
+        source_tokens=None if source_tokens is None else source_tokens.select(rows),
+        spans=spans,
+    )
+
+
+def copy_of(model: Model) -> Model:
+    """The same model apart: on the CPU, and not compiled, which would take longer than it saves."""
+    copied = copy.deepcopy(model).cpu()
+    copied.trunk._compiled_call_impl = None
+    return copied
+
+
+@contextmanager
+def undisturbed(model: Model) -> Iterator[Model]:
+    """The model itself, to be asked without dropout; modes and random numbers are then as they were."""
+    modes = {module: module.training for module in model.modules()}
+    compiled = model.trunk._compiled_call_impl
+    model.trunk._compiled_call_impl = None
+    try:
+        with torch.random.fork_rng(), torch.no_grad():
+            yield model.eval()
+    finally:
+        model.trunk._compiled_call_impl = compiled
+        for module, training in modes.items():
+            module.training = training
+
+
+def device_of(model: Model) -> torch.device:
+    return next(model.parameters()).device

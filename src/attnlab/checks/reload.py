@@ -1,0 +1,67 @@
+"""The model in memory beside the one that is loaded."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+
+from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.real import batch_of, copy_of, held_out, piece, prepared_of
+from attnlab.checks.tensors import saved
+from attnlab.model.model import Model
+from attnlab.objectives.objective import Prepared
+from attnlab.training.checkpoint import load_weights
+from attnlab.training.errors import RunError
+
+ROWS, LENGTH = 2, 16
+
+
+class Reload(Check):
+    """Reload: does the saved model answer as the one in memory, bit for bit?
+
+    Formula: the checkpoint of this step in a model that is built anew, and the model as it stands,
+    both asked for the scores of the same real text without dropout.
+
+    When it helps: what is not among the parameters (a buffer, a head that is made later, a setting)
+    is lost by saving, and the loaded model predicts something else.
+    """
+
+    when: ClassVar[tuple[When, ...]] = ("after",)
+    limit: ClassVar[float] = 0.5
+
+    def run(self, case: Case) -> Finding:
+        found = saved(case.folder, case.step)
+        if found is None or isinstance(found, str) or case.initial is None:
+            return self.not_applicable(case, "there is no sound checkpoint of this step")
+        built = case.initial().cpu()
+        try:
+            load_weights(built, found.model)
+        except RunError as error:
+            return self.another(case, str(error))
+        prepared = prepared_of(case, piece(batch_of(case, held_out(case)), ROWS, LENGTH))
+        own, loaded = scores(copy_of(case.model), case, prepared), scores(built, case, prepared)
+        if own.shape != loaded.shape:
+            return self.another(case, f"scores have the shape {tuple(loaded.shape)}, not {tuple(own.shape)}")
+        if not torch.equal(own, loaded):
+            gap = float((own - loaded).abs().max().nan_to_num(torch.inf))
+            return self.another(case, f"scores differ by up to {gap:.3g} after loading", gap)
+        return self.passed(case, f"{own.numel():,} scores are the same after loading, bit for bit", 0.0)
+
+    def another(self, case: Case, told: str, gap: float | None = None) -> Finding:
+        return self.failed(
+            case,
+            told,
+            gap,
+            meaning="What is saved is not what was trained and scored.",
+            fix="Hold everything that is learnt in parameters, and build the loaded model from its config.",
+        )
+
+
+@torch.no_grad()
+def scores(model: Model, case: Case, prepared: Prepared) -> torch.Tensor:
+    """The head's scores, without dropout."""
+    model.eval()
+    with torch.random.fork_rng():
+        found: torch.Tensor = model.head(case.objective.hidden(model, prepared), prepared.tokens)
+    return found

@@ -1,0 +1,169 @@
+"""What is to be predicted, beside what is read."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.real import batch_of, prepared_of, rows_of
+from attnlab.data.batch import Batch
+from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.model.heads.language import LanguageModel
+from attnlab.model.losses import IGNORE
+from attnlab.model.model import Model
+from attnlab.objectives.objective import Prepared
+
+SHIFTS = (0, 1, 2, -1)
+NAMES = {0: "the input itself", 1: "the next token", 2: "the token after the next", -1: "the token before"}
+HALF = 0.5
+ROWS = 4
+LOUD = 1000.0
+"""How far an answer's score is above the others', in nats, about: no other then has any chance."""
+
+
+class Targets(Check):
+    """Targets: is what is to be predicted the right token, and not the one that is read?
+
+    Formula: of every target of a real batch: where the text is read as it is, it is the next token
+    of the same text, id for id; where tokens were hidden, it is the one that stood there. Then a
+    model that answers with the right token must lose less, by the objective's own loss, than models
+    that answer with their input, the token before it, or the one after the next.
+
+    When it helps: labels that were shifted twice, or not at all; targets across the border of two
+    texts, or on padding. The loss falls all the same, and means nothing.
+    """
+
+    when: ClassVar[tuple[When, ...]] = ("before",)
+    limit: ClassVar[float] = 0.5
+
+    def run(self, case: Case) -> Finding:
+        batch = batch_of(case)
+        prepared = prepared_of(case, batch)
+        if not prepared.count:
+            return self.not_applicable(case, "the first batch has no targets")
+        hidden = hides(prepared, batch)
+        right, place = (batch.ids, 0) if hidden else (shifted(prepared.ids, 1), 1)
+        wrong = misplaced(prepared, right, batch)
+        if wrong:
+            return self.wrong(case, prepared, batch, wrong, hidden)
+        rival = self.rival(case, prepared, right, place)
+        if rival is not None:
+            return self.failed(
+                case,
+                f"a model that answers with {NAMES[rival]} loses least, by the objective's loss",
+                float(rival),
+                meaning="The loss compares each answer with another token than the one to be predicted.",
+                fix="Shift targets in one place only: in the objective's prepare, and not again in its loss.",
+            )
+        copied = share(prepared, prepared.ids)
+        what = "the hidden token" if hidden else "the next token of its text"
+        told = f"{prepared.count:,} targets, each {what}; {copied:.0%} equal their input, such as "
+        told += example(prepared, case.dataset.tokenizer)
+        if copied > HALF:
+            return self.warned(
+                case,
+                told,
+                copied,
+                meaning="Most answers stand in the input: a model that copies it scores well.",
+                fix="Hide more of the chosen tokens (objective.mask), or look at the text: does it repeat?",
+            )
+        return self.passed(case, told, copied)
+
+    def wrong(self, case: Case, prepared: Prepared, batch: Batch, wrong: int, hidden: bool) -> Finding:
+        shares = {shift: share(prepared, shifted(prepared.ids, shift)) for shift in SHIFTS}
+        likely = max(shares, key=lambda shift: shares[shift])
+        told = f"{wrong:,} of {prepared.count:,} targets are wrong; {shares[likely]:.0%} are {NAMES[likely]}"
+        fix = (
+            "Take the targets from the text before tokens are hidden, at the same places."
+            if hidden
+            else "Let target i be token i + 1 of the same text, once, and IGNORE at its end and on padding."
+        )
+        return self.failed(
+            case,
+            f"{told}, such as {example(prepared, case.dataset.tokenizer)}",
+            wrong / prepared.count,
+            meaning="The model is taught to say something else than what comes next or was hidden: its loss "
+            "does not mean what it says.",
+            fix=fix,
+        )
+
+    @torch.no_grad()
+    def rival(self, case: Case, prepared: Prepared, right: Tensor, place: int) -> int | None:
+        """The shift of inputs that loses less than the right answer; None as it should be."""
+        if not isinstance(case.model.head, LanguageModel):
+            return None
+        model = Answering(case.model)
+        some = rows_of(prepared, 0, ROWS)
+        answers = {shift: shifted(prepared.ids, shift) for shift in SHIFTS} | {place: right}
+        losses = {shift: model.loss(case, some, said[:ROWS]) for shift, said in answers.items()}
+        best = min(losses, key=lambda shift: losses[shift])
+        return None if best == place or losses[best] >= losses[place] else best
+
+
+class Answering:
+    """The model's own head and the objective's own loss, on answers that are given."""
+
+    def __init__(self, model: Model):
+        head = copy.deepcopy(model.head).cpu().double()
+        assert isinstance(head, LanguageModel)
+        generator = torch.Generator().manual_seed(0)
+        vectors = torch.randn(head.table.weight.shape, generator=generator, dtype=torch.float64)
+        head.table.weight.copy_(vectors / vectors.norm(dim=1, keepdim=True))
+        head.transform = torch.nn.Identity()
+        head.width = head.inner
+        self.model = Model(model.trunk, head)
+        self.model.training = False  # of this wrapper alone: the trunk is the run's own
+        self.table = head.table.weight
+
+    def loss(self, case: Case, prepared: Prepared, answers: Tensor) -> float:
+        """The loss of a model that gives these answers (B,T), without a doubt."""
+        said = self.table[answers.clamp(min=0)] * LOUD
+        plain = replace(prepared, spans=None)  # what boundaries say of them is a loss of its own
+        return float(case.objective.head_loss(self.model, said, plain).total)
+
+
+def hides(prepared: Prepared, batch: Batch) -> bool:
+    """Whether the objective hid some of the tokens that are read."""
+    alone = prepared.source is None and prepared.ids.shape == batch.ids.shape
+    return alone and not torch.equal(prepared.ids, batch.ids)
+
+
+def misplaced(prepared: Prepared, right: Tensor, batch: Batch) -> int:
+    """How many targets are another token than the right one, of another text, or padding."""
+    there = prepared.targets != IGNORE
+    bad = there & (prepared.targets != right)
+    if prepared.source is not None:
+        bad[:, -1] = False  # the last target of all is read by nobody: the ids end before it
+    document = prepared.tokens.document
+    if not hides(prepared, batch) and document is not None:
+        bad[:, :-1] |= there[:, :-1] & (document[:, 1:] != document[:, :-1])
+    real = batch.real if prepared.source is None else batch.target_real
+    if real is not None:
+        bad |= there & ~real[:, -there.shape[1] :]  # of a target that is written, all but the first token
+    return int(bad.sum())
+
+
+def shifted(ids: Tensor, by: int) -> Tensor:
+    """(B,T) the token `by` places on; IGNORE − 1 where there is none, which equals no target."""
+    if by == 0:
+        return ids
+    empty = torch.full_like(ids[:, : abs(by)], IGNORE - 1)
+    return torch.cat([ids[:, by:], empty] if by > 0 else [empty, ids[:, :by]], 1)
+
+
+def share(prepared: Prepared, answers: Tensor) -> float:
+    """The share of targets that these answers are."""
+    there = prepared.targets != IGNORE
+    return float((prepared.targets == answers)[there].double().mean())
+
+
+def example(prepared: Prepared, tokenizer: Tokenizer) -> str:
+    """An input and its target, as a person reads them, from the middle of the first row that has one."""
+    row, place = (prepared.targets != IGNORE).nonzero()[prepared.count // 2].tolist()
+    read, said = int(prepared.ids[row, place]), int(prepared.targets[row, place])
+    return f'"{tokenizer.token(read)}" → "{tokenizer.token(said)}"'

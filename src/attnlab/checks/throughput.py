@@ -1,0 +1,81 @@
+"""Speed that can be believed."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.ranges import last_events
+from attnlab.checks.real import device_of
+from attnlab.config.streams import stream_seed
+from attnlab.training.machine import peak_flops
+
+STEPS = 20
+BEYOND = 3.0
+"""Times the peak of a matrix product that no count of operations can reach, whatever else ran then."""
+
+
+class Throughput(Check):
+    """Throughput: are tokens a second counted from tokens that there were, in time that passed?
+
+    Formula: the tokens of each of the last 20 steps, as told, beside those of the rows that the
+    plan puts there; and operations a second at most 3 times the machine's matrix-product peak.
+
+    When it helps: padding counted as text, a step counted twice, or a clock that is read wrongly
+    makes a model look faster than it is.
+    """
+
+    when: ClassVar[tuple[When, ...]] = ("after",)
+    limit: ClassVar[float] = 1.0
+
+    def run(self, case: Case) -> Finding:
+        events = [] if case.folder is None else last_events(case.folder / "metrics.jsonl")
+        steps = [event for event in events if event["event"] == "stepped"][-STEPS:]
+        if not steps:
+            return self.not_applicable(case, "no step was recorded")
+        planned = tokens_of(case, steps[-1]["epoch"], len(steps))
+        steps = steps[len(steps) - len(planned) :]
+        there = sum(planned)
+        told, seconds = sum(step["tokens"] for step in steps), sum(step["seconds"] for step in steps)
+        if told != there:
+            return self.failed(
+                case,
+                f"{told:,} tokens are told of the last {len(steps)} steps, which have {there:,}",
+                float(told - there),
+                meaning="Tokens a second, and every budget in tokens, are counted wrongly.",
+                fix="Count tokens that are not padding, once each, batch by batch.",
+            )
+        peak = peak_flops(device_of(case.model))
+        rate = sum(step["flops"] for step in steps) / max(seconds, 1e-12)
+        found = (
+            f"{told / max(seconds, 1e-12):,.0f} tokens/s over {len(steps)} steps, {rate / peak:.0%} of peak"
+        )
+        if not rate <= BEYOND * peak:
+            return self.failed(
+                case,
+                found,
+                rate / peak,
+                meaning="The machine cannot compute this fast: the time is measured wrongly.",
+                fix="Measure from before a step's first batch to after its update, on a clock that only "
+                "goes forward.",
+            )
+        return self.passed(case, found, rate / peak)
+
+
+def tokens_of(case: Case, end: float, steps: int) -> list[int]:
+    """The tokens of the last steps before `end`, in epochs, by the lengths of the rows planned there.
+
+    Only the steps that lie in one epoch: fewer than asked for where it has just begun.
+    """
+    loader = case.dataset.loader("train", seed=stream_seed(case.config.seed, "data"))
+    lengths, each = np.sum(loader.rows.sizes, axis=0), case.config.training.accumulate
+    epoch = max(math.ceil(end) - 1, 0)
+    plan = loader.plan(epoch)
+    done = round((end - epoch) * len(plan))
+    sizes = [
+        int(lengths[np.concatenate(plan.batch(number))].sum()) for number in range(done)[-steps * each :]
+    ]
+    return [sum(sizes[stop - each : stop]) for stop in range(len(sizes), each - 1, -each)][::-1]

@@ -1,0 +1,37 @@
+"""The gradient of a step, over as many batches as it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from torch import Tensor
+
+from attnlab.model.model import Model
+from attnlab.objectives.objective import Objective, Prepared
+
+
+def backward(
+    model: Model,
+    objective: Objective,
+    batches: Sequence[Prepared],
+    *,
+    autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    before_each: Callable[[int], object] = lambda number: None,
+) -> tuple[float, dict[str, float]]:
+    """The gradient of the mean over all targets of all batches; gives that mean, and its parts.
+
+    `before_each` is called with each batch's number: to seed what is drawn in it.
+    """
+    count = max(1, sum(batch.count for batch in batches))
+    sums: dict[str, Tensor] = {}
+    for number, batch in enumerate(batches):
+        before_each(number)
+        with autocast():
+            loss = objective.loss(model, batch)
+        (loss.total / count).backward()
+        for name, part in {"": loss.total, **loss.parts}.items():
+            sums[name] = sums.get(name, 0) + part.detach()
+    means = {name: float(total) / count for name, total in sums.items()}
+    return means.pop(""), means
