@@ -57,12 +57,12 @@ def test_a_failed_check_stops_a_training_before_its_first_step(folder):
     assert held["sound"] is False and held["unsound"] == ["dependency"]
     assert not (folder / "stopped" / "checkpoints").exists()
     go_on = train(config(folder, **ZERO), folder / "stopped", resume=True, allow=["dependency"])
-    assert go_on.state.step == 12 and go_on.unsound == ("dependency",)
+    assert go_on.state.step == 12 and go_on.unsound == ("dependency", "honesty")
 
 
 def test_every_number_of_an_allowed_run_is_marked(allowed):
     record = json.loads((allowed / "run.json").read_text())
-    assert record["sound"] is False and record["unsound"] == ["dependency"]
+    assert record["sound"] is False and record["unsound"] == ["dependency", "honesty"]
     scores = invoke("evaluate", allowed)
     assert "Not sound" in scores.output
     assert json.loads(invoke("evaluate", allowed, "--json").stdout)["sound"] is False
@@ -86,3 +86,22 @@ def test_wrong_names_are_answered(folder, allowed):
         train(config(folder), folder / "named", allow=["dependancy"])
     with pytest.raises(ConfigError, match="A run is what it is"):
         CliRunner().invoke(app, ["check", str(allowed), "--set", "seed=1"], catch_exceptions=False)
+
+
+def test_a_classifier_that_says_the_majority_has_learned_nothing(tmp_path):
+    """Yes/no questions of which 61 % are answered yes, and a model that says yes to all."""
+    labels = ["yes"] * 610 + ["no"] * 390
+    file = tmp_path / "predictions.csv"
+    file.write_text("label,prediction\n" + "".join(f"{label},yes\n" for label in labels))
+    found = invoke("check", file, "--out", tmp_path / "verdict")
+    assert found.exit_code == 1
+    said = " ".join(found.output.replace("│", " ").split())
+    assert "61.0% [57.9%, 64.0%]" in said and "has learned nothing" in said
+    held = json.loads((tmp_path / "verdict" / "checks.json").read_text())
+    assert held["unsound"] == ["collapse", "majority"]
+    able = [label if n % 5 else "no" for n, label in enumerate(labels)]
+    file.write_text("label,prediction\n" + "".join(f"{a},{b}\n" for a, b in zip(labels, able, strict=True)))
+    assert invoke("check", file).exit_code == 0
+    file.write_text("label,guess\nyes,no\n")
+    with pytest.raises(ValueError, match="no column prediction"):
+        CliRunner().invoke(app, ["check", str(file)], catch_exceptions=False)

@@ -1,4 +1,4 @@
-"""`attnlab check`: is this sound? A config, a run, or a checkpoint."""
+"""`attnlab check`: is this sound? A config, a run, a checkpoint, or predictions."""
 
 from __future__ import annotations
 
@@ -15,20 +15,31 @@ from rich.table import Table
 from attnlab.cli.console import COLOURS, MARKS, JsonOption, SetOption, emit, err, out
 from attnlab.config.values import ConfigError
 
+PREDICTIONS = (".csv", ".tsv", ".jsonl")
+
 
 def check(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="CONFIG|RUN|CHECKPOINT",
-            help="A config (file or name), a run's folder, or one of its checkpoints.",
+            metavar="CONFIG|RUN|CHECKPOINT|PREDICTIONS",
+            help="A config (file or name), a run's folder, one of its checkpoints, or a .csv, .tsv or .jsonl "
+            "with the columns label and prediction.",
         ),
     ],
     set: SetOption = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Also write the verdicts to DIR/checks.json.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Say whether a result is real, and what is wrong where it is not. Exits 1 when a check fails."""
     found = found_in(target, set or [])
+    if folder is not None:
+        from attnlab.experiment.soundness import save_findings
+
+        folder.mkdir(parents=True, exist_ok=True)
+        save_findings(folder, found)
     if json:
         emit([asdict(one) for one in found])
     else:
@@ -46,6 +57,10 @@ def found_in(target: str, set: list[str]) -> list[Any]:
 
         with err.status("Opening the run …") as status:
             return of_run(place, tell=status.update)
+    if place.suffix in PREDICTIONS:
+        from attnlab.experiment.examine import of_predictions
+
+        return of_predictions(place)
     from attnlab.config.files import load
     from attnlab.experiment.examine import of_config
 

@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.checks.check import Case, Finding, When, run_checks
+from attnlab.checks.predictions import judge
 from attnlab.config.schema import Config
 from attnlab.config.streams import stream_seed
+from attnlab.data.corpora.readers import reader_of
+from attnlab.data.corpora.records import Broken
+from attnlab.data.errors import DataError
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.samples import SampleFile
 from attnlab.experiment.setup import Setup, initial_model, set_up
@@ -43,6 +47,24 @@ def of_run(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
         facts |= _evaluated(setup)
     moments: tuple[When, ...] = ("evaluation", "after")
     return [*held, *(one for when in moments for one in _made(setup, when, tell, **facts))]
+
+
+def of_predictions(file: Path) -> list[Finding]:
+    """What a table of labels and predictions comes to, whatever made them."""
+    records = []
+    for record in reader_of(file)(file, "utf-8", "line"):
+        if isinstance(record, Broken):
+            raise DataError(f"{record.place}: {record.reason}")
+        missing = [name for name in ("label", "prediction") if name not in record.values]
+        if missing:
+            raise DataError(
+                f"{record.place} has no column {' and no column '.join(missing)}, only "
+                f"{', '.join(map(str, record.values))}; predictions are judged by label and prediction."
+            )
+        records.append(record.values)
+    if not records:
+        raise DataError(f"{file} has no rows; give a label and a prediction in each.")
+    return judge([str(r["label"]) for r in records], [str(r["prediction"]) for r in records])
 
 
 def _made(setup: Setup, when: When, tell: Told, **facts: Any) -> list[Finding]:

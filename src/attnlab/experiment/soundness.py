@@ -70,8 +70,14 @@ class Soundness:
         return sorted({one.check for one in self.findings if one.outcome == "fail"})
 
     def save(self) -> None:
-        value = {"sound": not self.unsound, "unsound": self.unsound, "allowed": list(self.allow)}
-        replace_json(self.folder / FILE, value | {"findings": [asdict(one) for one in self.findings]})
+        save_findings(self.folder, self.findings, self.allow)
+
+
+def save_findings(folder: Path, findings: Sequence[Finding], allowed: Collection[str] = ()) -> None:
+    """Verdicts as checks.json of a folder."""
+    unsound = sorted({one.check for one in findings if one.outcome == "fail"})
+    value = {"sound": not unsound, "unsound": unsound, "allowed": list(allowed)}
+    replace_json(folder / FILE, value | {"findings": [asdict(one) for one in findings]})
 
 
 def known(allow: Collection[str]) -> None:
