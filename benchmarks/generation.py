@@ -19,12 +19,12 @@ SIZES = {
     "small (width 128, 4 layers, V 50257)": (
         {"width": 128, "layers": 4, "heads": 4},
         64,
-        {"float32": 1.4, "float16": 2.5, "int8": 2.5},
+        {"float32": 1.4},
     ),
     "GPT-2 124M": (
         {"width": 768, "layers": 12, "heads": 12},
         24,
-        {"float32": 1.0, "float16": 1.5, "int8": 2.0},
+        {"float32": 1.0, "int8": 2.0},
     ),
 }
 """Sizes, tokens to write, and targets for each way of holding the weights; theirs are float32."""
