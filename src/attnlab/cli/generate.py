@@ -31,7 +31,7 @@ def generate(
     run: RunArgument,
     prompts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PROMPT]...", help="Texts to go on with; none: from the start."),
+        typer.Argument(metavar="PROMPT", help="Texts to go on with; none: from the start."),
     ] = None,
     length: Annotated[
         int | None,
