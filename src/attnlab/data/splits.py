@@ -52,6 +52,12 @@ class Splits:
                 "(data.corpus.unit = line or sentence), or give the split a file of its own."
             )
 
+    def every(self) -> Iterator[tuple[str, Example]]:
+        """All examples with their splits, in one reading; a split may stay empty."""
+        for given in self.corpus.given:
+            for example in self.corpus.read(given):
+                yield self.side(example) if given == "train" else given, example
+
     def side(self, example: Example) -> str:
         """Which split an example of "train" belongs to."""
         test = 0.0 if "test" in self.corpus.given else self.test_share
