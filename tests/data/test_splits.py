@@ -89,3 +89,12 @@ def test_labels_are_ordered_and_traces_ignore_case_and_space() -> None:
     assert labels_of(Example("x", label=label) for label in ["10", "9", "9", "-1"]) == ("-1", "9", "10")
     assert labels_of(Example("x", label=label) for label in ["b", "a", "10"]) == ("10", "a", "b")
     assert trace(Example("A  film\n")) == trace(Example("a film")) != trace(Example("a film", pair="b"))
+
+
+@pytest.mark.parametrize("given", [("train",), ("train", "dev")])
+def test_one_reading_gives_what_reading_split_by_split_gives(given: tuple[str, ...]) -> None:
+    splits = Splits(Held([Example(f"text {n}") for n in range(200)], given), 0.2, 0.2, 1)
+    every = list(splits.every())
+    for name in splits.names:
+        assert [e for split, e in every if split == name] == list(splits.read(name))
+    assert {split for split, _ in every} == set(splits.names)

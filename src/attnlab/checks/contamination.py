@@ -84,7 +84,7 @@ def overlap(dataset: Dataset, split: str, learnt: set[int], own: list[int], runs
 def traces(dataset: Dataset) -> dict[str, list[int]]:
     """What tells a text from another, for the texts of each split."""
     found: dict[str, list[int]] = {name: [] for name in dataset.splits.names}
-    for split, example in islice(dataset.splits.together(), EXAMPLES):
+    for split, example in islice(dataset.splits.every(), EXAMPLES):
         found[split].append(trace(example))
     return found
 

@@ -10,6 +10,8 @@ from attnlab.cli.console import err
 from attnlab.config.values import ConfigError
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from attnlab.config.schema import Data
     from attnlab.data.shards import Progress
 
@@ -61,7 +63,7 @@ def data_of(settings: dict[str, Any], overrides: list[str] | None) -> Data:
 
 
 class Tokenising:
-    """A progress bar for the tokenising of splits, on stderr, so that output stays clean."""
+    """What is being done and for how long, one step after another, on stderr, so that output stays clean."""
 
     def __enter__(self) -> Tokenising:
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -74,8 +76,14 @@ class Tokenising:
     def __exit__(self, *error: object) -> None:
         self.bar.stop()
 
+    def step(self, text: str) -> TaskID:
+        """The next step takes the place of the last."""
+        for task in self.bar.task_ids:
+            self.bar.remove_task(task)
+        return self.bar.add_task(f"{text} …", total=None)
+
     def __call__(self, split: str) -> Progress:
-        task = self.bar.add_task(f"Tokenising {split} …", total=None)
+        task = self.step(f"Tokenising {split}")
 
         def told(rows: int, tokens: int) -> None:
             self.bar.update(task, description=f"Tokenising {split}: {rows:,} rows, {tokens:,} tokens")

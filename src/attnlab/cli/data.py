@@ -74,7 +74,11 @@ def inspect(
     settings["encoding"] = fitting_encoding(CORPORA.build(corpus))
     data = data_of(settings, set)
     with tempfile.TemporaryDirectory() as cache, Tokenising() as progress:
-        report = inspected(Dataset(data, cache=Path(cache), progress=progress))
+        dataset = Dataset(data, cache=Path(cache), progress=progress)
+        progress.step(f"Reading, and making the tokenizer ({data.tokenizer.kind})")
+        _ = dataset.tokenizer
+        progress.step("Counting rows, classes and what occurs twice")
+        report = inspected(dataset)
     if json:
         return emit(report.as_json())
     show(report, file)

@@ -123,7 +123,7 @@ def compare(
             line = Text(f"{name} ({len(tokenizer.encode(sample))}): ", style="bold")
             out.print(Padding(line + segmented(tokenizer, sample), (0, 2)))
     out.print("\n[bold]Is a new tokenizer worth training for this text?[/]")
-    out.print(f"  {escape(verdict.text)}", highlight=False)
+    out.print(Padding(Text(verdict.text), (0, 2)))
     out.print("  To adapt a pretrained model, keep its own tokenizer in any case.", style="bright_black")
     return None
 
@@ -149,8 +149,8 @@ def short_name(value: str) -> str:
 
 def measures_table(measures: dict[str, Measure], title: str) -> Table:
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
-    table.add_column("tokenizer", style="cyan")
-    for name in ("vocabulary", "used", "tokens", "tokens a word", "bytes a token", "unknown", "given back"):
+    table.add_column("tokenizer", style="cyan", no_wrap=True)
+    for name in ("size", "used", "tokens", "tokens a word", "bytes a token", "unknown", "given back"):
         table.add_column(name, justify="right")
     for name, m in measures.items():
         unknown = f"[yellow]{m.unknown_rate:.2%}[/]" if m.unknown else "none"

@@ -14,7 +14,6 @@ import numpy as np
 from attnlab.data.batching import BATCHING
 from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.dataset import Dataset
-from attnlab.data.encode.encoding import chunks
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.loader import Loader
@@ -22,6 +21,8 @@ from attnlab.data.splits import trace
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
 QUANTILES = (0, 0.25, 0.5, 0.75, 0.95, 1)
+AT_ONCE = 1000
+"""Examples that are tokenised together."""
 
 
 @dataclass
@@ -94,14 +95,12 @@ def fitting_encoding(corpus: Corpus) -> str:
 
 def inspected(dataset: Dataset, *, samples: int = 3) -> Report:
     """Count, tokenise and batch a corpus, and say what came of it."""
-    splits, traces = {}, {}
-    for name in dataset.splits.names:
-        try:
-            splits[name], traces[name] = counted(dataset, name)
-        except DataError as error:
-            if "fell into the split" not in str(error):
-                raise
-    overlap = {f"{a} and {b}": len(traces[a].keys() & traces[b].keys()) for a, b in combinations(splits, 2)}
+    counts = counted(dataset)
+    splits = {name: count.report for name, count in counts.items()}
+    overlap = {
+        f"{a} and {b}": len(counts[a].traces.keys() & counts[b].traces.keys())
+        for a, b in combinations(counts, 2)
+    }
     for name, report in splits.items():
         report.tokens = sum(int(lengths.sum()) for lengths in dataset.rows(name).sizes)
         report.cuts = asdict(dataset.cuts[name])
@@ -117,25 +116,48 @@ def inspected(dataset: Dataset, *, samples: int = 3) -> Report:
     )
 
 
-def counted(dataset: Dataset, split: str) -> tuple[SplitReport, Counter[int]]:
-    """A split's report, and how often each of its texts occurs."""
-    report, traces, classes = SplitReport(), Counter[int](), Counter[str]()
-    unknown = dataset.tokenizer.specials.unknown
-    for chunk in chunks(dataset.splits.read(split)):
-        for example in chunk:
-            report.rows += 1
-            report.characters += sum(len(text) for text in texts(example))
-            traces[trace(example)] += 1
-            if example.label is not None:
-                classes[example.label] += 1
-            report.without_answer += example.pair is not None and not example.answers and not example.label
-        ids = dataset.tokenizer.encode_many([text for example in chunk for text in texts(example)])
+class Count:
+    """One split while it is counted, and how often each of its texts occurs."""
+
+    def __init__(self, tokenizer: Tokenizer):
+        self.tokenizer, self.report = tokenizer, SplitReport()
+        self.traces, self.classes = Counter[int](), Counter[str]()
+        self.held: list[Example] = []
+
+    def add(self, example: Example) -> None:
+        report = self.report
+        report.rows += 1
+        report.characters += sum(len(text) for text in texts(example))
+        report.without_answer += example.pair is not None and not example.answers and not example.label
+        self.traces[trace(example)] += 1
+        if example.label is not None:
+            self.classes[example.label] += 1
+        self.held.append(example)
+        if len(self.held) == AT_ONCE:
+            self.tokenise()
+
+    def tokenise(self) -> None:
+        unknown, report = self.tokenizer.specials.unknown, self.report
+        ids = self.tokenizer.encode_many([text for example in self.held for text in texts(example)])
         sizes = iter(map(len, ids))
-        report.lengths += [sum(next(sizes) for _ in texts(example)) for example in chunk]
+        report.lengths += [sum(next(sizes) for _ in texts(example)) for example in self.held]
         report.unknown += sum(row.count(unknown) for row in ids) if unknown is not None else 0
-    report.duplicates = report.rows - len(traces)
-    report.classes = dict(classes.most_common())
-    return report, traces
+        self.held = []
+
+    def close(self) -> None:
+        self.tokenise()
+        self.report.duplicates = self.report.rows - len(self.traces)
+        self.report.classes = dict(self.classes.most_common())
+
+
+def counted(dataset: Dataset) -> dict[str, Count]:
+    """Every split that has any text, counted in one reading."""
+    counts = {name: Count(dataset.tokenizer) for name in dataset.splits.names}
+    for split, example in dataset.splits.every():
+        counts[split].add(example)
+    for count in counts.values():
+        count.close()
+    return {name: count for name, count in counts.items() if count.report.rows}
 
 
 def texts(example: Example) -> Iterator[str]:

@@ -45,7 +45,8 @@ def write(
     folder.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        shards, total = list[dict[str, Any]](), {"rows": 0, "tokens": 0}
+        shards: list[dict[str, Any]] = []
+        total = {"rows": 0, "tokens": 0}
         for held in gathered(rows, shard_tokens):
             shards.append(save_shard(held, beside, len(shards), vocabulary))
             del held  # or two shards of rows would be in memory while the next are gathered

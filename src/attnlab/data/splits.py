@@ -52,13 +52,11 @@ class Splits:
                 "(data.corpus.unit = line or sentence), or give the split a file of its own."
             )
 
-    def together(self) -> Iterator[tuple[str, Example]]:
-        """Every example with its split; the corpus is read once. Those that are given come first."""
-        for split in ("dev", "test"):
-            if split in self.corpus.given:
-                yield from ((split, example) for example in self.corpus.read(split))
-        for example in self.corpus.read("train"):
-            yield self.side(example), example
+    def every(self) -> Iterator[tuple[str, Example]]:
+        """All examples with their splits, in one reading, the training text last; a split may stay empty."""
+        for given in sorted(self.corpus.given, key="train".__eq__):
+            for example in self.corpus.read(given):
+                yield self.side(example) if given == "train" else given, example
 
     def side(self, example: Example) -> str:
         """Which split an example of "train" belongs to."""

@@ -50,6 +50,11 @@ def load(path: str | Path) -> Tokenizer:
         return bert(place)
     if place.name in MERGES or place.suffix == ".bpe":
         place = beside(place, VOCABULARIES, "vocabulary")
+    if place.suffix == ".model":
+        raise DataError(
+            f"{place} is SentencePiece's own format, which is not read here; convert it to tokenizer.json "
+            "first (transformers' AutoTokenizer does, with save_pretrained)."
+        )
     if place.suffix != ".json":
         raise DataError(
             f"{place} is not a tokenizer that can be read; convert it to tokenizer.json first "
