@@ -68,7 +68,8 @@ QUICK = "--out runs/mini-gpt-1a2b3c4d --set training.budget.steps=2 --set model.
 """What a reader of the README would not add: a test has no minutes to train for."""
 
 
-QUICK_STUDY = "--set data.corpus=notes.txt --set training.budget.steps=2 --set model.width=16 --seeds 1"
+NOTES = "--set data.corpus=notes.txt --set data.corpus.unit=line"
+QUICK_STUDY = f"{NOTES} --set training.budget.steps=2 --set model.width=16 --seeds 1"
 
 
 def shortened(command):

@@ -77,8 +77,22 @@ def test_a_failing_arm_takes_no_other_down_and_one_job_gives_the_same_numbers(wh
     assert "broken was not compared (Step " in ended.results["verdict"]
 
 
-def command(base, folder, *options):
-    """The small study by `attnlab run`, in a process of its own."""
+@pytest.fixture
+def command(base):
+    """Starts the small study by `attnlab run`; what a failing test leaves is killed."""
+    started = []
+
+    def start(folder, *options):
+        started.append(launched(base, folder, *options))
+        return started[-1]
+
+    yield start
+    for process in (p for p in started if p.poll() is None):
+        process.kill()
+        process.communicate()
+
+
+def launched(base, folder, *options):
     file = base / "small.json"
     if not file.exists():
         held = to_record(resolve(study(base)))["study"]
@@ -92,7 +106,7 @@ def command(base, folder, *options):
 
 def wait_for_steps(folder, count):
     """Until a worker has made so many steps."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         for file in folder.glob("runs/*/*/metrics.jsonl"):
             if sum(line["event"] == "stepped" for line in read(file)) >= count:
@@ -111,15 +125,15 @@ def workers_of(folder):
     return held
 
 
-def test_killed_with_its_workers_and_resumed_it_ends_the_same(base, tmp_path):
+def test_killed_with_its_workers_and_resumed_it_ends_the_same(command, base, tmp_path):
     folder = tmp_path / "study"
-    parent = command(base, folder, "--seeds", "1", "--jobs", "2")
+    parent = command(folder, "--seeds", "1", "--jobs", "2")
     wait_for_steps(folder, 3)
     for number in (parent.pid, *workers_of(folder)):
         os.kill(number, signal.SIGKILL)
     parent.communicate()
     assert not (folder / "results.json").exists()
-    resumed = command(base, folder, "--resume", "--seeds", "1")
+    resumed = command(folder, "--resume", "--seeds", "1")
     said, _ = resumed.communicate()
     assert resumed.returncode == 0, said
     with here():
@@ -127,15 +141,15 @@ def test_killed_with_its_workers_and_resumed_it_ends_the_same(base, tmp_path):
     assert numbers(json.loads((folder / "results.json").read_text())) == numbers(expected.results)
 
 
-def test_workers_of_a_killed_parent_save_and_leave(whole, base, tmp_path):
+def test_workers_of_a_killed_parent_save_and_leave(command, tmp_path):
     folder = tmp_path / "study"
-    parent = command(base, folder, "--set", "training.budget.steps=100000", "--only", "dot", "--seeds", "1")
+    parent = command(folder, "--set", "training.budget.steps=100000", "--only", "dot", "--seeds", "1")
     wait_for_steps(folder, 3)
     workers = workers_of(folder)
     assert workers
     parent.kill()
     parent.communicate()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while any(Path(f"/proc/{number}").exists() for number in workers) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(Path(f"/proc/{number}").exists() for number in workers)
@@ -143,12 +157,12 @@ def test_workers_of_a_killed_parent_save_and_leave(whole, base, tmp_path):
     assert any(record["status"] == "interrupted" for record in records)
 
 
-def test_asked_to_stop_it_saves_and_says_how_to_go_on(base, tmp_path):
+def test_asked_to_stop_it_saves_and_says_how_to_go_on(command, tmp_path):
     folder = tmp_path / "study"
-    parent = command(base, folder, "--set", "training.budget.steps=100000", "--only", "dot", "--seeds", "1")
+    parent = command(folder, "--set", "training.budget.steps=100000", "--only", "dot", "--seeds", "1")
     wait_for_steps(folder, 2)
     parent.send_signal(signal.SIGINT)
-    said, _ = parent.communicate(timeout=60)
+    said, _ = parent.communicate(timeout=300)
     assert parent.returncode == 128 + signal.SIGINT, said
     assert "attnlab run --resume --out" in said
     results = json.loads((folder / "results.json").read_text())
