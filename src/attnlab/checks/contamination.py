@@ -12,8 +12,8 @@ from attnlab.checks.check import Case, Check, Finding, When
 from attnlab.data.dataset import Dataset
 from attnlab.data.splits import trace
 
-RUN = 13
-"""Tokens in a row that two texts hardly share by chance."""
+TOKENS, BYTES = 13, 78
+"""A run that two texts hardly share by chance: some 13 words, which are more tokens where those are short."""
 EXAMPLES, ROWS = 100_000, 50_000
 """Examples of all splits, and rows of each, that are read at most: enough to see what is wrong."""
 EXACT, RUNS, SAME = 0.05, 0.4, 0.5
@@ -25,7 +25,7 @@ class Contamination(Check):
     """Contamination: is text of dev or test among the text that is learnt?
 
     Formula: the share of dev and test examples that stand in train, case and white space aside; and
-    the share of runs of 13 tokens of their rows that occur in train. Told above 5 % and 40 %; from
+    the share of runs of some 13 words of their rows that occur in train. Told above 5 % and 40 %; from
     half of the examples on it fails. At most 100,000 examples and 50,000 rows of each split are read.
 
     When it helps: what was learnt by heart is scored as if it had been understood. Splits that
@@ -40,9 +40,13 @@ class Contamination(Check):
         others = [name for name in dataset.splits.names if name != "train"]
         if not others:
             return self.not_applicable(case, "there is no split but train")
-        texts, runs = traces(dataset), run_numbers(dataset, "train")
-        learnt = set(texts["train"])
-        found = {name: overlap(dataset, name, learnt, texts[name], runs) for name in others}
+        texts, length = traces(dataset), run_length(dataset)
+        learnt, runs = set(texts["train"]), run_numbers(dataset, "train", length)
+        found = {}
+        for name in others:
+            own = run_numbers(dataset, name, length)
+            same = sum(number in learnt for number in texts[name])
+            found[name] = Overlap(same, len(texts[name]), int(np.isin(own, runs).sum()), len(own), length)
         told = "; ".join(f"{name}: {of.told}" for name, of in found.items())
         worst = max(found.values(), key=lambda of: (of.exact, of.shared))
         if worst.exact >= SAME:
@@ -67,18 +71,12 @@ class Contamination(Check):
 class Overlap:
     """What a split shares with train, counted."""
 
-    def __init__(self, same: int, examples: int, runs: int, of: int):
+    def __init__(self, same: int, examples: int, runs: int, of: int, length: int):
         self.exact, self.shared = same / max(examples, 1), runs / max(of, 1)
         self.told = (
             f"{same:,} of {examples:,} texts are in train, "
-            f"{runs:,} of {of:,} runs of {RUN} tokens ({self.shared:.1%})"
+            f"{runs:,} of {of:,} runs of {length} tokens ({self.shared:.1%})"
         )
-
-
-def overlap(dataset: Dataset, split: str, learnt: set[int], own: list[int], runs: Numbers) -> Overlap:
-    numbers = run_numbers(dataset, split)
-    shared = int(np.isin(numbers, runs).sum())
-    return Overlap(sum(number in learnt for number in own), len(own), shared, len(numbers))
 
 
 def traces(dataset: Dataset) -> dict[str, list[int]]:
@@ -89,19 +87,26 @@ def traces(dataset: Dataset) -> dict[str, list[int]]:
     return found
 
 
-def run_numbers(dataset: Dataset, split: str) -> Numbers:
+def run_length(dataset: Dataset) -> int:
+    """How many tokens some 13 words are."""
+    rows = dataset.rows("train")
+    size = sum(int(part["bytes"].sum()) for part in rows.parts)
+    return max(TOKENS, round(BYTES * int(rows.lengths.sum()) / max(size, 1)))
+
+
+def run_numbers(dataset: Dataset, split: str, length: int) -> Numbers:
     """A number for each run of tokens inside a row of a split."""
     rows = dataset.rows(split)
     chosen = range(min(len(rows), ROWS))
     ids = [rows.ragged("ids", row) for row in chosen]
     lengths = rows.lengths[: len(ids)]
     flat = np.concatenate(ids).astype(np.uint64) if ids else np.zeros(0, np.uint64)
-    if len(flat) < RUN:
+    if len(flat) < length:
         return np.zeros(0, np.uint64)
-    windows = len(flat) - RUN + 1
+    windows = len(flat) - length + 1
     numbers = np.zeros(windows, np.uint64)
-    for step in range(RUN):  # modulo 2⁶⁴, by an odd factor that mixes the bits
+    for step in range(length):  # modulo 2⁶⁴, by an odd factor that mixes the bits
         numbers = numbers * np.uint64(0x9E3779B97F4A7C15) + flat[step : step + windows] + np.uint64(1)
     row = np.repeat(np.arange(len(ids)), lengths)
-    inside = row[:windows] == row[RUN - 1 :]
+    inside = row[:windows] == row[length - 1 :]
     return numbers[inside]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from statistics import NormalDist
 
 from attnlab.checks.check import Finding, Predictions
 
@@ -19,11 +21,12 @@ def judge(labels: Sequence[Hashable], predicted: Sequence[Hashable]) -> list[Fin
 
 
 def interval(right: int, n: int) -> tuple[float, float]:
-    """Wilson's interval of a share."""
-    from scipy.stats import binomtest
-
-    found = binomtest(right, n).proportion_ci(CONFIDENCE, method="wilson")
-    return float(found.low), float(found.high)
+    """Wilson's interval of a share: the shares that lie within z of their own standard errors of it."""
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    share, room = right / n, z * z / n
+    middle = (share + room / 2) / (1 + room)
+    half = z / (1 + room) * math.sqrt(share * (1 - share) / n + room / (4 * n))
+    return middle - half, middle + half
 
 
 def majority(given: Predictions) -> Finding | None:

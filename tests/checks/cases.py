@@ -1,0 +1,53 @@
+"""Small cases for checks: a healthy one for every objective, and the ways to break it."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from attnlab.checks import CHECKS
+from attnlab.checks.check import Case, Finding
+from attnlab.config.schema import Config
+from attnlab.experiment.setup import Setup, initial_model, set_up
+from tests.training import small
+
+
+@functools.cache
+def shared() -> Path:
+    """The small corpus, which tests only read."""
+    return Path(tempfile.mkdtemp(prefix="attnlab-checks-"))
+
+
+def config(objective: str = "causal", **changes: Any) -> Config:
+    return small.config(shared(), **small.merged(small.for_objective(objective, shared()), changes))
+
+
+@functools.cache
+def made(objective: str) -> Setup:
+    return set_up(config(objective))
+
+
+def case(objective: str = "causal", *, when: str = "before", **facts: Any) -> Case:
+    """A healthy case whose model may be broken: it is built anew."""
+    setup = made(objective)
+    return of(replace(setup, model=initial_model(setup)), when=when, **facts)
+
+
+def of(setup: Setup, *, when: str = "before", **facts: Any) -> Case:
+    parts = {"initial": partial(initial_model, setup)} | facts
+    return Case(
+        when=when,  # type: ignore[arg-type]
+        config=setup.config,
+        model=setup.model,
+        objective=setup.objective,
+        dataset=setup.dataset,
+        **parts,
+    )
+
+
+def found(check: str, about: Case) -> Finding:
+    return CHECKS.build(check).run(about)

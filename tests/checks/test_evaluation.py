@@ -1,0 +1,236 @@
+"""Faults of an evaluation, put there on purpose: each is named, and its healthy counterpart is not."""
+
+import copy
+import random
+from dataclasses import replace
+
+import pytest
+import torch
+from scipy import stats
+
+from attnlab.checks import CHECKS, judge
+from attnlab.checks.check import Predictions
+from attnlab.checks.denominators import expected
+from attnlab.checks.predictions import interval
+from attnlab.config.streams import stream_seed
+from attnlab.experiment.setup import set_up
+from attnlab.generation.generate import Written
+from attnlab.training.evaluate import evaluate
+from tests.checks.cases import case, config, found, of
+from tests.training import small
+
+
+def scored(about):
+    """The case with the scores that the run's own evaluation gives."""
+    seed = about.config.data.split_seed
+    result = evaluate(
+        about.model,
+        about.objective,
+        about.dataset.loader("dev", seed=stream_seed(seed, "evaluation")),
+        batches=about.config.training.evaluate_batches,
+        seed=seed,
+        device=torch.device("cpu"),
+        autocast=torch.no_grad,
+    )
+    return replace(about, scores={"loss": result.loss, **result.scores})
+
+
+# honesty
+
+
+def test_a_loss_that_sees_the_future_is_named_with_its_size():
+    healthy = case(when="evaluation")
+    assert found("honesty", healthy).outcome == "pass"
+    leaky = copy.deepcopy(healthy.model)
+    norm = leaky.trunk.decoder.final.forward
+    leaky.trunk.decoder.final.forward = lambda x: norm(x) + torch.roll(x, -1, 1)
+    leaky.train()
+    finding = found("honesty", replace(healthy, model=leaky))
+    assert finding.outcome == "fail" and "[" in finding.found and abs(finding.number) > 1e-3
+    assert leaky.training
+
+
+def test_zeroed_weights_are_dishonest_once_trained():
+    about = of(set_up(config(model={"masking": "zero"})), when="evaluation")
+    with torch.no_grad():
+        for parameter in about.model.trunk.decoder.blocks.parameters():
+            parameter.mul_(3)
+        about.model.trunk.decoder.embedding.tokens.weight.mul_(3)
+    assert found("honesty", about).outcome == "fail"
+
+
+@pytest.mark.parametrize("objective", ["masked", "prefix", "seq2seq"])
+def test_honesty_is_asked_of_causal_models_alone(objective):
+    assert found("honesty", case(objective, when="evaluation")).outcome == "not applicable"
+
+
+# denominators
+
+
+@pytest.mark.parametrize("objective", ["causal", "masked", "span", "prefix", "unilm", "seq2seq", "denoising"])
+@pytest.mark.parametrize("batches", ["all", 2])
+def test_the_runs_own_evaluation_has_its_denominators(objective, batches):
+    about = of(set_up(config(objective, training={"evaluate_batches": batches})), when="evaluation")
+    finding = found("denominators", scored(about))
+    assert finding.outcome == "pass", finding.found
+
+
+def test_a_mean_of_exponentials_is_no_perplexity():
+    about = scored(case(when="evaluation"))
+    wrong = dict(about.scores) | {"perplexity": about.scores["perplexity"] * 1.01}
+    finding = found("denominators", replace(about, scores=wrong))
+    assert finding.outcome == "fail" and "e^loss" in finding.found
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_targets_that_count_twice_or_never_are_named(change):
+    about = scored(case(when="evaluation"))
+    targets = about.scores["targets"] + change
+    assert expected(about)[0] == expected(about)[1] == about.scores["targets"]
+    finding = found("denominators", replace(about, scores=dict(about.scores) | {"targets": targets}))
+    assert finding.outcome == "fail" and "the rows have" in finding.found
+
+
+def test_bits_a_byte_of_other_bytes_and_scores_without_n_are_named():
+    about = scored(case(when="evaluation"))
+    bits = dict(about.scores) | {"bits_per_byte": about.scores["bits_per_byte"] / 2}
+    assert found("denominators", replace(about, scores=bits)).outcome == "fail"
+    alone = {name: value for name, value in about.scores.items() if name != "targets"}
+    assert "without the number of targets" in found("denominators", replace(about, scores=alone)).found
+
+
+# contamination
+
+
+def test_made_splits_are_clean():
+    assert found("contamination", case()).outcome == "pass"
+
+
+def given_splits(tmp_path, dev):
+    """A corpus whose dev file is given."""
+    lines = small.sentences(400)
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "train.txt").write_text("\n".join(lines))
+    (folder / "dev.txt").write_text("\n".join(dev(lines)))
+    corpus = {"kind": "files", "path": str(folder), "unit": "line"}
+    return of(set_up(config(data={"corpus": corpus, "test_share": 0.0})))
+
+
+def test_a_dev_split_that_was_trained_on_fails(tmp_path):
+    finding = found("contamination", given_splits(tmp_path, lambda lines: [s.upper() for s in lines[:100]]))
+    assert finding.outcome == "fail" and finding.number == 1.0 and "training score" in finding.meaning
+
+
+def test_a_part_of_dev_in_train_is_told_with_its_share(tmp_path):
+    fresh = [" ".join(s.split()[::-1]) for s in small.sentences(90, seed=1)]
+    finding = found("contamination", given_splits(tmp_path, lambda lines: [*fresh, *lines[:10]]))
+    assert finding.outcome == "warn" and 0.05 < finding.number < 0.5
+
+
+def test_long_stretches_are_found_where_no_text_is_equal(tmp_path):
+    words = [f"word{n}" for n in range(50)]
+    pick = random.Random(2)
+    texts = [" ".join(pick.choices(words, k=20)) for _ in range(100)]
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "train.txt").write_text("\n".join(texts))
+    data = {"corpus": {"kind": "files", "path": str(folder), "unit": "line"}, "test_share": 0.0, "length": 40}
+    model = {"length": 40}
+    (folder / "dev.txt").write_text("\n".join(f"so {text} then" for text in texts[:60]))
+    finding = found("contamination", of(set_up(config(data=data, model=model))))
+    assert finding.outcome == "warn" and "0 of 60 texts" in finding.found
+    (folder / "dev.txt").write_text("\n".join(" ".join(pick.choices(words, k=20)) for _ in range(60)))
+    assert found("contamination", of(set_up(config(data=data, model=model)))).outcome == "pass"
+
+
+@pytest.mark.parametrize("tokenizer", ["character", "bpe(vocabulary=300)"])
+def test_short_tokens_are_not_taken_for_shared_text(tokenizer):
+    assert found("contamination", of(set_up(config(data={"tokenizer": tokenizer})))).outcome == "pass"
+
+
+# samples
+
+
+def written(about, texts, stopped=True):
+    return replace(about, samples=[Written([0], list(text), stopped) for text in texts])
+
+
+def test_degenerate_samples_are_told_and_real_text_is_not():
+    about = case(when="evaluation", step=400)
+    rows = about.dataset.rows("dev")
+    real = [rows.ragged("ids", row).tolist()[1:] for row in range(3)]
+    assert found("samples", written(about, real)).outcome == "pass"
+    looping = found("samples", written(about, [[5, 6, 7, 8] * 8] * 3))
+    assert looping.outcome == "warn" and "repeats" in looping.meaning
+    endless = found("samples", written(about, [[*row[:-1], *row[:-1:2]] for row in real], stopped=False))
+    assert endless.outcome == "warn" and "does not stop" in endless.meaning
+    few = found("samples", written(about, [random.Random(n).choices([5, 6], k=30) for n in range(3)]))
+    assert few.outcome == "warn"
+
+
+def test_nothing_is_expected_of_early_samples():
+    about = case(when="evaluation", step=12)
+    assert found("samples", written(about, [[5] * 30] * 3)).outcome == "not applicable"
+
+
+# classifiers
+
+
+def boolq(n=1000, share=0.61):
+    yes = round(n * share)
+    labels = ["yes"] * yes + ["no"] * (n - yes)
+    random.Random(0).shuffle(labels)
+    return labels
+
+
+def test_the_majority_class_has_learned_nothing_whatever_its_accuracy():
+    labels = boolq()
+    majority, collapse = judge(labels, ["yes"] * len(labels))
+    assert majority.outcome == "fail" and "learned nothing" in majority.meaning
+    assert "61.0% [57.9%, 64.0%]" in majority.found and "of 1,000" in majority.found
+    assert collapse.outcome == "fail" and "same whatever" in collapse.meaning
+
+
+def test_a_classifier_that_learned_something_passes():
+    labels = boolq()
+    pick = random.Random(1)
+    predicted = [label if pick.random() < 0.75 else pick.choice(["yes", "no"]) for label in labels]
+    assert [one.outcome for one in judge(labels, predicted)] == ["pass", "pass"]
+
+
+def test_too_few_examples_cannot_tell():
+    labels = boolq(20, 0.6)
+    predicted = [label if n % 4 else {"yes": "no", "no": "yes"}[label] for n, label in enumerate(labels)]
+    majority = judge(labels, predicted)[0]
+    assert majority.number > 0 and majority.outcome == "fail" and "cannot be told" in majority.meaning
+
+
+def test_two_of_many_classes_are_told():
+    labels = [n % 5 for n in range(500)]
+    predicted = [n % 5 if n % 5 < 2 else 0 for n in range(500)]
+    collapse = judge(labels, predicted)[1]
+    assert collapse.outcome == "warn" and "2 of 5 classes" in collapse.found
+
+
+@pytest.mark.parametrize(("right", "n"), [(31, 50), (0, 7), (610, 1000)])
+def test_the_interval_is_wilsons(right, n):
+    expected = stats.binomtest(right, n).proportion_ci(0.95, method="wilson")
+    assert interval(right, n) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+def test_predictions_of_a_case_are_judged_and_wrong_ones_refused():
+    about = case(when="after", predictions=Predictions(boolq(), ["yes"] * 1000))
+    assert [found(name, about).outcome for name in ("majority", "collapse")] == ["fail", "fail"]
+    assert found("majority", about).when == "after"
+    assert found("majority", case(when="after")).outcome == "not applicable"
+    with pytest.raises(ValueError, match="one for each"):
+        judge(["a"], [])
+    with pytest.raises(ValueError, match="no predictions"):
+        judge([], [])
+
+
+def test_every_check_has_a_card():
+    for name in CHECKS:
+        text = CHECKS[name].__doc__
+        assert "Formula:" in text and "When it helps:" in text, name

@@ -1,0 +1,61 @@
+"""No false alarm: every ready config, and twenty seeds of two of them, pass the checks before training."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from attnlab.checks.check import run_checks
+from attnlab.config.files import load, ready_configs
+from attnlab.experiment.model import build_model
+from attnlab.experiment.run import default_cache
+from attnlab.experiment.setup import set_up
+from tests.checks.cases import of, shared
+from tests.training import small
+
+SMALL_TEXT = {"data.tokenizer": "bpe(vocabulary=300)", "data.dev_share": 0.1}
+SMALL_MODEL = {"model.width": 32, "model.layers": 2}
+SEEDS = 20
+
+
+def setup_of(name, **changes):
+    """A ready config, its own in all but its text."""
+    corpus = {"data.corpus": f'files(path="{small.corpus(shared())}", unit="line")'}
+    return set_up(load(name, set=corpus | SMALL_TEXT | changes))
+
+
+def alarms(setup):
+    findings = run_checks(of(setup))
+    assert len(findings) > 5
+    return [(one.check, one.found) for one in findings if one.outcome in ("warn", "fail")]
+
+
+@pytest.mark.parametrize("name", ready_configs())
+def test_no_alarm_for_ready_configs(name):
+    assert alarms(setup_of(name)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ready_configs())
+def test_no_alarm_for_ready_configs_on_their_own_text(name):
+    assert alarms(set_up(load(name), cache=default_cache())) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mini-gpt", "bert-mini"])
+def test_no_alarm_for_twenty_seeds(name):
+    setup = setup_of(name, **SMALL_MODEL)
+    for seed in range(SEEDS):
+        config = replace(setup.config, seed=seed)
+        model = build_model(replace(config.model, vocabulary=setup.dataset.tokenizer.size), seed=seed)
+        assert alarms(replace(setup, config=config, model=model)) == [], seed
+
+
+def test_the_checks_before_training_are_quick_for_mini_gpt():
+    """Five seconds of one core, on text of the ready config's size of vocabulary and batch."""
+    setup = set_up(load("mini-gpt", set={"data.corpus": "docstrings", "data.dev_share": 0.1}))
+    setup.dataset.rows("train"), setup.dataset.rows("dev")
+    alarms(setup)  # what is imported on first use is no part of it
+    began = time.process_time()
+    run_checks(of(setup))
+    assert time.process_time() - began < 5
