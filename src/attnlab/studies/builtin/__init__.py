@@ -20,6 +20,7 @@ STUDIES = {
     "long-context": "attnlab.studies.builtin.long_context:study",
     "objectives": "attnlab.studies.builtin.objectives:study",
     "recipe": "attnlab.studies.builtin.recipe:study",
+    "sizes": "attnlab.studies.builtin.sizes:study",
 }
 """Each a function that gives its Study; the file's docstring is its card."""
 
