@@ -183,9 +183,7 @@ def _check_against(study: Study) -> None:
             if name not in study.arms:
                 raise unknown("against", name, study.arms)
         if arm in study.baselines:
-            raise ConfigError(
-                f'against: "{arm}" is set beside "{baseline}", but others are set beside it.'
-            )
+            raise ConfigError(f'against: "{arm}" is set beside "{baseline}", but others are set beside it.')
 
 
 def flat(changes: Mapping[str, Any], where: str = "") -> dict[str, Any]:

@@ -18,6 +18,7 @@ STUDIES = {
     "heads": "attnlab.studies.builtin.heads:study",
     "batching": "attnlab.studies.builtin.batching:study",
     "long-context": "attnlab.studies.builtin.long_context:study",
+    "recall": "attnlab.studies.builtin.recall:study",
     "objectives": "attnlab.studies.builtin.objectives:study",
     "recipe": "attnlab.studies.builtin.recipe:study",
     "sizes": "attnlab.studies.builtin.sizes:study",
