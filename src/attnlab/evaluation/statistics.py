@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -115,6 +115,21 @@ def compare(
     these get their numbers but no claim, and no place among the comparisons to correct for. Losses are
     compared as they are: that all arms have the same tokenizer and texts is for the caller to see to.
     """
+    settings: dict[str, Any] = {"metric": metric, "lower_is_better": lower_is_better, "level": level}
+    return corrected(differences(arms, baseline, **settings, margin=margin, invalid=invalid))
+
+
+def differences(
+    arms: Mapping[str, Sequence[SeedResult]],
+    baseline: str,
+    *,
+    metric: str,
+    lower_is_better: bool = True,
+    level: float = 0.95,
+    margin: float | Literal["share"] = "share",
+    invalid: Mapping[str, Sequence[str]] | None = None,
+) -> list[Comparison]:
+    """What `compare` gives, before `corrected` allows for their number: for several baselines at once."""
     refuse_unpaired(arms, baseline, metric)
     failed = {name: tuple(checks) for name, checks in (invalid or {}).items()}
     limit = margin_of(margin, metric, [result.value for result in arms[baseline]])
@@ -146,10 +161,10 @@ def compare(
                 spread=pairs.spread,
             )
         )
-    return _corrected(found)
+    return found
 
 
-def _corrected(found: Sequence[Comparison]) -> list[Comparison]:
+def corrected(found: Sequence[Comparison]) -> list[Comparison]:
     """With what allows for the number of comparisons: of all that chance has a part in."""
     claims = [c for c in found if not (c.failed or c.identical)]
     different, same = holm([c.p for c in claims]), holm([c.p_same for c in claims])

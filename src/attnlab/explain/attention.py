@@ -9,10 +9,11 @@ from torch import Tensor
 
 from attnlab.model.blocks import Scope, SelfAttention
 from attnlab.model.model import Model
+from attnlab.model.tokens import Tokens
 
 
 @torch.no_grad()
-def attention_weights(model: Model, ids: Tensor) -> list[Tensor]:
+def attention_weights(model: Model, ids: Tensor, tokens: Tokens | None = None) -> list[Tensor]:
     """The self-attention weights of each layer (B,H,T,S) over ids (B,T), by each rule's plain reference."""
     found: list[Tensor] = []
 
@@ -28,7 +29,7 @@ def attention_weights(model: Model, ids: Tensor) -> list[Tensor]:
     training = model.training
     try:
         model.eval()
-        model.trunk(ids)
+        model.trunk(ids, tokens)
     finally:
         model.train(training)
         for handle in handles:

@@ -38,7 +38,7 @@ _NEEDS = {
 def _value(key: str, value: Any, kind: Any) -> Any:
     if key == "quick":
         return _quick(value)
-    if key in ("arms", "set", "budget", "allow"):
+    if key in ("arms", "against", "set", "budget", "allow"):
         return _table(key, value)
     if key == "base":
         return _base(value)
@@ -56,6 +56,8 @@ def _table(key: str, value: Any) -> dict[str, Any]:
         return {name: coerce(limit, hints[name], f"budget.{name}") for name, limit in value.items()}
     if key == "allow":
         return {arm: coerce(checks, tuple[str, ...], f"allow.{arm}") for arm, checks in value.items()}
+    if key == "against":
+        return {arm: coerce(baseline, str, f"against.{arm}") for arm, baseline in value.items()}
     if key == "arms":
         return {arm: _table(f"arms.{arm}", changes) for arm, changes in value.items()}
     return dict(value)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from attnlab.studies.metrics import METRICS
+
 SURVIVES = "bits_per_byte"
 """The one loss that a change of tokenizer leaves comparable."""
 
@@ -24,7 +26,8 @@ def unequal(
 def judged_apart(one: Fingerprints, other: Fingerprints, *, metric: str) -> list[str]:
     """How the two were judged differently."""
     reasons = []
-    if one.get("objective") != other.get("objective"):
+    own = metric in METRICS and METRICS[metric].own
+    if own and one.get("objective") != other.get("objective"):
         reasons.append("their objectives differ, and so what their losses mean")
     same_tokens = one.get("tokenizer") == other.get("tokenizer")
     if not same_tokens and metric != SURVIVES:

@@ -10,7 +10,7 @@ from typing import Any
 
 from attnlab.evaluation.pairs import SeedResult
 from attnlab.evaluation.spread import RATIOS
-from attnlab.evaluation.statistics import compare, mean_of_seeds
+from attnlab.evaluation.statistics import corrected, differences, mean_of_seeds
 from attnlab.studies.guards import SURVIVES, unequal
 from attnlab.studies.measure import read_documents
 from attnlab.studies.metrics import Metric
@@ -32,7 +32,7 @@ def estimate(values: Sequence[float]) -> dict[str, Any]:
 def comparisons(
     study: Study, runs: Sequence[Run], folder: Path, metrics: Mapping[str, Metric]
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Every arm that may be set beside the baseline, against it; and why the others may not.
+    """Every arm that may be set beside its baseline, against it; and why the others may not.
 
     Arms whose tokenizer alone keeps them apart are compared by bits per byte instead.
     """
@@ -41,10 +41,10 @@ def comparisons(
     notes = list(apart.values())
     by_bytes = replace(study, metric=SURVIVES)
     again, _ = comparable(by_bytes, runs)
-    others = {arm: held for arm, held in again.items() if arm == study.baseline or arm not in usable}
-    if len(others) > 1 and study.baseline in others:
+    others = {arm: held for arm, held in again.items() if arm in study.baselines or arm not in usable}
+    if any(arm not in study.baselines for arm in others) and study.baseline in others:
         rows += compared(by_bytes, others, folder, metrics[SURVIVES])
-        named = " and ".join(arm for arm in others if arm != study.baseline)
+        named = " and ".join(arm for arm in others if arm not in study.baselines)
         notes.append(f"By {SURVIVES}, which a change of tokenizer leaves comparable: {named}.")
     return rows, notes
 
@@ -52,7 +52,7 @@ def comparisons(
 def compared(
     study: Study, usable: Mapping[str, Sequence[Run]], folder: Path, metric: Metric
 ) -> list[dict[str, Any]]:
-    """Arms against the baseline over the seeds that all of them have finished."""
+    """Arms against their baselines over the seeds that all of them have finished, corrected together."""
     if study.baseline not in usable or len(usable) < 2:
         return []
     seeds = set.intersection(*({run["seed"] for run in held} for held in usable.values()))
@@ -62,45 +62,47 @@ def compared(
         arm: [seed_result(run, folder, study.metric) for run in held if run["seed"] in seeds]
         for arm, held in usable.items()
     }
-    found = compare(
-        results,
-        study.baseline,
-        metric=study.metric,
-        lower_is_better=metric.lower_is_better,
-        invalid={arm: unsound for arm, held in usable.items() if (unsound := unsound_of(held))},
-    )
-    return [comparison.row() for comparison in found]
+    settings: dict[str, Any] = {
+        "metric": study.metric,
+        "lower_is_better": metric.lower_is_better,
+        "invalid": {arm: unsound for arm, held in usable.items() if (unsound := unsound_of(held))},
+    }
+    found = []
+    for baseline in (name for name in study.baselines if name in results):
+        beside = {arm: held for arm, held in results.items() if study.baseline_of(arm) == baseline}
+        found += differences(beside, baseline, **settings)
+    return [comparison.row() for comparison in corrected(found)]
 
 
 def comparable(study: Study, runs: Sequence[Run]) -> tuple[dict[str, list[Run]], dict[str, str]]:
-    """The arms whose finished runs may stand beside the baseline's, and a sentence for each other one."""
+    """The arms whose finished runs may stand beside their baseline's, and a sentence for each other one."""
     arms: dict[str, list[Run]] = {}
     notes: dict[str, str] = {}
-    for arm in sorted(study.arms, key=lambda name: name != study.baseline):
+    for arm in sorted(study.arms, key=lambda name: name not in study.baselines):
         own = [run for run in runs if run["arm"] == arm]
         failed = [run for run in own if run["status"] == "failed"]
         done = [r for r in own if r["status"] in ("finished", "invalid") and study.metric in r["metrics"]]
-        reasons = reasons_apart(study, arm, done, arms.get(study.baseline, []))
+        reasons = reasons_apart(study, arm, done, arms.get(study.baseline_of(arm), []))
         if failed and done:
             notes[arm] = (
                 f"{arm} is not compared: {len(failed)} of its {len(own)} runs failed, and those left over "
                 "would flatter it."
             )
         elif reasons:
-            notes[arm] = f"{arm} is not set beside {study.baseline}: {'; '.join(reasons)}."
+            notes[arm] = f"{arm} is not set beside {study.baseline_of(arm)}: {'; '.join(reasons)}."
         elif done:
             arms[arm] = done
     return arms, notes
 
 
 def reasons_apart(study: Study, arm: str, runs: Sequence[Run], baseline: Sequence[Run]) -> list[str]:
-    """What keeps an arm from standing beside the baseline, seed by seed."""
+    """What keeps an arm from standing beside its baseline, seed by seed."""
     by_seed = {run["seed"]: run for run in baseline}
-    changed = {*study.arms[arm], *study.arms[study.baseline]}
+    changed = {*study.arms[arm], *study.arms[study.baseline_of(arm)]}
     reasons: list[str] = []
     for run in runs:
         other = by_seed.get(run["seed"])
-        if other is not None and arm != study.baseline:
+        if other is not None and arm not in study.baselines:
             found = unequal(run["fingerprints"], other["fingerprints"], metric=study.metric, changed=changed)
             reasons += found
     return list(dict.fromkeys(reasons))
@@ -118,13 +120,16 @@ def unsound_of(runs: Sequence[Run]) -> list[str]:
 
 def verdict(study: Study, arms: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> str:
     """The study's answer in a sentence."""
-    said = [f"{row['arm']} is {row['words']}" for row in rows]
-    compared = {row["arm"] for row in rows} | {study.baseline}
-    said += [
+    beside: dict[str, list[str]] = {}
+    for row in rows:
+        beside.setdefault(row["baseline"], []).append(f"{row['arm']} is {row['words']}")
+    compared = {row["arm"] for row in rows} | set(study.baselines)
+    rest = [
         f"{arm['name']} was not compared ({arm['reason'] or arm['status']})"
         for arm in arms
         if arm["name"] not in compared
     ]
     if not rows:
-        return "Nothing can be said yet" + (f": {'; '.join(said)}." if said else ": no run has ended.")
-    return f"Beside {study.baseline}, {'; '.join(said)}."
+        return "Nothing can be said yet" + (f": {'; '.join(rest)}." if rest else ": no run has ended.")
+    beside[next(reversed(beside))] += rest
+    return " ".join(f"Beside {baseline}, {'; '.join(said)}." for baseline, said in beside.items())

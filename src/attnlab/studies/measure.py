@@ -20,6 +20,8 @@ from attnlab.experiment.samples import line, sampled
 from attnlab.experiment.scores import honest, is_causal, of_probes, spread_rows
 from attnlab.experiment.trained import Trained
 from attnlab.explain.attention import attention_weights
+from attnlab.model.masks import asks_for_source
+from attnlab.model.tokens import Tokens
 from attnlab.objectives import OBJECTIVES
 from attnlab.objectives.objective import Objective
 from attnlab.objectives.vocabulary import Vocabulary
@@ -106,16 +108,20 @@ def probed(trained: Trained, probes: Sequence[str]) -> list[dict[str, Any]]:
         return []
     tokenizer = trained.tokenizer
     fitting = [text for text in probes if len(tokenizer.form.single(tokenizer.encode(text))) <= length]
-    scored = is_causal(trained) or tokenizer.specials.mask is not None
+    masked = trunk.decoder is None and tokenizer.specials.mask is not None
+    scored = is_causal(trained) or masked
     return of_probes(trained, fitting) if scored else []
 
 
 def attention(trained: Trained, sentence: str) -> dict[str, Any]:
-    """The weights of one sentence: [layer][head][query][key]."""
+    """The weights of one sentence: [layer][head][query][key]; its first half is the source, if one is asked."""
     if trained.model.trunk.encoder is not None and trained.model.trunk.decoder is not None:
         return {}
     ids = trained.tokenizer.form.single(trained.tokenizer.encode(sentence))[: trained.config.model.length]
-    layers = attention_weights(trained.model, torch.tensor([ids]))
+    halved = (torch.arange(len(ids)) < len(ids) // 2)[None]
+    source = halved if asks_for_source(trained.model.trunk.main.mask) else None
+    tokens = Tokens.of(len(ids), source=source)
+    layers = attention_weights(trained.model, torch.tensor([ids]), tokens)
     weights = [[[[round(w, 4) for w in row] for row in head] for head in x[0].tolist()] for x in layers]
     tokens = [trained.tokenizer.decode([token], specials=True).strip() for token in ids]
     return {"sentence": sentence, "tokens": tokens, "weights": weights}

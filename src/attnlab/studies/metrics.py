@@ -7,22 +7,34 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Metric:
-    """A number of a run. Only a `loss` is a sum over texts, which comparisons then pair."""
+    """A number of a run. Only a `loss` is a sum over texts, which comparisons then pair.
+
+    `own` is one that the run's objective gives its meaning: under another it is another number.
+    """
 
     definition: str
     lower_is_better: bool = True
+    own: bool = False
 
 
 METRICS: dict[str, Metric] = {
-    "loss": Metric("nats a target token of the dev split, over all targets"),
-    "perplexity": Metric("e^loss over the whole dev split; not a mean of sentences"),
-    "bits_per_byte": Metric("bits a byte of the dev split's UTF-8 text; survives a change of tokenizer"),
-    "train_loss": Metric("nats a target token of a fixed sample of the training split, after training"),
-    "train_perplexity": Metric("e^train_loss"),
-    "parallel_loss": Metric("nats a token, all positions at once, on the rows of incremental_loss"),
-    "incremental_loss": Metric("nats a token, each scored from its prefix alone, on a sample of dev rows"),
-    "incremental_perplexity": Metric("e^incremental_loss"),
-    "incremental_difference": Metric("incremental_loss − parallel_loss: how much the usual loss lies"),
+    "loss": Metric("nats a target token of the dev split, over all targets", own=True),
+    "perplexity": Metric("e^loss over the whole dev split; not a mean of sentences", own=True),
+    "bits_per_byte": Metric(
+        "bits a byte of the dev split's UTF-8 text; survives a change of tokenizer", own=True
+    ),
+    "train_loss": Metric(
+        "nats a target token of a fixed sample of the training split, after training", own=True
+    ),
+    "train_perplexity": Metric("e^train_loss", own=True),
+    "parallel_loss": Metric("nats a token, all positions at once, on the rows of incremental_loss", own=True),
+    "incremental_loss": Metric(
+        "nats a token, each scored from its prefix alone, on a sample of dev rows", own=True
+    ),
+    "incremental_perplexity": Metric("e^incremental_loss", own=True),
+    "incremental_difference": Metric(
+        "incremental_loss − parallel_loss: how much the usual loss lies", own=True
+    ),
     "seconds": Metric("seconds of training steps; evaluation and saving aside"),
     "tokens_per_second": Metric("training tokens a second", lower_is_better=False),
     "peak_memory_bytes": Metric("the largest memory of the run's process until training ended"),

@@ -51,7 +51,9 @@ def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen) -> Plan:
     }
     each = seeds + len(study.rates)
     spread, told_by = earlier_spread(resolved)
-    smallest = smallest_difference(spread, seeds=seeds, comparisons=max(1, len(study.arms) - 1))
+    smallest = smallest_difference(
+        spread, seeds=seeds, comparisons=max(1, len(study.arms) - len(study.baselines))
+    )
     return Plan(
         runs=runs,
         reasons=reasons,
@@ -99,13 +101,15 @@ def earlier_spread(resolved: Resolved, runs: Path = Path("runs")) -> tuple[Sprea
 
 
 def spreads(results: dict[str, Any], folder: Path, metric: str) -> Iterator[tuple[Spread, int]]:
-    """The spread of each sound arm's difference from the baseline, with the number of its seeds."""
+    """The spread of each sound arm's difference from its baseline, with the number of its seeds."""
     held: dict[str, dict[int, Any]] = {}
     for run in results["runs"]:
         if run["status"] == "finished" and run["metrics"].get(metric) is not None:
             held.setdefault(run["arm"], {})[run["seed"]] = run
-    baseline = held.pop(results["study"]["baseline"], {})
-    for runs in held.values():
+    against = results["study"].get("against", {})
+    baselines = {name: held.pop(name, {}) for name in (results["study"]["baseline"], *against.values())}
+    for arm, runs in held.items():
+        baseline = baselines[against.get(arm, results["study"]["baseline"])]
         seeds = sorted(runs.keys() & baseline.keys())
         if len(seeds) > 1:
             sides = [[seed_result(side[s], folder, metric) for s in seeds] for side in (runs, baseline)]

@@ -34,6 +34,8 @@ class Resolved:
         asked = asdict(self.study)
         for name in ("seeds", "arms", "base", "set", "budget", "quick"):
             del asked[name]  # the configs hold what these came to
+        if not asked["against"]:
+            del asked["against"]  # so that studies of before there was such a thing go on
         configs = {arm: to_json(config) for arm, config in self.configs.items()}
         text = json.dumps([asked, configs], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -86,6 +86,7 @@ def described(resolved: Resolved, tuning: list[dict[str, Any]]) -> dict[str, Any
         "hypothesis": study.hypothesis,
         "card": study.card,
         "baseline": study.baseline,
+        "against": dict(study.against),
         "metric": study.metric,
         "metrics": [
             {

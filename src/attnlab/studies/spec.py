@@ -46,6 +46,7 @@ class Study:
     question: str
     arms: Mapping[str, Mapping[str, Any]]
     baseline: str = ""  # empty: the first arm
+    against: Mapping[str, str] = field(default_factory=dict)  # arms that have a baseline of their own
     hypothesis: str = ""
     card: str = ""
     base: str | Mapping[str, Any] = "mini-gpt"
@@ -76,6 +77,15 @@ class Study:
         assert isinstance(self.seeds, tuple)
         return self.seeds
 
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """The arms that others are set beside; they are compared with nothing themselves."""
+        return tuple(dict.fromkeys([self.baseline, *self.against.values()]))
+
+    def baseline_of(self, arm: str) -> str:
+        """What an arm is set beside; a baseline has only itself."""
+        return arm if arm in self.baselines else self.against.get(arm, self.baseline)
+
     def quickly(self) -> Study:
         """The same study, small: it says so wherever it is shown."""
         budget = self.quick.budget or {k: v * QUICK_SHARE for k, v in self._limits().items()}
@@ -100,13 +110,17 @@ class Study:
         return replace(self, set={**self.set, **self.budgeted(), **changes}, budget={})
 
     def only(self, names: Iterable[str]) -> Study:
-        """With some of the arms; the baseline is always there."""
+        """With some of the arms, and the baselines that they need."""
         wanted = list(names)
         for name in wanted:
             if name not in self.arms:
                 raise unknown("--only", name, self.arms)
-        kept = {n: c for n, c in self.arms.items() if n in wanted or n == self.baseline}
-        return replace(self, arms=kept, allow={n: a for n, a in self.allow.items() if n in kept})
+        needed = {self.baseline, *wanted, *map(self.baseline_of, wanted)}
+        kept = {n: c for n, c in self.arms.items() if n in needed}
+        allow = {n: a for n, a in self.allow.items() if n in kept}
+        return replace(
+            self, arms=kept, allow=allow, against={n: b for n, b in self.against.items() if n in kept}
+        )
 
     def run(self, out: str | Path | None = None, *, jobs: int = 0, resume: bool = False) -> Ended:
         """Train, measure, compare and report, as `attnlab run` does."""
@@ -143,6 +157,7 @@ def _check(study: Study) -> None:
             raise ConfigError(f'Arm "{arm}" sets `seed`; every arm has the seeds of the study.')
     if study.baseline not in study.arms:
         raise unknown("baseline", study.baseline, study.arms)
+    _check_against(study)
     seeds = study.all_seeds
     if not seeds or len(set(seeds)) < len(seeds):
         raise ConfigError(f"seeds are {list(seeds)}; give at least one, each once.")
@@ -160,6 +175,15 @@ def _check(study: Study) -> None:
             raise unknown("metrics", name, known)
     if any(rate <= 0 for rate in study.rates):
         raise ConfigError(f"rates are {list(study.rates)}; a learning rate must be above 0.")
+
+
+def _check_against(study: Study) -> None:
+    for arm, baseline in study.against.items():
+        for name in (arm, baseline):
+            if name not in study.arms:
+                raise unknown("against", name, study.arms)
+        if arm in study.baselines:
+            raise ConfigError(f'against: "{arm}" is set beside "{baseline}", but others are set beside it.')
 
 
 def flat(changes: Mapping[str, Any], where: str = "") -> dict[str, Any]:

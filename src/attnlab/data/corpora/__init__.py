@@ -43,6 +43,7 @@ CORPORA = Corpora(
         "reverse": "attnlab.data.corpora.synthetic:Reverse",
         "sorting": "attnlab.data.corpora.synthetic:Sorting",
         "recall": "attnlab.data.corpora.synthetic:Recall",
+        "pairs": "attnlab.data.corpora.synthetic:Pairs",
         "induction": "attnlab.data.corpora.synthetic:Induction",
         "modular_addition": "attnlab.data.corpora.synthetic:ModularAddition",
     },

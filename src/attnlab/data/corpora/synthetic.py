@@ -11,6 +11,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator
 from random import Random
+from typing import Literal
 
 from attnlab.config.streams import stream_seed
 from attnlab.data.corpora.corpus import Corpus
@@ -112,13 +113,15 @@ class Recall(Drawn):
     """`k3 v8 k1 v5 … : k1` → `v5`: associative recall, the value that went with a key.
 
     Many pairs fill a fixed-size state (linear attention, recurrent networks) and leave full
-    attention untouched. Arora et al. 2023, "Zoology".
+    attention untouched. With `fewest` the number of pairs is drawn evenly from it up to `pairs`.
+    Arora et al. 2023, "Zoology".
     """
 
     def __init__(
         self,
         *,
         pairs: int = 8,
+        fewest: int | Literal["pairs"] = "pairs",
         queries: int = 1,
         keys: int = 32,
         values: int = 32,
@@ -128,18 +131,46 @@ class Recall(Drawn):
         super().__init__(examples=examples, seed=seed)
         self.pairs, self.queries = positive("pairs", pairs), positive("queries", queries)
         self.keys, self.values = keys, positive("values", values)
-        if keys < pairs or queries > pairs:
+        self.fewest = pairs if fewest == "pairs" else positive("fewest", fewest)
+        if keys < pairs or queries > self.fewest or self.fewest > pairs:
             raise DataError(
-                f"recall with {pairs} pairs needs at least {pairs} keys (has {keys}) and at most {pairs} "
-                f"queries (has {queries})."
+                f"recall with {self.fewest} to {pairs} pairs needs at least {pairs} keys (has {keys}) and at "
+                f"most {self.fewest} queries (has {queries}), and no more of the fewest than of the most."
             )
 
     def draw(self, random: Random) -> tuple[list[str], list[str]]:
-        keys = random.sample(range(self.keys), self.pairs)
+        pairs = random.randint(self.fewest, self.pairs) if self.fewest < self.pairs else self.pairs
+        keys = random.sample(range(self.keys), pairs)
         value = {key: random.randrange(self.values) for key in keys}
         asked = random.sample(keys, self.queries)
         shown = [word for key in keys for word in (f"k{key}", f"v{value[key]}")]
         return [*shown, ":", *(f"k{key}" for key in asked)], [f"v{value[key]}" for key in asked]
+
+
+class Pairs(Recall):
+    """`k3 v8 k1 v5 :` → `k1 v5 k3 v8`: associative recall of every pair, in another order.
+
+    The keys of the answer cannot be foreseen, each value after its key can: as many questions as pairs
+    in one text, so that it is learned sooner than `recall`. Arora et al. 2023, "Zoology".
+    """
+
+    def __init__(
+        self,
+        *,
+        pairs: int = 8,
+        fewest: int | Literal["pairs"] = "pairs",
+        keys: int = 32,
+        values: int = 32,
+        examples: int = 10_000,
+        seed: int = 0,
+    ):
+        super().__init__(pairs=pairs, fewest=fewest, keys=keys, values=values, examples=examples, seed=seed)
+
+    def draw(self, random: Random) -> tuple[list[str], list[str]]:
+        shown, _ = super().draw(random)
+        pairs = list(zip(shown[:-2:2], shown[1:-2:2], strict=True))
+        random.shuffle(pairs)
+        return shown[:-1], [word for pair in pairs for word in pair]
 
 
 class Induction(Drawn):

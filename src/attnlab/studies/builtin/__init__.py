@@ -16,6 +16,12 @@ STUDIES = {
     "positions": "attnlab.studies.builtin.positions:study",
     "scale": "attnlab.studies.builtin.scale:study",
     "heads": "attnlab.studies.builtin.heads:study",
+    "batching": "attnlab.studies.builtin.batching:study",
+    "long-context": "attnlab.studies.builtin.long_context:study",
+    "recall": "attnlab.studies.builtin.recall:study",
+    "objectives": "attnlab.studies.builtin.objectives:study",
+    "recipe": "attnlab.studies.builtin.recipe:study",
+    "sizes": "attnlab.studies.builtin.sizes:study",
 }
 """Each a function that gives its Study; the file's docstring is its card."""
 

@@ -109,6 +109,7 @@ class Study:
         rows = list(self.results["arms"])
         names = [row["name"] for row in rows]
         baseline = self.facts.get("baseline") or (names[0] if names else "")
+        baselines = {baseline, *(self.facts.get("against") or {}).values()}
         others = [name for name in names if name != baseline]
         return [
             Arm(
@@ -119,14 +120,15 @@ class Study:
                     0 if row["name"] == baseline else others.index(row["name"]) + 1,
                     sound=row.get("status") != "invalid",
                 ),
-                baseline=row["name"] == baseline,
+                baseline=row["name"] in baselines,
             )
             for row in rows
         ]
 
     @property
     def baseline(self) -> str:
-        return next((arm.name for arm in self.arms if arm.baseline), "")
+        """What the arms are set beside; several where arms have baselines of their own."""
+        return " and ".join(arm.name for arm in self.arms if arm.baseline)
 
     def arm(self, name: Any) -> Arm | None:
         return next((arm for arm in self.arms if arm.name == name), None)

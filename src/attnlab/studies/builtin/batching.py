@@ -1,0 +1,135 @@
+"""Batching: how much of a batch is padding, and what does that cost?
+
+Set-up: the course's small decoder (mini-gpt: words, sentences cut at 100 tokens, about 1.4 million
+parameters), one epoch of the embedded Python documentation. Four ways to put its sentences into
+batches, each with about 600 tokens of text a step on average, and the same budget in tokens: padded, 32
+sentences at random; longest first, 32 neighbours in the order of length; bucketed, sentences of similar
+length, batches in random order; packed, several sentences in each line.
+
+Hypothesis: with random batches more than two places in three are padding, which takes time and teaches
+nothing. Bucketed and packed have little of it, and end at the same dev loss in less time. Longest first
+pads least of those with a line for each sentence, but trains on lengths in order, and loses by it.
+
+How to read it: the share of padding beside seconds and tokens of text a second; then the differences in
+dev loss, which should be small where the order is random. --quick does not reach the end of an epoch, so
+that longest first has then seen long sentences only.
+
+Time: four arms × 5 seeds take about twenty minutes on two cores; --quick about three minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from attnlab.config.values import Choice
+from attnlab.studies.extras import Extras
+from attnlab.studies.metrics import Metric
+from attnlab.studies.shown import figure, mean, runs_by_arm, table
+from attnlab.studies.spec import Quick, Study
+
+if TYPE_CHECKING:
+    from attnlab.data.dataset import Dataset
+    from attnlab.experiment.trained import Trained
+
+FACTORS = (0.25, 0.5, 1, 2, 4)
+"""How much larger than the arm's own the batches of the figure are."""
+
+
+def study() -> Study:
+    return Study(
+        question="How much time does padding take, and does the way to batch change what is learned?",
+        hypothesis="Random batches are mostly padding; bucketed and packed reach the same loss sooner.",
+        base="mini-gpt",
+        arms={
+            "padded": {"data.batching": "padded(rows=32)"},
+            "longest-first": {"data.batching": "longest_first(rows=32)"},
+            "bucketed": {"data.batching": "bucketed(tokens=670)"},
+            "packed": {"data.batching": "packed(rows=6)"},
+        },
+        set={"training.evaluate_every": 100},
+        quick=Quick(seeds=3, budget={"tokens": 50_000}, set={"training.evaluate_every": 40}),
+        extras="attnlab.studies.builtin.batching:Waste",
+    )
+
+
+class Waste(Extras):
+    """How much padding each way to batch has, for its own batches and for smaller and larger ones."""
+
+    metrics: ClassVar[dict[str, Metric]] = {
+        "waste": Metric("share of a batch's places that hold padding, over the whole first epoch"),
+        "tokens_per_step": Metric(
+            "tokens of text a step, padding aside, over the whole first epoch", lower_is_better=False
+        ),
+    }
+
+    def measure(self, trained: Trained) -> dict[str, Any]:
+        from attnlab.data.dataset import Dataset
+        from attnlab.experiment.run import default_cache
+
+        config = trained.config
+        dataset = Dataset(config.data, cache=default_cache())
+        by_size = [planned(dataset, sized(config.data.batching, f), config.seed) for f in FACTORS]
+        return {"metrics": planned(dataset, config.data.batching, config.seed), "by_size": by_size}
+
+    def summarise(self, results: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+        arms = runs_by_arm(results)
+        series = [
+            {"name": arm, "x": averaged(runs, "tokens_per_step"), "y": averaged(runs, "waste")}
+            for arm, runs in arms.items()
+        ]
+        names = ("waste", "tokens_per_step", "seconds", "tokens_per_second", "loss")
+        rows = [
+            [arm, len(runs), fmean(run["steps"] for run in runs), *(mean(runs, name) for name in names)]
+            for arm, runs in arms.items()
+        ]
+        heads = ("padding (share)", "tokens a step", "training (s)", "tokens/s", "dev loss (nats)")
+        return {
+            "figures": [
+                figure(
+                    "Padding against the size of a batch",
+                    x="tokens of text a step",
+                    y="share of places that hold padding",
+                    series=series,
+                    log_x=True,
+                    note="Counted over a whole epoch, from the plan of its batches; means over the seeds.",
+                )
+            ],
+            "tables": [
+                table(
+                    "What padding costs",
+                    ("arm", "seeds", "steps", *heads),
+                    rows,
+                    "Means over the seeds. Padding is counted over a whole epoch, whatever the budget. "
+                    "Seconds are this machine's, with several runs at once: only ratios mean anything.",
+                )
+            ],
+        }
+
+
+def sized(choice: Choice, factor: float) -> Choice:
+    """The same way to batch with batches so much larger."""
+    options = {
+        name: max(1, round(value * factor))
+        if name in ("rows", "tokens") and isinstance(value, int)
+        else value
+        for name, value in choice.options.items()
+    }
+    return Choice(choice.kind, options)
+
+
+def planned(dataset: Dataset, choice: Choice, seed: int) -> dict[str, float]:
+    """Padding and tokens a step of a run's first epoch, in the order of its seed."""
+    from attnlab.config.streams import stream_seed
+    from attnlab.data.batching import BATCHING
+
+    batching = BATCHING.build(choice, length=dataset.settings.length)
+    loader = dataset.loader("train", seed=stream_seed(seed, "data"), batching=batching)
+    text = sum(int(lengths.sum()) for lengths in loader.rows.sizes)
+    return {"waste": loader.waste(), "tokens_per_step": text / len(loader)}
+
+
+def averaged(runs: list[Mapping[str, Any]], name: str) -> list[float]:
+    return [fmean(run["by_size"][place][name] for run in runs) for place in range(len(FACTORS))]

@@ -1,0 +1,58 @@
+"""A study's own figures and tables, in the form that results.json and the report take them in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+Results = Mapping[str, Any]
+Series = dict[str, Any]
+
+BANDS = "Lines are means over the seeds, bands go from the lowest seed to the highest."
+
+
+def runs_by_arm(results: Results) -> dict[str, list[Mapping[str, Any]]]:
+    """The runs of each arm that came to their end, in the order of the arms; none without one."""
+    done = [run for run in results["runs"] if run["status"] in ("finished", "invalid")]
+    held = {arm["name"]: [run for run in done if run["arm"] == arm["name"]] for arm in results["arms"]}
+    return {arm: runs for arm, runs in held.items() if runs}
+
+
+def mean(runs: Sequence[Mapping[str, Any]], metric: str) -> float | None:
+    """A measure's mean over the runs that have it."""
+    found = [run["metrics"][metric] for run in runs if run["metrics"].get(metric) is not None]
+    return fmean(found) if found else None
+
+
+def over_seeds(name: str, x: Sequence[float], values: Sequence[Sequence[float]]) -> Series:
+    """A line of a figure from one list of values a seed, each as long as x."""
+    columns = list(zip(*values, strict=True))
+    several = len(values) > 1
+    return {
+        "name": name,
+        "x": list(x),
+        "y": [fmean(column) for column in columns],
+        "low": [min(column) for column in columns] if several else None,
+        "high": [max(column) for column in columns] if several else None,
+    }
+
+
+def figure(
+    title: str,
+    *,
+    x: str,
+    y: str,
+    series: Sequence[Series],
+    log_x: bool = False,
+    log_y: bool = False,
+    note: str = BANDS,
+) -> dict[str, Any]:
+    held = {"title": title, "x": x, "y": y, "log_x": log_x, "log_y": log_y}
+    return held | {"series": list(series), "note": note}
+
+
+def table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = ""
+) -> dict[str, Any]:
+    return {"title": title, "columns": list(columns), "rows": [list(row) for row in rows], "note": note}
