@@ -114,7 +114,7 @@ def probed(trained: Trained, probes: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def attention(trained: Trained, sentence: str) -> dict[str, Any]:
-    """The weights of one sentence: [layer][head][query][key]; its first half is the source, if one is asked."""
+    """The weights of one sentence: [layer][head][query][key]; half of it is the source, if one is asked."""
     if trained.model.trunk.encoder is not None and trained.model.trunk.decoder is not None:
         return {}
     ids = trained.tokenizer.form.single(trained.tokenizer.encode(sentence))[: trained.config.model.length]
@@ -123,8 +123,8 @@ def attention(trained: Trained, sentence: str) -> dict[str, Any]:
     tokens = Tokens.of(len(ids), source=source)
     layers = attention_weights(trained.model, torch.tensor([ids]), tokens)
     weights = [[[[round(w, 4) for w in row] for row in head] for head in x[0].tolist()] for x in layers]
-    tokens = [trained.tokenizer.decode([token], specials=True).strip() for token in ids]
-    return {"sentence": sentence, "tokens": tokens, "weights": weights}
+    words = [trained.tokenizer.decode([token], specials=True).strip() for token in ids]
+    return {"sentence": sentence, "tokens": words, "weights": weights}
 
 
 # ---------------------------------------------------------------- curves

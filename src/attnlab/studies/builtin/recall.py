@@ -153,7 +153,7 @@ class ByPairs(Extras):
         }
 
 
-def unlearned(series: Sequence[Mapping[str, Any]], guess: Sequence[float]) -> list[str]:
+def unlearned(series: Sequence[Mapping[str, Any]], guess: Any) -> list[str]:
     """Arms that do no better than guessing: nothing follows from where they fall off."""
     level = fmean(guess)
     return [
