@@ -48,7 +48,7 @@ class Throughput(Check):
                 meaning="Tokens a second, and every budget in tokens, are counted wrongly.",
                 fix="Count tokens that are not padding, once each, batch by batch.",
             )
-        peak = peak_flops(device_of(case.model))
+        peak = peak_flops(device_of(case.model), size=512)
         rate = sum(step["flops"] for step in steps) / max(seconds, 1e-12)
         found = (
             f"{told / max(seconds, 1e-12):,.0f} tokens/s over {len(steps)} steps, {rate / peak:.0%} of peak"
