@@ -111,7 +111,7 @@ def probed(trained: Trained, probes: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def attention(trained: Trained, sentence: str) -> dict[str, Any]:
-    """The weights of one sentence: [layer][head][query][key]; its first half is the source, if one is asked."""
+    """The weights of one sentence: [layer][head][query][key]; a mask that asks gets half as its source."""
     if trained.model.trunk.encoder is not None and trained.model.trunk.decoder is not None:
         return {}
     ids = trained.tokenizer.form.single(trained.tokenizer.encode(sentence))[: trained.config.model.length]
