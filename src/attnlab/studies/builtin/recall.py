@@ -11,9 +11,9 @@ Hypothesis: dot recalls any number of pairs alike, once it has learned to look a
 in a state of fixed size, where they blur: it falls off as pairs are added, later with the larger state.
 
 How to read it: accuracy against the number of pairs, at the values of the answer alone, each with the right
-answer before it; finding the next key is another task, and not counted. The dashed level is what guessing among the values just shown
-would give; a model at that level has not learned to recall, and tells nothing of its rule. --quick may end
-before that is learned: then the study is to be run whole.
+answer before it; finding the next key is another task, and not counted. The dashed level is what guessing
+among the values just shown would give; a model at that level has not learned to recall, and tells nothing
+of its rule, which the report then says. --quick may well end before that is learned: run it whole.
 
 Time: three arms × 5 seeds take about an hour on two cores; --quick about three minutes.
 """
