@@ -117,8 +117,7 @@ def attention(trained: Trained, sentence: str) -> dict[str, Any]:
     ids = trained.tokenizer.form.single(trained.tokenizer.encode(sentence))[: trained.config.model.length]
     halved = (torch.arange(len(ids)) < len(ids) // 2)[None]
     source = halved if asks_for_source(trained.model.trunk.main.mask) else None
-    tokens = Tokens.of(len(ids), source=source)
-    layers = attention_weights(trained.model, torch.tensor([ids]), tokens)
+    layers = attention_weights(trained.model, torch.tensor([ids]), Tokens.of(len(ids), source=source))
     weights = [[[[round(w, 4) for w in row] for row in head] for head in x[0].tolist()] for x in layers]
     tokens = [trained.tokenizer.decode([token], specials=True).strip() for token in ids]
     return {"sentence": sentence, "tokens": tokens, "weights": weights}

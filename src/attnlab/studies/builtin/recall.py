@@ -121,7 +121,7 @@ class ByPairs(Extras):
             over_seeds(arm, numbers, [[share(run["by_pairs"][str(n)]) for n in numbers] for run in runs])
             for arm, runs in arms.items()
         ]
-        guess = {"name": GUESS, "x": numbers, "y": [1 / n for n in numbers]}
+        guess: dict[str, Any] = {"name": GUESS, "x": numbers, "y": [1 / n for n in numbers]}
         rows = [
             [
                 n,
