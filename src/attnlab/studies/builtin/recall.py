@@ -13,7 +13,7 @@ in a state of fixed size, where they blur: it falls off as pairs are added, late
 How to read it: accuracy against the number of pairs, at the values of the answer alone, each with the right
 answer before it; finding the next key is another task, and not counted. The dashed level is what guessing
 among the values just shown would give; a model at that level has not learned to recall, and tells nothing
-of its rule, which the report then says. --quick may well end before that is learned: run it whole.
+of its rule, which the report then says.
 
 Time: three arms × 5 seeds take about an hour on two cores; --quick about three minutes.
 """
