@@ -16,6 +16,11 @@ def recalled(question: list[str]) -> list[str]:
     return [pairs[key] for key in question[colon + 1 :]]
 
 
+def listed(question: list[str]) -> list[str]:
+    pairs = dict(zip(question[:-1:2], question[1:-1:2], strict=True))
+    return [word for n in range(32) if f"k{n}" in pairs for word in (f"k{n}", pairs[f"k{n}"])]
+
+
 def induced(question: list[str]) -> list[str]:
     *before, last = question
     assert before.count(last) == 1
@@ -27,12 +32,14 @@ SOLUTIONS: dict[str, Callable[[list[str]], list[str]]] = {
     "reverse": lambda q: [q[-i] for i in range(1, len(q) + 1)],
     "sorting": lambda q: list(map(str, sorted(map(int, q)))),
     "recall": recalled,
+    "pairs": listed,
     "induction": induced,
     "modular_addition": lambda q: [str((int(q[0]) + int(q[2])) % 97)],
 }
 OPTIONS = {
     "copy": "copy(symbols=40, shortest=3, longest=5, examples=500)",
     "recall": "recall(pairs=5, queries=3, keys=9, values=4, examples=500)",
+    "pairs": "pairs(pairs=6, fewest=2, keys=9, values=4, examples=500)",
     "induction": "induction(symbols=5, length=9, examples=500)",
 }
 

@@ -114,14 +114,13 @@ def probed(trained: Trained, probes: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def attention(trained: Trained, sentence: str) -> dict[str, Any]:
-    """The weights of one sentence: [layer][head][query][key]; half of it is the source, if one is asked."""
+    """The weights of one sentence: [layer][head][query][key]; a mask that asks gets half as its source."""
     if trained.model.trunk.encoder is not None and trained.model.trunk.decoder is not None:
         return {}
     ids = trained.tokenizer.form.single(trained.tokenizer.encode(sentence))[: trained.config.model.length]
     halved = (torch.arange(len(ids)) < len(ids) // 2)[None]
     source = halved if asks_for_source(trained.model.trunk.main.mask) else None
-    tokens = Tokens.of(len(ids), source=source)
-    layers = attention_weights(trained.model, torch.tensor([ids]), tokens)
+    layers = attention_weights(trained.model, torch.tensor([ids]), Tokens.of(len(ids), source=source))
     weights = [[[[round(w, 4) for w in row] for row in head] for head in x[0].tolist()] for x in layers]
     words = [trained.tokenizer.decode([token], specials=True).strip() for token in ids]
     return {"sentence": sentence, "tokens": words, "weights": weights}

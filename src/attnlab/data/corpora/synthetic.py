@@ -148,10 +148,10 @@ class Recall(Drawn):
 
 
 class Pairs(Recall):
-    """`k3 v8 k1 v5 :` → `k1 v5 k3 v8`: associative recall of every pair, in another order.
+    """`k3 v8 k1 v5 :` → `k1 v5 k3 v8`: associative recall of every pair, in the order of the keys.
 
-    The keys of the answer cannot be foreseen, each value after its key can: as many questions as pairs
-    in one text, so that it is learned sooner than `recall`. Arora et al. 2023, "Zoology".
+    Each value stands after its key: as many questions as pairs in one text, so that there is more to
+    learn from than in `recall`. Arora et al. 2023, "Zoology".
     """
 
     def __init__(
@@ -168,8 +168,7 @@ class Pairs(Recall):
 
     def draw(self, random: Random) -> tuple[list[str], list[str]]:
         shown, _ = super().draw(random)
-        pairs = list(zip(shown[:-2:2], shown[1:-2:2], strict=True))
-        random.shuffle(pairs)
+        pairs = sorted(zip(shown[:-2:2], shown[1:-2:2], strict=True), key=lambda pair: int(pair[0][1:]))
         return shown[:-1], [word for pair in pairs for word in pair]
 
 

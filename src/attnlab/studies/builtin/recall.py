@@ -1,7 +1,7 @@
 """Recall: where does linear attention lose?
 
 Set-up: associative recall, made on the spot. A text shows pairs of a key and a value, from 1 to 16 of them,
-and then every key again in another order, after which its value is to be said: `k3 v8 k1 v5 : k1 v5 k3 v8`.
+and then every key again in the order of the keys, each before its value: `k3 v8 k1 v5 : k1 v5 k3 v8`.
 Keys and values are drawn anew for every text, so that nothing can be learned by heart. Decoders of 2 layers,
 64 wide, rotary, with Muon, which learns such tables soonest; only the answer counts. The arms: dot-product
 attention with 4 heads; linear with 4, whose states hold 16 × 16 numbers each; and linear with a single
@@ -10,10 +10,10 @@ head, whose one state holds 64 × 64.
 Hypothesis: dot recalls any number of pairs alike, once it has learned to look at all. Linear keeps all pairs
 in a state of fixed size, where they blur: it falls off as pairs are added, later with the larger state.
 
-How to read it: accuracy against the number of pairs, at the values of the answer alone: its keys cannot be
-foreseen, which is why no loss comes near 0. The dotted level is what guessing among the values just shown
-would give; a model at that level has not learned to recall, and tells nothing of its rule. --quick may end
-before that is learned: then the study is to be run whole.
+How to read it: accuracy against the number of pairs, at the values of the answer alone, each with the right
+answer before it; finding the next key is another task, and not counted. The dashed level is what guessing
+among the values just shown would give; a model at that level has not learned to recall, and tells nothing
+of its rule, which the report then says.
 
 Time: three arms × 5 seeds take about an hour on two cores; --quick about three minutes.
 """
@@ -121,7 +121,7 @@ class ByPairs(Extras):
             over_seeds(arm, numbers, [[share(run["by_pairs"][str(n)]) for n in numbers] for run in runs])
             for arm, runs in arms.items()
         ]
-        guess = {"name": GUESS, "x": numbers, "y": [1 / n for n in numbers]}
+        guess: dict[str, Any] = {"name": GUESS, "x": numbers, "y": [1 / n for n in numbers]}
         rows = [
             [
                 n,

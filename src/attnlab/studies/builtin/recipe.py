@@ -53,6 +53,7 @@ def study() -> Study:
         set={
             "data.tokenizer": "bpe(vocabulary=4000)",
             "data.batching": "packed(rows=8)",
+            "data.dev_share": 0.02,
             "model.vocabulary": 4_000,
             "training.evaluate_every": 50,
         },

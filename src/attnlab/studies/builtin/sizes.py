@@ -105,7 +105,7 @@ def holds(told: list[list[Any]]) -> str:
         return f"The verdict is not the same at every size ({by_size})."
     word = words.pop()
     if word == "inconclusive":
-        return f"At none of the {len(told)} sizes does this study tell the two apart: more seeds would."
+        return f"At none of the {len(told)} sizes does this study tell the two apart; more seeds might."
     ending = "but their intervals do not all overlap: the size of the difference depends on the model's."
     return f"The verdict is the same at all {len(told)} sizes ({word})" + (f", {ending}" if apart else ".")
 
