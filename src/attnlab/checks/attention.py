@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks.check import Case, Check, Finding, When
-from attnlab.checks.real import batch_of, held_out, piece, prepared_of, undisturbed
+from attnlab.checks.real import batch_of, copy_of, held_out, piece, prepared_of
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.attention.rule import Rule, masked_softmax
 from attnlab.model.blocks import Attention as Layer
@@ -90,18 +90,13 @@ def heads_of(case: Case) -> list[Head]:
     split = held_out(case) if case.when == "after" else "train"
     prepared = prepared_of(case, piece(batch_of(case, split, least=LENGTH), ROWS, LENGTH))
     heads: list[Head] = []
-    with undisturbed(case.model) as model:
-        handles = [
-            layer.rule.register_forward_pre_hook(looked(f"{name}, layer {number}", layer, heads))
-            for name, stack in model.trunk.stacks().items()
-            for number, layer in enumerate(stack.attentions())
-            if not any(isinstance(part, Argmax) for part in layer.rule.modules())
-        ]
-        try:
-            case.objective.hidden(model, prepared.to(next(model.parameters()).device))
-        finally:
-            for handle in handles:
-                handle.remove()
+    model = copy_of(case.model).eval()
+    for name, stack in model.trunk.stacks().items():
+        for number, layer in enumerate(stack.attentions()):
+            if not any(isinstance(part, Argmax) for part in layer.rule.modules()):
+                layer.rule.register_forward_pre_hook(looked(f"{name}, layer {number}", layer, heads))
+    with torch.no_grad():
+        case.objective.hidden(model, prepared)
     return heads
 
 
