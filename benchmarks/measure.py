@@ -6,8 +6,6 @@ import statistics
 import time
 from collections.abc import Callable
 
-import torch
-
 
 def interleaved(
     works: dict[str, Callable[[], object]], *, rounds: int = 9, warmups: int = 2
@@ -32,6 +30,8 @@ def row(work: str, ratio: float, target: str, met: bool, detail: str) -> dict[st
 
 def peak_gflops(size: int = 1024, rounds: int = 7) -> float:
     """The machine's own matrix-product rate, float32: the yardstick beside every ratio."""
+    import torch  # here, since memory is measured in processes that do without
+
     a, b = torch.randn(size, size), torch.randn(size, size)
     seconds = interleaved({"product": lambda: a @ b}, rounds=rounds)["product"]
     return 2 * size**3 / seconds / 1e9

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,13 @@ from attnlab.data.encode.encoding import Cuts, Encoding
 from attnlab.data.loader import Loader
 from attnlab.data.row import Row
 from attnlab.data.rows import Rows, in_memory
-from attnlab.data.splits import Splits, labels_of
+from attnlab.data.splits import Splits, labels_of, trace
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.files import load
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+
+TRACED = 100_000
+"""Texts that are looked at for equal ones: enough to see that splits share what they should not."""
 
 ProgressOf = Callable[[str], shards.Progress]
 """Gives the progress of a split that is being tokenised."""
@@ -68,15 +72,12 @@ class Dataset:
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
         """The labels of the training split, in the order of their numbers."""
-        if self.cache is None:
-            return labels_of(self.splits.read("train"))
-        file = self.cache / f"labels-{self.text_fingerprint}.json"  # to find them, all text is read
-        if not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            beside = file.with_name(f".{file.name}.{os.getpid()}")
-            beside.write_text(json.dumps(labels_of(self.splits.read("train"))), encoding="utf-8")
-            os.replace(beside, file)
-        return tuple(json.loads(file.read_text(encoding="utf-8")))
+        return tuple(self._kept("labels", lambda: labels_of(self.splits.read("train"))))
+
+    @functools.cached_property
+    def traces(self) -> dict[str, list[int]]:
+        """What tells a text from another, for the texts of each split, up to TRACED of them all."""
+        return dict(self._kept("traces", self._traced))
 
     def rows(self, split: str) -> Rows:
         """The encoded rows of a split."""
@@ -95,6 +96,24 @@ class Dataset:
         parts = split, self.text_fingerprint, self.tokenizer.fingerprint, self._encoding().settings()
         limited = split == "train" and self.settings.tokens != "unlimited"
         return hashed(*parts, self.settings.tokens) if limited else hashed(*parts)
+
+    def _kept(self, name: str, make: Callable[[], Any]) -> Any:
+        """What all text must be read for, made once and kept in the cache."""
+        if self.cache is None:
+            return make()
+        file = self.cache / f"{name}-{self.text_fingerprint}.json"
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            beside = file.with_name(f".{file.name}.{os.getpid()}")
+            beside.write_text(json.dumps(make()), encoding="utf-8")
+            os.replace(beside, file)
+        return json.loads(file.read_text(encoding="utf-8"))
+
+    def _traced(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {name: [] for name in self.splits.names}
+        for split, example in islice(self.splits.every(), TRACED):
+            found[split].append(trace(example))
+        return found
 
     def _texts(self) -> Any:
         for example in self.splits.read("train"):

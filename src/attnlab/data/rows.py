@@ -60,8 +60,11 @@ class Rows:
         return np.concatenate(found).astype(np.int64) if found else np.zeros(0, np.int64)
 
     def _lengths(self, column: str) -> NDArray[np.int64]:
-        found = [np.diff(part[f"{column}.bounds"]) for part in self.parts]
-        return np.concatenate(found).astype(np.int64) if found else np.zeros(0, np.int64)
+        lengths = np.empty(len(self), np.int64)  # filled in place: of millions of rows one copy is enough
+        for part, end in zip(self.parts, self.ends, strict=True):
+            found = np.diff(part[f"{column}.bounds"])
+            lengths[end - len(found) : end] = found
+        return lengths
 
 
 def in_memory(rows: Iterable[Row], *, vocabulary: int, fingerprint: str = "") -> Rows:

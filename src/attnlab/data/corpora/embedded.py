@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import os
 import sysconfig
 import warnings
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -129,12 +131,16 @@ def topics() -> dict[str, str]:
 @functools.cache
 def standard_library() -> tuple[tuple[str, Path], ...]:
     """Every module of the standard library with its file, sorted by name."""
-    root = Path(sysconfig.get_path("stdlib"))
+    root = sysconfig.get_path("stdlib")
     files = []
-    for file in root.rglob("*.py"):
-        path = file.relative_to(root)
-        if not (OPTIONAL | INSTALLED) & set(path.parts) and not path.parts[0].startswith("config-"):
-            files.append((".".join(path.with_suffix("").parts).removesuffix(".__init__"), file))
+    for folder, within, names in os.walk(root):
+        packages = Path(folder).relative_to(root).parts
+        left_out = OPTIONAL | INSTALLED  # not gone into: there may be many more files there than here
+        within[:] = [n for n in within if n not in left_out and (packages or not n.startswith("config-"))]
+        for name in names:
+            if name.endswith(".py"):
+                module = ".".join((*packages, name.removesuffix(".py"))).removesuffix(".__init__")
+                files.append((module, Path(folder, name)))
     return tuple(sorted(files))
 
 
@@ -155,9 +161,19 @@ def docstrings_of(files: tuple[tuple[str, Path], ...]) -> tuple[tuple[str, str],
         with warnings.catch_warnings():  # old escapes in the library's own strings are not our matter
             warnings.simplefilter("ignore")
             tree = ast.parse(file.read_bytes())
-        for node in ast.walk(tree):
+        for node in statements(tree):
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
                 text = ast.get_docstring(node)
                 if text and text.strip() and not unusable(text):
                     found.append((module, text))
     return tuple(found)
+
+
+def statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """The module and the statements in it in the order of `ast.walk`, without their expressions."""
+    waiting: deque[ast.AST] = deque([tree])
+    while waiting:
+        node = waiting.popleft()
+        yield node
+        for field in ("body", "handlers", "orelse", "finalbody", "cases"):
+            waiting.extend(getattr(node, field, ()))
