@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from attnlab.config.untrusted import MEBIBYTE, read_json
 from attnlab.config.values import ConfigError
 from attnlab.data.errors import DataError
 from attnlab.data.tokenizers.recipe import Recipe
+from attnlab.data.tokenizers.sentencepiece import CONVERT, sentencepiece
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
 MERGES = ("merges.txt", "vocab.bpe")
@@ -22,7 +23,9 @@ LARGEST = 256 * MEBIBYTE
 
 
 class File(Recipe):
-    """A tokenizer from files: tokenizer.json, GPT-2's or RoBERTa's vocabulary and merges, BERT's vocab.txt.
+    """A tokenizer from files: tokenizer.json, or those of BERT, GPT-2, RoBERTa, LLaMA and T5.
+
+    Theirs are vocab.txt, vocab.json with merges.txt, and SentencePiece's tokenizer.model or spiece.model.
 
     `path` is the file, or the folder of a checkpoint. To adapt a pretrained model its own
     tokenizer is the only one that works: ids mean what they meant in training.
@@ -51,15 +54,10 @@ def load(path: str | Path) -> Tokenizer:
     if place.name in MERGES or place.suffix == ".bpe":
         place = beside(place, VOCABULARIES, "vocabulary")
     if place.suffix == ".model":
-        raise DataError(
-            f"{place} is SentencePiece's own format, which is not read here; convert it to tokenizer.json "
-            "first (transformers' AutoTokenizer does, with save_pretrained)."
-        )
+        model, settings = place, settings_beside(place)
+        return tried(lambda: sentencepiece(model, settings), f"{place} is not a SentencePiece model")
     if place.suffix != ".json":
-        raise DataError(
-            f"{place} is not a tokenizer that can be read; convert it to tokenizer.json first "
-            "(transformers' AutoTokenizer does, with save_pretrained)."
-        )
+        raise DataError(f"{place} is not a tokenizer that can be read; {CONVERT}.")
     held = json_of(place)
     whole_file = isinstance(held.get("model"), dict)  # "model" is also a word of GPT-2's vocabulary
     return whole(place) if whole_file else gpt2(held, beside(place, MERGES, "list of merges"))
@@ -67,10 +65,12 @@ def load(path: str | Path) -> Tokenizer:
 
 def inside(folder: Path) -> Path:
     """The tokenizer's file in a folder."""
-    for name in ("tokenizer.json", *VOCABULARIES, "vocab.txt", "tokenizer.model"):
+    for name in ("tokenizer.json", *VOCABULARIES, "vocab.txt", "tokenizer.model", "spiece.model"):
         if (folder / name).is_file():
             return folder / name
-    raise DataError(f"{folder} holds no tokenizer.json, vocab.json with merges.txt, or vocab.txt.")
+    raise DataError(
+        f"{folder} holds no tokenizer.json, vocab.json with merges.txt, vocab.txt, or tokenizer.model."
+    )
 
 
 def beside(file: Path, names: tuple[str, ...], what: str) -> Path:
@@ -78,6 +78,12 @@ def beside(file: Path, names: tuple[str, ...], what: str) -> Path:
         if (file.parent / name).is_file():
             return file.parent / name
     raise DataError(f"{file} needs its {what} in the same folder ({' or '.join(names)}), which is not there.")
+
+
+def settings_beside(file: Path) -> dict[str, Any]:
+    """What tokenizer_config.json in the same folder says, where there is one."""
+    settings = file.with_name("tokenizer_config.json")
+    return json_of(settings) if settings.is_file() else {}
 
 
 def json_of(file: Path) -> dict[str, Any]:
@@ -89,14 +95,19 @@ def json_of(file: Path) -> dict[str, Any]:
 
 def whole(file: Path) -> Tokenizer:
     """A tokenizer.json: everything is in it."""
+    return tried(lambda: Tokenizer(library.Tokenizer.from_file(str(file))), f"{file} is not a tokenizer.json")
+
+
+def tried(make: Callable[[], Tokenizer], wrong: str) -> Tokenizer:
+    """A tokenizer that works, or an error."""
     try:
-        made = Tokenizer(library.Tokenizer.from_file(str(file)))
+        made = make()
         _ = made.form  # a broken post-processor shows when it is tried
         return made
-    except (KeyboardInterrupt, SystemExit):
+    except (KeyboardInterrupt, SystemExit, DataError):
         raise
     except BaseException as error:  # the library raises bare Exception, and panics that are not even that
-        raise DataError(f"{file} is not a tokenizer.json that can be read: {error}.") from error
+        raise DataError(f"{wrong} that can be read: {error}.") from error
 
 
 def gpt2(vocabulary: dict[str, int], merges: Path) -> Tokenizer:
@@ -139,9 +150,7 @@ def bert(file: Path) -> Tokenizer:
 
 def uncased(file: Path, vocabulary: Iterable[str]) -> bool:
     """Whether text is made lower case: by tokenizer_config.json, else by the words themselves."""
-    settings = file.with_name("tokenizer_config.json")
-    if settings.is_file():
-        said = json_of(settings).get("do_lower_case")
-        if isinstance(said, bool):
-            return said
+    said = settings_beside(file).get("do_lower_case")
+    if isinstance(said, bool):
+        return said
     return not any(word != word.lower() for word in vocabulary if not word.startswith("["))
