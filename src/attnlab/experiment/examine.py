@@ -5,11 +5,10 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attnlab.checks.check import Case, Finding, When, run_checks
+from attnlab.checks.check import Finding, When, run_checks
 from attnlab.checks.predictions import judge
 from attnlab.config.schema import Config
 from attnlab.config.streams import stream_seed
@@ -18,8 +17,8 @@ from attnlab.data.corpora.records import Broken
 from attnlab.data.errors import DataError
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.samples import SampleFile
-from attnlab.experiment.setup import Setup, initial_model, set_up
-from attnlab.experiment.soundness import read_findings
+from attnlab.experiment.setup import Setup, set_up
+from attnlab.experiment.soundness import case_of, read_findings
 from attnlab.experiment.trained import open_run
 from attnlab.training.evaluate import evaluate
 from attnlab.training.machine import autocast_of, device_of
@@ -69,16 +68,7 @@ def of_predictions(file: Path) -> list[Finding]:
 
 def _made(setup: Setup, when: When, tell: Told, **facts: Any) -> list[Finding]:
     tell(f"Checking ({when}) …")
-    case = Case(
-        when=when,
-        config=setup.config,
-        model=setup.model,
-        objective=setup.objective,
-        dataset=setup.dataset,
-        initial=partial(initial_model, setup),
-        **facts,
-    )
-    return run_checks(case)
+    return run_checks(case_of(setup, when, **facts))
 
 
 def _evaluated(setup: Setup) -> dict[str, Any]:

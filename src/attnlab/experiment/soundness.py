@@ -26,6 +26,19 @@ class UnsoundError(RunError):
     """A check failed before the first step."""
 
 
+def case_of(setup: Setup, when: When, **facts: Any) -> Case:
+    """What the checks of a moment look at: the parts of a run, with what is known by then."""
+    return Case(
+        when=when,
+        config=setup.config,
+        model=setup.model,
+        objective=setup.objective,
+        dataset=setup.dataset,
+        initial=partial(initial_model, setup),
+        **facts,
+    )
+
+
 class Soundness:
     """What the checks found of a run. A failed check stops it before the first step, unless allowed."""
 
@@ -37,24 +50,11 @@ class Soundness:
         """The checks of these moments, made now; they take the place of what they found before."""
         found = []
         for when in moments:
-            found += run_checks(self.case(when, **facts))
+            found += run_checks(case_of(self.setup, when, folder=self.folder, **facts))
         kept = [one for one in self.findings if one.when not in moments]
         self.findings = [*kept, *found]
         self.save()
         return found
-
-    def case(self, when: When, **facts: Any) -> Case:
-        setup = self.setup
-        return Case(
-            when=when,
-            config=setup.config,
-            model=setup.model,
-            objective=setup.objective,
-            dataset=setup.dataset,
-            initial=partial(initial_model, setup),
-            folder=self.folder,
-            **facts,
-        )
 
     def before(self) -> list[Finding]:
         """The checks before the first step. One that fails stops the run, unless it is allowed."""
