@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.live import Live
 from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
 from rich.table import Table
 
 from attnlab.cli.console import err
@@ -65,10 +66,12 @@ class Follower:
 @contextmanager
 def live() -> Iterator[View]:
     """A view of the tasks on stderr; stdout stays for results."""
+    preparing = "Preparing the text …"
     if not err.is_terminal:
+        err.print(preparing)
         yield Lines()
         return
-    with Live(console=err, refresh_per_second=4) as screen:
+    with Live(Spinner("dots", preparing), console=err, refresh_per_second=4) as screen:
         yield Rows(screen)
 
 
@@ -114,16 +117,7 @@ class Rows:
         first = ("running", "failed", "stopped")
         shown = sorted(tasks, key=lambda task: task.status not in first)[:room]
         done = sum(task.status in ("finished", "failed") for task in tasks)
-        table = Table(
-            "arm",
-            "seed",
-            "state",
-            "progress",
-            "loss",
-            "tokens/s",
-            "left",
-            title=f"{done} of {len(tasks)} runs",
-        )
+        table = Table(*COLUMNS, title=f"{done} of {len(tasks)} runs")
         for task in (t for t in tasks if t in shown):
             table.add_row(*self.row(self.followers[str(task.folder)]))
         return table
