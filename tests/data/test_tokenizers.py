@@ -60,6 +60,7 @@ def test_words_below_the_minimum_count_are_unknown() -> None:
     assert [tokenizer.token(i) for i in ids] == ["red", "<UNK>", "blue"]
     assert tokenizer.decode(ids) == "red blue"
     assert tokenizer.decode(ids, specials=True) == "red <UNK> blue"
+    assert tokenizer.written(tokenizer.form.single(ids)) == "red <UNK> blue"
 
 
 def test_the_word_vocabulary_keeps_the_most_frequent() -> None:

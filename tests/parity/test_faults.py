@@ -10,6 +10,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+import attnlab as lab
 from attnlab.config.values import ConfigError
 from attnlab.experiment.convert import convert
 from attnlab.experiment.foreign import load_model, save_model
@@ -83,6 +84,16 @@ def test_a_transposed_square_shows_in_the_answer_of_files_written_here(folder, t
     changed(tmp_path / "ours", lambda t: t.update({SQUARE: t[SQUARE].T}))
     with pytest.raises(ConfigError, match="does not hold the model that was saved: to the fixed input"):
         load_model(tmp_path / "ours")
+
+
+def test_a_model_with_an_adapter_is_not_written_as_if_it_had_none(folder, tmp_path):
+    found = load_model(folder)
+    adapter = lab.adapt(found.model, lab.Lora(rank=2))
+    with pytest.raises(ConfigError, match=r"take an adapter off first: adapter.merge"):
+        save_model(tmp_path / "ours", found.model, found.config, facts={})
+    assert not (tmp_path / "ours").exists()
+    adapter.merge()
+    assert save_model(tmp_path / "ours", found.model, found.config, facts={}).loaded
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int64])

@@ -235,7 +235,11 @@ def save_model(
     own = dict(model.named_parameters())
     tensors = taken(weights, links, tied=lambda name: name not in own, copies=head.copies)
     covered = {name for link in links for name in link.ours}
-    assert covered >= own.keys(), f"{own.keys() - covered} have no line in the table of {family.model_type}"
+    if left := sorted(own.keys() - covered):
+        raise ConfigError(
+            f"{left[0]} is no part of {family.model_type}'s layout; take an adapter off first: "
+            "adapter.merge() or adapter.detach()."
+        )
     folder.mkdir(parents=True, exist_ok=True)
     theirs["dtype"] = "float32"
     (folder / CONFIG).write_text(json.dumps(theirs, indent=2, sort_keys=True) + "\n", encoding="utf-8")

@@ -57,7 +57,7 @@ def sampled(model: Model, tokenizer: Tokenizer, *, length: int, number: int) -> 
 
 def line(tokenizer: Tokenizer, sample: Written) -> str:
     """A sample on one line; … where it was cut."""
-    text = tokenizer.decode(sample.new).replace("\n", "⏎")
+    text = tokenizer.written(sample.new).replace("\n", "⏎")
     return text if sample.stopped else f"{text} …"
 
 

@@ -195,8 +195,8 @@ class Trained:
 
     def text(self, written: Written) -> str:
         """What was written after the prompt, with the space between the two where words have one."""
-        whole = self.tokenizer.decode([*written.prompt, *written.new])
-        return whole.removeprefix(self.tokenizer.decode(written.prompt))
+        whole = self.tokenizer.written([*written.prompt, *written.new])
+        return whole.removeprefix(self.tokenizer.written(written.prompt))
 
     @torch.inference_mode()
     def embed(

@@ -108,6 +108,12 @@ class Tokenizer:
         """The text of ids; special tokens are left out unless asked for."""
         return self.inner.decode(list(map(int, ids)), skip_special_tokens=not specials)
 
+    def written(self, ids: Iterable[int]) -> str:
+        """The text of ids as a model wrote them: special tokens are left out, but for words unknown to it."""
+        added = self.inner.get_added_tokens_decoder()
+        left_out = {i for i, token in added.items() if token.special} - {self.specials.unknown}
+        return self.decode((i for i in map(int, ids) if i not in left_out), specials=True)
+
     def token(self, number: int) -> str:
         """A token as the vocabulary holds it."""
         return self.inner.id_to_token(int(number)) or f"<no token {number}>"
