@@ -1,4 +1,5 @@
 import os
+import shutil
 import tempfile
 
 import hypothesis
@@ -6,10 +7,14 @@ import pytest
 import torch
 
 torch.set_num_threads(1)  # tests run side by side, one worker a core
-os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="attnlab-tests-")  # nothing is left in a person's own
+CACHE = os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="attnlab-tests-")  # not a person's own
 
 hypothesis.settings.register_profile("attnlab", deadline=None)  # a busy machine is no fault
 hypothesis.settings.load_profile("attnlab")
+
+
+def pytest_unconfigure():
+    shutil.rmtree(CACHE, ignore_errors=True)
 
 
 @pytest.fixture
