@@ -99,6 +99,11 @@ def test_an_unsound_arm_is_invalid_in_rows_and_verdict(tmp_path):
     rows, _ = comparisons(given, runs, tmp_path, METRICS)
     assert rows[0]["verdict"] == "invalid"
     assert "linear is invalid: dependency failed" in verdict(given, [], rows)
+    arms = [
+        {"name": name, "reason": "", "status": "finished", "metrics": {"incremental_loss": estimate([value])}}
+        for name, value in (("dot", 6.0964), ("linear", 6.3951))
+    ]
+    assert verdict(given, arms, rows).endswith("from the prefix alone its loss is 6.395, dot's 6.096.")
 
 
 def test_one_seed_has_no_interval():

@@ -121,8 +121,10 @@ def unsound_of(runs: Sequence[Run]) -> list[str]:
 def verdict(study: Study, arms: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> str:
     """The study's answer in a sentence."""
     beside: dict[str, list[str]] = {}
+    means = {arm["name"]: arm["metrics"] for arm in arms}
     for row in rows:
-        beside.setdefault(row["baseline"], []).append(f"{row['arm']} is {row['words']}")
+        said = f"{row['arm']} is {row['words']}{honestly(row, means)}"
+        beside.setdefault(row["baseline"], []).append(said)
     compared = {row["arm"] for row in rows} | set(study.baselines)
     rest = [
         f"{arm['name']} was not compared ({arm['reason'] or arm['status']})"
@@ -133,3 +135,12 @@ def verdict(study: Study, arms: Sequence[Mapping[str, Any]], rows: Sequence[Mapp
         return "Nothing can be said yet" + (f": {'; '.join(rest)}." if rest else ": no run has ended.")
     beside[next(reversed(beside))] += rest
     return " ".join(f"Beside {baseline}, {'; '.join(said)}." for baseline, said in beside.items())
+
+
+def honestly(row: Mapping[str, Any], means: Mapping[str, Mapping[str, Any]]) -> str:
+    """What an invalid arm's loss is where nothing can leak, beside its baseline's."""
+    found = [means.get(row[side], {}).get("incremental_loss") for side in ("arm", "baseline")]
+    if row["verdict"] != "invalid" or not all(one and one["value"] is not None for one in found):
+        return ""
+    arm, baseline = (f"{one['value']:.3f}" for one in found if one)
+    return f"; scored from the prefix alone its loss is {arm}, {row['baseline']}'s {baseline}"
