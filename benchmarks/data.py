@@ -19,7 +19,7 @@ from attnlab.data.encode import ENCODINGS
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.files import load
 from attnlab.data.tokenizers.tokenizer import Tokenizer
-from benchmarks.measure import interleaved, row
+from benchmarks.measure import high_water, interleaved, row
 
 LARGE = 300 * 2**20
 KINDS = ("bpe", "wordpiece", "unigram", "word")
@@ -137,13 +137,7 @@ def shard(file: str, tokenizer: str) -> None:
     with tempfile.TemporaryDirectory() as cache:
         made = Dataset(section_of("data", settings), cache=Path(cache)).rows("train")
         tokens = int(made.lengths.sum())
-    print(peak_megabytes(), tokens)
-
-
-def peak_megabytes() -> int:
-    """This process's own peak. (getrusage gives its parent's where that was larger: it outlives exec.)"""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) // 1024
+    print(high_water() // 1024, tokens)
 
 
 def main() -> None:

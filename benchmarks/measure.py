@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 
 def interleaved(
@@ -35,3 +37,11 @@ def peak_gflops(size: int = 1024, rounds: int = 7) -> float:
     a, b = torch.randn(size, size), torch.randn(size, size)
     seconds = interleaved({"product": lambda: a @ b}, rounds=rounds)["product"]
     return 2 * size**3 / seconds / 1e9
+
+
+def high_water() -> int:
+    """Kilobytes that this process has held at the most."""
+    status = Path("/proc/self/status")
+    if status.exists():  # the system's other figure also counts what the parent process held
+        return next(int(line.split()[1]) for line in status.read_text().splitlines() if "VmHWM" in line)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

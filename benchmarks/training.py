@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -38,7 +37,7 @@ from attnlab.training.loop import Loop
 from attnlab.training.machine import autocast_of
 from attnlab.training.optimizers import OPTIMIZERS, Optimizers
 from attnlab.training.schedules import SCHEDULES
-from benchmarks.measure import interleaved, row
+from benchmarks.measure import high_water, interleaved, row
 
 Step = Callable[[], object]
 
@@ -240,14 +239,6 @@ def peak(who: str) -> int:
         step()
         step()
     return high_water() - before
-
-
-def high_water() -> int:
-    """Kilobytes that this process has held at the most."""
-    status = Path("/proc/self/status")
-    if status.exists():  # the system's other figure also counts what the parent process held
-        return next(int(line.split()[1]) for line in status.read_text().splitlines() if "VmHWM" in line)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def checkpointing() -> list[dict[str, object]]:
