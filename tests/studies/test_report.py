@@ -251,8 +251,10 @@ def test_the_card_is_told_where_it_belongs(tmp_path):
         "Attention: a summary.\n\nSet-up: one\ntrunk.\n\nHypothesis: no\ndifference.\n\n"
         "How to read it: look at *loss* <b>first</b>.\n\nA word more."
     )
+    results["study"]["overrides"] = {"data.corpus": "mine.txt", "training.budget.tokens": 500_000}
     write(results, tmp_path)
     parts = {section.get("aria-labelledby"): section for section in parsed(tmp_path).iter("section")}
+    assert "data.corpus = mine.txt, training.budget.tokens = 500,000" in words(parts["set-up"])
     assert "One trunk." in words(parts["set-up"]) and "A word more." in words(parts["set-up"])
     assert "a summary" not in words(parts["set-up"])
     assert "No difference." in words(parts["hypothesis"])

@@ -111,6 +111,7 @@ def test_set_only_quick_and_seeds(tmp_path):
     given = study(tmp_path, arms={"a": {}, "b": {"model.heads": 1}, "c": {"model.attention": "linear"}})
     changed = adjusted(given, quick=True, set=["model.width=32"], only=["c"])
     assert list(changed.arms) == ["a", "c"] and changed.is_quick and changed.all_seeds == (0,)
+    assert changed.overrides == {"model.width": 32} and from_record(to_record(resolve(changed))) == changed
     config = changed.config("c")
     assert config.model.width == 32 and config.training.budget.limits == {"steps": 2}
     assert adjusted(given, seeds=4).all_seeds == (0, 1, 2, 3)

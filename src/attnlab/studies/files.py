@@ -14,11 +14,14 @@ from attnlab.config.schema import Budget, Config
 from attnlab.config.values import ConfigError, coerce, unknown
 from attnlab.studies.spec import QUICK_SEEDS, Quick, Study, flat
 
+GIVEN = ("card", "is_quick", "overrides")
+"""What a study's file does not say: it comes from how the study was found and asked for."""
+
 
 def study_of(settings: Mapping[str, Any], *, name: str) -> Study:
     """A study from a file's settings; unknown keys and values are named with the nearest valid one."""
     hints = typing.get_type_hints(Study)
-    declared = [f.name for f in fields(Study) if f.name not in ("is_quick", "card")]
+    declared = [f.name for f in fields(Study) if f.name not in GIVEN]
     for key in settings:
         if key not in declared:
             raise unknown(f"Settings of study {name}", key, declared)

@@ -11,7 +11,7 @@ from typing import Any
 from attnlab.config.files import load, to_json
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
-from attnlab.studies.files import study_of
+from attnlab.studies.files import GIVEN, study_of
 from attnlab.studies.matching import matched
 from attnlab.studies.spec import Study
 
@@ -32,7 +32,7 @@ class Resolved:
     def identity(self) -> str:
         """Equal for studies that ask the same of the same arms; more seeds go on with the same study."""
         asked = asdict(self.study)
-        for name in ("seeds", "arms", "base", "set", "budget", "quick"):
+        for name in ("seeds", "arms", "base", "set", "budget", "quick", "overrides"):
             del asked[name]  # the configs hold what these came to
         if not asked["against"]:
             del asked["against"]  # so that studies of before there was such a thing go on
@@ -83,5 +83,5 @@ def to_record(resolved: Resolved) -> dict[str, Any]:
 def from_record(record: Mapping[str, Any]) -> Study:
     """The study that a folder was begun with."""
     held = dict(record["study"])
-    extra = {name: held.pop(name) for name in ("card", "is_quick")}
+    extra = {name: held.pop(name) for name in GIVEN if name in held}
     return replace(study_of(held, name=held["name"]), **extra)

@@ -100,6 +100,7 @@ def described(resolved: Resolved, tuning: list[dict[str, Any]]) -> dict[str, Any
         "quick": study.is_quick,
         "budget": resolved.base.training.budget.limits,
         "match": study.match,
+        "overrides": dict(study.overrides),
         "notes": list(resolved.notes),
         "tuning": tuning,
     }

@@ -63,6 +63,7 @@ class Study:
     extras: str = ""  # "package.module:Class" with measures of the study's own
     quick: Quick = Quick()
     is_quick: bool = False
+    overrides: Mapping[str, Any] = field(default_factory=dict)  # what a person changed with --set
 
     def __post_init__(self) -> None:
         _set(self, "arms", {name: flat(changes) for name, changes in self.arms.items()})
@@ -107,7 +108,8 @@ class Study:
                 raise ConfigError(f"--set {key} changes nothing: every arm of {self.name} sets it itself.")
             if key == "seed":
                 raise ConfigError("--set seed: a study has several seeds; give their number with --seeds.")
-        return replace(self, set={**self.set, **self.budgeted(), **changes}, budget={})
+        overrides = {**self.overrides, **changes}
+        return replace(self, set={**self.set, **self.budgeted(), **changes}, budget={}, overrides=overrides)
 
     def only(self, names: Iterable[str]) -> Study:
         """With some of the arms, and the baselines that they need."""

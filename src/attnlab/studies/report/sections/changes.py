@@ -10,10 +10,12 @@ from attnlab.studies.report.study import Study
 
 def changes(study: Study) -> dict[str, Any]:
     facts = study.facts
+    overrides = facts.get("overrides") or {}
     common = [
         ("Baseline", study.baseline),
         ("Seeds", f"{len(study.seeds)} ({anything(study.seeds)})" if study.seeds else ""),
         ("Budget of each run", study.budget),
+        ("Changed from this description", ", ".join(f"{k} = {anything(v)}" for k, v in overrides.items())),
         ("Matched", f"to the baseline's {facts['match']}" if facts.get("match") else ""),
     ]
     summary = list(filter(None, study.card.get("", "").split("\n")))  # its first line asks the question
