@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from attnlab.cli.console import JsonOption, SetOption, emit, out
 from attnlab.config.values import ConfigError
@@ -146,18 +146,30 @@ def show(ended: Ended) -> None:
     out.print(f"The report is {place}", highlight=False, soft_wrap=True)
 
 
-COLUMNS = ("loss", "incremental_loss", "bits_per_byte", "train_loss", "tokens_per_second")
+COLUMNS = ("loss", "incremental_loss", "tokens_per_second", "bits_per_byte", "train_loss")
+ROOM = 100
+"""Characters from which on a line has room for all columns; a narrower one shows the first three."""
 
 
 def arms_table(results: dict[str, Any]) -> Table:
-    found = [name for name in COLUMNS if any(name in arm["metrics"] for arm in results["arms"])]
-    metric = results["study"]["metric"]
-    names = dict.fromkeys([metric, *found])
-    table = Table("arm", "state", "parameters", *(name.replace("_", " ") for name in names))
+    wanted = COLUMNS if out.width >= ROOM else COLUMNS[:3]
+    found = [name for name in wanted if any(name in arm["metrics"] for arm in results["arms"])]
+    names = dict.fromkeys([results["study"]["metric"], *found])
+    sizes = {arm["parameters"] for arm in results["arms"]}
+    alike = f"{sizes.pop():,} parameters each" if len(sizes) == 1 else None
+    table = Table(
+        Column("arm", no_wrap=True),
+        "state",
+        *([] if alike else [Column("parameters", justify="right")]),
+        *(Column(name.replace("_", " "), justify="right") for name in names),
+        caption=alike,
+        caption_justify="left",
+    )
     for arm in results["arms"]:
         colour = {"finished": "green", "invalid": "bold red", "failed": "red"}.get(arm["status"], "yellow")
         values = [interval(arm["metrics"].get(name)) for name in names]
-        table.add_row(arm["name"], f"[{colour}]{arm['status']}[/]", f"{arm['parameters']:,}", *values)
+        size = [] if alike else [f"{arm['parameters']:,}"]
+        table.add_row(arm["name"], f"[{colour}]{arm['status']}[/]", *size, *values)
     return table
 
 
