@@ -306,6 +306,15 @@ def test_curves_are_means_of_the_seeds_that_reached_the_step():
     assert curve["n"] == [2, 2, 1]
 
 
+def test_seeds_that_end_at_nearly_the_same_step_end_in_one_point():
+    one = {"step": [200, 400, 564], "loss": [5.0, 4.0, 3.0]}
+    two = {"step": [200, 400, 580], "loss": [6.0, 5.0, 4.0]}
+    curve = over_seeds([one, two])
+    assert curve["step"] == [200, 400, 572] and curve["value"] == [5.5, 4.5, 3.5] and curve["n"] == [2, 2, 2]
+    short = {"step": [200, 400], "loss": [6.0, 5.0]}  # which stopped for another reason
+    assert over_seeds([one, short])["n"] == [2, 2, 1]
+
+
 def test_long_curves_are_averaged_not_thinned():
     steps = list(range(10 * MOST_POINTS))
     curve = over_seeds([{"step": steps, "loss": [s % 2 for s in steps]}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -62,17 +63,32 @@ def _values(curve: Curve) -> Sequence[float]:
 
 
 def over_seeds(runs: Sequence[Curve]) -> dict[str, list[Any]]:
-    """One curve of several: at each step the mean of the seeds that reached it, their lowest and highest."""
+    """One curve of several: at each step the mean of the seeds that reached it, their lowest and highest.
+
+    Seeds that spend a budget in a few steps more or less than others end in one point all the same.
+    """
     at: dict[float, list[tuple[Any, ...]]] = defaultdict(list)
+    together = _end_together(runs)
     for run in runs:
         present = [axis for axis in AXES if axis in run]
-        for row in zip(*(run[axis] for axis in present), _values(run), strict=False):
-            at[row[0]].append((dict(zip(present, row, strict=False)), row[-1]))
-    rows = []
+        rows = list(zip(*(run[axis] for axis in present), _values(run), strict=False))
+        for number, row in enumerate(rows, start=1):
+            end = together and number == len(rows)
+            at[math.inf if end else row[0]].append((dict(zip(present, row, strict=False)), row[-1]))
+    means = []
     for step in sorted(at):
         where = {axis: _mean([x[axis] for x, _ in at[step] if axis in x]) for axis in AXES}
-        rows.append({**where, **spread([y for _, y in at[step]])})
-    return _binned([row for row in rows if "value" in row])
+        means.append({**where, **spread([y for _, y in at[step]])})
+    return _binned([row for row in means if "value" in row])
+
+
+def _end_together(runs: Sequence[Curve]) -> bool:
+    """Whether the last points of all runs lie closer together than any two points of one run there."""
+    steps = [run.get("step") or [] for run in runs]
+    if min(map(len, steps), default=0) < 2:
+        return False
+    ends = [own[-1] for own in steps]
+    return max(ends) - min(ends) < min(own[-1] - own[-2] for own in steps)
 
 
 def _binned(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
