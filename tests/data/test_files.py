@@ -1,5 +1,6 @@
 """Every format in small real files; every kind of broken input, with file and line."""
 
+import dataclasses
 import gzip
 import json
 import re
@@ -135,6 +136,22 @@ def test_columns_are_mapped_by_name(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=re.escape('has no column "mod". Did you mean "mood"?')) as caught:
         read(file, label="mod")
     assert "It has: review, mood, text." in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "named", "expected"),
+    [
+        ("source,target", {"text": "target"}, Example("b")),
+        ("question,passage", {"text": "passage"}, Example("b")),
+        ("text,label", {"label": "text", "text": "label"}, Example("b", label="a")),
+        ("text,summary", {"text": "summary", "target": "summary"}, Example("b", target="b")),
+    ],
+)
+def test_a_column_named_for_one_part_is_no_default_of_another(
+    tmp_path: Path, columns: str, named: dict[str, str], expected: Example
+) -> None:
+    file = written(tmp_path, "a.csv", f"{columns}\na,b\n")
+    assert read(file, **named) == [dataclasses.replace(expected, place=f"{file} line 2")]
 
 
 def test_labels_may_be_truth_values_and_numbers(tmp_path: Path) -> None:
