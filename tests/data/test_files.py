@@ -138,6 +138,34 @@ def test_columns_are_mapped_by_name(tmp_path: Path) -> None:
     assert "It has: review, mood, text." in str(caught.value)
 
 
+def test_a_named_column_must_be_there_even_beside_text_alone(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.csv", "text\nfine\n")
+    with pytest.raises(DataError, match=r'has no column "review".* It has: text'):
+        read(file, text="review", label="sentiment")
+    with pytest.raises(DataError, match=r'has no column "mood".* It has: text'):
+        read(file, label="mood")
+
+
+def test_plain_text_has_no_columns_to_name(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.txt", "One line.\n")
+    with pytest.raises(DataError, match=r'is plain text, which has no columns.*"foo"; leave --text out'):
+        read(file, text="foo")
+    assert [e.text for e in read(file, label=[])] == ["One line."]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_a_column_that_the_first_row_has_not_is_not_left_out_in_silence(tmp_path: Path, name: str) -> None:
+    rows = [{"text": "a"}, {"text": "b", "label": "x"}, {"text": "c", "other": "y"}]
+    content = json.dumps(rows) if name == "a.json" else "".join(json.dumps(row) + "\n" for row in rows)
+    file = written(tmp_path, name, content)
+    with pytest.raises(
+        DataError, match=r'(line|row) 2: it has a column "label", which the first row has not'
+    ):
+        read(file)
+    assert pairs(read(file, skip_bad=True)) == [("a", None), ("c", None)]
+    assert len(read(file, label=[])) == 3
+
+
 @pytest.mark.parametrize(
     ("columns", "named", "expected"),
     [

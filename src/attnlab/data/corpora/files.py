@@ -5,12 +5,12 @@ from __future__ import annotations
 import glob
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from attnlab.config.values import nearest
 from attnlab.data.corpora.corpus import Corpus
-from attnlab.data.corpora.readers import READERS, reader_of
+from attnlab.data.corpora.readers import READERS, read_text, reader_of
 from attnlab.data.corpora.records import Broken, Columns, Names, Record, Tally, example_of
 from attnlab.data.corpora.units import Unit, divided
 from attnlab.data.errors import DataError
@@ -74,18 +74,26 @@ class Files(Corpus):
         self._skipped[split] = tally.broken
 
     def _items(self, file: Path) -> Iterator[Example | Broken]:
-        parts: dict[str, str] | None = None
+        first: Record | None = None
         for record in reader_of(file)(file, self.encoding, self.unit):
             if isinstance(record, Broken):
                 yield record
                 continue
-            if parts is None:
-                parts = self._parts(file, record)
-            example = example_of(record, parts, self.labels)
+            if first is None:
+                first, parts = record, self._parts(file, record)
+            example = self._example(record, first, parts)
             yield from [example] if isinstance(example, Broken) else self._divided(example, parts)
 
+    def _example(self, record: Record, first: Record, parts: dict[str, str]) -> Example | Broken:
+        new = record.values.keys() - first.values.keys()
+        if new and (column := self.columns.further(parts, new)):
+            reason = f'it has a column "{column}", which the first row has not; give it to all rows or none'
+            return Broken(record.place, reason)
+        return example_of(record, parts, self.labels)
+
     def _parts(self, file: Path, first: Record) -> dict[str, str]:
-        if set(first.values) == {"text"}:  # plain text has no columns that a person could name
+        if reader_of(file) is read_text:
+            refuse_columns(file, self.columns.named)
             return {"text": "text"}
         return self.columns.found([str(name) for name in first.values], str(file))
 
@@ -105,6 +113,14 @@ class Files(Corpus):
                 with file.open("rb") as stream:
                     total.update(hashlib.file_digest(stream, "sha256").digest())
         return total.hexdigest()[:16]
+
+
+def refuse_columns(file: Path, named: Mapping[str, str]) -> None:
+    for part, column in named.items():
+        raise DataError(
+            f'{file} is plain text, which has no columns, so none named "{column}"; leave --{part} out, '
+            "or give a table (.csv, .tsv, .jsonl, .parquet)."
+        )
 
 
 def assigned(path: Names, dev: Names, test: Names) -> dict[str, list[Path]]:

@@ -74,6 +74,11 @@ class Columns:
         free = (name for name in getattr(self, part) if name not in self.named.values())
         return next((name for name in free if name in existing), None)
 
+    def further(self, parts: Collection[str], existing: Collection[str]) -> str | None:
+        """A column that would play a part which none plays yet."""
+        columns = (self.column(part.name, existing) for part in fields(self) if part.name not in parts)
+        return next((column for column in columns if column is not None), None)
+
 
 def listed(names: Names) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names
