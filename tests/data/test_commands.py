@@ -57,6 +57,26 @@ def test_inspect_finds_the_overlap_of_given_splits(reviews: Path, tmp_path: Path
     assert report["overlap"] == {"train and dev": 1}
 
 
+def questions(file: Path, asked: str, passages: range) -> Path:
+    rows = [{"question": f"{asked} {n}?", "passage": f"This is passage {n}."} for n in passages]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def test_inspect_counts_passages_that_two_splits_share(tmp_path: Path) -> None:
+    train = questions(tmp_path / "a.jsonl", "who", range(60))
+    dev = questions(tmp_path / "b.jsonl", "why", range(20, 60))
+    arguments = (train, "--dev", dev, "--set", "data.test_share=0")
+    report = inspected(*arguments)
+    assert report["overlap"] == {"train and dev": 0}
+    assert report["passages"] == {"train and dev": {"count": 40, "of": 40, "what": "passages"}}
+    shown = " ".join(called("data", "inspect", *arguments).split())
+    assert "0 examples of dev are in train, but 40 of 40 passages are" in shown
+    assert "No text is in two splits" not in shown
+    questions(dev, "why", range(60, 70))
+    assert "✓ No text is in two splits" in called("data", "inspect", *arguments)
+
+
 def test_inspect_shows_it_all_to_a_person(reviews: Path) -> None:
     shown = called("data", "inspect", reviews, "--text", "review", "--length", "8")
     for part in (

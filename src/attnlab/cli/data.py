@@ -135,15 +135,27 @@ def warnings(report: Report) -> None:
     """What a person should know before believing a number made from this text."""
     if report.skipped:
         caution(f"{report.skipped:,} broken rows were left out.")
-    for pair, count in report.overlap.items():
-        if count:
-            caution(f"{count:,} texts are in {pair} alike: scores on them measure memory.")
+    overlaps(report)
     for name, split in report.splits.items():
         if split.cuts["lost"] > 0.1 * split.cuts["tokens"]:
             percent = split.cuts["lost"] / split.cuts["tokens"]
             caution(f"{percent:.0%} of the tokens of {name} are cut off at {report.length}; raise --length.")
             break
-    if not any(report.overlap.values()) and len(report.splits) > 1:
+
+
+def overlaps(report: Report) -> None:
+    """What two splits share: whole examples, and passages with other questions."""
+    for pair, count in report.overlap.items():
+        if count:
+            caution(f"{count:,} texts are in {pair} alike: scores on them measure memory.")
+    shared = {pair: passages for pair, passages in report.passages.items() if passages.count}
+    for pair, passages in shared.items():
+        one, _, other = pair.partition(" and ")
+        caution(
+            f"{report.overlap[pair]:,} examples of {other} are in {one}, but {passages.count:,} of "
+            f"{passages.of:,} {passages.what} are: what was learnt of them helps; keep each in one split."
+        )
+    if not any(report.overlap.values()) and not shared and len(report.splits) > 1:
         out.print("[green]✓[/] No text is in two splits.", highlight=False)
 
 

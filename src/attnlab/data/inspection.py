@@ -17,7 +17,7 @@ from attnlab.data.dataset import Dataset
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.loader import Loader
-from attnlab.data.splits import trace
+from attnlab.data.splits import passage_trace, trace
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
 QUANTILES = (0, 0.25, 0.5, 0.75, 0.95, 1)
@@ -59,11 +59,21 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Shared:
+    """How many of a split's passages, or groups, are in another split too."""
+
+    count: int
+    of: int
+    what: str
+
+
+@dataclass(frozen=True)
 class Report:
     """Everything that `attnlab data inspect` shows."""
 
     splits: dict[str, SplitReport]
     overlap: dict[str, int]
+    passages: dict[str, Shared]
     waste: dict[str, float | str]
     samples: list[Sample]
     skipped: int
@@ -97,16 +107,14 @@ def inspected(dataset: Dataset, *, samples: int = 3) -> Report:
     """Count, tokenise and batch a corpus, and say what came of it."""
     counts = counted(dataset)
     splits = {name: count.report for name, count in counts.items()}
-    overlap = {
-        f"{a} and {b}": len(counts[a].traces.keys() & counts[b].traces.keys())
-        for a, b in combinations(counts, 2)
-    }
+    pairs = {f"{a} and {b}": (counts[a], counts[b]) for a, b in combinations(counts, 2)}
     for name, report in splits.items():
         report.tokens = sum(int(lengths.sum()) for lengths in dataset.rows(name).sizes)
         report.cuts = asdict(dataset.cuts[name])
     return Report(
         splits=splits,
-        overlap=overlap,
+        overlap={name: len(a.traces.keys() & b.traces.keys()) for name, (a, b) in pairs.items()},
+        passages={name: shared(a, b) for name, (a, b) in pairs.items() if b.passages},
         waste=wastes(dataset),
         samples=[sample(dataset, row) for row in range(min(samples, len(dataset.rows("train"))))],
         skipped=dataset.corpus.skipped,
@@ -122,6 +130,7 @@ class Count:
     def __init__(self, tokenizer: Tokenizer):
         self.tokenizer, self.report = tokenizer, SplitReport()
         self.traces, self.classes = Counter[int](), Counter[str]()
+        self.passages, self.grouped = set[int](), False
         self.held: list[Example] = []
 
     def add(self, example: Example) -> None:
@@ -130,6 +139,9 @@ class Count:
         report.characters += sum(len(text) for text in texts(example))
         report.without_answer += example.pair is not None and not example.answers and not example.label
         self.traces[trace(example)] += 1
+        self.grouped |= example.group is not None
+        if (passage := passage_trace(example)) is not None:
+            self.passages.add(passage)
         if example.label is not None:
             self.classes[example.label] += 1
         self.held.append(example)
@@ -148,6 +160,12 @@ class Count:
         self.tokenise()
         self.report.duplicates = self.report.rows - len(self.traces)
         self.report.classes = dict(self.classes.most_common())
+
+
+def shared(one: Count, other: Count) -> Shared:
+    """What of the other split must stay together, and is in this one too."""
+    what = "groups" if other.grouped else "passages"
+    return Shared(len(one.passages & other.passages), len(other.passages), what)
 
 
 def counted(dataset: Dataset) -> dict[str, Count]:

@@ -87,7 +87,15 @@ def labels_of(examples: Iterable[Example]) -> tuple[str, ...]:
 
 def trace(example: Example) -> int:
     """64 bits that tell examples apart, case and white space aside: for counting what occurs twice."""
-    parts = (example.text, example.pair or "", example.target or "")
+    return trace_of(example.text, example.pair or "", example.target or "")
+
+
+def passage_trace(example: Example) -> int | None:
+    """The same for what must stay in one split; None for a text that stands for itself."""
+    return trace_of(key_of(example)) if example.group or example.pair else None
+
+
+def trace_of(*parts: str) -> int:
     text = "\x1f".join(" ".join(part.casefold().split()) for part in parts)
     return int.from_bytes(
         hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"
