@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from attnlab import cli
+from attnlab.cli.console import fail, visible
 from attnlab.config.values import ConfigError
 
 RUNNER = CliRunner()
@@ -88,6 +90,23 @@ def test_inspect_shows_it_all_to_a_person(reviews: Path) -> None:
         "→ good",
     ):
         assert part in shown
+
+
+@pytest.mark.parametrize("tokenizer", ["character", "bpe", "word"])
+def test_control_characters_of_the_data_never_reach_the_terminal(tmp_path: Path, tokenizer: str) -> None:
+    raw = "\x1b[31mred \x07bell\x7f \x85next \x9b2J"
+    file = tmp_path / "a.jsonl"
+    rows = [{"text": f"{raw} {n}", "label": f"{raw[:6]}{n % 2}"} for n in range(60)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shown = called("data", "inspect", file, "--tokenizer", tokenizer)
+    assert not {c for c in shown if unicodedata.category(c) == "Cc"} - {"\n"}
+    assert "␛" in shown
+    assert "\\x85" in visible(raw) and "␡" in visible(raw) and visible("a\n\tb") == "a⏎⇥b"
+
+
+def test_an_error_quotes_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    fail("the label \x1b[31mred is not known.\nUse another.")
+    assert capsys.readouterr().err.splitlines() == ["Error: the label ␛[31mred is not known.", "Use another."]
 
 
 def test_broken_rows_stop_inspect_and_can_be_skipped(tmp_path: Path) -> None:

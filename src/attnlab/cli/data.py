@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.cli.console import JsonOption, SetOption, emit, out
+from attnlab.cli.console import JsonOption, SetOption, emit, out, visible
 from attnlab.cli.corpus import (
     DevOption,
     EncodingOption,
@@ -195,7 +195,7 @@ def classes_table(report: Report) -> Table:
     labels = list(report.splits["train"].classes)
     for label in labels[:SHOWN_CLASSES]:
         cells = [part(split.classes.get(label, 0), split) for split in report.splits.values()]
-        table.add_row(escape(label), *cells)
+        table.add_row(escape(visible(label)), *cells)
     if len(labels) > SHOWN_CLASSES:
         table.add_row(f"… {len(labels) - SHOWN_CLASSES} more", *[""] * len(report.splits))
     table.add_section()
@@ -230,9 +230,9 @@ def show_sample(sample: Sample) -> None:
         shade = "bold magenta" if special else ("black on cyan", "black on bright_cyan")[number % 2]
         if out.color_system is None and number:
             line.append("|")
-        line.append(token.replace("\n", "⏎").replace("\t", "⇥"), style=shade)
+        line.append(visible(token), style=shade)
     if len(sample.tokens) > 60:
         line.append(f" … {len(sample.tokens) - 60} more tokens", style="bright_black")
     if sample.label is not None:
-        line.append(f"  → {sample.label}", style="bold green")
+        line.append(f"  → {visible(sample.label)}", style="bold green")
     out.print(Padding(line, (0, 2)))

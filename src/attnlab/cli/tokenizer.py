@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.cli.console import JsonOption, emit, err, out
+from attnlab.cli.console import JsonOption, emit, err, out, visible
 from attnlab.cli.corpus import (
     EncodingOption,
     FileArgument,
@@ -171,5 +171,5 @@ def segmented(tokenizer: Tokenizer, text: str) -> Text:
     for number, token in enumerate(tokens_of(tokenizer, text)):
         if out.color_system is None and number:
             line.append("|")
-        line.append(token, style=("black on cyan", "black on bright_cyan")[number % 2])
+        line.append(visible(token), style=("black on cyan", "black on bright_cyan")[number % 2])
     return line
