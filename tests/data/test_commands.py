@@ -13,6 +13,9 @@ from typer.testing import CliRunner
 from attnlab import cli
 from attnlab.cli.console import fail, visible
 from attnlab.config.values import ConfigError
+from attnlab.data.corpora.embedded import PythonDocs
+from attnlab.data.example import Example
+from attnlab.data.splits import Splits
 
 RUNNER = CliRunner()
 
@@ -115,6 +118,18 @@ def test_broken_rows_stop_inspect_and_can_be_skipped(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="line 61: not JSON"):
         called("data", "inspect", file)
     assert inspected(file, "--skip-bad")["skipped"] == 1
+
+
+def test_a_label_that_only_the_made_dev_split_has_is_told_as_such(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    rows = [f"text number {n},a" for n in range(30)]
+    sides = [Splits(PythonDocs()).side(Example(row.split(",")[0])) for row in rows]
+    rows[sides.index("dev")] = rows[sides.index("dev")][:-1] + "b"
+    file.write_text("\n".join(["text,label", *rows]) + "\n")
+    with pytest.raises(
+        ConfigError, match=r'"b" at .* occurs only outside the training split.*data\.split_seed'
+    ):
+        called("data", "inspect", file)
 
 
 def test_an_option_that_says_nothing_is_refused() -> None:
