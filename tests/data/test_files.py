@@ -101,6 +101,19 @@ def test_rows_of_text_alone_can_be_divided_too(tmp_path: Path) -> None:
     assert [e.text for e in read(file)] == ["One. Two."]
 
 
+def test_rows_that_hold_more_than_text_are_not_divided_and_that_is_said(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.jsonl", json.dumps({"text": "One. Two.", "label": "x"}) + "\n")
+    with pytest.raises(DataError, match=r'unit = sentence divides .* have a label too \(column "label"\)'):
+        read(file, unit="sentence")
+    assert pairs(read(file, unit="document")) == [("One. Two.", "x")]
+    assert [e.text for e in read(file, unit="sentence", label=[])] == ["One.", "Two."]
+
+
+def test_the_parts_of_a_row_stay_in_its_group(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.jsonl", json.dumps({"text": "One. Two.", "group": "g"}) + "\n")
+    assert [(e.text, e.group) for e in read(file, unit="sentence")] == [("One.", "g"), ("Two.", "g")]
+
+
 def test_squad_gives_questions_passages_and_placed_answers(tmp_path: Path) -> None:
     passage = "Ægir brews ale. He lives by the sea."
     questions = [

@@ -71,7 +71,7 @@ def inspect(
     options |= {"unit": unit, "encoding": encoding, "skip_bad": skip_bad}  # type: ignore[dict-item]
     corpus = corpus_of(file, options)
     settings = {"corpus": corpus, "tokenizer": tokenizer, "length": length}
-    settings["encoding"] = fitting_encoding(CORPORA.build(corpus))
+    settings["encoding"] = fitting_encoding(CORPORA.build(data_of(settings, set).corpus))
     data = data_of(settings, set)
     with tempfile.TemporaryDirectory() as cache, Tokenising() as progress:
         dataset = Dataset(data, cache=Path(cache), progress=progress)

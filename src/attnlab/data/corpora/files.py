@@ -11,8 +11,17 @@ from pathlib import Path
 from attnlab.config.values import nearest
 from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.corpora.readers import READERS, read_text, reader_of
-from attnlab.data.corpora.records import Broken, Columns, Names, Record, Tally, example_of
-from attnlab.data.corpora.units import Unit, divided
+from attnlab.data.corpora.records import (
+    Broken,
+    Columns,
+    Names,
+    Record,
+    Tally,
+    division,
+    example_of,
+    refuse_division,
+)
+from attnlab.data.corpora.units import Unit
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 
@@ -22,13 +31,16 @@ SPLIT_NAMES = {
     "test": re.compile(r"(^|[-_.])test(ing)?([-_.]|$)"),
 }
 NAMED = Columns()
+DIVIDING = ("line", "sentence")
+"""The units that divide a row of a table."""
 
 
 class Files(Corpus):
     """Local files: .txt, .jsonl, .csv, .tsv, .parquet, SQuAD's .json, folders, globs, and .gz of them.
 
     Plain text is taken by paragraph (blank lines part them) unless `unit` says otherwise; a row of
-    a table is one example, which `line` and `sentence` divide when it holds nothing but text.
+    a table is one example, which `line` and `sentence` divide; they are refused where it holds more
+    than text, since a label or a second text belongs to the whole.
     A folder with files named train, dev (or valid) and test has those splits; `dev` and `test`
     name them for single files. A broken row stops with the count of all, unless `skip_bad`.
     Files are streamed: memory does not grow with them (save for .json and whole documents).
@@ -82,7 +94,7 @@ class Files(Corpus):
             if first is None:
                 first, parts = record, self._parts(file, record)
             example = self._example(record, first, parts)
-            yield from [example] if isinstance(example, Broken) else self._divided(example, parts)
+            yield from division(example, self.unit) if self.unit in DIVIDING else [example]
 
     def _example(self, record: Record, first: Record, parts: dict[str, str]) -> Example | Broken:
         new = record.values.keys() - first.values.keys()
@@ -95,14 +107,10 @@ class Files(Corpus):
         if reader_of(file) is read_text:
             refuse_columns(file, self.columns.named)
             return {"text": "text"}
-        return self.columns.found([str(name) for name in first.values], str(file))
-
-    def _divided(self, example: Example, parts: dict[str, str]) -> Iterator[Example]:
-        if self.unit in ("line", "sentence") and set(parts) == {"text"}:
-            for part in divided(example.text, self.unit):
-                yield Example(part, place=example.place)
-        else:
-            yield example
+        parts = self.columns.found([str(name) for name in first.values], str(file))
+        if self.unit in DIVIDING:
+            refuse_division(parts, self.unit, str(file))
+        return parts
 
     def fingerprint(self) -> str:
         total = hashlib.sha256(repr((self.columns, self.labels, self.unit, self.encoding)).encode())

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from attnlab.config.values import nearest
+from attnlab.data.corpora.units import Unit, divided
 from attnlab.data.errors import DataError, unusable
 from attnlab.data.example import Answer, Example
 
@@ -125,6 +126,25 @@ class Tally:
         return (
             f"{self.broken:,} of {self.rows:,} {row} of {self.source} cannot be used:\n{lines}\n"
             "Repair them, or go on without them with --skip-bad (skip_bad = true)."
+        )
+
+
+def division(row: Example | Broken, unit: Unit) -> Iterator[Example | Broken]:
+    """A row of nothing but text, divided; each part stays in the row's group. A broken one stays as it is."""
+    if isinstance(row, Broken):
+        yield row
+        return
+    for text in divided(row.text, unit):
+        yield Example(text, group=row.group, place=row.place)
+
+
+def refuse_division(parts: Mapping[str, str], unit: Unit, source: str) -> None:
+    """What else a row holds belongs to all of its text."""
+    if part := next((part for part in parts if part not in ("text", "group")), None):
+        raise DataError(
+            f"unit = {unit} divides rows of nothing but text; those of {source} have a {part} too (column "
+            f'"{parts[part]}"), which belongs to the whole row. Take rows whole with data.corpus.unit = '
+            f"document, or do without the column with data.corpus.{part} = []."
         )
 
 
