@@ -12,9 +12,11 @@ from typer.testing import CliRunner
 
 from attnlab import cli
 from attnlab.cli.console import fail, visible
+from attnlab.cli.tokens import in_lines, segmented
 from attnlab.config.values import ConfigError
 from attnlab.data.corpora.embedded import PythonDocs
 from attnlab.data.example import Example
+from attnlab.data.inspection import SplitReport, histogram
 from attnlab.data.splits import Splits
 
 RUNNER = CliRunner()
@@ -82,6 +84,24 @@ def test_inspect_counts_passages_that_two_splits_share(tmp_path: Path) -> None:
     assert "✓ No text is in two splits" in called("data", "inspect", *arguments)
 
 
+def test_inspect_shows_answers_their_share_and_the_windows_of_a_question(tmp_path: Path) -> None:
+    passage = " ".join(f"Ægir brewed ale number {n}." for n in range(40))
+    asked = [
+        {"question": f"Who brewed {n}?", "answers": [{"text": "Ægir", "answer_start": 0}]} for n in range(3)
+    ]
+    asked += [{"question": "Why?", "answers": []}]
+    held = {"data": [{"title": "Sea", "paragraphs": [{"context": passage, "qas": asked}]}]}
+    file = tmp_path / "squad.json"
+    file.write_text(json.dumps(held))
+    arguments = (file, "--length", "100", "--set", "data.dev_share=0", "--set", "data.test_share=0")
+    first, second, *_ = inspected(*arguments)["samples"]
+    assert (first["answer"], first["window"], second["answer"], second["window"]) == ("Ægir", 1, "", 2)
+    shown = " ".join(called("data", "inspect", *arguments).split())
+    assert "with an answer 3 (75.0%)" in shown and "without one 1 (25.0%)" in shown
+    assert f"→ Ægir (window 1 of {first['windows']} of one question)" in shown
+    assert f"→ no answer here (window 2 of {first['windows']} of one question)" in shown
+
+
 def test_inspect_shows_it_all_to_a_person(reviews: Path) -> None:
     shown = called("data", "inspect", reviews, "--text", "review", "--length", "8")
     for part in (
@@ -110,6 +130,50 @@ def test_control_characters_of_the_data_never_reach_the_terminal(tmp_path: Path,
 def test_an_error_quotes_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     fail("the label \x1b[31mred is not known.\nUse another.")
     assert capsys.readouterr().err.splitlines() == ["Error: the label ␛[31mred is not known.", "Use another."]
+
+
+def test_inspect_says_which_splits_it_took_out_of_train(reviews: Path, tmp_path: Path) -> None:
+    dev = tmp_path / "dev.csv"
+    dev.write_text("review,sentiment\nnever seen before,bad\n")
+    arguments = (reviews, "--text", "review", "--dev", dev)
+    assert inspected(*arguments)["made"] == {"test": 0.05}
+    shown = " ".join(called("data", "inspect", *arguments).split())
+    assert "Taken out of train, since no file is given: test (5%), set by data.test_share." in shown
+    assert "Taken out" not in called("data", "inspect", *arguments, "--test", dev)
+
+
+def test_classes_and_the_majority_have_one_base(tmp_path: Path) -> None:
+    report = SplitReport(rows=10, classes={"a": 3, "b": 1})
+    assert report.majority == ("a", 0.75) and report.labelled == 4
+    file = tmp_path / "a"
+    file.mkdir()
+    (file / "1.csv").write_text("text,label\n" + "".join(f"one {n},{'ab'[n % 4 == 0]}\n" for n in range(40)))
+    (file / "2.csv").write_text("text\n" + "".join(f"two {n}\n" for n in range(40)))
+    settings = ("--set", "data.encoding=document", "--set", "data.dev_share=0", "--set", "data.test_share=0")
+    shown = " ".join(called("data", "inspect", file, *settings).split())
+    assert "Classes, shares of the rows with a label (40 have none)" in shown
+    assert "a 30 (75.0%)" in shown and "majority share 75.00%" in shown
+
+
+def test_a_histogram_of_few_lengths_has_few_rows_and_none_before_the_shortest() -> None:
+    assert [(b.label, b.count) for b in histogram([7, 7, 8, 9])] == [("7", 2), ("8", 1), ("9", 1)]
+    assert [(b.label, b.count) for b in histogram([3, 31, 58])] == [("0–49", 2), ("50–99", 1)]
+    assert [(b.label, b.count) for b in histogram([5])] == [("5", 1)]
+    many = [n % 100 for n in range(1000)] + [5000]
+    assert [b.label for b in histogram(many)] == [*(f"{n}–{n + 9}" for n in range(0, 100, 10)), "100–5000"]
+    assert sum(b.count for b in histogram(many)) == 1001
+
+
+def test_no_line_of_a_sample_ends_inside_a_token() -> None:
+    tokens = [" several words", " of", " one token", " each"] * 9
+    lines = in_lines(segmented(tokens), 30).plain.split("\n")
+    assert max(map(len, lines)) <= 30 and all(line.startswith(" ") for line in lines)
+    assert "".join(lines).split("|") == tokens
+
+
+def test_piped_output_begins_with_the_report(reviews: Path) -> None:
+    result = run("data", "inspect", str(reviews), "--text", "review")
+    assert result.stdout.startswith(str(reviews)[:20]) and result.stderr == ""
 
 
 def test_broken_rows_stop_inspect_and_can_be_skipped(tmp_path: Path) -> None:

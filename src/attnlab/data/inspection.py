@@ -17,6 +17,7 @@ from attnlab.data.dataset import Dataset
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.loader import Loader
+from attnlab.data.rows import Rows
 from attnlab.data.splits import passage_trace, trace
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
@@ -45,17 +46,34 @@ class SplitReport:
         if not self.classes:
             return None
         label, count = max(self.classes.items(), key=lambda item: item[1])
-        return label, count / sum(self.classes.values())
+        return label, count / self.labelled
+
+    @property
+    def labelled(self) -> int:
+        """Rows with a label: what all shares of classes are of."""
+        return sum(self.classes.values())
 
 
 @dataclass(frozen=True)
 class Sample:
-    """An encoded row: its tokens one by one, and the whole as text."""
+    """An encoded row: its tokens one by one, and the whole as text.
+
+    `answer` is empty where a question has none in this row, None where nothing is asked;
+    `window` counts the rows of one question from 1 to `windows`.
+    """
 
     tokens: list[str]
     special: list[bool]
     text: str
     label: str | None
+    answer: str | None
+    window: int
+    windows: int
+
+    @property
+    def windowed(self) -> bool:
+        """Whether this row holds a part of its question's passage only."""
+        return self.windows > 1
 
 
 @dataclass(frozen=True)
@@ -72,6 +90,7 @@ class Report:
     """Everything that `attnlab data inspect` shows."""
 
     splits: dict[str, SplitReport]
+    made: dict[str, float]
     overlap: dict[str, int]
     passages: dict[str, Shared]
     waste: dict[str, float | str]
@@ -113,6 +132,7 @@ def inspected(dataset: Dataset, *, samples: int = 3) -> Report:
         report.cuts = asdict(dataset.cuts[name])
     return Report(
         splits=splits,
+        made={name: share for name, share in dataset.splits.made.items() if name in splits},
         overlap={name: len(a.traces.keys() & b.traces.keys()) for name, (a, b) in pairs.items()},
         passages={name: shared(a, b) for name, (a, b) in pairs.items() if b.passages},
         waste=wastes(dataset),
@@ -202,10 +222,37 @@ def sample(dataset: Dataset, row: int) -> Sample:
         *(rows.ragged("target", row).tolist() if rows.has("target") else ()),
     ]
     special = {number for number in vars(tokenizer.specials).values() if number is not None}
-    label = dataset.labels[rows.scalar("label", row)] if rows.has("label") else None
+    first, last = window_rows(rows, row)
     return Sample(
-        [shown(tokenizer, i) for i in ids], [i in special for i in ids], tokenizer.decode(ids), label
+        tokens=[shown(tokenizer, i) for i in ids],
+        special=[i in special for i in ids],
+        text=tokenizer.decode(ids),
+        label=dataset.labels[rows.scalar("label", row)] if rows.has("label") else None,
+        answer=answer_of(rows, row, tokenizer),
+        window=row - first + 1,
+        windows=last - first + 1,
     )
+
+
+def window_rows(rows: Rows, row: int) -> tuple[int, int]:
+    """The first and last row of the question that a row is of; rows of other kinds are not windows."""
+    first = last = row
+    if not rows.has("start"):
+        return first, last
+    number = rows.scalar("example", row)
+    while first and rows.scalar("example", first - 1) == number:
+        first -= 1
+    while last + 1 < len(rows) and rows.scalar("example", last + 1) == number:
+        last += 1
+    return first, last
+
+
+def answer_of(rows: Rows, row: int, tokenizer: Tokenizer) -> str | None:
+    """The answer as the row's tokens hold it."""
+    if not rows.has("start"):
+        return None
+    start, end = rows.scalar("start", row), rows.scalar("end", row)
+    return tokenizer.decode(rows.ragged("ids", row)[start : end + 1].tolist()).strip() if end else ""
 
 
 def shown(tokenizer: Tokenizer, number: int) -> str:
@@ -222,15 +269,23 @@ class Bin:
     last: int
     count: int
 
+    @property
+    def label(self) -> str:
+        return f"{self.first}–{self.last}" if self.last > self.first else str(self.first)
+
 
 def histogram(lengths: list[int], bins: int = 12) -> list[Bin]:
-    """Lengths in bins of equal and round width; the last one holds the long tail, if there is one."""
+    """Lengths in bins of equal and round width; the last one holds the long tail, if there is one.
+
+    Few lengths make few bins, and none lies before the shortest length.
+    """
     if not lengths:
         return []
     values = np.array(lengths)
     tail = max(1, int(np.quantile(values, 0.98)))
-    width = round_up(max(1, tail / bins))
-    edges = [*range(0, width * (int(min(values.max(), tail)) // width + 1), width)]
+    bins = min(bins, math.ceil(math.sqrt(len(values))))
+    width = round_up(max(1, (tail - int(values.min()) + 1) / bins))
+    edges = [*range(int(values.min()) // width * width, tail + 1, width)]
     found = [int(((values >= e) & (values < e + width)).sum()) for e in edges]
     made = [Bin(e, e + width - 1, n) for e, n in zip(edges, found, strict=True)]
     beyond = int((values >= edges[-1] + width).sum())

@@ -28,8 +28,13 @@ class Splits:
 
     @property
     def names(self) -> tuple[str, ...]:
+        return tuple(s for s in SPLITS if s in self.corpus.given or s in self.made)
+
+    @property
+    def made(self) -> dict[str, float]:
+        """The splits that are taken from "train", and their shares of it."""
         shares = {"dev": self.dev_share, "test": self.test_share}
-        return tuple(s for s in SPLITS if s in self.corpus.given or shares.get(s))
+        return {s: share for s, share in shares.items() if share and s not in self.corpus.given}
 
     def read(self, split: str) -> Iterator[Example]:
         if split not in self.names:
@@ -60,8 +65,8 @@ class Splits:
 
     def side(self, example: Example) -> str:
         """Which split an example of "train" belongs to."""
-        test = 0.0 if "test" in self.corpus.given else self.test_share
-        dev = 0.0 if "dev" in self.corpus.given else self.dev_share
+        made = self.made
+        test, dev = made.get("test", 0.0), made.get("dev", 0.0)
         place = fraction(key_of(example), self.seed)
         return "test" if place < test else "dev" if place < test + dev else "train"
 
