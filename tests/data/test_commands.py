@@ -1,6 +1,7 @@
 """The commands, as a person calls them: numbers on the screen, JSON for machines, mistakes in a sentence."""
 
 import json
+import re
 import subprocess
 import sys
 import unicodedata
@@ -217,6 +218,53 @@ def test_train_writes_a_tokenizer_that_compare_reads(reviews: Path, tmp_path: Pa
     assert compared["verdict"]["worth"] in ("yes", "no", "unclear")
     shown = called("tokenizer", "compare", saved, "character", "--on", reviews, "--text", "review")
     assert "Is a new tokenizer worth training" in shown and "f|i|l|m" in shown
+
+
+@pytest.fixture
+def poem(tmp_path: Path) -> Path:
+    """One line a sentence, and no blank line: as one text it is too little."""
+    file = tmp_path / "poem.txt"
+    file.write_text("".join(f"The  cat number {n} sat\ton mat {n * 7}.\n" for n in range(200)))
+    return file
+
+
+def test_a_text_of_one_paragraph_is_compared_by_line(poem: Path) -> None:
+    shown = " ".join(called("tokenizer", "compare", "word", "character", "--on", poem).split())
+    assert re.search(r"on \d+ lines of ", shown)
+    with pytest.raises(ConfigError, match="1 texts are too few"):
+        called("tokenizer", "compare", "word", "character", "--on", poem, "--unit", "document")
+
+
+def test_a_kind_that_is_compared_is_the_new_one(poem: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "made" / "tokenizer.json"
+    called("tokenizer", "train", poem, "--kind", "character", "--out", saved)
+    compared = json.loads(called("tokenizer", "compare", saved, "bpe", "--on", poem, "--json"))
+    old, new = f"{tmp_path.name}/made", "bpe"
+    assert list(compared["measures"]) == [old, new]
+    tokens = {name: measure["tokens"] for name, measure in compared["measures"].items()}
+    assert compared["verdict"]["saving"] == pytest.approx(1 - tokens[new] / tokens[old])
+    assert "a new bpe needs" in compared["verdict"]["text"] and f"than {old} (" in compared["verdict"]["text"]
+    with pytest.raises(ConfigError, match='A and B are both "bpe"'):
+        called("tokenizer", "compare", "bpe", "bpe", "--on", poem)
+
+
+def test_train_measures_what_is_given_back_by_line_and_explains_it(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("red blue\n" * 30 + "red, blue\n" * 10)
+    arguments = ("--kind", "word", "--out", tmp_path / "t.json")
+    assert json.loads(called("tokenizer", "train", file, *arguments, "--json"))["exact"] == 0.75
+    assert "share of lines that decoding returns" in called("tokenizer", "train", file, *arguments)
+
+
+def test_train_says_when_the_text_does_not_fill_the_vocabulary(poem: Path, tmp_path: Path) -> None:
+    arguments = ("tokenizer", "train", poem, "--out", tmp_path / "t.json", "--vocabulary")
+    assert "entries asked for" not in called(*arguments, "290")
+    shown = " ".join(called(*arguments, "10000000").split())
+    assert "of the 10,000,000 entries asked for: nothing more occurs often enough" in shown
+
+
+def test_samples_show_line_ends_as_inspect_does(poem: Path, tmp_path: Path) -> None:
+    assert "⏎" in called("tokenizer", "train", poem, "--out", tmp_path / "t.json")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
