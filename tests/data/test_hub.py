@@ -1,9 +1,12 @@
 """The hub's data sets, with real data set objects in place of the network."""
 
+from pathlib import Path
 from typing import Any
 
 import datasets
+import huggingface_hub
 import pytest
+from huggingface_hub.utils import logging
 
 from attnlab.data.corpora import CORPORA
 from attnlab.data.errors import DataError
@@ -16,6 +19,12 @@ YES_NO = datasets.Features({"question": datasets.Value("string"), "passage": dat
 def split(*labels: int) -> datasets.Dataset:
     rows = [{"question": f"q{i}", "passage": f"p{i}", "label": label} for i, label in enumerate(labels)]
     return datasets.Dataset.from_list(rows, features=YES_NO)
+
+
+@pytest.fixture(autouse=True)
+def answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hub that answers, as the data sets below are not on it."""
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *a, **k: None)
 
 
 @pytest.fixture
@@ -58,6 +67,42 @@ def test_rows_of_the_hub_with_a_label_are_not_divided(hub: dict[str, Any]) -> No
         list(CORPORA.build({"kind": "hub", "name": "a/b", "unit": "sentence"}).read())
     alone = {"kind": "hub", "name": "a/b", "unit": "sentence", "pair": [], "label": []}
     assert [e.text for e in CORPORA.build(alone).read()] == ["q0", "q1", "q2"]
+
+
+@pytest.mark.parametrize("name", ["what is this?", "a/b/c", "/b", "a/", "../x", "é/b"])
+def test_an_impossible_name_is_refused_before_the_hub_is_asked(name: str) -> None:
+    with pytest.raises(DataError, match="cannot be the name of a data set of the hub"):
+        CORPORA.build({"kind": "hub", "name": name})
+
+
+def no_network(*arguments: Any, **options: Any) -> None:
+    raise OSError("[Errno -2] Name or service not known")
+
+
+def test_without_a_network_the_library_is_not_left_to_try_again_and_again(
+    hub: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", no_network)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+    with pytest.raises(DataError, match="the hub cannot be reached from here"):
+        list(CORPORA.build("hub:attnlab-tests/none").read())
+    assert not hub, "the library was not asked"
+    (tmp_path / "attnlab-tests___none").mkdir()
+    assert len(list(CORPORA.build("hub:attnlab-tests/none").read())) == 3, "what is cached can be had"
+
+
+def test_the_library_is_quiet_while_it_fetches_and_as_before_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before, heard = logging.get_verbosity(), []
+
+    def load(*arguments: Any, **options: Any) -> dict[str, Any]:
+        heard.append(logging.get_verbosity())
+        return {"train": split(0, 1)}
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    list(CORPORA.build("hub:a/b").read())
+    assert heard == [logging.ERROR] and logging.get_verbosity() == before
 
 
 def test_the_fingerprint_follows_the_data(hub: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

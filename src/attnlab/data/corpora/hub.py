@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import logging
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from attnlab.data.corpora.corpus import Corpus
@@ -32,6 +36,10 @@ OUR_NAMES = {
     "test": "test",
 }
 
+NAME = re.compile(r"([A-Za-z0-9][\w.-]*/)?[A-Za-z0-9_][\w.-]*", re.ASCII)
+PATIENCE = 10.0
+"""Seconds in which the hub must answer."""
+
 
 class Hub(Corpus):
     """A data set of the hub: `hub:google/boolq`, downloaded once by the `datasets` library.
@@ -58,6 +66,11 @@ class Hub(Corpus):
     ):
         if not name:
             raise DataError('hub needs the name of a data set: corpus = "hub:google/boolq".')
+        if not NAME.fullmatch(name):
+            raise DataError(
+                f'"{name}" cannot be the name of a data set of the hub: that is owner/name in letters, '
+                'digits, "-", "_" and "."; write it as in hub:google/boolq.'
+            )
         self.name, self.subset, self.revision = name, subset, revision
         self.columns = Columns(text=text, pair=pair, target=target, label=label, answers=answers, group=group)
         self.labels, self.unit, self.skip_bad = labels, unit, skip_bad
@@ -126,9 +139,48 @@ def fetched(name: str, subset: str, revision: str) -> dict[str, Any]:
 
     try:
         chosen = None if subset == "default" else subset
-        return dict(datasets.load_dataset(name, chosen, revision=revision))
+        with few_words():
+            refuse_waiting(name, revision)
+            return dict(datasets.load_dataset(name, chosen, revision=revision))
     except Exception as error:  # the library passes on whatever its many parts raise
         raise DataError(explained(name, error)) from error
+
+
+@contextmanager
+def few_words() -> Iterator[None]:
+    """The library tells of every try; what matters of it comes as an error."""
+    from huggingface_hub.utils import logging as library
+
+    before = library.get_verbosity()
+    library.set_verbosity(logging.ERROR)
+    try:
+        yield
+    finally:
+        library.set_verbosity(before)
+
+
+def refuse_waiting(name: str, revision: str) -> None:
+    """Ask the hub once: the library itself tries six times over 23 s, and has no setting for it."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        HfApi().dataset_info(name, revision=revision, timeout=PATIENCE)
+    except HfHubHTTPError:
+        return  # it answered; the library knows what to make of it
+    except Exception as error:  # no answer, by whichever part of the network
+        if not kept_here(name, revision):
+            raise ConnectionError(f"no network: {error}") from error
+
+
+def kept_here(name: str, revision: str) -> bool:
+    """Whether an earlier download may be in one of the library's two caches."""
+    import datasets
+    from huggingface_hub import try_to_load_from_cache
+
+    card = try_to_load_from_cache(name, "README.md", revision=revision, repo_type="dataset")
+    tables = Path(datasets.config.HF_DATASETS_CACHE).glob(f"{name.split('/')[0]}*")
+    return card is not None or any(tables)
 
 
 def explained(name: str, error: Exception) -> str:
