@@ -204,6 +204,29 @@ def test_an_option_that_says_nothing_is_refused() -> None:
         called("data", "inspect", "docstrings", "--set", "model.width=3")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("data", "inspect", "boool"),
+            r'^FILE: there is neither a file nor a corpus "boool"\. Known: python_',
+        ),
+        (
+            ("data", "inspect", "docstrings", "--tokenizer", "bep"),
+            r'^--tokenizer: there is neither a file nor a kind "bep"\. Did you mean "bpe"\?',
+        ),
+        (
+            ("data", "inspect", "README.md", "--unit", "word"),
+            "^--unit takes one of document, paragraph, line",
+        ),
+        (("tokenizer", "train", "README.md", "--unit", "word"), "^--unit takes one of document, paragraph"),
+    ],
+)
+def test_a_mistake_names_what_was_typed(arguments: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        called(*arguments)
+
+
 def test_train_writes_a_tokenizer_that_compare_reads(reviews: Path, tmp_path: Path) -> None:
     saved = tmp_path / "made" / "tokenizer.json"
     arguments = ("--text", "review", "--kind", "bpe", "--vocabulary", "290", "--out", saved, "--json")

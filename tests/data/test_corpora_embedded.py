@@ -38,7 +38,9 @@ def test_fingerprints_tell_corpora_and_units_apart() -> None:
 
 
 def test_a_misspelt_corpus_is_named_with_the_nearest() -> None:
-    with pytest.raises(ConfigError, match=r'there is no "pyhton-docs"\. Did you mean "python_docs"'):
+    with pytest.raises(
+        ConfigError, match=r'neither a file nor a corpus "pyhton-docs"\. Did you mean "python_docs"'
+    ):
         CORPORA.resolve("pyhton-docs", "data.corpus")
 
 

@@ -239,7 +239,7 @@ def test_csv_lines_are_right_after_fields_with_line_breaks(tmp_path: Path) -> No
     file = written(tmp_path, "a.csv", 'text,label\n"a\nb\nc",x\nshort\n"q"uote,y\nd,z\n')
     with pytest.raises(DataError, match="2 of 4 rows") as caught:
         read(file)
-    assert "line 5: it has 1 fields where the header has 2" in str(caught.value)
+    assert "line 5: it has 1 field where the header has 2" in str(caught.value)
     assert "line 6: not well-formed" in str(caught.value)
     assert pairs(read(file, skip_bad=True)) == [("a\nb\nc", "x"), ("d", "z")]
 
@@ -269,13 +269,15 @@ def test_files_that_are_no_text_at_all(tmp_path: Path) -> None:
         "twice.csv": (b"text,text\na,b\n", "names a column twice"),
         "cut.jsonl.gz": (gzip.compress(as_jsonl(ROWS * 50).encode())[:-20], "not a whole gzip file"),
         "not.parquet": (b"PAR1 no", "not a whole Parquet file"),
+        "other.parquet": (b"text, and nothing but text", "not a whole Parquet file"),
         "bad.json": (b'{"a": \n', r"line 2 is not JSON: Expecting value|line 1 is not JSON"),
         "other.json": (b'{"a": 1}', "neither a list of rows nor SQuAD"),
         "zip.txt": (b"PK\x03\x04abc", "is a zip archive"),
     }
     for name, (content, message) in cases.items():
-        with pytest.raises(DataError, match=message):
+        with pytest.raises(DataError, match=message) as caught:
             read(written(tmp_path, name, content))
+        assert ".." not in str(caught.value)
     assert read(tmp_path / "utf16.txt", encoding="utf-16")[0].text == "hello"
     with pytest.raises(DataError, match='There is no encoding "klingon"'):
         read(written(tmp_path, "k.txt", "x"), encoding="klingon")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attnlab.cli.console import err
-from attnlab.config.values import ConfigError
+from attnlab.config.values import ConfigError, coerce
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -40,9 +40,11 @@ def corpus_of(file: str, options: dict[str, Any]) -> dict[str, Any]:
     choice = CORPORA.read(file, "FILE")
     given = {name: value for name, value in options.items() if value}
     known = CORPORA.options(choice.kind)
-    for name in given:
+    for name, value in given.items():
+        option = f"--{name.replace('_', '-')}"
         if name not in known:
-            raise ConfigError(f"--{name.replace('_', '-')} says nothing to {choice.kind}; leave it out.")
+            raise ConfigError(f"{option} says nothing to {choice.kind}; leave it out.")
+        coerce(value, known[name].kind, option)
     return {"kind": choice.kind, **choice.options, **given}
 
 

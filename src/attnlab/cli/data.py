@@ -67,10 +67,12 @@ def inspect(
     from attnlab.data.corpora import CORPORA
     from attnlab.data.dataset import Dataset
     from attnlab.data.inspection import fitting_encoding, inspected
+    from attnlab.data.tokenizers import TOKENIZERS
 
     options = {"text": text, "pair": pair, "target": target, "label": label, "dev": dev, "test": test}
     options |= {"unit": unit, "encoding": encoding, "skip_bad": skip_bad}  # type: ignore[dict-item]
     corpus = corpus_of(file, options)
+    TOKENIZERS.resolve(tokenizer, "--tokenizer")
     settings = {"corpus": corpus, "tokenizer": tokenizer, "length": length}
     settings["encoding"] = fitting_encoding(CORPORA.build(data_of(settings, set).corpus))
     data = data_of(settings, set)

@@ -142,8 +142,8 @@ def nearest(word: object, known: Iterable[object]) -> str:
     return f' Did you mean "{close[0]}"?' if close else ""
 
 
-def unknown(where: str, word: object, known: Iterable[object]) -> ConfigError:
+def unknown(where: str, word: object, known: Iterable[object], none: str = "no") -> ConfigError:
     """The error for a name that does not exist: the nearest one, and all of them."""
     names = [str(k) for k in known]
     valid = f"Known: {', '.join(names)}." if names else "There are none."
-    return ConfigError(f'{where}: there is no "{word}".{nearest(word, names)} {valid}')
+    return ConfigError(f'{where}: there is {none} "{word}".{nearest(word, names)} {valid}')

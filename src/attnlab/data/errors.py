@@ -9,6 +9,11 @@ class DataError(ConfigError):
     """Text, a file or a label that cannot be used: the rule, the value and the fix."""
 
 
+def reason_of(error: BaseException) -> str:
+    """What a library says, for the middle of a sentence of ours."""
+    return str(error).strip().rstrip(".")
+
+
 def unusable(text: str) -> str:
     """Why no tokenizer can take this text; empty when it can."""
     if "\0" in text:

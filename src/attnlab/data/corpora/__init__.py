@@ -24,7 +24,7 @@ class Corpora(Registry["Corpus"]):
         if value.startswith("hub:"):
             return Choice("hub", {"name": value.removeprefix("hub:")})
         if name.isidentifier() and not Path(value).exists():
-            raise unknown(f"{where} (nor is there a file of that name)", value, self)
+            raise unknown(where, value, self, "neither a file nor a corpus")
         return Choice("files", {"path": value})
 
 

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from attnlab.data.corpora.records import Broken, Record
 from attnlab.data.corpora.units import Unit, divided, paragraphs
-from attnlab.data.errors import DataError, unusable
+from attnlab.data.errors import DataError, reason_of, unusable
 
 LARGEST_FIELD = 1 << 26
 """Characters of one CSV field; a quote that is never closed ends here and not with the memory."""
@@ -129,7 +129,8 @@ def table(file: Path, encoding: str, rows: Any) -> Iterator[Record | Broken]:
         elif reason := undecoded("".join(row), encoding):
             yield Broken(place, reason)
         elif len(row) != len(header):
-            yield Broken(place, f"it has {len(row)} fields where the header has {len(header)}")
+            fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
+            yield Broken(place, f"it has {fields} where the header has {len(header)}")
         else:
             yield Record(place, dict(zip(header, row, strict=True)))
 
@@ -197,7 +198,7 @@ def read_parquet(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Bro
     try:
         opened = pyarrow.parquet.ParquetFile(file)
     except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(f"{file} is not a whole Parquet file: {error}.") from error
+        raise DataError(f"{file} is not a whole Parquet file: {reason_of(error)}.") from error
     with opened:
         number = 0
         for batch in opened.iter_batches(batch_size=1024):
@@ -217,9 +218,9 @@ def lines_of(file: Path, encoding: str, newline: str | None = None) -> Iterator[
     except LookupError as error:
         raise DataError(f'There is no encoding "{encoding}"; use utf-8, latin-1, utf-16, ….') from error
     except UnicodeError as error:
-        raise DataError(f"{file} is not {encoding} text: {error}.") from error
+        raise DataError(f"{file} is not {encoding} text: {reason_of(error)}.") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{file} is not a whole gzip file: {error}.") from error
+        raise DataError(f"{file} is not a whole gzip file: {reason_of(error)}.") from error
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror or error}.") from error
 

@@ -22,7 +22,7 @@ class Tokenizers(Registry["Recipe"]):
         if name in self:
             return Choice(name)
         if name.isidentifier() and not Path(value).exists():
-            raise unknown(f"{where} (nor is there a file of that name)", value, self)
+            raise unknown(where, value, self, "neither a file nor a kind")
         return Choice("file", {"path": value})
 
 

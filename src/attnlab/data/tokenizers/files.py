@@ -11,7 +11,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from attnlab.config.untrusted import MEBIBYTE, read_json
 from attnlab.config.values import ConfigError
-from attnlab.data.errors import DataError
+from attnlab.data.errors import DataError, reason_of
 from attnlab.data.tokenizers.recipe import Recipe
 from attnlab.data.tokenizers.sentencepiece import CONVERT, sentencepiece
 from attnlab.data.tokenizers.tokenizer import Tokenizer
@@ -107,7 +107,7 @@ def tried(make: Callable[[], Tokenizer], wrong: str) -> Tokenizer:
     except (KeyboardInterrupt, SystemExit, DataError):
         raise
     except BaseException as error:  # the library raises bare Exception, and panics that are not even that
-        raise DataError(f"{wrong} that can be read: {error}.") from error
+        raise DataError(f"{wrong} that can be read: {reason_of(error)}.") from error
 
 
 def gpt2(vocabulary: dict[str, int], merges: Path) -> Tokenizer:

@@ -14,7 +14,7 @@ from typing import Any
 import tokenizers as library
 from tokenizers import decoders, models, normalizers, processors
 
-from attnlab.data.errors import DataError
+from attnlab.data.errors import DataError, reason_of
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
 SPACE = "▁"
@@ -153,7 +153,9 @@ def spec_of(file: Path) -> Spec:
                         kind = type(getattr(spec, names[part]))
                         setattr(spec, names[part], kind(signed(content)))
     except (IndexError, KeyError, ValueError, TypeError, AttributeError, struct.error) as error:
-        raise DataError(f"{file} is not a SentencePiece model that can be read: {error}.") from error
+        raise DataError(
+            f"{file} is not a SentencePiece model that can be read: {reason_of(error)}."
+        ) from error
     return spec
 
 
