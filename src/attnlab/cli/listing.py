@@ -128,7 +128,7 @@ def show_config(file: Path, json: bool) -> None:
     """A ready config: its file, or with every default filled in."""
     if json:
         return emit(to_json(load(file)))
-    out.print(Syntax(file.read_text(encoding="utf-8"), "toml"))
+    out.print(Syntax(file.read_text(encoding="utf-8"), "toml", word_wrap=True))
     return None
 
 
