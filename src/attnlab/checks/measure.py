@@ -132,6 +132,7 @@ def sloped(path: Path) -> Tensor:
     with torch.enable_grad(), opened(path.entrance) as held:
         outputs = len(path.judged)
         scores = run(path, path.ids.expand(outputs, -1))
+        scores = scores.masked_fill(scores.isinf(), 0.0)  # of a token that is never said
         weights = torch.randn(scores.shape[-1], generator=torch.Generator().manual_seed(0))
         total = (scores.diagonal(dim1=0, dim2=1).T @ weights.to(scores)).sum()
     vectors = next((v for v in held if v.shape[:2] == (outputs, path.ids.shape[1])), None)

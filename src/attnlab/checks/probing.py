@@ -189,11 +189,13 @@ def worst(model: nn.Module, found: Measured, vocabulary: int) -> Leak | None:
 def cut_gap(model: nn.Module, ids: Tensor, call: Callable[[nn.Module, Tensor], Any]) -> float:
     """How far scores move when everything after them is cut off, of the largest."""
     model.eval()
-    whole = logits_of(call(model, ids))
-    gaps = [
-        (logits_of(call(model, ids[:, :end]))[0, -1] - whole[0, end - 1]).abs().max()
-        for end in range(1, ids.shape[1] + 1)
-    ]
+
+    def finite(ids: Tensor) -> Tensor:
+        scores = logits_of(call(model, ids))[0]
+        return scores.masked_fill(scores.isinf(), 0.0)
+
+    whole = finite(ids)
+    gaps = [(finite(ids[:, :end])[-1] - whole[end - 1]).abs().max() for end in range(1, ids.shape[1] + 1)]
     return float(torch.stack(gaps).max() / whole.abs().max().clamp(min=1e-30))
 
 
