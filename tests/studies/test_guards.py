@@ -1,6 +1,7 @@
 """What may not stand side by side: other text, tokens, order, measure."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,22 @@ def test_an_unsound_arm_is_invalid_in_rows_and_verdict(tmp_path):
         for name, value in (("dot", 6.0964), ("linear", 6.3951))
     ]
     assert verdict(given, arms, rows).endswith("from the prefix alone its loss is 6.395, dot's 6.096.")
+
+
+def test_a_reason_is_told_in_full_with_the_arm_and_briefly_in_the_verdict(tmp_path):
+    given = study(tmp_path, metric="seconds")
+    reason = (
+        "The check dependency failed: output 3 moves by 0.7 when input 5 changes. Mend it."
+    )
+    arms = [{"name": "linear", "reason": reason, "status": "failed", "metrics": {}}]
+    told = "linear was not compared (The check dependency failed)"
+    assert verdict(given, arms, []) == f"Nothing can be said yet: {told}."
+
+
+def test_perplexity_over_seeds_is_that_of_the_mean_loss():
+    found = estimate([math.exp(9.0), math.exp(9.4)], of="incremental_perplexity")
+    assert found["value"] == pytest.approx(math.exp(9.2))
+    assert found["low"] == pytest.approx(math.exp(estimate([9.0, 9.4])["low"]))
 
 
 def test_one_seed_has_no_interval():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,12 +22,17 @@ DOCUMENTS = "documents.safetensors"
 Run = Mapping[str, Any]
 
 
-def estimate(values: Sequence[float]) -> dict[str, Any]:
-    """A mean over seeds with its interval."""
+def estimate(values: Sequence[float], *, of: str = "") -> dict[str, Any]:
+    """A mean over seeds with its interval; of perplexities it is e^(mean loss), not their own mean."""
+    exponential = of.endswith("perplexity")
+    values = [math.log(value) for value in values] if exponential else values
     if not all(map(math.isfinite, values)):
         return {"value": None, "low": None, "high": None, "n": len(values)}
     found = mean_of_seeds(values)
-    return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
+    ends = {"value": found.value, "low": found.low, "high": found.high}
+    if exponential:
+        ends = {name: math.exp(min(end, 700.0)) for name, end in ends.items()}
+    return {**ends, "n": found.n}
 
 
 def comparisons(
@@ -127,7 +133,7 @@ def verdict(study: Study, arms: Sequence[Mapping[str, Any]], rows: Sequence[Mapp
         beside.setdefault(row["baseline"], []).append(said)
     compared = {row["arm"] for row in rows} | set(study.baselines)
     rest = [
-        f"{arm['name']} was not compared ({arm['reason'] or arm['status']})"
+        f"{arm['name']} was not compared ({briefly(arm['reason']) or arm['status']})"
         for arm in arms
         if arm["name"] not in compared
     ]
@@ -135,6 +141,11 @@ def verdict(study: Study, arms: Sequence[Mapping[str, Any]], rows: Sequence[Mapp
         return "Nothing can be said yet" + (f": {'; '.join(rest)}." if rest else ": no run has ended.")
     beside[next(reversed(beside))] += rest
     return " ".join(f"Beside {baseline}, {'; '.join(said)}." for baseline, said in beside.items())
+
+
+def briefly(reason: str) -> str:
+    """A reason up to the end of its first part; the whole of it stands with the arm."""
+    return re.split(r"[:.;] ", reason, maxsplit=1)[0].rstrip(".")
 
 
 def honestly(row: Mapping[str, Any], means: Mapping[str, Mapping[str, Any]]) -> str:

@@ -88,6 +88,7 @@ def honesty(trained: Trained, dataset: Dataset) -> dict[str, float]:
     return {
         "parallel_loss": found["usual"],
         "incremental_loss": found["alone"],
+        "parallel_perplexity": math.exp(min(found["usual"], 700.0)),
         "incremental_perplexity": math.exp(min(found["alone"], 700.0)),
         "incremental_difference": found["difference"],
     }

@@ -31,6 +31,7 @@ METRICS: dict[str, Metric] = {
     "incremental_loss": Metric(
         "nats a token, each scored from its prefix alone, on a sample of dev rows", own=True
     ),
+    "parallel_perplexity": Metric("e^parallel_loss", own=True),
     "incremental_perplexity": Metric("e^incremental_loss", own=True),
     "incremental_difference": Metric(
         "incremental_loss − parallel_loss: how much the usual loss lies", own=True
