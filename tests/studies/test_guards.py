@@ -109,9 +109,7 @@ def test_an_unsound_arm_is_invalid_in_rows_and_verdict(tmp_path):
 
 def test_a_reason_is_told_in_full_with_the_arm_and_briefly_in_the_verdict(tmp_path):
     given = study(tmp_path, metric="seconds")
-    reason = (
-        "The check dependency failed: output 3 moves by 0.7 when input 5 changes. Mend it."
-    )
+    reason = "The check dependency failed: output 3 moves by 0.7 when input 5 changes. Mend it."
     arms = [{"name": "linear", "reason": reason, "status": "failed", "metrics": {}}]
     told = "linear was not compared (The check dependency failed)"
     assert verdict(given, arms, []) == f"Nothing can be said yet: {told}."
