@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from attnlab.data.loader import Loader
 from attnlab.evaluation.perplexity import Score
@@ -32,6 +33,8 @@ class Documents:
     bytes: NDArray[np.int64]
     parts: Mapping[str, float] = field(default_factory=dict)
     """Sums of an objective's parts of the loss over all texts, where it has parts."""
+    words: NDArray[np.float64] | None = None
+    """The nats of the predicted words alone, where the loss has other parts beside them."""
 
     def __len__(self) -> int:
         return len(self.nats)
@@ -42,16 +45,21 @@ class Documents:
         return Score(float(self.nats.sum()), int(self.targets.sum()), int(self.bytes.sum()))
 
     @property
+    def of_words(self) -> Documents:
+        """The same texts with the nats of their words alone: what perplexity is made of."""
+        return self if self.words is None else replace(self, nats=self.words, words=None, parts={})
+
+    @property
     def loss(self) -> float:
         return self.score.loss
 
     @property
     def perplexity(self) -> float:
-        return self.score.perplexity
+        return self.of_words.score.perplexity
 
     @property
     def bits_per_byte(self) -> float:
-        return self.score.bits_per_byte
+        return self.of_words.score.bits_per_byte
 
 
 @torch.no_grad()
@@ -72,22 +80,29 @@ def document_losses(
     example, size = loader.rows.scalars("example"), loader.rows.scalars("bytes")
     count = int(example.max()) + 1
     nats, targets, bytes_ = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
-    parts = dict[str, float]()
+    words, parts = np.zeros(count), dict[str, float]()
     with judging(model):
         found = judged(model, objective, loader, seed=seed, device=device, autocast=autocast)
         for batch, prepared, loss in found:
-            if loss.each is None:
+            if loss.each is None or loss.of_words.each is None:
                 raise ValueError(
                     f"{type(objective).__name__} gives its loss as a whole only, which cannot be told by "
                     "texts; hand the nats of each target on in LossSum.each."
                 )
             wanted = prepared.targets != IGNORE
             text = example[batch.owner.expand_as(wanted)[wanted].numpy()]
-            nats += np.bincount(text, loss.each.double().cpu().numpy(), minlength=count)
+            nats += by_text(text, loss.each, count)
+            words += by_text(text, loss.of_words.each, count)
             targets += np.bincount(text, minlength=count)
             for name, part in loss.parts.items():
                 parts[name] = parts.get(name, 0.0) + float(part)
             if prepared.bytes:
                 rows = batch.rows.numpy()
                 np.add.at(bytes_, example[rows], size[rows])
-    return Documents(nats, targets, bytes_, parts)
+    return Documents(nats, targets, bytes_, parts, words if parts else None)
+
+
+def by_text(text: NDArray[np.int64], each: Tensor, count: int) -> NDArray[np.float64]:
+    """(count) sums of `each` (N) over the targets of a text, whose number is `text` (N)."""
+    found: NDArray[np.float64] = np.bincount(text, each.double().cpu().numpy(), minlength=count)
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -70,17 +70,26 @@ def of_split(trained: Trained, split: str, *, rows: int) -> dict[str, Any]:
 def measured(found: Documents, *, masked: bool = False) -> dict[str, Any]:
     """Each measure with its definition, and the 95 % intervals of those that have one."""
     score = found.score
-    metrics = [n for n in ("loss", "perplexity", "bits_per_byte") if math.isfinite(getattr(score, n))]
-    values: dict[str, float] = {name: getattr(score, name) for name in metrics}
+    metrics = [n for n in ("loss", "perplexity", "bits_per_byte") if math.isfinite(getattr(found, n))]
+    values: dict[str, float] = {name: getattr(found, name) for name in metrics}
     values |= {name: part / max(1, score.tokens) for name, part in found.parts.items()}
     values |= {"targets": score.tokens, "texts": int((found.targets > 0).sum())}
-    definitions = DEFINITIONS | (MASKED if masked else {})
+    definitions = DEFINITIONS | (MASKED if masked else {}) | (sum_of(found.parts) if found.parts else {})
     estimates = {name: loss_interval(found, name) for name in metrics}
     return {
         "measures": [
             (n, v, definitions.get(n, "a part of the loss, nats a target")) for n, v in values.items()
         ],
         "intervals": {n: [e.low, e.high] for n, e in estimates.items() if math.isfinite(e.low)},
+    }
+
+
+def sum_of(parts: Collection[str]) -> dict[str, str]:
+    """The definitions of a loss that has several parts."""
+    named, first = " + ".join(parts), next(iter(parts))
+    return {
+        "loss": f"{named}: a sum, nats a hidden token",
+        "perplexity": f"e^{first} of hidden tokens; not of a text: see pseudo-perplexity",
     }
 
 

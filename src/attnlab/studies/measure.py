@@ -70,8 +70,14 @@ def losses(trained: Trained, dataset: Dataset, objective: Objective, documents: 
         dev = document_losses(trained.model, objective, loaders["dev"], **common)
         found |= {"loss": dev.loss, "perplexity": dev.perplexity, "targets": int(dev.targets.sum())}
         found |= {"bits_per_byte": dev.bits_per_byte} if dev.bytes.any() else {}
-        replace_bytes(documents, save({"nats": dev.nats, "targets": dev.targets, "bytes": dev.bytes}))
+        replace_bytes(documents, save(columns(dev)))
     return found
+
+
+def columns(found: Documents) -> dict[str, Any]:
+    """What is kept of each text."""
+    held = {"nats": found.nats, "targets": found.targets, "bytes": found.bytes, "words": found.words}
+    return {name: column for name, column in held.items() if column is not None}
 
 
 def read_documents(file: Path) -> Documents | None:
@@ -79,7 +85,7 @@ def read_documents(file: Path) -> Documents | None:
     if not file.is_file():
         return None
     held = load(file.read_bytes())
-    return Documents(held["nats"], held["targets"], held["bytes"])
+    return Documents(held["nats"], held["targets"], held["bytes"], words=held.get("words"))
 
 
 def honesty(trained: Trained, dataset: Dataset) -> dict[str, float]:
