@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from attnlab.data.loader import Loader
 from attnlab.evaluation.perplexity import Score
@@ -35,6 +34,8 @@ class Documents:
     """Sums of an objective's parts of the loss over all texts, where it has parts."""
     words: NDArray[np.float64] | None = None
     """The nats of the predicted words alone, where the loss has other parts beside them."""
+    unknown: int = 0
+    """How many of all targets are the token of unknown words, which says nothing of their letters."""
 
     def __len__(self) -> int:
         return len(self.nats)
@@ -61,6 +62,10 @@ class Documents:
     def bits_per_byte(self) -> float:
         return self.of_words.score.bits_per_byte
 
+    @property
+    def unknown_share(self) -> float:
+        return self.unknown / max(1, int(self.targets.sum()))
+
 
 @torch.no_grad()
 def document_losses(
@@ -80,7 +85,7 @@ def document_losses(
     example, size = loader.rows.scalars("example"), loader.rows.scalars("bytes")
     count = int(example.max()) + 1
     nats, targets, bytes_ = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
-    words, parts = np.zeros(count), dict[str, float]()
+    words, unknown, parts = np.zeros(count), 0, dict[str, float]()
     with judging(model):
         found = judged(model, objective, loader, seed=seed, device=device, autocast=autocast)
         for batch, prepared, loss in found:
@@ -91,18 +96,13 @@ def document_losses(
                 )
             wanted = prepared.targets != IGNORE
             text = example[batch.owner.expand_as(wanted)[wanted].numpy()]
-            nats += by_text(text, loss.each, count)
-            words += by_text(text, loss.of_words.each, count)
+            nats += np.bincount(text, loss.each.double().cpu().numpy(), minlength=count)
+            words += np.bincount(text, loss.of_words.each.double().cpu().numpy(), minlength=count)
             targets += np.bincount(text, minlength=count)
+            unknown += prepared.targets[wanted].tolist().count(objective.vocabulary.unknown)
             for name, part in loss.parts.items():
                 parts[name] = parts.get(name, 0.0) + float(part)
             if prepared.bytes:
                 rows = batch.rows.numpy()
                 np.add.at(bytes_, example[rows], size[rows])
-    return Documents(nats, targets, bytes_, parts, words if parts else None)
-
-
-def by_text(text: NDArray[np.int64], each: Tensor, count: int) -> NDArray[np.float64]:
-    """(count) sums of `each` (N) over the targets of a text, whose number is `text` (N)."""
-    found: NDArray[np.float64] = np.bincount(text, each.double().cpu().numpy(), minlength=count)
-    return found
+    return Documents(nats, targets, bytes_, parts, words if parts else None, unknown)

@@ -17,7 +17,7 @@ from attnlab.data.dataset import Dataset
 from attnlab.evaluation.documents import Documents, document_losses
 from attnlab.evaluation.samples import quality
 from attnlab.experiment.samples import line, sampled
-from attnlab.experiment.scores import honest, is_causal, of_probes, spread_rows
+from attnlab.experiment.scores import honest, is_causal, is_masked, of_probes, spread_rows
 from attnlab.experiment.trained import Trained
 from attnlab.explain.attention import attention_weights
 from attnlab.model.masks import asks_for_source
@@ -25,6 +25,7 @@ from attnlab.model.tokens import Tokens
 from attnlab.objectives import OBJECTIVES
 from attnlab.objectives.objective import Objective
 from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.studies.guards import UNKNOWN
 from attnlab.training.evaluate import evaluate
 from attnlab.training.files import replace_bytes
 from attnlab.training.listeners.metrics import read
@@ -69,7 +70,8 @@ def losses(trained: Trained, dataset: Dataset, objective: Objective, documents: 
     if "dev" in loaders:
         dev = document_losses(trained.model, objective, loaders["dev"], **common)
         found |= {"loss": dev.loss, "perplexity": dev.perplexity, "targets": int(dev.targets.sum())}
-        found |= {"bits_per_byte": dev.bits_per_byte} if dev.bytes.any() else {}
+        if dev.bytes.any():
+            found |= {"bits_per_byte": dev.bits_per_byte, UNKNOWN: dev.unknown_share}
         replace_bytes(documents, save(columns(dev)))
     return found
 
@@ -114,9 +116,7 @@ def probed(trained: Trained, probes: Sequence[str]) -> list[dict[str, Any]]:
         return []
     tokenizer = trained.tokenizer
     fitting = [text for text in probes if len(tokenizer.form.single(tokenizer.encode(text))) <= length]
-    masked = trunk.decoder is None and tokenizer.specials.mask is not None
-    scored = is_causal(trained) or masked
-    return of_probes(trained, fitting) if scored else []
+    return of_probes(trained, fitting) if is_causal(trained) or is_masked(trained) else []
 
 
 def attention(trained: Trained, sentence: str) -> dict[str, Any]:

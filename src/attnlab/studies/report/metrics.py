@@ -60,7 +60,7 @@ COST = (
         counted=True,
     ),
 )
-RUNS_ONLY = {"incremental_loss", "parallel_loss", "train_perplexity", "targets"}
+RUNS_ONLY = {"incremental_loss", "parallel_loss", "train_perplexity", "targets", "unknown_share"}
 """Told of every run and in runs.csv; a table of arms says the same with what it has."""
 
 KNOWN = {metric.name: metric for metric in QUALITY + COST}
