@@ -79,6 +79,25 @@ def test_an_arm_with_another_tokenizer_is_compared_by_bits_per_byte(tmp_path):
     assert "tokenizers differ" in notes[0] and notes[1].endswith("comparable: c.")
 
 
+def test_bits_per_byte_do_not_survive_unknown_words(tmp_path):
+    """Their bytes count, but not a letter was predicted: not in a study, nor in `attnlab compare`."""
+    given = study(tmp_path, arms={"a": {}, "c": {"data.tokenizer": "character"}})
+    other = {"tokenizer": "x", "data": {"train": "c", "dev": "d"}, "order": "p"}
+    runs = [run("a", seed, 2.0 + seed) for seed in (0, 1)]
+    runs += [run("c", seed, 1.0 + seed, **other) for seed in (0, 1)]
+    runs[0]["metrics"]["unknown_share"] = 0.183
+    rows, notes = comparisons(given, runs, tmp_path, METRICS)
+    assert rows == [] and "18.3% of the targets are unknown words" in notes[1]
+    given = study(tmp_path, arms={"a": {}, "b": {"model.heads": 1}}, metric="bits_per_byte")
+    rows, _ = comparisons(given, [*runs[:2], run("b", 0, 1.0), run("b", 1, 2.0)], tmp_path, METRICS)
+    assert [row["arm"] for row in rows] == ["b"], "with one tokenizer the same words are unknown to both"
+    one = folder_of(tmp_path / "one", 2.0)
+    (one / "result.json").write_text(json.dumps({"metrics": {"unknown_share": 0.183}}))
+    tokens = folder_of(tmp_path / "tokens", 1.0, tokenizer="x", data={"train": "c", "dev": "d"})
+    found = compared([one, tokens])
+    assert "bits_per_byte" not in found["measures"] and any("18.3%" in note for note in found["notes"])
+
+
 def test_survivors_of_a_failing_arm_are_not_compared(tmp_path):
     given = study(tmp_path, metric="seconds")
     runs = [run("dot", 0, 2.0), run("dot", 1, 2.0), run("linear", 0, 1.0)]

@@ -10,6 +10,9 @@ from attnlab.studies.metrics import METRICS
 SURVIVES = "bits_per_byte"
 """The one loss that a change of tokenizer leaves comparable."""
 
+UNKNOWN = "unknown_share"
+"""Where it is above 0 even that does not survive: unknown words have bytes, but no letter is predicted."""
+
 Fingerprints = Mapping[str, Any]
 
 
@@ -37,6 +40,14 @@ def judged_apart(one: Fingerprints, other: Fingerprints, *, metric: str) -> list
     if not (same_rows or (same_text and not same_tokens)):
         reasons.append("they were judged on different dev examples")
     return reasons
+
+
+def unspelt(one: Mapping[str, float], other: Mapping[str, float]) -> list[str]:
+    """Why bits per byte of two tokenizers may not be set side by side, by the two runs' numbers."""
+    share = max(one.get(UNKNOWN, 0.0), other.get(UNKNOWN, 0.0))
+    if not share:
+        return []
+    return [f"{share:.1%} of the targets are unknown words, whose spelling {SURVIVES} does not pay for"]
 
 
 def trained_apart(one: Fingerprints, other: Fingerprints, *, changed: Collection[str] = ()) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 from attnlab.evaluation.pairs import SeedResult
 from attnlab.evaluation.spread import RATIOS
 from attnlab.evaluation.statistics import corrected, differences, mean_of_seeds
-from attnlab.studies.guards import SURVIVES, unequal
+from attnlab.studies.guards import SURVIVES, unequal, unspelt
 from attnlab.studies.measure import read_documents
 from attnlab.studies.metrics import Metric
 from attnlab.studies.spec import Study
@@ -44,9 +44,10 @@ def comparisons(
     """
     usable, apart = comparable(study, runs)
     rows = compared(study, usable, folder, metrics[study.metric])
-    notes = list(apart.values())
     by_bytes = replace(study, metric=SURVIVES)
-    again, _ = comparable(by_bytes, runs)
+    again, still_apart = comparable(by_bytes, runs)
+    still = (note for arm, note in still_apart.items() if arm in apart)
+    notes = list(dict.fromkeys([*apart.values(), *still]))
     others = {arm: held for arm, held in again.items() if arm in study.baselines or arm not in usable}
     if any(arm not in study.baselines for arm in others) and study.baseline in others:
         rows += compared(by_bytes, others, folder, metrics[SURVIVES])
@@ -111,6 +112,9 @@ def reasons_apart(study: Study, arm: str, runs: Sequence[Run], baseline: Sequenc
         if other is not None and arm not in study.baselines:
             found = unequal(run["fingerprints"], other["fingerprints"], metric=study.metric, changed=changed)
             reasons += found
+            tokenizers = {each["fingerprints"].get("tokenizer") for each in (run, other)}
+            if study.metric == SURVIVES and len(tokenizers) > 1:
+                reasons += unspelt(run["metrics"], other["metrics"])
     return list(dict.fromkeys(reasons))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from attnlab.config.values import ConfigError
 from attnlab.experiment.soundness import unsound_of
-from attnlab.studies.guards import SURVIVES, dev, judged_apart, trained_apart
+from attnlab.studies.guards import SURVIVES, dev, judged_apart, trained_apart, unspelt
 from attnlab.studies.pool import read_result
 from attnlab.training.folder import RECORD, read_record
 from attnlab.training.listeners.metrics import read
@@ -90,7 +90,9 @@ def compared(places: Sequence[Path]) -> dict[str, Any]:
         by_tokens = judged_apart(run["fingerprints"], first["fingerprints"], metric="loss")
         if by_tokens:
             withheld.update(JUDGED, ("train_loss", "incremental_loss"))
-            notes.append(f"{pair}: {'; '.join(by_tokens)}.")
+            unpaid = unspelt(run["measures"], first["measures"])
+            withheld.update([SURVIVES] if unpaid else [])
+            notes.append(f"{pair}: {'; '.join([*by_tokens, *unpaid])}.")
         trained = trained_apart(run["fingerprints"], first["fingerprints"])
         notes += [f"Not equals: {pair}: {reason}." for reason in trained]
     notes += list(remarks(runs))

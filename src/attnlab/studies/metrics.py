@@ -19,7 +19,11 @@ class Metric:
 
 METRICS: dict[str, Metric] = {
     "loss": Metric("nats a target token of the dev split, over all targets", own=True),
-    "perplexity": Metric("e^loss over the whole dev split; not a mean of sentences", own=True),
+    "perplexity": Metric(
+        "e^loss over the whole dev split, of the words alone where the loss has other parts; not a mean of "
+        "sentences",
+        own=True,
+    ),
     "bits_per_byte": Metric(
         "bits a byte of the dev split's UTF-8 text; survives a change of tokenizer", own=True
     ),

@@ -25,7 +25,11 @@ class Metric:
 
 QUALITY = (
     Metric("loss", "dev loss", "Nats a target token, over all targets of the dev split."),
-    Metric("perplexity", "perplexity", "e^loss over the whole dev split; not a mean of sentences."),
+    Metric(
+        "perplexity",
+        "perplexity",
+        "e^loss over the whole dev split, of its words alone; not a mean of sentences.",
+    ),
     Metric("bits_per_byte", "bits per byte", "Bits a byte of UTF-8 text; survives a change of tokenizer."),
     Metric("train_loss", "train loss", "Nats a target token on the training text, at the end of training."),
     Metric(
@@ -61,7 +65,7 @@ COST = (
         counted=True,
     ),
 )
-RUNS_ONLY = {"incremental_loss", "parallel_loss", "train_perplexity", "targets"}
+RUNS_ONLY = {"incremental_loss", "parallel_loss", "train_perplexity", "targets", "unknown_share"}
 """Told of every run and in runs.csv; a table of arms says the same with what it has."""
 
 KNOWN = {metric.name: metric for metric in QUALITY + COST}
