@@ -89,7 +89,9 @@ def test_pairs_can_be_shortened_on_one_side_only() -> None:
 def test_labels_are_numbered_and_unknown_ones_named() -> None:
     made = encoding("single", 16, labels=("no", "yes"))
     assert [row.label for row in made.rows([Example("a", label="yes"), Example("b", label="no")])] == [1, 0]
-    with pytest.raises(DataError, match=r'The label "yse" at x line 2 is not one of the known no, yes\. Did'):
+    with pytest.raises(
+        DataError, match=r'The label "yse" at x line 2 .*, which knows no, yes\. Did you mean "yes"'
+    ):
         list(made.rows([Example("a", label="yse", place="x line 2")]))
 
 

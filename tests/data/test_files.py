@@ -1,5 +1,6 @@
 """Every format in small real files; every kind of broken input, with file and line."""
 
+import dataclasses
 import gzip
 import json
 import re
@@ -100,6 +101,19 @@ def test_rows_of_text_alone_can_be_divided_too(tmp_path: Path) -> None:
     assert [e.text for e in read(file)] == ["One. Two."]
 
 
+def test_rows_that_hold_more_than_text_are_not_divided_and_that_is_said(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.jsonl", json.dumps({"text": "One. Two.", "label": "x"}) + "\n")
+    with pytest.raises(DataError, match=r'unit = sentence divides .* have a label too \(column "label"\)'):
+        read(file, unit="sentence")
+    assert pairs(read(file, unit="document")) == [("One. Two.", "x")]
+    assert [e.text for e in read(file, unit="sentence", label=[])] == ["One.", "Two."]
+
+
+def test_the_parts_of_a_row_stay_in_its_group(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.jsonl", json.dumps({"text": "One. Two.", "group": "g"}) + "\n")
+    assert [(e.text, e.group) for e in read(file, unit="sentence")] == [("One.", "g"), ("Two.", "g")]
+
+
 def test_squad_gives_questions_passages_and_placed_answers(tmp_path: Path) -> None:
     passage = "Ægir brews ale. He lives by the sea."
     questions = [
@@ -135,6 +149,50 @@ def test_columns_are_mapped_by_name(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=re.escape('has no column "mod". Did you mean "mood"?')) as caught:
         read(file, label="mod")
     assert "It has: review, mood, text." in str(caught.value)
+
+
+def test_a_named_column_must_be_there_even_beside_text_alone(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.csv", "text\nfine\n")
+    with pytest.raises(DataError, match=r'has no column "review".* It has: text'):
+        read(file, text="review", label="sentiment")
+    with pytest.raises(DataError, match=r'has no column "mood".* It has: text'):
+        read(file, label="mood")
+
+
+def test_plain_text_has_no_columns_to_name(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.txt", "One line.\n")
+    with pytest.raises(DataError, match=r'is plain text, which has no columns.*"foo"; leave --text out'):
+        read(file, text="foo")
+    assert [e.text for e in read(file, label=[])] == ["One line."]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
+def test_a_column_that_the_first_row_has_not_is_not_left_out_in_silence(tmp_path: Path, name: str) -> None:
+    rows = [{"text": "a"}, {"text": "b", "label": "x"}, {"text": "c", "other": "y"}]
+    content = json.dumps(rows) if name == "a.json" else "".join(json.dumps(row) + "\n" for row in rows)
+    file = written(tmp_path, name, content)
+    with pytest.raises(
+        DataError, match=r'(line|row) 2: it has a column "label", which the first row has not'
+    ):
+        read(file)
+    assert pairs(read(file, skip_bad=True)) == [("a", None), ("c", None)]
+    assert len(read(file, label=[])) == 3
+
+
+@pytest.mark.parametrize(
+    ("columns", "named", "expected"),
+    [
+        ("source,target", {"text": "target"}, Example("b")),
+        ("question,passage", {"text": "passage"}, Example("b")),
+        ("text,label", {"label": "text", "text": "label"}, Example("b", label="a")),
+        ("text,summary", {"text": "summary", "target": "summary"}, Example("b", target="b")),
+    ],
+)
+def test_a_column_named_for_one_part_is_no_default_of_another(
+    tmp_path: Path, columns: str, named: dict[str, str], expected: Example
+) -> None:
+    file = written(tmp_path, "a.csv", f"{columns}\na,b\n")
+    assert read(file, **named) == [dataclasses.replace(expected, place=f"{file} line 2")]
 
 
 def test_labels_may_be_truth_values_and_numbers(tmp_path: Path) -> None:

@@ -53,6 +53,13 @@ def test_columns_of_the_hub_are_mapped_and_missing_ones_named(hub: dict[str, Any
         list(CORPORA.build(named | {"label": "answer"}).read())
 
 
+def test_rows_of_the_hub_with_a_label_are_not_divided(hub: dict[str, Any]) -> None:
+    with pytest.raises(DataError, match=r"unit = sentence divides rows of nothing but text"):
+        list(CORPORA.build({"kind": "hub", "name": "a/b", "unit": "sentence"}).read())
+    alone = {"kind": "hub", "name": "a/b", "unit": "sentence", "pair": [], "label": []}
+    assert [e.text for e in CORPORA.build(alone).read()] == ["q0", "q1", "q2"]
+
+
 def test_the_fingerprint_follows_the_data(hub: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     before = CORPORA.build("hub:a/b").fingerprint()
     other = datasets.DatasetDict({"train": split(0, 0)})

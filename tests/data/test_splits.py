@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
-from attnlab.data.splits import Splits, labels_of, trace
+from attnlab.data.splits import Splits, labels_of, passage_trace, trace
 
 TEXTS = st.lists(st.text(min_size=1), min_size=1, max_size=50)
 
@@ -89,6 +89,12 @@ def test_labels_are_ordered_and_traces_ignore_case_and_space() -> None:
     assert labels_of(Example("x", label=label) for label in ["10", "9", "9", "-1"]) == ("-1", "9", "10")
     assert labels_of(Example("x", label=label) for label in ["b", "a", "10"]) == ("10", "a", "b")
     assert trace(Example("A  film\n")) == trace(Example("a film")) != trace(Example("a film", pair="b"))
+
+
+def test_passages_and_groups_have_traces_of_their_own() -> None:
+    assert passage_trace(Example("who?", pair="A  Film")) == passage_trace(Example("why?", pair="a film"))
+    assert passage_trace(Example("who?", pair="a", group="g")) == passage_trace(Example("why?", group="g"))
+    assert passage_trace(Example("a text alone")) is None
 
 
 @pytest.mark.parametrize("given", [("train",), ("train", "dev")])

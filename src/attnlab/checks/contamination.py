@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar
 
 import numpy as np
@@ -23,8 +24,9 @@ class Contamination(Check):
     """Contamination: is text of dev or test among the text that is learnt?
 
     Formula: the share of dev and test examples that stand in train, case and white space aside; and
-    the share of runs of some 13 words of their rows that occur in train. Told above 5 % and 40 %; from
-    half of the examples on it fails. At most 100,000 examples and 50,000 rows of each split are read.
+    the shares of their passages and of runs of some 13 words of their rows that occur in train. Told above
+    5 % and 40 %; from half of the examples on it fails. At most 100,000 examples and 50,000 rows of each
+    split are read.
 
     When it helps: what was learnt by heart is scored as if it had been understood. Splits that
     attnlab makes never share an equal text; given ones may be the same rows.
@@ -44,7 +46,8 @@ class Contamination(Check):
         for name in others:
             own = run_numbers(dataset, name, length)
             same = sum(number in learnt for number in texts[name])
-            found[name] = Overlap(same, len(texts[name]), int(np.isin(own, runs).sum()), len(own), length)
+            counted = Overlap(same, len(texts[name]), int(np.isin(own, runs).sum()), len(own), length)
+            found[name] = counted.with_passages(dataset.passages["train"], dataset.passages[name])
         told = "; ".join(f"{name}: {of.told}" for name, of in found.items())
         worst = max(found.values(), key=lambda of: (of.exact, of.shared))
         if worst.exact >= SAME:
@@ -55,13 +58,13 @@ class Contamination(Check):
                 meaning="The splits are the same text: what is called dev or test is a training score.",
                 fix="Give a dev and test split of their own, or none, and let data.dev_share make them.",
             )
-        if worst.exact > EXACT or max(of.shared for of in found.values()) > RUNS:
+        if worst.exact > EXACT or max(max(of.shared, of.passages) for of in found.values()) > RUNS:
             return self.warned(
                 case,
                 told,
                 worst.exact,
                 meaning="Part of what is judged was learnt: its scores are better than on new text.",
-                fix="Remove the shared texts from train, or split by document rather than by line.",
+                fix="Remove the shared texts from train, or split by document or passage, not by line.",
             )
         return self.passed(case, told, worst.exact)
 
@@ -75,6 +78,15 @@ class Overlap:
             f"{same:,} of {examples:,} texts are in train, "
             f"{runs:,} of {of:,} runs of {length} tokens ({self.shared:.1%})"
         )
+        self.passages = 0.0
+
+    def with_passages(self, learnt: Collection[int], own: Collection[int]) -> Overlap:
+        """Questions may differ on a passage that is the same; rows without one have nothing to add."""
+        if own:
+            same = len(set(learnt) & set(own))
+            self.passages = same / len(own)
+            self.told += f", {same:,} of {len(own):,} passages"
+        return self
 
 
 def run_length(dataset: Dataset) -> int:

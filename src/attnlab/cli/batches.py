@@ -8,11 +8,11 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from attnlab.cli.console import emit, out
+from attnlab.cli.console import CONTROLS, emit, out
 from attnlab.config.schema import Config
 
 ROWS, LINES = 4, 4
-VISIBLE = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥"})
+SHOWN = CONTROLS | {ord(" "): "␣"}
 
 Cell = tuple[str, str | None]
 """What is read, and what is to be predicted there; None where nothing is."""
@@ -77,7 +77,7 @@ def pairs(config: Config) -> list[dict[str, Any]]:
     tokenizer, pad = setup.dataset.tokenizer, setup.dataset.tokenizer.pad
 
     def text(token: int) -> str:
-        return (tokenizer.decode([token], specials=True) or tokenizer.token(token)).translate(VISIBLE)
+        return (tokenizer.decode([token], specials=True) or tokenizer.token(token)).translate(SHOWN)
 
     rows = []
     for line, ids in enumerate(prepared.ids.tolist()):

@@ -13,6 +13,10 @@ from rich.markup import escape
 out = Console()
 err = Console(stderr=True)
 
+CONTROLS = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "␡", 0x0A: "⏎", 0x09: "⇥"}
+CONTROLS |= {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)}
+"""How control characters are shown: sent as they are, a text could colour, move and clear the terminal."""
+
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -27,9 +31,15 @@ def emit(value: Any) -> None:
     typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
+def visible(text: str) -> str:
+    """Text of the data with its control characters made visible."""
+    return text.translate(CONTROLS)
+
+
 def fail(message: str) -> None:
-    """An error, for a person."""
-    err.print(f"[bold red]Error:[/] {escape(message)}", highlight=False, soft_wrap=True)
+    """An error, for a person. Its lines are ours; what else it quotes may be anything."""
+    shown = "\n".join(map(visible, message.split("\n")))
+    err.print(f"[bold red]Error:[/] {escape(shown)}", highlight=False, soft_wrap=True)
 
 
 def not_sound(unsound: Iterable[str]) -> str:

@@ -69,7 +69,7 @@ class Tokenising:
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        self.bar = Progress(*columns, console=err, transient=True)
+        self.bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
         self.bar.start()
         return self
 

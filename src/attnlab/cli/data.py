@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
-from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
-from attnlab.cli.console import JsonOption, SetOption, emit, out
+from attnlab.cli.console import JsonOption, SetOption, emit, out, visible
 from attnlab.cli.corpus import (
     DevOption,
     EncodingOption,
@@ -28,6 +27,7 @@ from attnlab.cli.corpus import (
     corpus_of,
     data_of,
 )
+from attnlab.cli.tokens import Piece, segmented, show_pieces
 
 if TYPE_CHECKING:
     from attnlab.data.inspection import Report, Sample, SplitReport
@@ -36,6 +36,7 @@ app = typer.Typer(help="Look at text and what becomes of it.", no_args_is_help=T
 
 BAR = 44
 SHOWN_CLASSES = 12
+SHOWN_TOKENS = 60
 
 
 @app.callback()
@@ -71,7 +72,7 @@ def inspect(
     options |= {"unit": unit, "encoding": encoding, "skip_bad": skip_bad}  # type: ignore[dict-item]
     corpus = corpus_of(file, options)
     settings = {"corpus": corpus, "tokenizer": tokenizer, "length": length}
-    settings["encoding"] = fitting_encoding(CORPORA.build(corpus))
+    settings["encoding"] = fitting_encoding(CORPORA.build(data_of(settings, set).corpus))
     data = data_of(settings, set)
     with tempfile.TemporaryDirectory() as cache, Tokenising() as progress:
         dataset = Dataset(data, cache=Path(cache), progress=progress)
@@ -87,14 +88,17 @@ def inspect(
 
 def show(report: Report, file: str) -> None:
     train = report.splits["train"]
-    out.print()
     out.print(splits_table(report, file))
+    made_splits(report)
     warnings(report)
     heading(f"Length in tokens, {report.vocabulary:,} in the vocabulary")
     show_lengths(train, report.length)
     if train.classes:
-        heading("Classes")
+        heading(classes_heading(report))
         out.print(classes_table(report))
+    if report.encoding == "question":
+        heading("Answers")
+        out.print(answers_table(report))
     heading(f"Padding, rows encoded as {report.encoding}")
     out.print(waste_table(report))
     heading("As the model sees it")
@@ -131,19 +135,41 @@ def share(part: int, whole: int) -> str:
     return f"{part / whole:.2%}" if part and whole else "none"
 
 
+def made_splits(report: Report) -> None:
+    """Rows that are not trained on although nobody put them aside."""
+    if report.made:
+        shares = " and ".join(f"{name} ({share:.0%})" for name, share in report.made.items())
+        settings = " and ".join(f"data.{name}_share" for name in report.made)
+        out.print(
+            f"Taken out of train, since no file is given: {shares}, set by {settings}.", highlight=False
+        )
+
+
 def warnings(report: Report) -> None:
     """What a person should know before believing a number made from this text."""
     if report.skipped:
         caution(f"{report.skipped:,} broken rows were left out.")
-    for pair, count in report.overlap.items():
-        if count:
-            caution(f"{count:,} texts are in {pair} alike: scores on them measure memory.")
+    overlaps(report)
     for name, split in report.splits.items():
         if split.cuts["lost"] > 0.1 * split.cuts["tokens"]:
             percent = split.cuts["lost"] / split.cuts["tokens"]
             caution(f"{percent:.0%} of the tokens of {name} are cut off at {report.length}; raise --length.")
             break
-    if not any(report.overlap.values()) and len(report.splits) > 1:
+
+
+def overlaps(report: Report) -> None:
+    """What two splits share: whole examples, and passages with other questions."""
+    for pair, count in report.overlap.items():
+        if count:
+            caution(f"{count:,} texts are in {pair} alike: scores on them measure memory.")
+    shared = {pair: passages for pair, passages in report.passages.items() if passages.count}
+    for pair, passages in shared.items():
+        one, _, other = pair.partition(" and ")
+        caution(
+            f"{report.overlap[pair]:,} examples of {other} are in {one}, but {passages.count:,} of "
+            f"{passages.of:,} {passages.what} are: what was learnt of them helps; keep each in one split."
+        )
+    if not any(report.overlap.values()) and not shared and len(report.splits) > 1:
         out.print("[green]✓[/] No text is in two splits.", highlight=False)
 
 
@@ -156,13 +182,12 @@ def show_lengths(split: SplitReport, length: int) -> None:
 
     bins = histogram(split.lengths)
     most = max(b.count for b in bins)
-    wide = max(len(f"{b.first}–{b.last}") for b in bins)
+    wide = max(len(b.label) for b in bins)
     for b in bins:
         style = "cyan" if b.last <= length else "blue" if b.first <= length else "bright_black"
         percent = b.count / split.rows
-        label = f"{b.first}–{b.last}"
         out.print(
-            f"  {label:>{wide}} [{style}]{bar(b.count / most):<{BAR}}[/] {b.count:>8,} {percent:>6.1%}",
+            f"  {b.label:>{wide}} [{style}]{bar(b.count / most):<{BAR}}[/] {b.count:>8,} {percent:>6.1%}",
             highlight=False,
         )
     found = ", ".join(f"{name} {value:,}" for name, value in quantiles(split.lengths).items())
@@ -175,6 +200,11 @@ def bar(fraction: float, width: int = BAR) -> str:
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
+def classes_heading(report: Report) -> str:
+    without = sum(split.rows - split.labelled for split in report.splits.values())
+    return f"Classes, shares of the rows with a label ({without:,} have none)" if without else "Classes"
+
+
 def classes_table(report: Report) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2))
     table.add_column("label", style="cyan")
@@ -182,8 +212,8 @@ def classes_table(report: Report) -> Table:
         table.add_column(name, justify="right")
     labels = list(report.splits["train"].classes)
     for label in labels[:SHOWN_CLASSES]:
-        cells = [part(split.classes.get(label, 0), split) for split in report.splits.values()]
-        table.add_row(escape(label), *cells)
+        cells = [part(s.classes.get(label, 0), s.labelled) for s in report.splits.values()]
+        table.add_row(escape(visible(label)), *cells)
     if len(labels) > SHOWN_CLASSES:
         table.add_row(f"… {len(labels) - SHOWN_CLASSES} more", *[""] * len(report.splits))
     table.add_section()
@@ -194,8 +224,19 @@ def classes_table(report: Report) -> Table:
     return table
 
 
-def part(count: int, split: SplitReport) -> str:
-    return f"{count:,} ({count / split.rows:.1%})"
+def part(count: int, whole: int) -> str:
+    return f"{count:,} ({count / whole:.1%})" if whole else "–"
+
+
+def answers_table(report: Report) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2))
+    table.add_column("questions", style="cyan")
+    for name in report.splits:
+        table.add_column(name, justify="right")
+    splits = report.splits.values()
+    table.add_row("with an answer", *(part(s.rows - s.without_answer, s.rows) for s in splits))
+    table.add_row("without one", *(part(s.without_answer, s.rows) for s in splits))
+    return table
 
 
 def waste_table(report: Report) -> Table:
@@ -212,15 +253,18 @@ def waste_table(report: Report) -> Table:
 
 
 def show_sample(sample: Sample) -> None:
-    """Tokens in two shades by turns, so that their borders show; special ones stand out."""
-    line = Text()
-    for number, (token, special) in enumerate(zip(sample.tokens[:60], sample.special, strict=False)):
-        shade = "bold magenta" if special else ("black on cyan", "black on bright_cyan")[number % 2]
-        if out.color_system is None and number:
-            line.append("|")
-        line.append(token.replace("\n", "⏎").replace("\t", "⇥"), style=shade)
-    if len(sample.tokens) > 60:
-        line.append(f" … {len(sample.tokens) - 60} more tokens", style="bright_black")
+    show_pieces(sample_pieces(sample))
+
+
+def sample_pieces(sample: Sample) -> Iterator[Piece]:
+    """A row's first tokens, and what is to be told of it."""
+    yield from segmented(sample.tokens[:SHOWN_TOKENS], sample.special)
+    if len(sample.tokens) > SHOWN_TOKENS:
+        yield f" … {len(sample.tokens) - SHOWN_TOKENS} more tokens", "bright_black"
     if sample.label is not None:
-        line.append(f"  → {sample.label}", style="bold green")
-    out.print(Padding(line, (0, 2)))
+        yield f"  → {visible(sample.label)}", "bold green"
+    if sample.answer is not None:
+        nothing = "no answer here" if sample.windowed else "no answer"
+        yield f"  → {visible(sample.answer) or nothing}", "bold green"
+    if sample.windowed:
+        yield f" (window {sample.window} of {sample.windows} of one question)", "bright_black"

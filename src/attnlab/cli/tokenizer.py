@@ -23,10 +23,12 @@ from attnlab.cli.corpus import (
     UnitOption,
     corpus_of,
 )
+from attnlab.cli.tokens import segmented, show_pieces
 from attnlab.config.values import Choice, ConfigError
 
 if TYPE_CHECKING:
     from attnlab.data.tokenizers.compare import Measure
+    from attnlab.data.tokenizers.recipe import Recipe
     from attnlab.data.tokenizers.tokenizer import Tokenizer
 
 app = typer.Typer(help="Train a tokenizer, or compare two on your text.", no_args_is_help=True)
@@ -71,10 +73,15 @@ def train(
     measure = measured(tokenizer, texts)
     if json:
         return emit({"file": str(saved), "fingerprint": tokenizer.fingerprint, **measure.as_json()})
-    out.print(measures_table({choice.kind: measure}, f"on {file}, the text it was trained on"))
+    show_measures({choice.kind: measure}, f"on {file}, the text it was trained on")
+    if measure.vocabulary < (asked := choice.options.get("vocabulary", 0)):
+        out.print(
+            f"The vocabulary has {measure.vocabulary:,} of the {asked:,} entries asked for: nothing more "
+            "occurs often enough in this text. Give more text, or ask for fewer.",
+            highlight=False,
+        )
     out.print("\n[bold]Sample[/]")
-    sample = " ".join(texts[len(texts) // 2].split())[:160]
-    out.print(Padding(segmented(tokenizer, sample), (0, 2)))
+    show_pieces(segmented(tokens_of(tokenizer, texts[len(texts) // 2].strip()[:160])))
     out.print(
         f"\nSaved to [cyan]{escape(str(saved))}[/], fingerprint {tokenizer.fingerprint}.", highlight=False
     )
@@ -98,17 +105,17 @@ def compare(
 
     One half of the text trains what is to be trained, and the other half is what all are measured on.
     """
-    from attnlab.data.tokenizers.compare import fresh_tokenizer, halves, judged, measured, telling
+    from attnlab.data.tokenizers.compare import compared, enough, halves, telling
 
+    names = names_of(a, b)
     options = {"text": text, "pair": pair, "target": target, "unit": unit, "encoding": encoding}
-    learn, held_out = halves(list(all_texts(on, options | {"skip_bad": skip_bad})))
-    names = (short_name(a), short_name(b)) if short_name(a) != short_name(b) else (a, b)
+    texts = list(all_texts(on, options | {"skip_bad": skip_bad}))
+    compared_on = texts if unit else enough(texts)
+    learn, held_out = halves(compared_on)
     with err.status("Training and measuring …"):
-        made = [tokenizer_of(value, learn) for value in (a, b)]
-        new = fresh_tokenizer(learn, made)
-        first, second, fresh = (measured(tokenizer, held_out) for tokenizer in (*made, new))
-    verdict = judged(names, (first, second), fresh)
-    rows = {names[0]: first, names[1]: second, "new (bpe)": fresh}
+        recipes = [recipe_of(a, "A"), recipe_of(b, "B")]
+        made = [recipe.make(learn) for recipe in recipes]
+        rows, verdict = compared(names, recipes, made, learn, held_out)
     samples = telling(held_out, made[0], made[1])
     if json:
         shown = {name: measure.as_json() for name, measure in rows.items()}
@@ -116,12 +123,13 @@ def compare(
             {"text": s} | {n: tokens_of(t, s) for n, t in zip(names, made, strict=True)} for s in samples
         ]
         return emit({"measures": shown, "verdict": vars(verdict), "samples": pieces})
-    out.print(measures_table(rows, f"on {len(held_out):,} texts of {on} that none was trained on here"))
+    what = "texts" if compared_on is texts else "lines"
+    show_measures(rows, f"on {len(held_out):,} {what} of {on} that none was trained on here")
     for sample in samples:
         out.print()
         for name, tokenizer in zip(names, made, strict=True):
-            line = Text(f"{name} ({len(tokenizer.encode(sample))}): ", style="bold")
-            out.print(Padding(line + segmented(tokenizer, sample), (0, 2)))
+            tokens = tokens_of(tokenizer, sample)
+            show_pieces([(f"{name} ({len(tokens)}): ", "bold"), *segmented(tokens)])
     out.print("\n[bold]Is a new tokenizer worth training for this text?[/]")
     out.print(Padding(Text(verdict.text), (0, 2)))
     out.print("  To adapt a pretrained model, keep its own tokenizer in any case.", style="bright_black")
@@ -136,15 +144,32 @@ def all_texts(file: str, options: dict[str, Any]) -> Iterator[str]:
         yield from (text for text in (example.text, example.pair, example.target) if text is not None)
 
 
-def tokenizer_of(value: str, learn: list[str]) -> Tokenizer:
+def recipe_of(value: str, where: str) -> Recipe:
     from attnlab.data.tokenizers import TOKENIZERS
 
-    return TOKENIZERS.build(TOKENIZERS.read(value, "tokenizer")).make(learn)
+    return TOKENIZERS.build(TOKENIZERS.read(value, where))
+
+
+def names_of(a: str, b: str) -> tuple[str, str]:
+    """Two names that tell the tokenizers apart."""
+    if a == b:
+        raise ConfigError(f'A and B are both "{a}"; give two tokenizers to compare.')
+    return (short_name(a), short_name(b)) if short_name(a) != short_name(b) else (a, b)
 
 
 def short_name(value: str) -> str:
     """A path by its last parts, a kind as it is."""
     return "/".join(Path(value.removesuffix("/tokenizer.json")).parts[-2:])
+
+
+def show_measures(measures: dict[str, Measure], title: str) -> None:
+    out.print(measures_table(measures, title))
+    if any(m.exact < 1 for m in measures.values()):
+        out.print(
+            "Given back is the share of lines that decoding returns to the letter; others come back with "
+            "other spaces, case or accents, or without words that are unknown.",
+            style="bright_black",
+        )
 
 
 def measures_table(measures: dict[str, Measure], title: str) -> Table:
@@ -163,13 +188,3 @@ def tokens_of(tokenizer: Tokenizer, text: str) -> list[str]:
     from attnlab.data.inspection import shown
 
     return [shown(tokenizer, number) for number in tokenizer.encode(text)]
-
-
-def segmented(tokenizer: Tokenizer, text: str) -> Text:
-    """Tokens in two shades by turns; with bars between them where there are no colours."""
-    line = Text()
-    for number, token in enumerate(tokens_of(tokenizer, text)):
-        if out.color_system is None and number:
-            line.append("|")
-        line.append(token, style=("black on cyan", "black on bright_cyan")[number % 2])
-    return line

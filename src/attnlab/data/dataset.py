@@ -21,7 +21,7 @@ from attnlab.data.encode.encoding import Cuts, Encoding
 from attnlab.data.loader import Loader
 from attnlab.data.row import Row
 from attnlab.data.rows import Rows, in_memory
-from attnlab.data.splits import Splits, labels_of, trace
+from attnlab.data.splits import Splits, labels_of, passage_trace, trace
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.files import load
 from attnlab.data.tokenizers.tokenizer import Tokenizer
@@ -74,10 +74,15 @@ class Dataset:
         """The labels of the training split, in the order of their numbers."""
         return tuple(self._kept("labels", lambda: labels_of(self.splits.read("train"))))
 
-    @functools.cached_property
+    @property
     def traces(self) -> dict[str, list[int]]:
         """What tells a text from another, for the texts of each split, up to TRACED of them all."""
-        return dict(self._kept("traces", self._traced))
+        return dict(self._traced["texts"])
+
+    @property
+    def passages(self) -> dict[str, list[int]]:
+        """The same for the passages (or groups) of those texts, each once; empty where there are none."""
+        return dict(self._traced["passages"])
 
     def rows(self, split: str) -> Rows:
         """The encoded rows of a split."""
@@ -109,11 +114,18 @@ class Dataset:
             os.replace(beside, file)
         return json.loads(file.read_text(encoding="utf-8"))
 
-    def _traced(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {name: [] for name in self.splits.names}
+    @functools.cached_property
+    def _traced(self) -> dict[str, dict[str, list[int]]]:
+        return dict(self._kept("traces-of-texts-and-passages", self._trace))
+
+    def _trace(self) -> dict[str, dict[str, list[int]]]:
+        texts: dict[str, list[int]] = {name: [] for name in self.splits.names}
+        passages: dict[str, set[int]] = {name: set() for name in self.splits.names}
         for split, example in islice(self.splits.every(), TRACED):
-            found[split].append(trace(example))
-        return found
+            texts[split].append(trace(example))
+            if (passage := passage_trace(example)) is not None:
+                passages[split].add(passage)
+        return {"texts": texts, "passages": {name: sorted(found) for name, found in passages.items()}}
 
     def _texts(self) -> Any:
         for example in self.splits.read("train"):

@@ -17,7 +17,8 @@ from attnlab.data.dataset import Dataset
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.loader import Loader
-from attnlab.data.splits import trace
+from attnlab.data.rows import Rows
+from attnlab.data.splits import passage_trace, trace
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
 QUANTILES = (0, 0.25, 0.5, 0.75, 0.95, 1)
@@ -45,17 +46,43 @@ class SplitReport:
         if not self.classes:
             return None
         label, count = max(self.classes.items(), key=lambda item: item[1])
-        return label, count / sum(self.classes.values())
+        return label, count / self.labelled
+
+    @property
+    def labelled(self) -> int:
+        """Rows with a label: what all shares of classes are of."""
+        return sum(self.classes.values())
 
 
 @dataclass(frozen=True)
 class Sample:
-    """An encoded row: its tokens one by one, and the whole as text."""
+    """An encoded row: its tokens one by one, and the whole as text.
+
+    `answer` is empty where a question has none in this row, None where nothing is asked;
+    `window` counts the rows of one question from 1 to `windows`.
+    """
 
     tokens: list[str]
     special: list[bool]
     text: str
     label: str | None
+    answer: str | None
+    window: int
+    windows: int
+
+    @property
+    def windowed(self) -> bool:
+        """Whether this row holds a part of its question's passage only."""
+        return self.windows > 1
+
+
+@dataclass(frozen=True)
+class Shared:
+    """How many of a split's passages, or groups, are in another split too."""
+
+    count: int
+    of: int
+    what: str
 
 
 @dataclass(frozen=True)
@@ -63,7 +90,9 @@ class Report:
     """Everything that `attnlab data inspect` shows."""
 
     splits: dict[str, SplitReport]
+    made: dict[str, float]
     overlap: dict[str, int]
+    passages: dict[str, Shared]
     waste: dict[str, float | str]
     samples: list[Sample]
     skipped: int
@@ -97,16 +126,15 @@ def inspected(dataset: Dataset, *, samples: int = 3) -> Report:
     """Count, tokenise and batch a corpus, and say what came of it."""
     counts = counted(dataset)
     splits = {name: count.report for name, count in counts.items()}
-    overlap = {
-        f"{a} and {b}": len(counts[a].traces.keys() & counts[b].traces.keys())
-        for a, b in combinations(counts, 2)
-    }
+    pairs = {f"{a} and {b}": (counts[a], counts[b]) for a, b in combinations(counts, 2)}
     for name, report in splits.items():
         report.tokens = sum(int(lengths.sum()) for lengths in dataset.rows(name).sizes)
         report.cuts = asdict(dataset.cuts[name])
     return Report(
         splits=splits,
-        overlap=overlap,
+        made={name: share for name, share in dataset.splits.made.items() if name in splits},
+        overlap={name: len(a.traces.keys() & b.traces.keys()) for name, (a, b) in pairs.items()},
+        passages={name: shared(a, b) for name, (a, b) in pairs.items() if b.passages},
         waste=wastes(dataset),
         samples=[sample(dataset, row) for row in range(min(samples, len(dataset.rows("train"))))],
         skipped=dataset.corpus.skipped,
@@ -122,6 +150,7 @@ class Count:
     def __init__(self, tokenizer: Tokenizer):
         self.tokenizer, self.report = tokenizer, SplitReport()
         self.traces, self.classes = Counter[int](), Counter[str]()
+        self.passages, self.grouped = set[int](), False
         self.held: list[Example] = []
 
     def add(self, example: Example) -> None:
@@ -130,6 +159,9 @@ class Count:
         report.characters += sum(len(text) for text in texts(example))
         report.without_answer += example.pair is not None and not example.answers and not example.label
         self.traces[trace(example)] += 1
+        self.grouped |= example.group is not None
+        if (passage := passage_trace(example)) is not None:
+            self.passages.add(passage)
         if example.label is not None:
             self.classes[example.label] += 1
         self.held.append(example)
@@ -148,6 +180,12 @@ class Count:
         self.tokenise()
         self.report.duplicates = self.report.rows - len(self.traces)
         self.report.classes = dict(self.classes.most_common())
+
+
+def shared(one: Count, other: Count) -> Shared:
+    """What of the other split must stay together, and is in this one too."""
+    what = "groups" if other.grouped else "passages"
+    return Shared(len(one.passages & other.passages), len(other.passages), what)
 
 
 def counted(dataset: Dataset) -> dict[str, Count]:
@@ -184,10 +222,37 @@ def sample(dataset: Dataset, row: int) -> Sample:
         *(rows.ragged("target", row).tolist() if rows.has("target") else ()),
     ]
     special = {number for number in vars(tokenizer.specials).values() if number is not None}
-    label = dataset.labels[rows.scalar("label", row)] if rows.has("label") else None
+    first, last = window_rows(rows, row)
     return Sample(
-        [shown(tokenizer, i) for i in ids], [i in special for i in ids], tokenizer.decode(ids), label
+        tokens=[shown(tokenizer, i) for i in ids],
+        special=[i in special for i in ids],
+        text=tokenizer.decode(ids),
+        label=dataset.labels[rows.scalar("label", row)] if rows.has("label") else None,
+        answer=answer_of(rows, row, tokenizer),
+        window=row - first + 1,
+        windows=last - first + 1,
     )
+
+
+def window_rows(rows: Rows, row: int) -> tuple[int, int]:
+    """The first and last row of the question that a row is of; rows of other kinds are not windows."""
+    first = last = row
+    if not rows.has("start"):
+        return first, last
+    number = rows.scalar("example", row)
+    while first and rows.scalar("example", first - 1) == number:
+        first -= 1
+    while last + 1 < len(rows) and rows.scalar("example", last + 1) == number:
+        last += 1
+    return first, last
+
+
+def answer_of(rows: Rows, row: int, tokenizer: Tokenizer) -> str | None:
+    """The answer as the row's tokens hold it."""
+    if not rows.has("start"):
+        return None
+    start, end = rows.scalar("start", row), rows.scalar("end", row)
+    return tokenizer.decode(rows.ragged("ids", row)[start : end + 1].tolist()).strip() if end else ""
 
 
 def shown(tokenizer: Tokenizer, number: int) -> str:
@@ -204,15 +269,23 @@ class Bin:
     last: int
     count: int
 
+    @property
+    def label(self) -> str:
+        return f"{self.first}–{self.last}" if self.last > self.first else str(self.first)
+
 
 def histogram(lengths: list[int], bins: int = 12) -> list[Bin]:
-    """Lengths in bins of equal and round width; the last one holds the long tail, if there is one."""
+    """Lengths in bins of equal and round width; the last one holds the long tail, if there is one.
+
+    Few lengths make few bins, and none lies before the shortest length.
+    """
     if not lengths:
         return []
     values = np.array(lengths)
     tail = max(1, int(np.quantile(values, 0.98)))
-    width = round_up(max(1, tail / bins))
-    edges = [*range(0, width * (int(min(values.max(), tail)) // width + 1), width)]
+    bins = min(bins, math.ceil(math.sqrt(len(values))))
+    width = round_up(max(1, (tail - int(values.min()) + 1) / bins))
+    edges = [*range(int(values.min()) // width * width, tail + 1, width)]
     found = [int(((values >= e) & (values < e + width)).sum()) for e in edges]
     made = [Bin(e, e + width - 1, n) for e, n in zip(edges, found, strict=True)]
     beyond = int((values >= edges[-1] + width).sum())

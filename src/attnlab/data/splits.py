@@ -28,8 +28,13 @@ class Splits:
 
     @property
     def names(self) -> tuple[str, ...]:
+        return tuple(s for s in SPLITS if s in self.corpus.given or s in self.made)
+
+    @property
+    def made(self) -> dict[str, float]:
+        """The splits that are taken from "train", and their shares of it."""
         shares = {"dev": self.dev_share, "test": self.test_share}
-        return tuple(s for s in SPLITS if s in self.corpus.given or shares.get(s))
+        return {s: share for s, share in shares.items() if share and s not in self.corpus.given}
 
     def read(self, split: str) -> Iterator[Example]:
         if split not in self.names:
@@ -60,8 +65,8 @@ class Splits:
 
     def side(self, example: Example) -> str:
         """Which split an example of "train" belongs to."""
-        test = 0.0 if "test" in self.corpus.given else self.test_share
-        dev = 0.0 if "dev" in self.corpus.given else self.dev_share
+        made = self.made
+        test, dev = made.get("test", 0.0), made.get("dev", 0.0)
         place = fraction(key_of(example), self.seed)
         return "test" if place < test else "dev" if place < test + dev else "train"
 
@@ -87,7 +92,15 @@ def labels_of(examples: Iterable[Example]) -> tuple[str, ...]:
 
 def trace(example: Example) -> int:
     """64 bits that tell examples apart, case and white space aside: for counting what occurs twice."""
-    parts = (example.text, example.pair or "", example.target or "")
+    return trace_of(example.text, example.pair or "", example.target or "")
+
+
+def passage_trace(example: Example) -> int | None:
+    """The same for what must stay in one split; None for a text that stands for itself."""
+    return trace_of(key_of(example)) if example.group or example.pair else None
+
+
+def trace_of(*parts: str) -> int:
     text = "\x1f".join(" ".join(part.casefold().split()) for part in parts)
     return int.from_bytes(
         hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big"

@@ -5,14 +5,23 @@ from __future__ import annotations
 import glob
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from attnlab.config.values import nearest
 from attnlab.data.corpora.corpus import Corpus
-from attnlab.data.corpora.readers import READERS, reader_of
-from attnlab.data.corpora.records import Broken, Columns, Names, Record, Tally, example_of
-from attnlab.data.corpora.units import Unit, divided
+from attnlab.data.corpora.readers import READERS, read_text, reader_of
+from attnlab.data.corpora.records import (
+    Broken,
+    Columns,
+    Names,
+    Record,
+    Tally,
+    division,
+    example_of,
+    refuse_division,
+)
+from attnlab.data.corpora.units import Unit
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 
@@ -22,13 +31,16 @@ SPLIT_NAMES = {
     "test": re.compile(r"(^|[-_.])test(ing)?([-_.]|$)"),
 }
 NAMED = Columns()
+DIVIDING = ("line", "sentence")
+"""The units that divide a row of a table."""
 
 
 class Files(Corpus):
     """Local files: .txt, .jsonl, .csv, .tsv, .parquet, SQuAD's .json, folders, globs, and .gz of them.
 
     Plain text is taken by paragraph (blank lines part them) unless `unit` says otherwise; a row of
-    a table is one example, which `line` and `sentence` divide when it holds nothing but text.
+    a table is one example, which `line` and `sentence` divide; they are refused where it holds more
+    than text, since a label or a second text belongs to the whole.
     A folder with files named train, dev (or valid) and test has those splits; `dev` and `test`
     name them for single files. A broken row stops with the count of all, unless `skip_bad`.
     Files are streamed: memory does not grow with them (save for .json and whole documents).
@@ -74,27 +86,31 @@ class Files(Corpus):
         self._skipped[split] = tally.broken
 
     def _items(self, file: Path) -> Iterator[Example | Broken]:
-        parts: dict[str, str] | None = None
+        first: Record | None = None
         for record in reader_of(file)(file, self.encoding, self.unit):
             if isinstance(record, Broken):
                 yield record
                 continue
-            if parts is None:
-                parts = self._parts(file, record)
-            example = example_of(record, parts, self.labels)
-            yield from [example] if isinstance(example, Broken) else self._divided(example, parts)
+            if first is None:
+                first, parts = record, self._parts(file, record)
+            example = self._example(record, first, parts)
+            yield from division(example, self.unit) if self.unit in DIVIDING else [example]
+
+    def _example(self, record: Record, first: Record, parts: dict[str, str]) -> Example | Broken:
+        new = record.values.keys() - first.values.keys()
+        if new and (column := self.columns.further(parts, new)):
+            reason = f'it has a column "{column}", which the first row has not; give it to all rows or none'
+            return Broken(record.place, reason)
+        return example_of(record, parts, self.labels)
 
     def _parts(self, file: Path, first: Record) -> dict[str, str]:
-        if set(first.values) == {"text"}:  # plain text has no columns that a person could name
+        if reader_of(file) is read_text:
+            refuse_columns(file, self.columns.named)
             return {"text": "text"}
-        return self.columns.found([str(name) for name in first.values], str(file))
-
-    def _divided(self, example: Example, parts: dict[str, str]) -> Iterator[Example]:
-        if self.unit in ("line", "sentence") and set(parts) == {"text"}:
-            for part in divided(example.text, self.unit):
-                yield Example(part, place=example.place)
-        else:
-            yield example
+        parts = self.columns.found([str(name) for name in first.values], str(file))
+        if self.unit in DIVIDING:
+            refuse_division(parts, self.unit, str(file))
+        return parts
 
     def fingerprint(self) -> str:
         total = hashlib.sha256(repr((self.columns, self.labels, self.unit, self.encoding)).encode())
@@ -105,6 +121,14 @@ class Files(Corpus):
                 with file.open("rb") as stream:
                     total.update(hashlib.file_digest(stream, "sha256").digest())
         return total.hexdigest()[:16]
+
+
+def refuse_columns(file: Path, named: Mapping[str, str]) -> None:
+    for part, column in named.items():
+        raise DataError(
+            f'{file} is plain text, which has no columns, so none named "{column}"; leave --{part} out, '
+            "or give a table (.csv, .tsv, .jsonl, .parquet)."
+        )
 
 
 def assigned(path: Names, dev: Names, test: Names) -> dict[str, list[Path]]:

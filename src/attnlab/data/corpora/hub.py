@@ -9,8 +9,17 @@ from typing import Any
 
 from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.corpora.files import NAMED
-from attnlab.data.corpora.records import Broken, Columns, Names, Record, Tally, example_of
-from attnlab.data.corpora.units import Unit, divided
+from attnlab.data.corpora.records import (
+    Broken,
+    Columns,
+    Names,
+    Record,
+    Tally,
+    division,
+    example_of,
+    refuse_division,
+)
+from attnlab.data.corpora.units import Unit
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 
@@ -80,14 +89,13 @@ class Hub(Corpus):
     def _items(self, split: str) -> Iterator[Example | Broken]:
         data, source = self.held[split], f"hub:{self.name} ({split})"
         parts = self.columns.found(list(data.column_names), source)
+        if self.unit != "document":
+            refuse_division(parts, self.unit, source)
         classes = getattr(data.features.get(parts.get("label")), "names", None)
         for number, row in enumerate(data, start=1):
             values = named_class(row, parts.get("label"), classes) if classes else row
             example = example_of(Record(f"{source} row {number}", values), parts, self.labels)
-            if isinstance(example, Broken) or self.unit == "document" or set(parts) != {"text"}:
-                yield example
-            else:
-                yield from (Example(t, place=example.place) for t in divided(example.text, self.unit))
+            yield from [example] if self.unit == "document" else division(example, self.unit)
 
     def fingerprint(self) -> str:
         # The library's own fingerprints follow content and version.

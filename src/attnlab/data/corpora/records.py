@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from attnlab.config.values import nearest
+from attnlab.data.corpora.units import Unit, divided
 from attnlab.data.errors import DataError, unusable
 from attnlab.data.example import Answer, Example
 
@@ -50,18 +51,38 @@ class Columns:
     answers: Names = ("answers",)
     group: Names = ("group",)
 
+    @property
+    def named(self) -> dict[str, str]:
+        """The columns that a person named, by part."""
+        held = {part.name: getattr(self, part.name) for part in fields(self)}
+        return {part: names for part, names in held.items() if isinstance(names, str)}
+
     def found(self, existing: Sequence[str], source: str) -> dict[str, str]:
         """The column of each part, or an error that lists the columns that exist."""
         parts: dict[str, str] = {}
         for part in fields(self):
-            names = getattr(self, part.name)
-            candidates = (names,) if isinstance(names, str) else names
-            column = next((name for name in candidates if name in existing), None)
+            column = self.column(part.name, existing)
             if column is not None:
                 parts[part.name] = column
-            elif isinstance(names, str) or part.name == "text":
-                raise missing(source, part.name, candidates, existing)
+            elif part.name in self.named or part.name == "text":
+                raise missing(source, part.name, listed(getattr(self, part.name)), existing)
         return parts
+
+    def column(self, part: str, existing: Collection[str]) -> str | None:
+        """A part's column, if it is there. What a person named for one part is no other part's default."""
+        if part in self.named:
+            return self.named[part] if self.named[part] in existing else None
+        free = (name for name in getattr(self, part) if name not in self.named.values())
+        return next((name for name in free if name in existing), None)
+
+    def further(self, parts: Collection[str], existing: Collection[str]) -> str | None:
+        """A column that would play a part which none plays yet."""
+        columns = (self.column(part.name, existing) for part in fields(self) if part.name not in parts)
+        return next((column for column in columns if column is not None), None)
+
+
+def listed(names: Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else names
 
 
 def missing(source: str, part: str, wanted: Sequence[str], existing: Sequence[str]) -> DataError:
@@ -100,11 +121,30 @@ class Tally:
 
     def message(self) -> str:
         more = self.broken - len(self.shown)
-        listed = "\n".join(f"  {line}" for line in self.shown) + (f"\n  … and {more:,} more." if more else "")
+        lines = "\n".join(f"  {line}" for line in self.shown) + (f"\n  … and {more:,} more." if more else "")
         row = "row" if self.rows == 1 else "rows"
         return (
-            f"{self.broken:,} of {self.rows:,} {row} of {self.source} cannot be used:\n{listed}\n"
+            f"{self.broken:,} of {self.rows:,} {row} of {self.source} cannot be used:\n{lines}\n"
             "Repair them, or go on without them with --skip-bad (skip_bad = true)."
+        )
+
+
+def division(row: Example | Broken, unit: Unit) -> Iterator[Example | Broken]:
+    """A row of nothing but text, divided; each part stays in the row's group. A broken one stays as it is."""
+    if isinstance(row, Broken):
+        yield row
+        return
+    for text in divided(row.text, unit):
+        yield Example(text, group=row.group, place=row.place)
+
+
+def refuse_division(parts: Mapping[str, str], unit: Unit, source: str) -> None:
+    """What else a row holds belongs to all of its text."""
+    if part := next((part for part in parts if part not in ("text", "group")), None):
+        raise DataError(
+            f"unit = {unit} divides rows of nothing but text; those of {source} have a {part} too (column "
+            f'"{parts[part]}"), which belongs to the whole row. Take rows whole with data.corpus.unit = '
+            f"document, or do without the column with data.corpus.{part} = []."
         )
 
 

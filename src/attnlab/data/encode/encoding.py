@@ -83,8 +83,10 @@ class Encoding(ABC):
         if example.label not in self._numbers:
             at = f" at {example.place}" if example.place else ""
             raise DataError(
-                f'The label "{example.label}"{at} is not one of the known {", ".join(self.labels)}.'
-                f"{nearest(example.label, self.labels)}"
+                f'The label "{example.label}"{at} occurs only outside the training split, which knows '
+                f"{', '.join(self.labels)}.{nearest(example.label, self.labels)} Correct it, or give the "
+                "training text rows with it; where the split was made, not given, more rows, another "
+                "data.split_seed or smaller shares (data.dev_share, data.test_share) may bring it there."
             )
         return self._numbers[example.label]
 

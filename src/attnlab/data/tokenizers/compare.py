@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.config.streams import stream_seed
+from attnlab.data.corpora.units import divided
 from attnlab.data.errors import DataError
 from attnlab.data.splits import fraction
 from attnlab.data.tokenizers.bpe import Bpe
+from attnlab.data.tokenizers.recipe import Recipe
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
 WORTH = 0.10
@@ -82,10 +85,17 @@ def measured(tokenizer: Tokenizer, texts: Sequence[str]) -> Measure:
 
 
 def exactness(tokenizer: Tokenizer, texts: Sequence[str], most: int = 500) -> float:
-    """The share of texts that decoding gives back exactly: case, accents and white space included."""
-    some = texts[:most]
+    """The share of lines that decoding gives back exactly: case, accents and white space included."""
+    some = list(islice((line for text in texts for line in divided(text, "line")), most))
     ids = tokenizer.encode_many(some)
     return sum(tokenizer.decode(row) == text for row, text in zip(ids, some, strict=True)) / max(1, len(some))
+
+
+def enough(texts: Sequence[str]) -> Sequence[str]:
+    """The texts, or their lines where the texts themselves are too few to compare on."""
+    if len(texts) >= 4 * LEAST_TEXTS:
+        return texts
+    return [line for text in texts for line in divided(text, "line")]
 
 
 def halves(texts: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -113,12 +123,31 @@ class Verdict:
     text: str
 
 
-def judged(names: Sequence[str], measures: Sequence[Measure], fresh: Measure) -> Verdict:
+def compared(
+    names: Sequence[str],
+    recipes: Sequence[Recipe],
+    made: Sequence[Tokenizer],
+    learn: Sequence[str],
+    held_out: Sequence[str],
+) -> tuple[dict[str, Measure], Verdict]:
+    """The given tokenizers measured, and the verdict: a byte-level BPE kind among them is the new one."""
+    rows = {name: measured(tokenizer, held_out) for name, tokenizer in zip(names, made, strict=True)}
+    given = next((name for name, recipe in zip(names, recipes, strict=True) if isinstance(recipe, Bpe)), None)
+    if given is None:
+        fresh = measured(fresh_tokenizer(learn, made), held_out)
+        return rows | {"new (bpe)": fresh}, judged(names, list(rows.values()), fresh)
+    others = [name for name in names if name != given]
+    return rows, judged(others, [rows[name] for name in others], rows[given], f"a new {given}")
+
+
+def judged(
+    names: Sequence[str], measures: Sequence[Measure], fresh: Measure, new: str = "a new one"
+) -> Verdict:
     """Compare the better of the given tokenizers with one trained on the other half of the text."""
     name, best = min(zip(names, measures, strict=True), key=lambda pair: (lossy(pair[1]), pair[1].tokens))
     saving = 1 - fresh.tokens / best.tokens
     low, high = saving_interval(best.each, fresh.each)
-    found = saved_in_words(name, saving, low, high)
+    found = f"{new} needs {saved_in_words(name, saving, low, high)}"
     if lossy(best):
         return Verdict(
             "yes",
@@ -140,14 +169,8 @@ def judged(names: Sequence[str], measures: Sequence[Measure], fresh: Measure) ->
 
 def saved_in_words(name: str, saving: float, low: float, high: float) -> str:
     if saving >= 0:
-        found = (
-            f"a new one needs {saving:.1%} fewer tokens than {name} (95% interval {low:.1%} to {high:.1%})"
-        )
-    else:
-        found = (
-            f"a new one needs {-saving:.1%} more tokens than {name} (95% interval {-high:.1%} to {-low:.1%})"
-        )
-    return found
+        return f"{saving:.1%} fewer tokens than {name} (95% interval {low:.1%} to {high:.1%})"
+    return f"{-saving:.1%} more tokens than {name} (95% interval {-high:.1%} to {-low:.1%})"
 
 
 def lossy(measure: Measure) -> bool:
@@ -173,7 +196,7 @@ def fresh_tokenizer(texts: Sequence[str], like: Sequence[Tokenizer]) -> Tokenize
 
 def telling(texts: Sequence[str], a: Tokenizer, b: Tokenizer, count: int = 3) -> list[str]:
     """Short texts on which the two differ most: the ones to look at."""
-    short = [" ".join(text.split())[:100] for text in texts[:2000]]
+    short = [text.strip()[:100] for text in texts[:2000]]
     short = [text for text in dict.fromkeys(short) if len(text) > 20] or short
     lengths = zip(a.encode_many(short), b.encode_many(short), short, strict=True)
     ranked = sorted(lengths, key=lambda item: -abs(len(item[0]) - len(item[1])))
