@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnlab.config.values import ConfigError
-from attnlab.studies.guards import unequal
+from attnlab.studies.guards import unequal, unspelt
 from attnlab.studies.judgement import comparable, comparisons, estimate, verdict
 from attnlab.studies.listing import about, compared, runs_in
 from attnlab.studies.metrics import METRICS
@@ -77,6 +77,13 @@ def test_an_arm_with_another_tokenizer_is_compared_by_bits_per_byte(tmp_path):
     assert [(row["arm"], row["metric"]) for row in rows] == [("b", "loss"), ("c", "bits_per_byte")]
     assert rows[1]["difference"] == pytest.approx(-1 / 3)
     assert "tokenizers differ" in notes[0] and notes[1].endswith("comparable: c.")
+
+
+def test_bits_per_byte_of_texts_that_were_cut_differently_are_not_compared():
+    one = {"loss": 5.0, "targets": 1000, "bits_per_byte": 2.0}
+    assert unspelt(one, {"loss": 2.5, "targets": 2000, "bits_per_byte": 2.0}) == []
+    (reason,) = unspelt(one, {"loss": 2.5, "targets": 1600, "bits_per_byte": 2.0})
+    assert "cut to different lengths (3,607 and 2,885 bytes were scored)" in reason
 
 
 def test_bits_per_byte_do_not_survive_unknown_words(tmp_path):
