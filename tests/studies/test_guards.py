@@ -147,6 +147,12 @@ def test_perplexity_over_seeds_is_that_of_the_mean_loss():
     assert found["low"] == pytest.approx(math.exp(estimate([9.0, 9.4])["low"]))
 
 
+def test_nothing_takes_less_than_no_time():
+    assert estimate([1.0, 9.0])["low"] < 0
+    found = estimate([1.0, 9.0], of="seconds")
+    assert (found["value"], found["low"]) == (5.0, 0.0) and found["high"] > 9
+
+
 def test_one_seed_has_no_interval():
     assert estimate([1.0]) == {
         "value": 1.0,

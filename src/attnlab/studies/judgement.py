@@ -14,7 +14,7 @@ from attnlab.evaluation.spread import RATIOS
 from attnlab.evaluation.statistics import corrected, differences, mean_of_seeds
 from attnlab.studies.guards import SURVIVES, unequal, unspelt
 from attnlab.studies.measure import read_documents
-from attnlab.studies.metrics import Metric
+from attnlab.studies.metrics import COSTS, Metric
 from attnlab.studies.spec import Study
 
 DOCUMENTS = "documents.safetensors"
@@ -29,7 +29,8 @@ def estimate(values: Sequence[float], *, of: str = "") -> dict[str, Any]:
     if not all(map(math.isfinite, values)):
         return {"value": None, "low": None, "high": None, "n": len(values)}
     found = mean_of_seeds(values)
-    ends = {"value": found.value, "low": found.low, "high": found.high}
+    low = max(found.low, 0.0) if of in COSTS else found.low  # nothing takes less than no time
+    ends = {"value": found.value, "low": low, "high": found.high}
     if exponential:
         ends = {name: math.exp(min(end, 700.0)) for name, end in ends.items()}
     return {**ends, "n": found.n}

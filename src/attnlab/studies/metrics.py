@@ -45,3 +45,5 @@ METRICS: dict[str, Metric] = {
     "peak_memory_bytes": Metric("the largest memory of the run's process until training ended"),
 }
 """A study's own measures (see extras.py) come beside these."""
+
+COSTS = ("seconds", "tokens_per_second", "peak_memory_bytes")
