@@ -53,6 +53,13 @@ def test_show_gives_formula_cost_use_and_paper():
     assert len(answer("show", "window", "--json")) == 2, "a mask and an attention rule have this name"
 
 
+def test_a_name_of_two_tables_can_be_shown_by_its_table():
+    assert "attnlab show checks.attention" in CliRunner().invoke(app, ["show", "attention"]).output
+    shown = CliRunner().invoke(app, ["show", "checks.attention"]).output
+    assert "Made: before, after. It may take 0.5 s" in shown
+    assert "at most" in CliRunner().invoke(app, ["list", "checks"]).output
+
+
 def test_combinations_add_up_and_have_reasons():
     survey = answer("list", "combinations", "--json")
     assert survey["work"] + sum(r["count"] for r in survey["refused"]) == survey["total"]

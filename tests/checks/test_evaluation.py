@@ -184,6 +184,12 @@ def test_degenerate_samples_are_told_and_real_text_is_not():
     assert few.outcome == "warn"
 
 
+def test_a_model_that_stops_at_once_is_told():
+    about = case(when="evaluation", step=400)
+    short = found("samples", written(about, [[5], [], [], []]))
+    assert short.outcome == "warn" and "stops at once" in short.meaning
+
+
 def test_nothing_is_expected_of_early_samples():
     about = case(when="evaluation", step=12)
     assert found("samples", written(about, [[5] * 30] * 3)).outcome == "not applicable"
@@ -219,6 +225,15 @@ def test_too_few_examples_cannot_tell():
     predicted = [label if n % 4 else {"yes": "no", "no": "yes"}[label] for n, label in enumerate(labels)]
     majority = judge(labels, predicted)[0]
     assert majority.number > 0 and majority.outcome == "fail" and "cannot be told" in majority.meaning
+
+
+def test_all_right_of_a_few_is_told_and_no_failure():
+    majority = judge(["yes", "no", "yes"], ["yes", "no", "yes"])[0]
+    assert majority.outcome == "warn" and "luck" in majority.meaning
+
+
+def test_one_label_cannot_be_judged():
+    assert [one.outcome for one in judge(["yes"] * 3, ["yes"] * 3)] == ["not applicable"] * 2
 
 
 def test_two_of_many_classes_are_told():

@@ -3,7 +3,9 @@
 import pytest
 import torch
 import transformers
+from torch import nn
 
+from attnlab.checks.measure import Measured
 from attnlab.checks.paths import paths_of
 from attnlab.checks.probing import measured, probe
 from attnlab.config.values import ConfigError
@@ -162,6 +164,66 @@ def test_what_cannot_be_probed_says_why():
         probe(torch.nn.Linear(2, 2))
     with pytest.raises(ConfigError, match="No embedding of 50 tokens"):
         probe(torch.nn.Embedding(20, 8), vocabulary=50)
+
+
+class Mixed(nn.Module):
+    """One layer: each output is the mean of the inputs that `seen` (T,T) joins it with."""
+
+    def __init__(self, seen, vocabulary=50):
+        super().__init__()
+        self.table, self.seen = nn.Embedding(vocabulary, 8), seen
+        self.out = nn.Linear(8, vocabulary)
+
+    def forward(self, ids):
+        joined = self.seen(ids.shape[1]).double()
+        return self.out(joined / joined.sum(-1, keepdim=True) @ self.table(ids))
+
+
+def test_a_window_that_is_ignored_shows_when_the_layers_are_said():
+    model = Mixed(lambda length: torch.ones(length, length).tril())
+    assert not probe(model, 50, mask="causal & window(size=3)", layers=1).sound
+    narrow = Mixed(lambda length: torch.ones(length, length).tril().triu(-2))
+    assert probe(narrow, 50, mask="causal & window(size=3)", layers=1).sound
+
+
+def test_a_prefix_is_probed_with_its_source():
+    def prefix(length):
+        return torch.ones(length, length).tril().logical_or(torch.arange(length) < 5)
+
+    assert probe(Mixed(prefix), 50, mask="prefix", source=5).sound
+    assert not probe(Mixed(prefix), 50, mask="prefix", source=4).sound
+
+
+def test_scores_that_are_no_numbers_are_no_proof_of_soundness():
+    model = Mixed(lambda length: torch.ones(length, length).tril())
+    forward = model.forward
+    model.forward = lambda ids: forward(ids).index_fill(1, torch.tensor([3]), torch.nan)
+    with pytest.raises(ConfigError, match=r"no numbers \(nan\) from position 3"):
+        probe(model, 50, forward=lambda copied, ids: model.double().forward(ids))
+    path = next(iter(paths_of(small().double(), None, VOCABULARY, length=4, whole=8)))
+    nothing = torch.full((4, 4), torch.nan)
+    assert Measured(path, nothing, nothing).worst is not None
+    closed = Mixed(lambda length: torch.ones(length, length).tril())
+    closed.out.bias.data[7] = -torch.inf  # a token that is never said
+    assert probe(closed, 50).sound
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"vocabulary": 1}, "no input can be changed"),
+        ({"vocabulary": -3}, "no input can be changed"),
+        ({"length": 1}, "every pair of 2 to 512 positions"),
+        ({"length": 5000}, "every pair of 2 to 512 positions"),
+        ({"vocabulary": 80, "length": 64}, "No embedding of 80 tokens|cannot read 64 tokens below 80"),
+        ({"source": 13}, "source is 13"),
+    ],
+)
+def test_impossible_arguments_are_answered(arguments, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        probe(Mixed(lambda length: torch.ones(length, length).tril()), **{"vocabulary": 50} | arguments)
+    with pytest.raises(ConfigError, match=r"takes a torch\.nn\.Module, and this is str"):
+        probe("model", 50)
 
 
 def test_linear_attention_with_its_pads_in_the_denominator_fails_invariance():

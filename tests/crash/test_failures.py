@@ -4,6 +4,8 @@ import errno
 import fcntl
 import json
 import os
+import sys
+from unittest import mock
 
 import pytest
 import torch
@@ -15,6 +17,7 @@ from attnlab.objectives.causal import Causal
 from attnlab.training import checkpoint, files
 from attnlab.training.checkpoint import Checkpoints
 from attnlab.training.errors import RunError
+from attnlab.training.folder import RunFolder
 from attnlab.training.listeners.metrics import read
 from tests.training.small import config, settings
 
@@ -164,6 +167,19 @@ def test_a_folder_with_a_run_is_not_overwritten(tmp_path):
     with pytest.raises(ConfigError, match=r"already holds a run; go on with it by --resume"):
         train(config(tmp_path), tmp_path / "run")
     assert weights(tmp_path / "run") == before
+
+
+def test_what_failed_before_its_first_step_can_be_begun_anew(tmp_path):
+    with pytest.raises(ConfigError, match="not installed: pip install"):
+        with_tracker = {"training": {"listeners": ["mlflow"], "budget": {"steps": 2}}}
+        with mock.patch.dict(sys.modules, {"mlflow": None}):
+            train(config(tmp_path, **with_tracker), tmp_path / "run")
+    assert not RunFolder(tmp_path / "run").begun
+    run = train(config(tmp_path, training={"budget": {"steps": 2}}), tmp_path / "run")
+    assert run.state.step == 2 and RunFolder(tmp_path / "run").begun
+    other = train(config(tmp_path, training={"budget": {"steps": 2}}), tmp_path / "other")
+    told = [[line["event"] for line in read(r.folder / "metrics.jsonl")] for r in (run, other)]
+    assert told[0] == told[1]
 
 
 def test_two_processes_in_one_folder_are_refused(attnlab, tmp_path):

@@ -1,19 +1,24 @@
 """The loss text by text: told apart and put together again, whatever shared a batch."""
 
+import math
 from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save
 
 from attnlab.data.batching import BATCHING
 from attnlab.data.loader import Loader
 from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.documents import document_losses
+from attnlab.evaluation.spread import of_documents
+from attnlab.evaluation.statistics import loss_interval
 from attnlab.experiment.run import set_up
 from attnlab.model.losses import LossSum
 from attnlab.objectives import OBJECTIVES
+from attnlab.studies.measure import columns, read_documents
 from attnlab.training.evaluate import evaluate
 from attnlab.training.machine import autocast_of
 from tests.contracts import grid
@@ -125,6 +130,25 @@ def test_the_boundary_part_counts_to_its_own_place(tmp_path, double):
         target = prepared.targets[row, place]
         wanted = inside[row, place, target] + outside[of_place[row, place], target]
         assert float(each[number]) == pytest.approx(float(wanted))
+
+
+def test_perplexity_is_of_the_hidden_words_alone(tmp_path):
+    """Not of the sum of two losses, in training's evaluation, in the intervals and in what a study keeps."""
+    setup = made(tmp_path, "span")
+    loader = setup.dataset.loader("dev", seed=0)
+    options = {"seed": 0, "device": CPU, "autocast": nullcontext}
+    whole = evaluate(setup.model, setup.objective, loader, batches="all", **options)
+    masked, boundary = whole.scores["masked"], whole.scores["boundary"]
+    assert whole.loss == pytest.approx(masked + boundary)
+    assert whole.scores["perplexity"] == pytest.approx(math.exp(masked))
+    each = losses(setup, loader)
+    assert each.loss == pytest.approx(whole.loss) and each.perplexity == pytest.approx(math.exp(masked))
+    found = loss_interval(each, "perplexity")
+    assert found.low < each.perplexity < found.high < math.exp(whole.loss)
+    (tmp_path / "kept").write_bytes(save(columns(each)))
+    kept = read_documents(tmp_path / "kept")
+    assert kept.perplexity == each.perplexity and kept.loss == each.loss
+    assert np.allclose(of_documents(kept, "perplexity"), of_documents(each.of_words, "perplexity"))
 
 
 def test_an_objective_that_tells_no_more_than_its_sum_is_refused(tmp_path):

@@ -74,6 +74,8 @@ def run(arm: str, seed: int, offset: float, random: np.random.Generator) -> dict
             "perplexity": math.exp(loss),
             "bits_per_byte": loss / math.log(2) / 5.41,
             "train_loss": loss - 0.11,
+            "parallel_loss": loss,
+            "parallel_perplexity": math.exp(loss),
             "incremental_loss": alone,
             "incremental_perplexity": math.exp(alone),
             "incremental_difference": alone - loss,

@@ -9,6 +9,7 @@ import attnlab as lab
 from attnlab.cli import app
 from attnlab.config.values import ConfigError
 from attnlab.studies.extras import Notes
+from attnlab.studies.files import GIVEN
 from attnlab.studies.plan import earlier_spread, plan
 from attnlab.studies.resolved import resolve, to_record
 from attnlab.studies.runner import run_study
@@ -99,7 +100,7 @@ def test_notes_of_a_step_that_came_twice_count_once(tmp_path):
 def file(tmp_path):
     held = to_record(resolve(study(tmp_path)))["study"]
     place = tmp_path / "small.json"
-    place.write_text(json.dumps({k: v for k, v in held.items() if k not in ("name", "card", "is_quick")}))
+    place.write_text(json.dumps({k: v for k, v in held.items() if k not in ("name", *GIVEN)}))
     return place
 
 

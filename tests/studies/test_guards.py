@@ -1,12 +1,13 @@
 """What may not stand side by side: other text, tokens, order, measure."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
 from attnlab.config.values import ConfigError
-from attnlab.studies.guards import unequal
+from attnlab.studies.guards import unequal, unspelt
 from attnlab.studies.judgement import comparable, comparisons, estimate, verdict
 from attnlab.studies.listing import about, compared, runs_in
 from attnlab.studies.metrics import METRICS
@@ -78,6 +79,32 @@ def test_an_arm_with_another_tokenizer_is_compared_by_bits_per_byte(tmp_path):
     assert "tokenizers differ" in notes[0] and notes[1].endswith("comparable: c.")
 
 
+def test_bits_per_byte_of_texts_that_were_cut_differently_are_not_compared():
+    one = {"loss": 5.0, "targets": 1000, "bits_per_byte": 2.0}
+    assert unspelt(one, {"loss": 2.5, "targets": 2000, "bits_per_byte": 2.0}) == []
+    (reason,) = unspelt(one, {"loss": 2.5, "targets": 1600, "bits_per_byte": 2.0})
+    assert "cut to different lengths (3,607 and 2,885 bytes were scored)" in reason
+
+
+def test_bits_per_byte_do_not_survive_unknown_words(tmp_path):
+    """Their bytes count, but not a letter was predicted: not in a study, nor in `attnlab compare`."""
+    given = study(tmp_path, arms={"a": {}, "c": {"data.tokenizer": "character"}})
+    other = {"tokenizer": "x", "data": {"train": "c", "dev": "d"}, "order": "p"}
+    runs = [run("a", seed, 2.0 + seed) for seed in (0, 1)]
+    runs += [run("c", seed, 1.0 + seed, **other) for seed in (0, 1)]
+    runs[0]["metrics"]["unknown_share"] = 0.183
+    rows, notes = comparisons(given, runs, tmp_path, METRICS)
+    assert rows == [] and "18.3% of the targets are unknown words" in notes[1]
+    given = study(tmp_path, arms={"a": {}, "b": {"model.heads": 1}}, metric="bits_per_byte")
+    rows, _ = comparisons(given, [*runs[:2], run("b", 0, 1.0), run("b", 1, 2.0)], tmp_path, METRICS)
+    assert [row["arm"] for row in rows] == ["b"], "with one tokenizer the same words are unknown to both"
+    one = folder_of(tmp_path / "one", 2.0)
+    (one / "result.json").write_text(json.dumps({"metrics": {"unknown_share": 0.183}}))
+    tokens = folder_of(tmp_path / "tokens", 1.0, tokenizer="x", data={"train": "c", "dev": "d"})
+    found = compared([one, tokens])
+    assert "bits_per_byte" not in found["measures"] and any("18.3%" in note for note in found["notes"])
+
+
 def test_survivors_of_a_failing_arm_are_not_compared(tmp_path):
     given = study(tmp_path, metric="seconds")
     runs = [run("dot", 0, 2.0), run("dot", 1, 2.0), run("linear", 0, 1.0)]
@@ -104,6 +131,26 @@ def test_an_unsound_arm_is_invalid_in_rows_and_verdict(tmp_path):
         for name, value in (("dot", 6.0964), ("linear", 6.3951))
     ]
     assert verdict(given, arms, rows).endswith("from the prefix alone its loss is 6.395, dot's 6.096.")
+
+
+def test_a_reason_is_told_in_full_with_the_arm_and_briefly_in_the_verdict(tmp_path):
+    given = study(tmp_path, metric="seconds")
+    reason = "The check dependency failed: output 3 moves by 0.7 when input 5 changes. Mend it."
+    arms = [{"name": "linear", "reason": reason, "status": "failed", "metrics": {}}]
+    told = "linear was not compared (The check dependency failed)"
+    assert verdict(given, arms, []) == f"Nothing can be said yet: {told}."
+
+
+def test_perplexity_over_seeds_is_that_of_the_mean_loss():
+    found = estimate([math.exp(9.0), math.exp(9.4)], of="incremental_perplexity")
+    assert found["value"] == pytest.approx(math.exp(9.2))
+    assert found["low"] == pytest.approx(math.exp(estimate([9.0, 9.4])["low"]))
+
+
+def test_nothing_takes_less_than_no_time():
+    assert estimate([1.0, 9.0])["low"] < 0
+    found = estimate([1.0, 9.0], of="seconds")
+    assert (found["value"], found["low"]) == (5.0, 0.0) and found["high"] > 9
 
 
 def test_one_seed_has_no_interval():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from attnlab.studies.files import GIVEN
 from attnlab.studies.resolved import resolve, to_record
 from attnlab.studies.runner import run_study
 from attnlab.training.listeners.metrics import read
@@ -96,7 +97,7 @@ def launched(base, folder, *options):
     file = base / "small.json"
     if not file.exists():
         held = to_record(resolve(study(base)))["study"]
-        file.write_text(json.dumps({k: v for k, v in held.items() if k not in ("name", "card", "is_quick")}))
+        file.write_text(json.dumps({k: v for k, v in held.items() if k not in ("name", *GIVEN)}))
     program = "from attnlab.cli import main; main()"
     words = [sys.executable, "-c", program, "run", str(file), "--out", str(folder), *options]
     return subprocess.Popen(

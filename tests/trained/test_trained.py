@@ -1,61 +1,15 @@
-"""A run opened again: its tokenizer, its weights, its text and its scores."""
+"""A run opened again: its tokenizer, its weights and its text."""
 
 import json
-import math
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
-from attnlab.cli import app
 from attnlab.config.values import ConfigError
-from attnlab.experiment.run import train
-from attnlab.experiment.scores import of_probes, of_split, of_text
 from attnlab.experiment.trained import open_run
 from attnlab.generation.rules import Greedy
 from attnlab.training.errors import RunError
-from tests.training.small import config, for_objective, merged
-
-LONGER = {"training": {"budget": {"steps": 40}, "optimizer": {"kind": "adamw", "rate": 1e-2}}}
-
-
-@pytest.fixture(scope="module")
-def causal(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("causal")
-    run = train(config(folder, **merged(LONGER, {"model": {"length": 24}})), folder / "run")
-    return folder / "run", run
-
-
-@pytest.fixture(scope="module")
-def masked(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("masked")
-    train(config(folder, **merged(LONGER, for_objective("masked", folder))), folder / "run")
-    return folder / "run"
-
-
-@pytest.fixture(scope="module")
-def leaking(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("leaking")
-    zero = config(folder, **merged(LONGER, {"model": {"masking": "zero"}}))
-    train(zero, folder / "run", allow=["dependency"])
-    return folder / "run"
-
-
-@pytest.fixture(scope="module")
-def translating(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("translating")
-    train(config(folder, **merged(LONGER, for_objective("seq2seq", folder))), folder / "run")
-    return folder / "run"
-
-
-def command(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
-
-
-def answer(*arguments):
-    result = command(*arguments, "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
+from tests.trained.commands import answer, command
 
 
 def test_an_opened_run_is_the_model_that_was_trained(causal):
@@ -184,58 +138,6 @@ def test_a_masked_model_fills_in(masked):
     assert "nothing to fill in" in str(command("generate", masked, "--fill", "the cat").exception)
 
 
-def test_scores_have_definitions_and_the_honest_loss(causal):
-    folder = causal[0]
-    trained = open_run(folder)
-    scored = of_split(trained, "dev", rows=8)
-    values = {name: value for name, value, _ in scored["measures"]}
-    assert values["perplexity"] == pytest.approx(math.exp(values["loss"])) and values["targets"] > 100
-    assert all(definition for _, _, definition in scored["measures"])
-    assert values["texts"] > 20 and set(scored["intervals"]) == {"loss", "perplexity", "bits_per_byte"}
-    for name, (low, high) in scored["intervals"].items():
-        assert low < values[name] < high
-    narrow = scored["intervals"]["loss"]
-    assert scored["intervals"]["perplexity"] == pytest.approx([math.exp(end) for end in narrow])
-    assert scored["honesty"]["sound"] and abs(scored["honesty"]["difference"]) < 1e-4
-    shown = command("evaluate", folder, "--probe", "the cat sees a dog .").output
-    assert "each token is scored from its past alone" in shown and "Probe sentences" in shown
-
-
-def test_a_leak_is_called_one(leaking):
-    scored = of_split(open_run(leaking), "dev", rows=8)
-    assert not scored["honesty"]["sound"] and "sees what comes after" in scored["honesty"]["meaning"]
-
-
-def test_probes_and_texts_are_scored_by_hand(causal, masked, tmp_path):
-    trained = open_run(causal[0])
-    sentence = "the cat sees a dog ."
-    ids = trained.tokenizer.form.single(trained.tokenizer.encode(sentence))
-    with torch.no_grad():
-        logs = trained.model(torch.tensor([ids]))[0].log_softmax(-1)
-    by_hand = -float(sum(logs[i, token] for i, token in enumerate(ids[1:]))) / (len(ids) - 1)
-    probe = of_probes(trained, [sentence])[0]
-    assert probe["loss"] == pytest.approx(by_hand, rel=1e-5) and probe["kind"] == "perplexity"
-    hidden = open_run(masked)
-    probe = of_probes(hidden, [sentence])[0]
-    assert probe["kind"] == "pseudo-perplexity" and probe["tokens"] == 6, (
-        "words alone, not what is round them"
-    )
-    scored = of_split(hidden, "dev", rows=8)
-    assert "honesty" not in scored and scored["pseudo"]["rows"] == 2
-    low, high = scored["pseudo"]["interval"]
-    assert low < scored["pseudo"]["perplexity"] < high
-    assert "bits_per_byte" not in scored["intervals"], "hidden tokens stand for a part of the text only"
-    shown = command("evaluate", masked, "--probe", sentence).output
-    assert "Pseudo-perplexity" in shown and "pseudo-perplexity" in shown
-    file = tmp_path / "text.txt"
-    file.write_text("the cat sees a dog . " * 30)
-    measures = {name: value for name, value, _ in of_text(trained, file)["measures"]}
-    assert measures["targets"] == 180
-    assert measures["bits_per_byte"] == pytest.approx(
-        measures["loss"] * 180 / math.log(2) / file.stat().st_size
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -257,7 +159,8 @@ def test_probes_and_texts_are_scored_by_hand(causal, masked, tmp_path):
         (("generate", "MASKED", "--fill", "[MASK] " * 30), "reads at most 24"),
         (("evaluate", "RUN", "--split", "tset"), "no split"),
         (("evaluate", "RUN", "--probe", ""), "no text to score"),
-        (("evaluate", "RUN", "--on", "missing.txt"), "cannot be read"),
+        (("evaluate", "RUN", "--on", "missing.txt"), 'There is no file "missing.txt"'),
+        (("evaluate", "RUN", "--encoding", "latin-1"), "--encoding says how the files of --on are read"),
     ],
 )
 def test_mistakes_are_named(causal, masked, arguments, words):

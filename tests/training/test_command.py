@@ -48,6 +48,15 @@ def test_train_says_how_it_ended_and_where(run, file, tmp_path):
     }
 
 
+def test_the_limit_that_ended_a_run_and_where_it_goes_on_are_said(run, file):
+    told = run(
+        "train", file, "--set", "training.budget.steps=5", "--set", "training.budget.epochs=1000"
+    ).output
+    assert "the budget of 5 steps is spent" in told and "Going on" not in told
+    again = run("train", "--resume", "--out", next(Path("runs").iterdir()))
+    assert "Going on from step 5." in again.output
+
+
 def test_a_run_is_repeated_from_its_folder_alone(run, file):
     run("train", file, "--out", "first")
     run("train", "--from", "first", "--out", "second")

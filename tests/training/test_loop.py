@@ -10,6 +10,7 @@ from attnlab.config.values import ConfigError
 from attnlab.experiment.model import build_model
 from attnlab.experiment.run import train
 from attnlab.experiment.setup import check, set_up
+from attnlab.training.budget import nearest
 from attnlab.training.checkpoint import Checkpoints
 from attnlab.training.events import Stepped
 from attnlab.training.listeners.metrics import read
@@ -81,6 +82,8 @@ def test_accumulated_steps_of_a_run_equal_large_batches(tmp_path):
 def test_budgets_end_a_run_where_they_say(tmp_path, budget, ends):
     run = train(config(tmp_path, training={"budget": budget}), tmp_path / "run")
     assert run.reason == "budget" and ends(run.state)
+    name, limit = list(budget.items())[-1]  # of two limits the second is met
+    assert nearest(run.setup.config.training.budget, run.state).startswith(f"{limit:,.10g} {name[:-1]}")
 
 
 def test_tokens_and_operations_are_counted_truly(tmp_path):
@@ -171,6 +174,7 @@ def test_bfloat16_trains_close_to_float32(tmp_path):
         ({"model": {"output": "classification"}}, "predicts words"),
         ({"data": {"length": 40}}, r"data\.length 40 is more than model\.length 24"),
         ({"data": {"encoding": "translation"}}, 'cannot use data.encoding "translation"'),
+        ({"data": {"encoding": "translation"}}, "That encoding goes with objective seq2seq"),
         ({"training": {"listeners": ["tensorbord"]}}, 'Did you mean "tensorboard"'),
     ],
 )

@@ -27,5 +27,5 @@ class Collapse(Check):
             return self.not_applicable(case, "the model does not classify")
         found = predictions.collapse(case.predictions)
         if found is None:
-            return self.not_applicable(case, "all examples have the same label")
+            return self.not_applicable(case, predictions.ONE_LABEL["found"])
         return replace(found, when=case.when)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -20,7 +21,8 @@ class Denominators(Check):
 
     Formula: the number of targets is that of the split's rows (all tokens but the first of each text
     for objectives that predict the next, at most all tokens for others); perplexity is e^loss over
-    all targets, not a mean of sentences' perplexities; bits a byte are nats·targets / ln 2 / bytes.
+    all targets (of its first part, where it has several), not a mean of sentences'; bits a byte are
+    nats·targets / ln 2 / bytes.
 
     When it helps: a mean of batch means, or of exponentials, is another number under the same name.
     """
@@ -41,7 +43,8 @@ class Denominators(Check):
             return self.bad(
                 case, f"{targets:,.0f} targets; the rows have {bounds}", "some count twice or never"
             )
-        perplexity, usual = scores.get("perplexity", math.exp(min(loss, 700.0))), math.exp(min(loss, 700.0))
+        usual = math.exp(min(of_words(scores), 700.0))
+        perplexity = scores.get("perplexity", usual)
         if not abs(perplexity - usual) <= EQUAL * usual:
             told = f"perplexity {perplexity:,.4f}, but e^loss is {usual:,.4f}"
             return self.bad(case, told, "it is another mean, such as one over batches or sentences")
@@ -59,6 +62,12 @@ class Denominators(Check):
             meaning=f"The scores are not what their names say: {why}.",
             fix="Sum nats and targets over all batches, and divide once.",
         )
+
+
+def of_words(scores: Mapping[str, float]) -> float:
+    """The loss; where it is a sum of parts the first of them, which is that of the words."""
+    known = {"loss", "perplexity", "targets", "bits_per_byte"}
+    return next((part for name, part in scores.items() if name not in known), scores["loss"])
 
 
 def expected(case: Case) -> tuple[int, int, int]:

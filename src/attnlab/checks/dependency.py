@@ -85,8 +85,8 @@ class Dependency(Check):
             f"output {leak.query} moves by {leak.size:.2g} of the largest score when input {leak.key} "
             f"changes, which it may not see{place}; {pairs} pairs leak ({names})",
             leak.size,
-            meaning="The loss is computed with what it is to predict, or with another text, in sight: it is "
-            "too low, and the text that the model writes will not be as good as it says.",
+            meaning="The loss is computed with what it is to predict, or with another text, in sight: it "
+            "says nothing true of the text that the model writes.",
             fix=fix,
         )
 

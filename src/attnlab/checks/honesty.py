@@ -50,6 +50,6 @@ class Honesty(Check):
             case,
             told,
             found.difference,
-            meaning=f"The usual loss is not that of writing: {found.meaning}.",
+            meaning=f"{found.meaning}.",
             fix='Look at the mask (model.masking = "-inf"), and at the check `dependency`.',
         )

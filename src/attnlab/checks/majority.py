@@ -26,5 +26,5 @@ class Majority(Check):
             return self.not_applicable(case, "the model does not classify")
         found = predictions.majority(case.predictions)
         if found is None:
-            return self.not_applicable(case, "all examples have the same label")
+            return self.not_applicable(case, predictions.ONE_LABEL["found"])
         return replace(found, when=case.when)

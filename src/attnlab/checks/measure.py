@@ -45,7 +45,7 @@ class Measured:
         """The largest forbidden dependence: its size, output and input."""
         forbidden = torch.where(self.path.reach | ~self.path.judged[:, None], 0.0, self.dependence)
         size = float(forbidden.max())
-        if not size > ROUNDING:
+        if size <= ROUNDING:  # false of nan, which is no proof of anything
             return None
         place = int(forbidden.argmax())
         return size, place // forbidden.shape[1], place % forbidden.shape[1]
@@ -87,7 +87,7 @@ def measure(path: Path, vocabulary: int) -> Measured:
 def changed(path: Path, vocabulary: int) -> Tensor:
     """(T,S): how far each output moves when one input is replaced, by two other tokens in turn."""
     plain = run(path, path.ids)
-    scale = float(plain.abs().max()) or 1.0
+    scale = float(plain[plain.isfinite()].abs().amax()) if bool(plain.isfinite().any()) else 1.0
     moved = torch.zeros(plain.shape[1], path.ids.shape[1], dtype=torch.float64)
     variants = list(replaced(path, vocabulary))
     # rows of one batch draw different dropout: only where nothing is drawn may they be run together
@@ -97,7 +97,8 @@ def changed(path: Path, vocabulary: int) -> Tensor:
         together = torch.cat([path.ids, *(ids for _, ids in some)]) if rows > 1 else some[0][1]
         found = run(path, together)
         base, others = (found[:1], found[1:]) if rows > 1 else (plain, found)
-        gaps = (others - base).abs_().amax(-1).double().cpu().nan_to_num(torch.inf) / scale
+        apart = torch.where(others == base, 0.0, (others - base).abs())  # −inf stays −inf: it has not moved
+        gaps = apart.amax(-1).double().cpu().nan_to_num(torch.inf) / (scale or 1.0)
         for (key, _), gap in zip(some, gaps, strict=True):
             moved[:, key] = torch.maximum(moved[:, key], gap)
     return moved
@@ -131,6 +132,7 @@ def sloped(path: Path) -> Tensor:
     with torch.enable_grad(), opened(path.entrance) as held:
         outputs = len(path.judged)
         scores = run(path, path.ids.expand(outputs, -1))
+        scores = scores.masked_fill(scores.isinf(), 0.0)  # of a token that is never said
         weights = torch.randn(scores.shape[-1], generator=torch.Generator().manual_seed(0))
         total = (scores.diagonal(dim1=0, dim2=1).T @ weights.to(scores)).sum()
     vectors = next((v for v in held if v.shape[:2] == (outputs, path.ids.shape[1])), None)

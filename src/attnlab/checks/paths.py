@@ -64,9 +64,10 @@ def declared(stack: Stack, tokens: Tokens) -> list[Tensor]:
     return found
 
 
-def allows(mask: Mask, length: int) -> Tensor:
-    """The pairs (T,T) of a mask by itself."""
-    tokens = Tokens.of(length)
+def allows(mask: Mask, length: int, source: int = 0) -> Tensor:
+    """The pairs (T,T) of a mask by itself; `source` leading tokens are the source of a prefix."""
+    marked = (torch.arange(length) < source)[None] if source else None
+    tokens = Tokens.of(length, source=marked)
     allowed = Pairs(tokens, tokens, mask).allowed
     return torch.ones(length, length, dtype=torch.bool) if allowed is None else allowed[0, 0]
 

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from statistics import NormalDist
+from typing import Any
 
 from attnlab.checks.check import Finding, Predictions
 
@@ -13,11 +14,14 @@ CONFIDENCE = 0.95
 FEW_LABELS = 0.02
 """The share of a class below which a model may leave it out."""
 
+ONE_LABEL: dict[str, Any] = {"outcome": "not applicable", "found": "all examples have the same label"}
+
 
 def judge(labels: Sequence[Hashable], predicted: Sequence[Hashable]) -> list[Finding]:
     """What the checks `majority` and `collapse` say of predictions, wherever they come from."""
     given = Predictions(labels, predicted)
-    return [one for one in (majority(given), collapse(given)) if one is not None]
+    found = {"majority": majority(given), "collapse": collapse(given)}
+    return [one or Finding(check=name, when="evaluation", **ONE_LABEL) for name, one in found.items()]
 
 
 def interval(right: int, n: int) -> tuple[float, float]:
@@ -42,6 +46,14 @@ def majority(given: Predictions) -> Finding | None:
     common = {"check": "majority", "when": "evaluation", "number": right / n - share}
     if low > share:
         return Finding(outcome="pass", found=told, **common)  # type: ignore[arg-type]
+    if right == n:
+        return Finding(
+            outcome="warn",
+            found=told,
+            meaning="All are right, and still so few that luck cannot be ruled out.",
+            fix="Judge on more examples.",
+            **common,  # type: ignore[arg-type]
+        )
     meaning = "The model has learned nothing that the most frequent label does not say."
     if right / n > share:
         meaning = "It cannot be told from a model that has learned nothing: the interval includes that share."

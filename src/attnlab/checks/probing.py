@@ -12,13 +12,16 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks.measure import Leak, Measured, measure, origin
-from attnlab.checks.paths import Path, allows, closure
+from attnlab.checks.paths import Path, allows, closure, joined
 from attnlab.config.values import Choice, ConfigError
 from attnlab.model.masks import MASKS, Mask
 from attnlab.model.model import Model
 
 SLACK = 1e-4
 """Of the largest score: what prefixes may differ by, since many models compute in float32 inside."""
+
+LONGEST = 512
+"""Positions whose pairs are all looked at within minutes."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Probe:
     pairs: int
     paths: tuple[str, ...]
     gap: float
+    length: int
 
     @property
     def sound(self) -> bool:
@@ -51,7 +55,10 @@ class Probe:
                 "on the length of the row."
             )
         dead = f"; {len(self.dead)} permitted pairs are dead, such as {self.dead[0]}" if self.dead else ""
-        return f"Sound: {self.pairs:,} pairs of positions in {', '.join(self.paths)}, none leaks{dead}."
+        return (
+            f"Sound: {self.pairs:,} pairs of {self.length} positions in {', '.join(self.paths)}, "
+            f"none leaks{dead}."
+        )
 
     def show(self) -> None:
         """Print what was found."""
@@ -67,40 +74,94 @@ def probe(
     mask: str | Choice | Mask = "causal",
     *,
     length: int = 12,
+    source: int = 0,
+    layers: int | None = None,
     forward: Callable[[nn.Module, Tensor], Any] | None = None,
 ) -> Probe:
     """Declared mask against measured dependence, at every pair of `length` positions, in float64.
 
     `forward(model, ids)` gives the logits (N,T,V) of ids (N,T), or what holds them; by default the model is
-    called with the ids, and logits are the result itself, its `.logits`, or its first item.
+    called with the ids, and logits are the result itself, its `.logits`, or its first item. The first
+    `source` tokens are the source of a prefix. `layers` is how often the mask is applied: without it, what
+    any number of layers may pass on is permitted, so that a window cannot be told from no window.
     """
-    copied = copy.deepcopy(model).double().cpu()
-    size = vocabulary or vocabulary_of(model)
     given = mask if isinstance(mask, Mask) else MASKS.build(mask)
+    size = vocabulary_of(model) if vocabulary is None else vocabulary
+    refuse_unusable(model, size, length, source)
+    copied = copied_apart(model)
     call = forward or called(copied)
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(size, (1, length), generator=generator)
-    found = [
-        measured(copied, path, size) for path in both_modes(copied, ids, given, entrance(copied, size), call)
-    ]
+    first = entrance(copied, size)
+    refuse_broken(copied, call, ids, size)
+    near = allows(given, length, source)
+    reach = closure(near) if layers is None else joined([near] * layers)
+    paths = both_modes(copied, ids, near, reach, first, call)
+    found = [measured(copied, path, size) for path in paths]
     leaks = tuple(leak for leak in (worst(copied, one, size) for one in found) if leak is not None)
     dead = tuple(sorted({pair for one in found for pair in one.dead}))
-    gap = cut_gap(copied, ids, call) if backward(given, length) else 0.0
+    gap = 0.0 if bool(near.triu(1).any()) else cut_gap(copied, ids, call)
     names = tuple(one.path.name for one in found)
-    return Probe(leaks, dead, sum(one.pairs for one in found), names, gap)
+    return Probe(leaks, dead, sum(one.pairs for one in found), names, gap, length)
+
+
+def refuse_unusable(model: object, vocabulary: int, length: int, source: int) -> None:
+    if not isinstance(model, nn.Module):
+        raise ConfigError(f"A probe takes a torch.nn.Module, and this is {type(model).__name__}.")
+    if vocabulary < 2:
+        raise ConfigError(f"vocabulary is {vocabulary}; with fewer than 2 tokens no input can be changed.")
+    if not 2 <= length <= LONGEST:
+        raise ConfigError(f"length is {length}; every pair of 2 to {LONGEST} positions can be looked at.")
+    if not 0 <= source <= length:
+        raise ConfigError(f"source is {source}; it is a number of the {length} tokens.")
+
+
+def copied_apart(model: nn.Module) -> nn.Module:
+    """A copy in float64, on the CPU."""
+    try:
+        return copy.deepcopy(model).double().cpu()
+    except (RuntimeError, TypeError) as error:
+        raise ConfigError(
+            f"A probe works on a copy, and this model cannot be copied: {error}. Give a fresh one that holds "
+            "no results."
+        ) from error
+
+
+@torch.no_grad()
+def refuse_broken(
+    model: nn.Module, call: Callable[[nn.Module, Tensor], Any], ids: Tensor, vocabulary: int
+) -> None:
+    """A model that cannot be asked, or that answers with no numbers, is neither sound nor unsound."""
+    model.eval()
+    try:
+        scores = logits_of(call(model, ids))
+    except (IndexError, RuntimeError) as error:
+        raise ConfigError(
+            f"The model cannot read {ids.shape[1]} tokens below {vocabulary}: {error}. Give its own "
+            "`vocabulary`, and a `length` that it takes."
+        ) from error
+    if bool(scores.isnan().any()):
+        first = int(scores.isnan().any(-1)[0].nonzero()[0])
+        raise ConfigError(
+            f"The model's scores are no numbers (nan) from position {first} on; mend that first."
+        )
 
 
 def both_modes(
-    model: nn.Module, ids: Tensor, mask: Mask, entrance: nn.Module, call: Callable[[nn.Module, Tensor], Any]
+    model: nn.Module,
+    ids: Tensor,
+    near: Tensor,
+    reach: Tensor,
+    entrance: nn.Module,
+    call: Callable[[nn.Module, Tensor], Any],
 ) -> list[Path]:
-    near = allows(mask, ids.shape[1])
     return [
         Path(
             name="training" if training else "evaluation",
             ids=ids,
             forward=lambda ids: logits_of(call(model, ids)),
             near=near,
-            reach=closure(near),
+            reach=reach,
             judged=torch.ones(ids.shape[1], dtype=torch.bool),
             entrance=entrance,
             training=training,
@@ -128,16 +189,14 @@ def worst(model: nn.Module, found: Measured, vocabulary: int) -> Leak | None:
 def cut_gap(model: nn.Module, ids: Tensor, call: Callable[[nn.Module, Tensor], Any]) -> float:
     """How far scores move when everything after them is cut off, of the largest."""
     model.eval()
-    whole = logits_of(call(model, ids))
-    gaps = [
-        (logits_of(call(model, ids[:, :end]))[0, -1] - whole[0, end - 1]).abs().max()
-        for end in range(1, ids.shape[1] + 1)
-    ]
+
+    def finite(ids: Tensor) -> Tensor:
+        scores = logits_of(call(model, ids))[0]
+        return scores.masked_fill(scores.isinf(), 0.0)
+
+    whole = finite(ids)
+    gaps = [(finite(ids[:, :end])[-1] - whole[end - 1]).abs().max() for end in range(1, ids.shape[1] + 1)]
     return float(torch.stack(gaps).max() / whole.abs().max().clamp(min=1e-30))
-
-
-def backward(mask: Mask, length: int) -> bool:
-    return not bool(allows(mask, length).triu(1).any())
 
 
 def called(model: nn.Module) -> Callable[[nn.Module, Tensor], Any]:
@@ -158,7 +217,7 @@ def logits_of(output: Any) -> Tensor:
     return found
 
 
-def vocabulary_of(model: nn.Module) -> int:
+def vocabulary_of(model: object) -> int:
     if isinstance(model, Model):
         return model.trunk.main.embedding.tokens.num_embeddings
     raise ConfigError("Say how many tokens the model knows: probe(model, vocabulary=…).")

@@ -11,7 +11,7 @@ from attnlab.evaluation.samples import SampleQuality, quality
 from attnlab.generation.generate import Written
 
 TEXTS = 200
-REPEATS, FEW, ENDS = 0.5, 0.2, 0.8
+REPEATS, FEW, ENDS, SHORT = 0.5, 0.2, 0.8, 0.1
 
 
 class Samples(Check):
@@ -19,7 +19,8 @@ class Samples(Check):
 
     Formula: of what it wrote at an evaluation, beside dev texts cut to the same length: runs of 4
     tokens that stood there before, more by 0.5 of all; different tokens, less than 0.2 of theirs;
-    none that stopped, where 0.8 of the texts would have. Not in the first 200 steps.
+    none that stopped, where 0.8 of the texts would have; all stopped, and shorter than 0.1 of the texts.
+    Not in the first 200 steps.
 
     When it helps: the loss of a model that loops can be good. It is told, and is no failure.
     """
@@ -42,7 +43,7 @@ class Samples(Check):
             f"{variety:.0%} of tokens different ({usual_variety:.0%}), {found.stopped:.0%} stopped "
             f"({usual.stopped:.0%} end within {length} tokens)"
         )
-        fault = self.fault(found, usual, variety, usual_variety)
+        fault = self.fault(found, usual, variety, usual_variety) or at_once(case, found)
         if fault:
             return self.warned(
                 case,
@@ -63,6 +64,14 @@ class Samples(Check):
         if found.stopped == 0 and usual.stopped > ENDS:
             return "The model does not stop where texts do."
         return ""
+
+
+def at_once(case: Case, found: SampleQuality) -> str:
+    usual = float(case.dataset.rows(held_out(case)).lengths.mean())
+    mean = found.tokens / found.n
+    if found.stopped == 1 and mean < SHORT * usual:
+        return f"The model stops at once: {mean:.1f} tokens a text, where real texts have {usual:.0f}."
+    return ""
 
 
 def texts(case: Case, length: int) -> list[Written]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from attnlab.cli.console import COLOURS, MARKS, JsonOption, SetOption, emit, err, out
 from attnlab.config.values import ConfigError
@@ -71,7 +71,8 @@ def found_in(target: str, set: list[str]) -> list[Any]:
 
 def show(target: str, found: Sequence[Any]) -> None:
     """A table with one row a check, and below it what the bad ones mean."""
-    table = Table("", "check", "when", "found", "time", title=escape(target), title_justify="left")
+    found_column = Column("found", overflow="fold")  # a module's name is longer than the column
+    table = Table("", "check", "when", found_column, "time", title=escape(target), title_justify="left")
     for one in found:
         colour = COLOURS.get(one.outcome, "dim")
         mark = f"[{colour}]{MARKS[one.outcome]}[/]"
@@ -88,5 +89,6 @@ def show(target: str, found: Sequence[Any]) -> None:
     counts = Counter(one.outcome for one in found)
     said = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
     seconds = sum(one.seconds for one in found)
-    verdict = "[bold red]Not sound[/]" if counts["fail"] else "[green]Sound, as far as was checked[/]"
+    verdict = "[green]Sound, as far as was checked[/]" if counts["pass"] else "[yellow]Nothing was checked[/]"
+    verdict = "[bold red]Not sound[/]" if counts["fail"] else verdict
     out.print(f"{verdict}: {said} ({seconds:.1f} s).", highlight=False)

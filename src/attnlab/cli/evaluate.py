@@ -11,14 +11,17 @@ from rich.markup import escape
 from rich.table import Table
 
 from attnlab.cli.console import JsonOption, emit, not_sound, out
+from attnlab.cli.corpus import EncodingOption, SkipOption, TextOption
 from attnlab.cli.generate import RunArgument
+from attnlab.config.values import ConfigError
 
 
 def evaluate(
     run: RunArgument,
     split: Annotated[str, typer.Option(help="The split to score: dev, test or train.")] = "dev",
     on: Annotated[
-        Path | None, typer.Option(help="A text file to score instead, in overlapping windows.")
+        Path | None,
+        typer.Option(help="Files of any format to score instead, each text in overlapping windows."),
     ] = None,
     probe: Annotated[
         list[str] | None, typer.Option(help="A sentence to score by itself. Repeatable.")
@@ -26,17 +29,25 @@ def evaluate(
     rows: Annotated[
         int, typer.Option(help="Rows for the honest loss, each token from its prefix.", min=2)
     ] = 32,
+    text: TextOption = "",
+    encoding: EncodingOption = "",
+    skip_bad: SkipOption = False,
     json: JsonOption = False,
 ) -> None:
     """Score a trained language model: loss, perplexity and bits per byte, with their denominators."""
     from attnlab.experiment.scores import of_probes, of_split, of_text
     from attnlab.experiment.trained import open_run
 
+    reading = {"text": text, "encoding": encoding, "skip_bad": skip_bad}
+    options = {name: value for name, value in reading.items() if value}
+    if options and on is None:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in options)
+        raise ConfigError(f"{named} says how the files of --on are read; give --on FILE, or leave it out.")
     trained = open_run(run)
     result: dict[str, Any] = {"run": str(trained.folder), "step": trained.step}
     result |= {"sound": not trained.unsound, "unsound": trained.unsound}
     if on is not None:
-        result["text"] = of_text(trained, on)
+        result["text"] = of_text(trained, on, **options)
     else:
         result["split"] = of_split(trained, split, rows=rows)
     if probe:
@@ -64,13 +75,13 @@ def measures_table(scored: dict[str, Any]) -> Table:
     table = Table(title=escape(scored["name"]), title_justify="left")
     table.add_column("measure", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
-    intervals = scored["intervals"]
-    if intervals:  # of one text there are none
+    several = any("interval" in one for one in scored["measures"].values())
+    if several:  # of one text there are no intervals
         table.add_column("95 % interval", no_wrap=True)
     table.add_column("definition")
-    for name, value, definition in scored["measures"]:
-        between = " to ".join(map(number, intervals.get(name, ())))
-        table.add_row(*[name, number(value), *[between] * bool(intervals), definition])
+    for name, one in scored["measures"].items():
+        between = " to ".join(map(number, one.get("interval", ())))
+        table.add_row(*[name, number(one["value"]), *[between] * several, one["definition"]])
     return table
 
 

@@ -48,11 +48,23 @@ def list_(
             else {n: [c.name for c in cs] for n, cs in cards.items()}
         )
     for name, entries in cards.items():
-        shown = Table("name", "what it is", "options", title=name, title_justify="left", title_style="bold")
+        last = ("made", "at most") if name == "checks" else ("options",)
+        shown = Table("name", "what it is", *last, title=name, title_justify="left", title_style="bold")
         for entry in entries:
-            shown.add_row(entry.name, escape(entry.summary), escape(", ".join(map(written, entry.options))))
+            options = escape(", ".join(map(written, entry.options)))
+            shown.add_row(
+                entry.name, escape(entry.summary), *(moments(entry.name) if len(last) > 1 else [options])
+            )
         out.print(shown)
     return None
+
+
+def moments(check: str) -> tuple[str, str]:
+    """When a check is made, and how long it may take."""
+    from attnlab.checks import CHECKS
+
+    made = CHECKS[check]
+    return ", ".join(made.when), f"{made.limit:g} s"
 
 
 def list_configs(json: bool) -> None:
@@ -102,33 +114,51 @@ def list_combinations(json: bool) -> None:
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="A variant's, a study's or a ready config's name.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A variant's, a study's or a ready config's name; checks.attention names its table."
+        ),
+    ],
     json: JsonOption = False,
 ) -> None:
     """Show the card of a variant (formula, cost, when it helps, paper) or of a study, or a ready config."""
-    if name in ready_configs():
+    place, _, name = name.rpartition(".")
+    if name in ready_configs() and place in ("", "configs"):
         return show_config(ready_configs()[name], json)
-    if name in STUDIES:
-        return show_study(builtin(name), json)
-    found = [card(table(t), name) for t in TABLES if name in table(t)]
+    found = [card(table(t), name) for t in TABLES if name in table(t) and place in ("", t)]
+    if name in STUDIES and place in ("", "studies"):
+        show_study(builtin(name), json)
+        if found and not json:
+            others = ", ".join(f"attnlab show {entry.table}.{name}" for entry in found)
+            out.print(f"Of the same name: {others}", highlight=False)
+        return None
     if not found:
         parts = {variant for t in TABLES for variant in table(t)}
         raise unknown("attnlab show", name, sorted({*parts, *ready_configs(), *STUDIES}))
     if json:
         return emit([described(c) for c in found])
     for entry in found:
-        body = Markdown(f"{entry.summary}\n\n{entry.text}\n\n{options_text(entry)}")
+        body = Markdown(f"{entry.summary}\n\n{entry.text}\n\n{below(entry)}")
         out.print(
             Panel(body, title=f"{entry.table}: [bold]{entry.name}[/]", title_align="left", padding=(1, 2))
         )
     return None
 
 
+def below(entry: Card) -> str:
+    """A part's options; of a check, when it is made and how long it may take."""
+    if entry.table != "checks":
+        return options_text(entry)
+    when, limit = moments(entry.name)
+    return f"Made: {when}. It may take {limit} for a small model on two cores."
+
+
 def show_config(file: Path, json: bool) -> None:
     """A ready config: its file, or with every default filled in."""
     if json:
         return emit(to_json(load(file)))
-    out.print(Syntax(file.read_text(encoding="utf-8"), "toml"))
+    out.print(Syntax(file.read_text(encoding="utf-8"), "toml", word_wrap=True))
     return None
 
 

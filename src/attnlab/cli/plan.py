@@ -31,7 +31,7 @@ def show_plan(resolved: Resolved, *, jobs: int, json: bool) -> None:
     out.print(table)
     tuning = f" (and {made.tuning_runs} runs to choose learning rates)" if made.tuning_runs else ""
     out.print(
-        f"The whole study{tuning}, {made.jobs} runs at once: about [bold]{duration(made.seconds)}[/].",
+        f"The whole study{tuning}, {made.jobs} at once: about [bold]{duration(made.seconds)}[/].",
         highlight=False,
     )
     out.print(seen(made, resolved), highlight=False)
@@ -41,6 +41,10 @@ def show_plan(resolved: Resolved, *, jobs: int, json: bool) -> None:
 
 def seen(made: Plan, resolved: Resolved) -> str:
     """What the study could find, in words."""
+    if len(resolved.study.arms) == 1:
+        return (
+            "With one arm there is nothing to compare: its numbers get intervals over seeds, and no verdict."
+        )
     if math.isnan(made.smallest):
         return "With one seed it can show no difference at all: the noise of training stays unknown."
     metric = resolved.study.metric

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.values import ConfigError
@@ -26,12 +26,19 @@ def runs(
     if not found:
         out.print(f"There are no runs in {folder}.")
         return None
-    table = Table("run", "state", "steps", "dev loss", "sound", "begun", "folder")
+    table = Table(
+        Column("run", overflow="fold"),
+        "state",
+        "steps",
+        "dev loss",
+        Column("sound", overflow="fold"),
+        "begun",
+    )
     for run in found:
         sound = "yes" if run["sound"] else f"[bold red]no: {escape(', '.join(run['unsound']))}[/]"
         loss = shown(run["measures"].get("loss"))
         date = str(run["date"])[:16].replace("T", " ")
-        cells = (run["name"], run["status"], f"{run['steps']:,}", loss, sound, date, run["folder"])
+        cells = (run["folder"], run["status"], f"{run['steps']:,}", loss, sound, date)
         table.add_row(*(c if c == sound else escape(c) for c in cells))
     out.print(table)
     return None
@@ -53,7 +60,8 @@ def compare(
     table = Table("run", "steps", *(name.replace("_", " ") for name in found["measures"]))
     for run in found["runs"]:
         values = [shown(run["measures"].get(name)) for name in found["measures"]]
-        table.add_row(escape(run["folder"]), f"{run['steps']:,}", *values)
+        doubt = "" if run["sound"] else " [bold red]✗ not sound[/]"
+        table.add_row(f"{escape(run['folder'])}{doubt}", f"{run['steps']:,}", *values)
     out.print(table)
     first, *others = found["runs"]
     for run in others:

@@ -127,7 +127,8 @@ def described(kind: Any) -> str:
     """A declared type in a person's words."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Literal:
-        return "one of " + ", ".join(map(str, arguments)) if len(arguments) > 1 else f'"{arguments[0]}"'
+        choices = [str(word) for word in arguments if word != ""]
+        return "one of " + ", ".join(choices) if len(choices) > 1 else f'"{choices[0]}"'
     if origin in (typing.Union, types.UnionType):
         return " or ".join(map(described, arguments))
     if origin is tuple:
@@ -142,8 +143,14 @@ def nearest(word: object, known: Iterable[object]) -> str:
     return f' Did you mean "{close[0]}"?' if close else ""
 
 
+MANY = 40
+"""Names that are more than a person wants to read when the right one is at hand."""
+
+
 def unknown(where: str, word: object, known: Iterable[object], none: str = "no") -> ConfigError:
     """The error for a name that does not exist: the nearest one, and all of them."""
     names = [str(k) for k in known]
     valid = f"Known: {', '.join(names)}." if names else "There are none."
-    return ConfigError(f'{where}: there is {none} "{word}".{nearest(word, names)} {valid}')
+    near = nearest(word, names)
+    told = near if near and len(names) > MANY else f"{near} {valid}"
+    return ConfigError(f'{where}: there is {none} "{word}".{told}')

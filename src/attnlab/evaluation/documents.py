@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,10 @@ class Documents:
     bytes: NDArray[np.int64]
     parts: Mapping[str, float] = field(default_factory=dict)
     """Sums of an objective's parts of the loss over all texts, where it has parts."""
+    words: NDArray[np.float64] | None = None
+    """The nats of the predicted words alone, where the loss has other parts beside them."""
+    unknown: int = 0
+    """How many of all targets are the token of unknown words, which says nothing of their letters."""
 
     def __len__(self) -> int:
         return len(self.nats)
@@ -42,16 +46,25 @@ class Documents:
         return Score(float(self.nats.sum()), int(self.targets.sum()), int(self.bytes.sum()))
 
     @property
+    def of_words(self) -> Documents:
+        """The same texts with the nats of their words alone: what perplexity is made of."""
+        return self if self.words is None else replace(self, nats=self.words, words=None, parts={})
+
+    @property
     def loss(self) -> float:
         return self.score.loss
 
     @property
     def perplexity(self) -> float:
-        return self.score.perplexity
+        return self.of_words.score.perplexity
 
     @property
     def bits_per_byte(self) -> float:
-        return self.score.bits_per_byte
+        return self.of_words.score.bits_per_byte
+
+    @property
+    def unknown_share(self) -> float:
+        return self.unknown / max(1, int(self.targets.sum()))
 
 
 @torch.no_grad()
@@ -72,11 +85,11 @@ def document_losses(
     example, size = loader.rows.scalars("example"), loader.rows.scalars("bytes")
     count = int(example.max()) + 1
     nats, targets, bytes_ = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
-    parts = dict[str, float]()
+    words, unknown, parts = np.zeros(count), 0, dict[str, float]()
     with judging(model):
         found = judged(model, objective, loader, seed=seed, device=device, autocast=autocast)
         for batch, prepared, loss in found:
-            if loss.each is None:
+            if loss.each is None or loss.of_words.each is None:
                 raise ValueError(
                     f"{type(objective).__name__} gives its loss as a whole only, which cannot be told by "
                     "texts; hand the nats of each target on in LossSum.each."
@@ -84,10 +97,12 @@ def document_losses(
             wanted = prepared.targets != IGNORE
             text = example[batch.owner.expand_as(wanted)[wanted].numpy()]
             nats += np.bincount(text, loss.each.double().cpu().numpy(), minlength=count)
+            words += np.bincount(text, loss.of_words.each.double().cpu().numpy(), minlength=count)
             targets += np.bincount(text, minlength=count)
+            unknown += prepared.targets[wanted].tolist().count(objective.vocabulary.unknown)
             for name, part in loss.parts.items():
                 parts[name] = parts.get(name, 0.0) + float(part)
             if prepared.bytes:
                 rows = batch.rows.numpy()
                 np.add.at(bytes_, example[rows], size[rows])
-    return Documents(nats, targets, bytes_, parts)
+    return Documents(nats, targets, bytes_, parts, words if parts else None, unknown)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from attnlab.generation.decoder import Decoder
 from attnlab.model.losses import CHUNK
+from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 
@@ -180,12 +181,20 @@ def pseudo_losses(
     scored = torch.tensor(
         [i for i, token in enumerate(row) if token not in but], device=device, dtype=torch.long
     )
+    tokens = seen_whole(model, len(row))
     losses: list[float] = []
     for places in scored.split(batch):
         ids = whole.repeat(len(places), 1)
         each = torch.arange(len(places), device=device)
         ids[each, places] = mask
-        tokens = Tokens.of(len(row), device=device)
         hidden = model.trunk(ids, tokens)[each, places]
         losses += F.cross_entropy(model.head(hidden, tokens), whole[places], reduction="none").tolist()
     return losses
+
+
+def seen_whole(model: Model, length: int) -> Tokens:
+    """The tokens of one text under a masked model: a mask that asks for a source gets all of it as one."""
+    device = next(model.parameters()).device
+    asked = asks_for_source(model.trunk.main.mask)
+    source = torch.ones(1, length, dtype=torch.bool, device=device) if asked else None
+    return Tokens.of(length, source=source, device=device)

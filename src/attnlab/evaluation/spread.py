@@ -164,7 +164,8 @@ def denominators(documents: Documents, metric: str) -> Floats:
 
 def of_documents(documents: Documents, metric: str) -> Floats:
     """(n) the influences of a model's texts on a metric."""
-    return influences(documents.nats, denominators(documents, metric), RATIOS[metric][1])
+    nats = documents.nats if metric == "loss" else documents.of_words.nats
+    return influences(nats, denominators(documents, metric), RATIOS[metric][1])
 
 
 def several_texts(all_documents: Sequence[Documents], metric: str) -> bool:

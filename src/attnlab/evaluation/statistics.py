@@ -79,11 +79,12 @@ def loss_interval(documents: Documents, metric: str = "loss", *, level: float = 
 
     A ratio of sums over texts, so tokens of one text are not taken as independent: its variance is the
     jackknife's over texts, its t has as many degrees of freedom as the texts' sizes leave. Perplexity's
-    interval is that of the loss, exponentiated. It says nothing of training again: for that, seeds.
+    interval is that of the words' loss, exponentiated. It says nothing of training again: for that, seeds.
     """
     if metric not in RATIOS:
         raise ValueError(f'"{metric}" is no loss over texts; those are {", ".join(RATIOS)}.')
     inner = "loss" if metric == "perplexity" else metric
+    documents = documents if metric == "loss" else documents.of_words
     value = float(getattr(documents, metric))
     finite(f"the model's {metric}", [value])
     if not several_texts([documents], inner):

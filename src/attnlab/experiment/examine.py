@@ -60,6 +60,11 @@ def of_predictions(file: Path) -> list[Finding]:
                 f"{record.place} has no column {' and no column '.join(missing)}, only "
                 f"{', '.join(map(str, record.values))}; predictions are judged by label and prediction."
             )
+        empty = [name for name in ("label", "prediction") if not str(record.values[name] or "").strip()]
+        if empty:
+            raise DataError(
+                f"{record.place} has no {' and no '.join(empty)}; fill it in, or leave the row out."
+            )
         records.append(record.values)
     if not records:
         raise DataError(f"{file} has no rows; give a label and a prediction in each.")

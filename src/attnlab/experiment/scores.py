@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import torch
 
 from attnlab.config.streams import stream_seed
 from attnlab.config.values import ConfigError
+from attnlab.data.corpora.files import Files
 from attnlab.data.dataset import Dataset
 from attnlab.evaluation.documents import Documents, document_losses
 from attnlab.evaluation.perplexity import Score, honesty, pseudo_losses, strided
@@ -28,6 +29,7 @@ DEFINITIONS = {
     "loss": "nats a target token, over all targets",
     "perplexity": "e^loss over all targets; not a mean of texts",
     "bits_per_byte": "bits a byte of UTF-8 text; survives a change of tokenizer",
+    "unknown_share": "share of the targets that are unknown words, predicted as such, not by their letters",
     "targets": "tokens that were predicted",
     "texts": "texts scored; intervals are over others like them",
 }
@@ -36,6 +38,10 @@ MASKED = {
     "perplexity": "e^loss of hidden tokens; not of a text: see pseudo-perplexity",
     "targets": "tokens that were hidden and predicted",
 }
+THREE_MASKS = {
+    "loss": "nats a hidden token, many hidden at once, seen from both sides, the left or a source by turns"
+}
+PART = "a part of the loss, nats a target"
 
 
 def of_split(trained: Trained, split: str, *, rows: int) -> dict[str, Any]:
@@ -58,7 +64,7 @@ def of_split(trained: Trained, split: str, *, rows: int) -> dict[str, Any]:
     result = {
         "name": f"{split} of {config.data.corpus.options.get('path', config.data.corpus.kind)}",
         "fingerprint": dataset.fingerprint(split),
-        **measured(found, masked=is_masked(trained)),
+        **measured(found, definitions_for(trained)),
     }
     if is_causal(trained):
         result["honesty"] = honest(trained, spread_rows(dataset, split, rows))
@@ -67,28 +73,57 @@ def of_split(trained: Trained, split: str, *, rows: int) -> dict[str, Any]:
     return result
 
 
-def measured(found: Documents, *, masked: bool = False) -> dict[str, Any]:
-    """Each measure with its definition, and the 95 % intervals of those that have one."""
-    score = found.score
-    metrics = [n for n in ("loss", "perplexity", "bits_per_byte") if math.isfinite(getattr(score, n))]
-    values: dict[str, float] = {name: getattr(score, name) for name in metrics}
-    values |= {name: part / max(1, score.tokens) for name, part in found.parts.items()}
-    values |= {"targets": score.tokens, "texts": int((found.targets > 0).sum())}
-    definitions = DEFINITIONS | (MASKED if masked else {})
-    estimates = {name: loss_interval(found, name) for name in metrics}
+def measured(found: Documents, definitions: Mapping[str, str] = DEFINITIONS) -> dict[str, Any]:
+    """Each measure by its name: its value, its definition, and its 95 % interval where it has one."""
+    metrics = [n for n in ("loss", "perplexity", "bits_per_byte") if math.isfinite(getattr(found, n))]
+    count = found.score.tokens
+    values: dict[str, float] = {name: getattr(found, name) for name in metrics}
+    values |= {"unknown_share": found.unknown_share} if "bits_per_byte" in metrics else {}
+    values |= {name: part / max(1, count) for name, part in found.parts.items()}
+    values |= {"targets": count, "texts": int((found.targets > 0).sum())}
+    told = {**definitions, **sum_of(found.parts), **unspelt(found.unknown_share)}
+    estimates = [(name, loss_interval(found, name)) for name in metrics]
+    intervals = {n: {"interval": [e.low, e.high]} for n, e in estimates if math.isfinite(e.low)}
     return {
-        "measures": [
-            (n, v, definitions.get(n, "a part of the loss, nats a target")) for n, v in values.items()
-        ],
-        "intervals": {n: [e.low, e.high] for n, e in estimates.items() if math.isfinite(e.low)},
+        "measures": {
+            name: {"value": value, "definition": told.get(name, PART), **intervals.get(name, {})}
+            for name, value in values.items()
+        }
     }
+
+
+def sum_of(parts: Collection[str]) -> dict[str, str]:
+    """The definitions of a loss that has several parts, the words' first."""
+    if not parts:
+        return {}
+    named, first = " + ".join(parts), next(iter(parts))
+    return {
+        "loss": f"{named}, a sum of {len(parts)} losses: nats a hidden token",
+        "perplexity": f"e^{first} of hidden tokens; not of a text: see pseudo-perplexity",
+    }
+
+
+def unspelt(share: float) -> dict[str, str]:
+    """What bits per byte are worth where words were unknown: their bytes count, their letters are free."""
+    if not share:
+        return {}
+    told = f"{share:.1%} of the targets are unknown words, whose spelling is not paid for"
+    return {"bits_per_byte": f"bits a byte of UTF-8 text; {told}: not comparable with another tokenizer's"}
+
+
+def definitions_for(trained: Trained) -> dict[str, str]:
+    """What the measures mean for this model."""
+    if not is_masked(trained):
+        return DEFINITIONS
+    return DEFINITIONS | MASKED | (THREE_MASKS if trained.config.objective.kind == "unilm" else {})
 
 
 def is_masked(trained: Trained) -> bool:
     """Whether the model guesses what is hidden, seeing both sides of it."""
     model, mask = trained.model, trained.tokenizer.specials.mask
     reads = isinstance(model.head, LanguageModel) and model.trunk.decoder is None
-    return reads and mask is not None and not asks_for_source(model.trunk.main.mask)
+    hides = trained.config.objective.kind == "unilm" or not asks_for_source(model.trunk.main.mask)
+    return reads and mask is not None and hides
 
 
 def is_causal(trained: Trained) -> bool:
@@ -128,23 +163,29 @@ def _pseudo(trained: Trained, rows: list[list[int]]) -> dict[str, Any]:
     return {"loss": found.loss, "perplexity": found.perplexity, "interval": interval, "rows": len(rows)}
 
 
-def of_text(trained: Trained, file: Path) -> dict[str, Any]:
-    """A text file as one long text, in windows that overlap by half; every token counts once."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} cannot be read: {error}.") from error
-    ids = trained.prompt(text)
-    if len(ids) < 2:
-        raise ConfigError(f"{file} has no text to score.")
+def of_text(trained: Trained, file: str | Path, **options: Any) -> dict[str, Any]:
+    """The texts of files of any format that a corpus may have (see Files, whose `options` these are).
+
+    Plain text is one long text, a row of a table one each; scored in windows that overlap by half, and
+    every token counts once.
+    """
     if not is_causal(trained):
         raise ConfigError(
             "Only a causal model gives a text a probability; score this one with --split or --probe."
         )
-    losses = strided(trained.model, ids, context=trained.config.model.length)
-    score = Score(math.fsum(losses), len(losses), len(text.encode()))
-    one = np.array([score.nats]), np.array([score.tokens]), np.array([score.bytes])
-    return {"name": str(file), **measured(Documents(*one))}
+    corpus = Files(path=str(file), unit="document", **options)
+    texts = [example.text for split in corpus.given for example in corpus.read(split)]
+    rows = [trained.prompt(text) for text in texts]
+    nats = [strided(trained.model, row, context=trained.config.model.length) for row in rows]
+    found = Documents(
+        nats=np.array([math.fsum(row) for row in nats]),
+        targets=np.array([len(row) for row in nats]),
+        bytes=np.array([len(text.encode()) for text in texts]),
+        unknown=sum(row[1:].count(trained.unknown) for row in rows),
+    )
+    if not found.targets.any():
+        raise ConfigError(f"{file} has no text to score.")
+    return {"name": str(file), **measured(found)}
 
 
 def of_probes(trained: Trained, sentences: Sequence[str]) -> list[dict[str, Any]]:
@@ -171,7 +212,7 @@ def _probe(trained: Trained, sentence: str) -> dict[str, Any]:
         "perplexity": score.perplexity,
         "kind": "perplexity" if causal else "pseudo-perplexity",
         "tokens": score.tokens,
-        "unknown": sum(token == trained.tokenizer.specials.unknown for token in ids),
+        "unknown": ids.count(trained.unknown),
     }
 
 

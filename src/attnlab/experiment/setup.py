@@ -38,9 +38,10 @@ def check(config: schema.Config) -> None:
     objective.check(build_model(config.model, device="meta"))
     name, encoding, batching = config.objective.kind, config.data.encoding.kind, config.data.batching.kind
     if encoding not in objective.encodings:
+        others = " or ".join(kind for kind in OBJECTIVES if encoding in OBJECTIVES[kind].encodings)
         raise ConfigError(
             f'objective "{name}" cannot use data.encoding "{encoding}"; it takes '
-            f"{' or '.join(objective.encodings)}."
+            f"{' or '.join(objective.encodings)}. That encoding goes with objective {others or 'none here'}."
         )
     if BATCHING[batching].packs and not objective.packs:
         raise ConfigError(

@@ -14,6 +14,7 @@ from attnlab.config.schema import Config
 from attnlab.config.values import Choice, ConfigError
 from attnlab.data.tokenizers.files import load as load_tokenizer
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.evaluation.perplexity import seen_whole
 from attnlab.experiment.model import build_model
 from attnlab.experiment.soundness import unsound_of
 from attnlab.generation.beam import beam_searches
@@ -23,7 +24,6 @@ from attnlab.generation.rules import DecodingRule, Greedy, Sample
 from attnlab.generation.weights import Difference, PackedHead, by_columns, difference, pack
 from attnlab.model.heads.classification import pooled
 from attnlab.model.heads.language import LanguageModel
-from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.training.checkpoint import Checkpoints, DamagedError, load_checked
@@ -49,6 +49,12 @@ class Trained:
     def prompt(self, text: str) -> list[int]:
         """A text as the beginning of one: the tokens before it, its own, and none that end it."""
         return [*self.tokenizer.form.before, *self.tokenizer.encode(text)] or [self.first]
+
+    @property
+    def unknown(self) -> int:
+        """The token of words that the tokenizer does not know; no token (-1) where it knows every text."""
+        found = self.tokenizer.specials.unknown
+        return -1 if found is None else found
 
     @property
     def stop(self) -> set[int]:
@@ -187,11 +193,21 @@ class Trained:
         longest = 1 if apart else max(len(self.prompt(prompt)) for prompt in prompts)
         return max(min(usual, self.config.model.length - longest), 1)
 
-    def evaluate(self, split: str = "dev") -> dict[str, Any]:
-        """Scores on a split of the run's own corpus, as `attnlab evaluate` gives them."""
-        from attnlab.experiment.scores import of_split  # which scores what is opened here
+    def evaluate(
+        self,
+        split: str = "dev",
+        *,
+        on: str | Path | None = None,
+        probes: Sequence[str] = (),
+        rows: int = 32,
+        **reading: Any,
+    ) -> dict[str, Any]:
+        """Scores on a split of the run's own corpus, or on the texts of a file (`reading` are options of
+        the corpus `files`), and of probe sentences, as `attnlab evaluate` gives them."""
+        from attnlab.experiment.scores import of_probes, of_split, of_text  # which score what is opened here
 
-        return of_split(self, split, rows=32)
+        scored = of_split(self, split, rows=rows) if on is None else of_text(self, on, **reading)
+        return scored | ({"probes": of_probes(self, probes)} if probes else {})
 
     def text(self, written: Written) -> str:
         """What was written after the prompt, with the space between the two where words have one."""
@@ -237,8 +253,7 @@ class Trained:
                 f"The text has {len(ids)} tokens, and this model reads at most {self.config.model.length}: "
                 "give the sentence round the [MASK] alone."
             )
-        source = torch.ones(1, len(ids), dtype=torch.bool) if asks_for_source(trunk.main.mask) else None
-        scores = self.model.eval()(torch.tensor([ids]), Tokens.of(len(ids), source=source))
+        scores = self.model.eval()(torch.tensor([ids]), seen_whole(self.model, len(ids)))
         best = scores[0, places].softmax(-1).topk(min(top, scores.shape[-1]))
         return [
             [

@@ -22,12 +22,19 @@ class LossSum:
 
     `each` (N) holds the nats of the targets one by one, in the order of their places (B,T); it is
     there when no gradient was asked for, since training has no use for it; a sum of two has none.
+    A loss of several `parts` names the one of the predicted tokens first, and holds it as `words`: a
+    perplexity is made of that alone.
     """
 
     total: Tensor
     count: Tensor
     parts: Mapping[str, Tensor] = field(default_factory=dict)
     each: Tensor | None = None
+    words: LossSum | None = None
+
+    @property
+    def of_words(self) -> LossSum:
+        return self if self.words is None else self.words
 
     @property
     def mean(self) -> Tensor:
@@ -35,8 +42,12 @@ class LossSum:
 
     def __add__(self, other: LossSum) -> LossSum:
         shared = {name: self.parts[name] + other.parts[name] for name in self.parts if name in other.parts}
+        alone = self.words is None and other.words is None
         return LossSum(
-            self.total + other.total, self.count + other.count, {**self.parts, **other.parts, **shared}
+            self.total + other.total,
+            self.count + other.count,
+            {**self.parts, **other.parts, **shared},
+            words=None if alone else self.of_words + other.of_words,
         )
 
 

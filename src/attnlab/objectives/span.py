@@ -123,7 +123,7 @@ class Span(Objective):
             outside = torch.zeros_like(hidden[..., 0], dtype=boundary.each.dtype)
             outside[s.row, s.place] = boundary.each  # spans come in the order of drawing, targets by place
             each = inside.each + outside[prepared.targets != IGNORE]
-        return LossSum(inside.total + boundary.total, inside.count, parts, each)
+        return LossSum(inside.total + boundary.total, inside.count, parts, each, words=inside)
 
     def check(self, model: Model) -> None:
         super().check(model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -9,6 +10,9 @@ from attnlab.studies.metrics import METRICS
 
 SURVIVES = "bits_per_byte"
 """The one loss that a change of tokenizer leaves comparable."""
+
+UNKNOWN = "unknown_share"
+"""Where it is above 0 even that does not survive: unknown words have bytes, but no letter is predicted."""
 
 Fingerprints = Mapping[str, Any]
 
@@ -37,6 +41,26 @@ def judged_apart(one: Fingerprints, other: Fingerprints, *, metric: str) -> list
     if not (same_rows or (same_text and not same_tokens)):
         reasons.append("they were judged on different dev examples")
     return reasons
+
+
+def unspelt(one: Mapping[str, float], other: Mapping[str, float]) -> list[str]:
+    """Why bits per byte of two tokenizers may not be set side by side, by the two runs' numbers."""
+    share = max(one.get(UNKNOWN, 0.0), other.get(UNKNOWN, 0.0))
+    reasons = []
+    if share:
+        unpaid = f"{share:.1%} of the targets are unknown words, whose spelling {SURVIVES} does not pay for"
+        reasons.append(unpaid)
+    sizes = [scored_bytes(measures) for measures in (one, other)]
+    if not math.isclose(*sizes, rel_tol=1e-3):
+        told = " and ".join(f"{size:,.0f}" for size in sizes)
+        reasons.append(f"their texts were cut to different lengths ({told} bytes were scored)")
+    return reasons
+
+
+def scored_bytes(measures: Mapping[str, float]) -> float:
+    """How many bytes of text stand behind a run's bits per byte, by its own numbers; 0 where it has none."""
+    bits = measures.get("loss", 0.0) * measures.get("targets", 0.0) / math.log(2)
+    return bits / measures[SURVIVES] if measures.get(SURVIVES) else 0.0
 
 
 def trained_apart(one: Fingerprints, other: Fingerprints, *, changed: Collection[str] = ()) -> list[str]:

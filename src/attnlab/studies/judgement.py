@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,9 @@ from typing import Any
 from attnlab.evaluation.pairs import SeedResult
 from attnlab.evaluation.spread import RATIOS
 from attnlab.evaluation.statistics import corrected, differences, mean_of_seeds
-from attnlab.studies.guards import SURVIVES, unequal
+from attnlab.studies.guards import SURVIVES, unequal, unspelt
 from attnlab.studies.measure import read_documents
-from attnlab.studies.metrics import Metric
+from attnlab.studies.metrics import COSTS, Metric
 from attnlab.studies.spec import Study
 
 DOCUMENTS = "documents.safetensors"
@@ -21,12 +22,18 @@ DOCUMENTS = "documents.safetensors"
 Run = Mapping[str, Any]
 
 
-def estimate(values: Sequence[float]) -> dict[str, Any]:
-    """A mean over seeds with its interval."""
+def estimate(values: Sequence[float], *, of: str = "") -> dict[str, Any]:
+    """A mean over seeds with its interval; of perplexities it is e^(mean loss), not their own mean."""
+    exponential = of.endswith("perplexity")
+    values = [math.log(value) for value in values] if exponential else values
     if not all(map(math.isfinite, values)):
         return {"value": None, "low": None, "high": None, "n": len(values)}
     found = mean_of_seeds(values)
-    return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
+    low = max(found.low, 0.0) if of in COSTS else found.low  # nothing takes less than no time
+    ends = {"value": found.value, "low": low, "high": found.high}
+    if exponential:
+        ends = {name: math.exp(min(end, 700.0)) for name, end in ends.items()}
+    return {**ends, "n": found.n}
 
 
 def comparisons(
@@ -38,9 +45,10 @@ def comparisons(
     """
     usable, apart = comparable(study, runs)
     rows = compared(study, usable, folder, metrics[study.metric])
-    notes = list(apart.values())
     by_bytes = replace(study, metric=SURVIVES)
-    again, _ = comparable(by_bytes, runs)
+    again, still_apart = comparable(by_bytes, runs)
+    still = (note for arm, note in still_apart.items() if arm in apart)
+    notes = list(dict.fromkeys([*apart.values(), *still]))
     others = {arm: held for arm, held in again.items() if arm in study.baselines or arm not in usable}
     if any(arm not in study.baselines for arm in others) and study.baseline in others:
         rows += compared(by_bytes, others, folder, metrics[SURVIVES])
@@ -105,6 +113,9 @@ def reasons_apart(study: Study, arm: str, runs: Sequence[Run], baseline: Sequenc
         if other is not None and arm not in study.baselines:
             found = unequal(run["fingerprints"], other["fingerprints"], metric=study.metric, changed=changed)
             reasons += found
+            tokenizers = {each["fingerprints"].get("tokenizer") for each in (run, other)}
+            if study.metric == SURVIVES and len(tokenizers) > 1:
+                reasons += unspelt(run["metrics"], other["metrics"])
     return list(dict.fromkeys(reasons))
 
 
@@ -127,7 +138,7 @@ def verdict(study: Study, arms: Sequence[Mapping[str, Any]], rows: Sequence[Mapp
         beside.setdefault(row["baseline"], []).append(said)
     compared = {row["arm"] for row in rows} | set(study.baselines)
     rest = [
-        f"{arm['name']} was not compared ({arm['reason'] or arm['status']})"
+        f"{arm['name']} was not compared ({briefly(arm['reason']) or arm['status']})"
         for arm in arms
         if arm["name"] not in compared
     ]
@@ -135,6 +146,11 @@ def verdict(study: Study, arms: Sequence[Mapping[str, Any]], rows: Sequence[Mapp
         return "Nothing can be said yet" + (f": {'; '.join(rest)}." if rest else ": no run has ended.")
     beside[next(reversed(beside))] += rest
     return " ".join(f"Beside {baseline}, {'; '.join(said)}." for baseline, said in beside.items())
+
+
+def briefly(reason: str) -> str:
+    """A reason up to the end of its first part; the whole of it stands with the arm."""
+    return re.split(r"[:.;] ", reason, maxsplit=1)[0].rstrip(".")
 
 
 def honestly(row: Mapping[str, Any], means: Mapping[str, Mapping[str, Any]]) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config.values import ConfigError
-from attnlab.studies.guards import SURVIVES, dev, judged_apart, trained_apart
+from attnlab.experiment.soundness import unsound_of
+from attnlab.studies.guards import SURVIVES, dev, judged_apart, trained_apart, unspelt
 from attnlab.studies.pool import read_result
 from attnlab.training.folder import RECORD, read_record
 from attnlab.training.listeners.metrics import read
@@ -35,6 +36,9 @@ def about(place: Path) -> dict[str, Any]:
     steps = max((e["step"] for e in events if e["event"] == "stepped"), default=0)
     seconds = sum(e["seconds"] for e in events if e["event"] == "stepped")
     evaluated = {"loss": last["loss"], **last["scores"]} if last is not None else {}
+    unsound = record.get("unsound") or unsound_of(
+        place
+    )  # of a run that was refused there is only the finding
     return {
         "folder": str(place),
         "name": name_of(place, record),
@@ -42,8 +46,8 @@ def about(place: Path) -> dict[str, Any]:
         "seed": record["seed"],
         "steps": steps,
         "date": record.get("versions", {}).get("started", ""),
-        "sound": record.get("sound", True),
-        "unsound": record.get("unsound", []),
+        "sound": not unsound,
+        "unsound": unsound,
         "measures": evaluated | {"seconds": seconds} | result.get("metrics", {}),
         "whole": result.get("status") == "finished" or whole_dev(record),
         "fingerprints": {name: record.get(name) for name in ("text", "data", "tokenizer", "order")}
@@ -86,7 +90,9 @@ def compared(places: Sequence[Path]) -> dict[str, Any]:
         by_tokens = judged_apart(run["fingerprints"], first["fingerprints"], metric="loss")
         if by_tokens:
             withheld.update(JUDGED, ("train_loss", "incremental_loss"))
-            notes.append(f"{pair}: {'; '.join(by_tokens)}.")
+            unpaid = unspelt(run["measures"], first["measures"])
+            withheld.update([SURVIVES] if unpaid else [])
+            notes.append(f"{pair}: {'; '.join([*by_tokens, *unpaid])}.")
         trained = trained_apart(run["fingerprints"], first["fingerprints"])
         notes += [f"Not equals: {pair}: {reason}." for reason in trained]
     notes += list(remarks(runs))

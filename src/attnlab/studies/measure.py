@@ -17,7 +17,7 @@ from attnlab.data.dataset import Dataset
 from attnlab.evaluation.documents import Documents, document_losses
 from attnlab.evaluation.samples import quality
 from attnlab.experiment.samples import line, sampled
-from attnlab.experiment.scores import honest, is_causal, of_probes, spread_rows
+from attnlab.experiment.scores import honest, is_causal, is_masked, of_probes, spread_rows
 from attnlab.experiment.trained import Trained
 from attnlab.explain.attention import attention_weights
 from attnlab.model.masks import asks_for_source
@@ -25,6 +25,7 @@ from attnlab.model.tokens import Tokens
 from attnlab.objectives import OBJECTIVES
 from attnlab.objectives.objective import Objective
 from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.studies.guards import UNKNOWN
 from attnlab.training.evaluate import evaluate
 from attnlab.training.files import replace_bytes
 from attnlab.training.listeners.metrics import read
@@ -69,9 +70,16 @@ def losses(trained: Trained, dataset: Dataset, objective: Objective, documents: 
     if "dev" in loaders:
         dev = document_losses(trained.model, objective, loaders["dev"], **common)
         found |= {"loss": dev.loss, "perplexity": dev.perplexity, "targets": int(dev.targets.sum())}
-        found |= {"bits_per_byte": dev.bits_per_byte} if dev.bytes.any() else {}
-        replace_bytes(documents, save({"nats": dev.nats, "targets": dev.targets, "bytes": dev.bytes}))
+        if dev.bytes.any():
+            found |= {"bits_per_byte": dev.bits_per_byte, UNKNOWN: dev.unknown_share}
+        replace_bytes(documents, save(columns(dev)))
     return found
+
+
+def columns(found: Documents) -> dict[str, Any]:
+    """What is kept of each text."""
+    held = {"nats": found.nats, "targets": found.targets, "bytes": found.bytes, "words": found.words}
+    return {name: column for name, column in held.items() if column is not None}
 
 
 def read_documents(file: Path) -> Documents | None:
@@ -79,7 +87,7 @@ def read_documents(file: Path) -> Documents | None:
     if not file.is_file():
         return None
     held = load(file.read_bytes())
-    return Documents(held["nats"], held["targets"], held["bytes"])
+    return Documents(held["nats"], held["targets"], held["bytes"], words=held.get("words"))
 
 
 def honesty(trained: Trained, dataset: Dataset) -> dict[str, float]:
@@ -88,6 +96,7 @@ def honesty(trained: Trained, dataset: Dataset) -> dict[str, float]:
     return {
         "parallel_loss": found["usual"],
         "incremental_loss": found["alone"],
+        "parallel_perplexity": math.exp(min(found["usual"], 700.0)),
         "incremental_perplexity": math.exp(min(found["alone"], 700.0)),
         "incremental_difference": found["difference"],
     }
@@ -108,9 +117,7 @@ def probed(trained: Trained, probes: Sequence[str]) -> list[dict[str, Any]]:
         return []
     tokenizer = trained.tokenizer
     fitting = [text for text in probes if len(tokenizer.form.single(tokenizer.encode(text))) <= length]
-    masked = trunk.decoder is None and tokenizer.specials.mask is not None
-    scored = is_causal(trained) or masked
-    return of_probes(trained, fitting) if scored else []
+    return of_probes(trained, fitting) if is_causal(trained) or is_masked(trained) else []
 
 
 def attention(trained: Trained, sentence: str) -> dict[str, Any]:

@@ -19,7 +19,11 @@ class Metric:
 
 METRICS: dict[str, Metric] = {
     "loss": Metric("nats a target token of the dev split, over all targets", own=True),
-    "perplexity": Metric("e^loss over the whole dev split; not a mean of sentences", own=True),
+    "perplexity": Metric(
+        "e^loss over the whole dev split, of the words alone where the loss has other parts; not a mean of "
+        "sentences",
+        own=True,
+    ),
     "bits_per_byte": Metric(
         "bits a byte of the dev split's UTF-8 text; survives a change of tokenizer", own=True
     ),
@@ -31,6 +35,7 @@ METRICS: dict[str, Metric] = {
     "incremental_loss": Metric(
         "nats a token, each scored from its prefix alone, on a sample of dev rows", own=True
     ),
+    "parallel_perplexity": Metric("e^parallel_loss", own=True),
     "incremental_perplexity": Metric("e^incremental_loss", own=True),
     "incremental_difference": Metric(
         "incremental_loss − parallel_loss: how much the usual loss lies", own=True
@@ -40,3 +45,5 @@ METRICS: dict[str, Metric] = {
     "peak_memory_bytes": Metric("the largest memory of the run's process until training ended"),
 }
 """A study's own measures (see extras.py) come beside these."""
+
+COSTS = ("seconds", "tokens_per_second", "peak_memory_bytes")

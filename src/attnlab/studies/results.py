@@ -132,7 +132,7 @@ def arm_of(resolved: Resolved, arm: str, runs: list[Run]) -> dict[str, Any]:
         "flops_per_token": flops_per_token(config),
         "status": status,
         "reason": reason,
-        "metrics": {name: estimate(found) for name, found in values.items()},
+        "metrics": {name: estimate(found, of=name) for name, found in values.items()},
     }
 
 

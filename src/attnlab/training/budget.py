@@ -24,6 +24,18 @@ class State:
 
 def progress(budget: Budget, state: State) -> float:
     """The share of the budget that is used up: of the limit that is nearest."""
+    return max(shares(budget, state).values())
+
+
+def nearest(budget: Budget, state: State) -> str:
+    """The limit that is nearest, in words: of several, the one that ends the run."""
+    name, _ = max(shares(budget, state).items(), key=lambda share: share[1])
+    limit = budget.limits[name]
+    return f"{limit:,.10g} {name.removesuffix('s') if limit == 1 else name}"
+
+
+def shares(budget: Budget, state: State) -> dict[str, float]:
+    """How much of each limit is used up."""
     used = {
         "steps": state.step,
         "tokens": state.tokens,
@@ -31,4 +43,4 @@ def progress(budget: Budget, state: State) -> float:
         "seconds": state.seconds,
         "flops": state.flops,
     }
-    return max(used[name] / limit for name, limit in budget.limits.items())
+    return {name: used[name] / limit for name, limit in budget.limits.items()}

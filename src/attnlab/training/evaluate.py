@@ -21,7 +21,7 @@ from attnlab.objectives.objective import Objective, Prepared
 
 @dataclass(frozen=True)
 class Evaluation:
-    """`loss` in nats per target, and what follows from it."""
+    """`loss` in nats per target, and what follows; perplexity from the words alone, if it has parts."""
 
     loss: float
     scores: Mapping[str, float]
@@ -39,19 +39,19 @@ def evaluate(
     autocast: Callable[[], AbstractContextManager[Any]],
 ) -> Evaluation:
     """The mean loss over the first `batches` of the loader's first epoch, in eval mode."""
-    total, count, size, parts = 0.0, 0, 0, dict[str, float]()
+    total, words, count, size, parts = 0.0, 0.0, 0, 0, dict[str, float]()
     with judging(model):
         found = judged(model, objective, loader, seed=seed, device=device, autocast=autocast)
         for _, prepared, loss in itertools.islice(found, None if batches == "all" else batches):
             total, count, size = total + float(loss.total), count + int(loss.count), size + prepared.bytes
+            words += float(loss.of_words.total)
             for name, part in loss.parts.items():
                 parts[name] = parts.get(name, 0.0) + float(part)
     scores = {name: part / max(1, count) for name, part in parts.items()}
-    mean = total / max(1, count)
-    scores |= {"perplexity": math.exp(min(mean, 700.0)), "targets": count}
+    scores |= {"perplexity": math.exp(min(words / max(1, count), 700.0)), "targets": count}
     if size:
-        scores["bits_per_byte"] = total / math.log(2) / size
-    return Evaluation(mean, scores)
+        scores["bits_per_byte"] = words / math.log(2) / size
+    return Evaluation(total / max(1, count), scores)
 
 
 def judged(

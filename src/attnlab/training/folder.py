@@ -17,6 +17,7 @@ from attnlab.config.values import ConfigError
 from attnlab.training.checkpoint import Checkpoints
 from attnlab.training.errors import RunError
 from attnlab.training.files import replace_json
+from attnlab.training.listeners.metrics import read as read_events
 
 RECORD = "run.json"
 
@@ -34,6 +35,12 @@ class RunFolder:
     def exists(self) -> bool:
         return (self.path / RECORD).is_file()
 
+    @property
+    def begun(self) -> bool:
+        """Whether a step was taken: what failed before can be begun anew, there is nothing to lose."""
+        stepped = any(event["event"] == "stepped" for event in read_events(self.metrics))
+        return stepped or bool(self.checkpoints.steps())
+
     def config(self) -> Config:
         """The config that the run was started with."""
         return config_of(read_record(self.path)["config"])
@@ -43,12 +50,15 @@ class RunFolder:
         """Hold the folder for this process; begin its record, or take it up. Gives warnings."""
         make_folder(self.path)
         with lock(self.path / "lock"):
-            if self.exists and not resume:
+            anew = self.exists and not resume
+            if anew and (self.begun or read_record(self.path).get("status") == "converted"):
                 raise ConfigError(
                     f"{self.path} already holds a run; go on with it by --resume, or give another --out."
                 )
+            if anew:
+                self.metrics.unlink(missing_ok=True)
             self.checkpoints.tidy()
-            if self.exists:
+            if self.exists and not anew:
                 self.record = read_record(self.path)
                 if self.record.get("status") == "converted":
                     raise ConfigError(

@@ -25,9 +25,18 @@ class Metric:
 
 QUALITY = (
     Metric("loss", "dev loss", "Nats a target token, over all targets of the dev split."),
-    Metric("perplexity", "perplexity", "e^loss over the whole dev split; not a mean of sentences."),
+    Metric(
+        "perplexity",
+        "perplexity",
+        "e^loss over the whole dev split, of its words alone; not a mean of sentences.",
+    ),
     Metric("bits_per_byte", "bits per byte", "Bits a byte of UTF-8 text; survives a change of tokenizer."),
     Metric("train_loss", "train loss", "Nats a target token on the training text, at the end of training."),
+    Metric(
+        "parallel_perplexity",
+        "parallel perplexity",
+        "Perplexity as usual, all positions at once, on the rows of incremental perplexity.",
+    ),
     Metric(
         "incremental_perplexity",
         "incremental perplexity",
@@ -56,7 +65,7 @@ COST = (
         counted=True,
     ),
 )
-RUNS_ONLY = {"incremental_loss", "parallel_loss", "train_perplexity", "targets"}
+RUNS_ONLY = {"incremental_loss", "parallel_loss", "train_perplexity", "targets", "unknown_share"}
 """Told of every run and in runs.csv; a table of arms says the same with what it has."""
 
 KNOWN = {metric.name: metric for metric in QUALITY + COST}
@@ -93,9 +102,9 @@ def explained(study: Study, shown: list[Metric]) -> list[Metric]:
 
 
 def estimate(arm: Arm, name: str) -> Mapping[str, Any] | None:
-    """The arm's estimate of a measure; incremental perplexity follows from the loss if only that is there."""
-    if name == "incremental_perplexity" and name not in arm.metrics:
-        loss = arm.metrics.get("incremental_loss")
+    """The arm's estimate of a measure; a perplexity follows from its loss if only that is there."""
+    if name in ("parallel_perplexity", "incremental_perplexity") and name not in arm.metrics:
+        loss = arm.metrics.get(name.replace("perplexity", "loss"))
         return (
             {key: _exponential(value) if key != "n" else value for key, value in loss.items()}
             if loss

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from attnlab.studies.report.study import Study
+from attnlab.studies.report.study import Arm, Study
 
 RUN = (
     "arm",
@@ -28,13 +28,16 @@ COMPARISON = (
 
 
 def runs(study: Study) -> str:
-    """A row a run; `sound` is false where a check failed, and its metrics are then not to be believed."""
-    rows = [
-        {**run, **(run.get("metrics") or {}), "sound": arm.sound and run.get("status") != "invalid"}
-        for arm, run in study.runs()
-    ]
+    """A row a run; `sound` is false where a check failed, and empty where a run has no result to judge."""
+    rows = [{**run, **(run.get("metrics") or {}), "sound": _sound(arm, run)} for arm, run in study.runs()]
     metrics = dict.fromkeys(name for _, run in study.runs() for name in run.get("metrics") or {})
-    return _sheet([*RUN, "peak_memory_bytes", *metrics], rows)
+    return _sheet(dict.fromkeys([*RUN, "peak_memory_bytes", *metrics]), rows)
+
+
+def _sound(arm: Arm, run: Mapping[str, Any]) -> bool | None:
+    if run.get("status") in ("failed", "missing"):
+        return None
+    return arm.sound and run.get("status") != "invalid"
 
 
 def comparisons(study: Study) -> str:

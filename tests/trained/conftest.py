@@ -1,0 +1,52 @@
+"""Small runs of every kind, trained once for all tests here."""
+
+import pytest
+
+from attnlab.experiment.run import train
+from tests.training.small import config, for_objective, merged
+
+LONGER = {"training": {"budget": {"steps": 40}, "optimizer": {"kind": "adamw", "rate": 1e-2}}}
+
+
+@pytest.fixture(scope="session")
+def causal(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("causal")
+    run = train(config(folder, **merged(LONGER, {"model": {"length": 24}})), folder / "run")
+    return folder / "run", run
+
+
+@pytest.fixture(scope="session")
+def masked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("masked")
+    train(config(folder, **merged(LONGER, for_objective("masked", folder))), folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def spans(tmp_path_factory):
+    """With the boundary's loss beside that of the hidden words."""
+    folder = tmp_path_factory.mktemp("spans")
+    train(config(folder, **for_objective("span", folder)), folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def three_masks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unilm")
+    train(config(folder, **for_objective("unilm", folder)), folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def leaking(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("leaking")
+    zero = config(folder, **merged(LONGER, {"model": {"masking": "zero"}}))
+    train(zero, folder / "run", allow=["dependency"])
+    return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def translating(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("translating")
+    train(config(folder, **merged(LONGER, for_objective("seq2seq", folder))), folder / "run")
+    return folder / "run"
