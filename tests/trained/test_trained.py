@@ -249,17 +249,3 @@ def test_mistakes_are_named(causal, masked, arguments, words):
     runs = {"RUN": causal[0], "MASKED": masked}
     result = command(*(runs.get(a, a) for a in arguments))
     assert isinstance(result.exception, ValueError) and words in str(result.exception)
-
-
-def test_samples_are_written_at_each_evaluation_and_come_again_after_a_kill(causal):
-    """The same seed at every step; a run that goes on at step 20 forgets what stood after it."""
-    from attnlab.experiment.samples import until
-
-    text = (causal[0] / "samples.txt").read_text()
-    steps = [line for line in text.splitlines() if line.startswith("step ")]
-    assert steps == [f"step {n}" for n in range(4, 41, 4)]
-    assert "".join(until(text, 40)) == text
-    kept = "".join(until(text, 20))
-    assert text.startswith(kept) and kept.count("step ") == 5
-    last = text.split("step 40")[1]
-    assert "1. " in last and "3. " in last
