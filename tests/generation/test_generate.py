@@ -283,7 +283,10 @@ def test_beyond_the_context_is_refused_or_windowed(double):
     ("options", "words"),
     [
         ({"temperature": 0.0}, "use greedy"),
-        ({"top_p": 0.0}, "top_p above 0"),
+        ({"top_p": 0.0}, "^top_p is 0.0; it must be above 0 and at most 1.$"),
+        ({"top_p": 2}, "^top_p is 2; it must be above 0 and at most 1.$"),
+        ({"top_k": -1}, "^top_k is -1; it must be at least 0"),
+        ({"min_p": 1.0}, "^min_p is 1.0; it must be at least 0 and below 1.$"),
         ({"repetition": 0.0}, "repetition is 0"),
     ],
 )

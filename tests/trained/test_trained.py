@@ -131,11 +131,93 @@ def test_stop_strings_end_a_text_and_stay_in_it(causal):
 
 
 def test_a_masked_model_fills_in(masked):
-    places = answer("generate", masked, "--fill", "the cat [MASK] the [MASK] .")
+    found = answer("generate", masked, "--fill", "the cat [MASK] the [MASK] .")
+    places = found["places"]
     assert len(places) == 2 and all(len(place) == 5 for place in places)
+    best = [place[0]["token"] for place in places]
+    assert found["filled"] == f"the cat {best[0]} the {best[1]} ." and found["step"] == 40
     chances = [entry["probability"] for entry in places[0]]
     assert chances == sorted(chances, reverse=True) and 0 < sum(chances) <= 1
     assert "nothing to fill in" in str(command("generate", masked, "--fill", "the cat").exception)
+    assert found["filled"] in command("generate", masked, "--fill", "the cat [MASK] the [MASK] .").output
+
+
+def test_no_special_token_is_offered_and_small_chances_are_not_none(masked):
+    trained = open_run(masked)
+    tokenizer = trained.tokenizer
+    with torch.no_grad():
+        trained.model.head.table.weight[sorted(tokenizer.special_ids)] *= 100  # now likely, some of them
+    (offered,) = trained.fill("the [MASK] .", top=1000)
+    words = {token for token, _ in offered}
+    assert len(offered) == tokenizer.size - len(tokenizer.special_ids) and min(p for _, p in offered) >= 0
+    assert not words & {tokenizer.token(special) for special in tokenizer.special_ids}
+
+
+def test_small_chances_are_shown_as_small(masked, monkeypatch):
+    from attnlab.experiment.trained import Trained
+
+    monkeypatch.setattr(Trained, "fill", lambda *_: [[("cat", 0.9), ("dog", 0.0004)]])
+    shown = command("generate", masked, "--fill", "the [MASK] .").output
+    assert "the cat ." in shown and "0.900" in shown and "<0.001" in shown and "0.000" not in shown
+
+
+def test_python_writes_what_the_command_writes(causal):
+    trained = open_run(causal[0])
+    prompts = ["the cat", "a dog"]
+    for options in (
+        {"length": 5, "copies": 2},
+        {"length": 6, "rule": "greedy"},
+        {"length": 6, "beam": 3, "copies": 2, "penalty": 0.5},
+        {"length": 9, "stop": "the", "seed": 3},
+        {"length": 60, "beyond": "window"},
+    ):
+        named = [part for name, value in options.items() for part in (f"--{name}", value)]
+        theirs = answer("generate", causal[0], *prompts, *named)["samples"]
+        assert trained.generate(prompts, **options) == [sample["text"] for sample in theirs]
+    assert trained.generate(["the cat"], length=5) == [trained.generate("the cat", length=5)]
+    assert len(trained.generate("the cat", length=5, copies=3)) == 3 and trained.generate([]) == []
+    assert trained.generate("the", length=6, rule=Greedy()) == trained.generate(
+        "the", length=6, rule="greedy"
+    )
+
+
+@pytest.mark.parametrize(
+    ("prompts", "options", "words"),
+    [
+        (5, {}, "The prompt is 5; give a text, or a list of texts"),
+        (["the", 5], {}, "give a text, or a list of texts"),
+        ("the", {"length": "5"}, "length is '5'; it must be a whole number of at least 1"),
+        ("the", {"copies": 0}, "copies is 0"),
+        ("the", {"stop": 3}, "stop is 3; give a text"),
+        ("the", {"beyond": "never"}, "refuse or window"),
+        ("the", {"lenght": 5}, 'Did you mean "length"'),
+        ("the", {"beam": 2, "rule": "greedy"}, "leave out --rule"),
+    ],
+)
+def test_wrong_requests_are_told_in_a_sentence(causal, prompts, options, words):
+    with pytest.raises(ConfigError) as told:
+        open_run(causal[0]).generate(prompts, **options)
+    assert words in str(told.value)
+
+
+def test_a_source_and_its_target_are_shown_apart(translating):
+    source = "the cat sees a dog ."
+    (sample,) = answer("generate", translating, source, "--rule", "greedy", "--length", "6")["samples"]
+    alone = command("generate", translating, source, "--rule", "greedy", "--length", "6").output
+    assert alone.startswith(f"{source} → {sample['text'].strip()}")
+    both = command("generate", translating, source, "at home .", "--rule", "greedy", "--length", "6").output
+    assert both.startswith(f"{source} → {sample['text'].strip()}") and "\nat home . → " in both
+    told = command("generate", translating).exception
+    assert isinstance(told, ConfigError) and "a source that it reads, and there is none" in str(told)
+
+
+def test_unknown_words_of_a_prompt_are_named_once(causal, masked):
+    result = command("generate", causal[0], "the zebra sees", "a zebra , the gnu", "--length", "3")
+    assert "read as <UNK>: zebra, ,, gnu." in result.stderr and "zebra" in result.stdout
+    assert result.stderr.count("Unknown to the tokenizer") == 1
+    filled = command("generate", masked, "--fill", "the zebra [MASK] the cat .")
+    assert "read as <UNK>: zebra." in filled.stderr
+    assert command("generate", causal[0], "the cat", "--length", "3").stderr == ""
 
 
 @pytest.mark.parametrize(
@@ -167,17 +249,3 @@ def test_mistakes_are_named(causal, masked, arguments, words):
     runs = {"RUN": causal[0], "MASKED": masked}
     result = command(*(runs.get(a, a) for a in arguments))
     assert isinstance(result.exception, ValueError) and words in str(result.exception)
-
-
-def test_samples_are_written_at_each_evaluation_and_come_again_after_a_kill(causal):
-    """The same seed at every step; a run that goes on at step 20 forgets what stood after it."""
-    from attnlab.experiment.samples import until
-
-    text = (causal[0] / "samples.txt").read_text()
-    steps = [line for line in text.splitlines() if line.startswith("step ")]
-    assert steps == [f"step {n}" for n in range(4, 41, 4)]
-    assert "".join(until(text, 40)) == text
-    kept = "".join(until(text, 20))
-    assert text.startswith(kept) and kept.count("step ") == 5
-    last = text.split("step 40")[1]
-    assert "1. " in last and "3. " in last

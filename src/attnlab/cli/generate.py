@@ -16,6 +16,7 @@ from rich.text import Text
 
 from attnlab.cli.console import JsonOption, emit, err, not_sound, out
 from attnlab.config.values import ConfigError
+from attnlab.experiment.request import SAMPLED, request_of
 
 if TYPE_CHECKING:
     from attnlab.experiment.trained import Trained
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="A run's folder, or one of its checkpoints.")
 ]
-SAMPLED = "sample(temperature=0.8, top_p=0.95)"
 
 
 def generate(
@@ -66,56 +66,38 @@ def generate(
     json: JsonOption = False,
 ) -> None:
     """Write text with a trained model."""
-    check(
-        fill=fill,
-        prompts=bool(prompts or weights != "float32"),
-        beam=beam,
-        rule=rule,
-        stop=stop or [],
-        beyond=beyond,
-    )
+    if fill and (prompts or weights != "float32"):
+        raise ConfigError(
+            "Give either prompts to go on with (and --weights), or --fill with a text that has [MASK]s."
+        )
+    settings = {"length": length, "rule": rule, "beam": beam, "penalty": penalty, "copies": copies}
+    request = request_of(settings | {"stop": stop or (), "beyond": beyond, "seed": seed})
     from attnlab.experiment.trained import open_run
-    from attnlab.generation import DECODING
-    from attnlab.generation.generate import Written
 
     trained = open_run(run)
     if trained.unsound:
         err.print(not_sound(trained.unsound), highlight=False)
-    if fill:
-        return show_filled(trained, fill, json=json)
     asked = prompts or [""]
-    about = {"run": str(trained.folder), "step": trained.step, "weights": held(trained, weights, asked)}
-    repeated = [prompt for prompt in asked for _ in range(copies)]
-    usual = 50 if beyond == "window" else trained.usual_length(asked)
-    limits: dict[str, Any] = {"length": length or usual, "beyond": beyond}
-    if beam:
-        texts = trained.beams(asked, width=beam, best=copies, penalty=penalty, **limits)
-    else:
-        texts = [Written(trained.prompt(prompt)) for prompt in repeated]
-        tokens = trained.streamed(
-            texts, rule=DECODING.build(rule or SAMPLED), stop=stop or [], seed=seed, **limits
-        )
-        if len(texts) == 1 and not json:
-            return write_one(trained, repeated[0], texts[0], tokens)
-        watch(trained, repeated, texts, tokens, shown=out.is_terminal and not json)
+    tell_unknown(trained, [fill.replace("[MASK]", " ")] if fill else asked)
+    about = {"run": str(trained.folder), "step": trained.step}
+    if fill:
+        return show_filled(trained, fill, about=about, json=json)
+    about |= {"weights": held(trained, weights, asked)}
+    texts, tokens = trained.writing(asked, request)
+    repeated = request.repeated(asked)
+    if len(texts) == 1 and not beam and not json:
+        return write_one(trained, repeated[0], texts[0], tokens)
+    watch(trained, repeated, texts, tokens, shown=out.is_terminal and not (json or beam))
     return show(trained, repeated, texts, about=about, json=json)
 
 
-def check(*, prompts: bool, fill: str, beam: int, rule: str, stop: list[str], beyond: str) -> None:
-    """Refuse what does not go together, before anything is loaded."""
-    if beyond not in ("refuse", "window"):
-        raise ConfigError(f'--beyond takes refuse or window, not "{beyond}".')
-    if fill and prompts:
-        raise ConfigError(
-            "Give either prompts to go on with (and --weights), or --fill with a text that has [MASK]s."
-        )
-    if "" in stop:
-        raise ConfigError("--stop is empty, which every text holds; leave it out, or give some text.")
-    if beam and (rule or stop):
-        raise ConfigError(
-            "A beam looks for the most likely whole text up to the model's own stop token: leave out "
-            f"{'--rule' if rule else '--stop'}, or --beam."
-        )
+def tell_unknown(trained: Trained, texts: list[str]) -> None:
+    """Once, which words of the prompts the model cannot read."""
+    words = list(dict.fromkeys(word for text in texts for word in trained.tokenizer.unknown_parts(text)))
+    if words:
+        token = trained.tokenizer.token(trained.unknown)
+        told = escape(f"Unknown to the tokenizer, and read as {token}: {', '.join(words)}.")
+        err.print(f"[yellow]{told}[/]", highlight=False, soft_wrap=True)
 
 
 def held(trained: Trained, weights: str, prompts: list[str]) -> dict[str, Any]:
@@ -137,13 +119,13 @@ def write_one(trained: Trained, prompt: str, text: Written, tokens: Iterator[Any
     shown = ""
     for number, _ in enumerate(tokens):
         if number == 0:  # mistakes are known by now
-            out.print(Text(prompt, "bold"), end="", soft_wrap=True)
-        whole = trained.text(text)
+            out.print(before(trained, prompt), end="", soft_wrap=True)
+        whole = new_text(trained, text)
         if not whole.endswith("�"):  # a character whose last byte is still to come
             out.print(Text(whole[len(shown) :]), end="", soft_wrap=True)
             shown = whole
     if not text.new:
-        out.print(Text(prompt, "bold"), end="", soft_wrap=True)
+        out.print(before(trained, prompt), end="", soft_wrap=True)
     out.print(ending(text))
 
 
@@ -163,7 +145,17 @@ def watch(
 
 def passage(trained: Trained, prompt: str, text: Written) -> Text:
     """A prompt, and what was written after it."""
-    return Text.assemble((prompt, "bold"), trained.text(text), ending(text), "\n")
+    return Text.assemble(before(trained, prompt), new_text(trained, text), ending(text), "\n")
+
+
+def before(trained: Trained, prompt: str) -> Text:
+    """The prompt, apart from what follows where it is a source that was read."""
+    return Text.assemble((prompt, "bold"), (" → " if trained.reads_source else "", "dim"))
+
+
+def new_text(trained: Trained, text: Written) -> str:
+    found = trained.text(text)
+    return found.lstrip(" ") if trained.reads_source else found
 
 
 def ending(text: Written) -> Text:
@@ -197,13 +189,18 @@ def show(
     return None
 
 
-def show_filled(trained: Trained, text: str, *, json: bool) -> None:
+def show_filled(trained: Trained, text: str, *, about: dict[str, Any], json: bool) -> None:
+    from attnlab.experiment.filling import sentence
+
     found = trained.fill(text)
+    whole = sentence(trained, text, found)
     if json:
-        return emit([[{"token": token, "probability": p} for token, p in place] for place in found])
+        words = [[{"token": token, "probability": p} for token, p in place] for place in found]
+        return emit(about | {"text": text, "filled": whole, "places": words})
+    out.print(Text(whole), soft_wrap=True)
     for number, place in enumerate(found, start=1):
         table = Table("token", "probability", title=escape(f"[MASK] {number}"), title_justify="left")
         for token, p in place:
-            table.add_row(escape(token), f"{p:.3f}")
+            table.add_row(escape(token), f"{p:.3f}" if p >= 0.001 else "<0.001")
         out.print(table)
     return None

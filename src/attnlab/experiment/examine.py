@@ -16,7 +16,7 @@ from attnlab.data.corpora.readers import reader_of
 from attnlab.data.corpora.records import Broken
 from attnlab.data.errors import DataError
 from attnlab.experiment.run import default_cache
-from attnlab.experiment.samples import SampleFile
+from attnlab.experiment.samples import sample_files
 from attnlab.experiment.setup import Setup, set_up
 from attnlab.experiment.soundness import case_of, read_findings
 from attnlab.experiment.trained import open_run
@@ -93,16 +93,8 @@ def _evaluated(setup: Setup) -> dict[str, Any]:
 
 
 def _samples(setup: Setup) -> list[Any]:
-    trunk = setup.model.trunk
-    if trunk.decoder is None or trunk.encoder is not None or setup.config.objective.kind != "causal":
-        return []
     with tempfile.TemporaryDirectory() as folder:
-        file = SampleFile(
-            Path(folder) / "samples.txt",
-            setup.model,
-            setup.dataset.tokenizer,
-            length=setup.config.model.length,
-            step=0,
-        )
-        file.text(0)
-    return file.last
+        files = sample_files(setup, Path(folder) / "samples.txt", 0)
+        for file in files:
+            file.text(0)
+    return [sample for file in files for sample in file.last]

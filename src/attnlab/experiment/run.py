@@ -15,7 +15,7 @@ from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.config.streams import stream_seed
 from attnlab.data.dataset import ProgressOf, no_progress
-from attnlab.experiment.samples import SampleFile
+from attnlab.experiment.samples import sample_files
 from attnlab.experiment.setup import Setup, check, fingerprints, in_order, set_up
 from attnlab.experiment.soundness import Soundness, Watch, known
 from attnlab.model.model import Model
@@ -78,7 +78,7 @@ def train(
             warnings += _restored(loop, folder)
             soundness = Soundness(setup, out, allow)
             with MetricsFile(folder.metrics, loop.state) as metrics:
-                samples = _samples(setup, folder, loop.state.step)
+                samples = sample_files(setup, folder.path / "samples.txt", loop.state.step)
                 watch = Watch(soundness, loop.tell, samples)
                 others = (*listeners, *watchers(setup), *_trackers(config, out))
                 loop.listeners = [metrics, *samples, *others, watch]
@@ -156,15 +156,6 @@ def _restored(loop: Loop, folder: RunFolder) -> list[str]:
             "that of a run never interrupted."
         )
     return warnings
-
-
-def _samples(setup: Setup, folder: RunFolder, step: int) -> list[SampleFile]:
-    """Texts at each evaluation, of models that write from left to right."""
-    trunk, length = setup.model.trunk, setup.config.model.length
-    if trunk.decoder is None or trunk.encoder is not None or setup.config.objective.kind != "causal":
-        return []
-    file = folder.path / "samples.txt"
-    return [SampleFile(file, setup.model, setup.dataset.tokenizer, length=length, step=step)]
 
 
 def _trackers(config: schema.Config, out: Path) -> list[Listener]:

@@ -1,16 +1,26 @@
-"""What a run writes at each evaluation: the same prompts and seed, so that runs can be read side by side."""
+"""What a run writes at each evaluation: the same prompts and seed, so that runs can be read side by side.
+
+A decoder writes from the start token on, an encoder-decoder for the first sources of dev. A masked model
+writes nothing, UniLM's neither: it was only ever asked for words hidden within a text, never for the next.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from attnlab.config.streams import stream_seed
+from attnlab.data.encode.translation import ends
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.experiment.setup import Setup
 from attnlab.generation.generate import Written, generate
 from attnlab.generation.rules import Sample
 from attnlab.model.model import Model
+from attnlab.objectives.seq2seq import SequenceToSequence
 from attnlab.training.events import Evaluated, Event
 
 SAMPLES = 3
@@ -23,9 +33,19 @@ class SampleFile:
     A run that goes on at a step forgets what was written after it: those steps come again.
     """
 
-    def __init__(self, file: Path, model: Model, tokenizer: Tokenizer, *, length: int, step: int):
+    def __init__(
+        self,
+        file: Path,
+        model: Model,
+        tokenizer: Tokenizer,
+        *,
+        length: int,
+        step: int,
+        sources: Sequence[Sequence[int]] = (),
+    ):
         self.file, self.model, self.tokenizer, self.length = file, model, tokenizer, length
-        self.last: list[Written] = []  # what was written at the last evaluation
+        self.sources = sources
+        self.last: list[Written] = []  # what was written at the last evaluation, led by no source
         held = file.read_text(encoding="utf-8") if file.exists() else ""
         file.write_text("".join(until(held, step)), encoding="utf-8")
 
@@ -38,27 +58,83 @@ class SampleFile:
         """The samples of a step. Evaluation disturbs no other stream, and leaves the model as it was."""
         training = self.model.training
         try:
-            self.last = sampled(self.model, self.tokenizer, length=self.length, number=SAMPLES)
+            lines = self.answers() if self.sources else self.alone()
         finally:
             self.model.train(training)
-        lines = (f"{n}. {line(self.tokenizer, sample)}" for n, sample in enumerate(self.last, start=1))
-        return f"step {step}\n" + "\n".join(lines) + "\n\n"
+        numbered = (f"{n}. {text}" for n, text in enumerate(lines, start=1))
+        return f"step {step}\n" + "\n".join(numbered) + "\n\n"
+
+    def alone(self) -> list[str]:
+        self.last = sampled(self.model, self.tokenizer, length=self.length, number=SAMPLES)
+        return [line(self.tokenizer, sample) for sample in self.last]
+
+    def answers(self) -> list[str]:
+        """Each source, and what was written for it."""
+        found = answered(self.model, self.tokenizer, self.sources, length=self.length)
+        pairs = zip(self.sources, found, strict=True)
+        return [
+            f"{source_line(self.tokenizer, ids)} → {line(self.tokenizer, new).strip()}" for ids, new in pairs
+        ]
+
+
+def sample_files(setup: Setup, file: Path, step: int) -> list[SampleFile]:
+    """The file of a model that writes; none of one that does not."""
+    trunk, config = setup.model.trunk, setup.config
+    about: dict[str, Any] = {"length": config.model.length, "step": step}
+    if isinstance(setup.objective, SequenceToSequence):
+        about["sources"] = sources_of(setup, setup.objective)
+    elif trunk.decoder is None or config.objective.kind != "causal":
+        return []
+    return [SampleFile(file, setup.model, setup.dataset.tokenizer, **about)]
+
+
+def sources_of(setup: Setup, objective: SequenceToSequence) -> list[list[int]]:
+    """What the encoder reads of the first texts of dev, or of train where there is no dev."""
+    rows = setup.dataset.rows("dev" if "dev" in setup.dataset.splits.names else "train")
+    held = (rows.ragged("ids", row).astype(np.int64) for row in range(min(SAMPLES, len(rows))))
+    return [objective.read(ids, stream_seed(0, "samples", n)).tolist() for n, ids in enumerate(held)]
+
+
+def answered(
+    model: Model, tokenizer: Tokenizer, sources: Sequence[Sequence[int]], *, length: int
+) -> list[Written]:
+    """A text for each source, always with the same chance; `length` is the model's."""
+    start, _ = ends(tokenizer)
+    return written(model, tokenizer, [[start]] * len(sources), length=length, sources=sources)
 
 
 def sampled(model: Model, tokenizer: Tokenizer, *, length: int, number: int) -> list[Written]:
     """Texts from the start token on, always with the same chance; `length` is the model's."""
     first = tokenizer.form.before or (tokenizer.pad,)
+    return written(model, tokenizer, [list(first)] * number, length=length)
+
+
+def written(
+    model: Model,
+    tokenizer: Tokenizer,
+    prompts: list[list[int]],
+    *,
+    length: int,
+    sources: Sequence[Sequence[int]] | None = None,
+) -> list[Written]:
     stop = {token for token in (tokenizer.specials.stop,) if token is not None}
     rule = Sample(temperature=0.8, top_p=0.95)
-    room = max(length - len(first), 1)
-    settings: dict[str, Any] = {"rule": rule, "length": min(LENGTH, room), "stop": stop}
-    return generate(model, [list(first)] * number, seed=stream_seed(0, "samples"), **settings)
+    room = max(length - len(prompts[0]), 1)
+    settings: dict[str, Any] = {"rule": rule, "length": min(LENGTH, room), "stop": stop, "sources": sources}
+    return generate(model, prompts, seed=stream_seed(0, "samples"), **settings)
 
 
 def line(tokenizer: Tokenizer, sample: Written) -> str:
     """A sample on one line; … where it was cut."""
     text = tokenizer.written(sample.new).replace("\n", "⏎")
     return text if sample.stopped else f"{text} …"
+
+
+def source_line(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
+    """A source on one line, with what is unknown or hidden in it."""
+    left_out = tokenizer.special_ids - {tokenizer.specials.unknown, tokenizer.specials.mask}
+    text = tokenizer.decode((i for i in ids if i not in left_out), specials=True)
+    return text.strip().replace("\n", "⏎")
 
 
 def until(text: str, step: int) -> list[str]:

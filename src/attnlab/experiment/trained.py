@@ -14,13 +14,15 @@ from attnlab.config.schema import Config
 from attnlab.config.values import Choice, ConfigError
 from attnlab.data.tokenizers.files import load as load_tokenizer
 from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.evaluation.perplexity import seen_whole
+from attnlab.experiment.filling import Places, places
 from attnlab.experiment.model import build_model
+from attnlab.experiment.request import SAMPLED, Request, request_of, several
 from attnlab.experiment.soundness import unsound_of
+from attnlab.generation import DECODING
 from attnlab.generation.beam import beam_searches
 from attnlab.generation.decoder import Beyond, Decoder, padded, window_start
 from attnlab.generation.generate import Written, stream
-from attnlab.generation.rules import DecodingRule, Greedy, Sample
+from attnlab.generation.rules import DecodingRule, Greedy
 from attnlab.generation.weights import Difference, PackedHead, by_columns, difference, pack
 from attnlab.model.heads.classification import pooled
 from attnlab.model.heads.language import LanguageModel
@@ -132,6 +134,11 @@ class Trained:
             )
         if trunk.encoder is None:
             return None
+        if any(text.prompt == self.prompt("") for text in texts):
+            raise ConfigError(
+                "This model writes a target for a source that it reads, and there is none; give it a text to "
+                'read: attnlab generate RUN "…"'
+            )
         sources = [[*text.prompt, *self.tokenizer.form.end] for text in texts]
         longest, room = max(map(len, sources)), self.config.model.length
         if longest > room:
@@ -141,6 +148,11 @@ class Trained:
         for text in texts:
             text.prompt = [self.first]
         return sources
+
+    @property
+    def reads_source(self) -> bool:
+        """Whether what it writes stands apart from the prompt, which is its source."""
+        return self.model.trunk.encoder is not None and self.model.trunk.decoder is not None
 
     @property
     def first(self) -> int:
@@ -181,16 +193,37 @@ class Trained:
             for hypothesis in ended[:best]
         ]
 
-    def generate(self, prompt: str, *, length: int | None = None, seed: int = 0) -> str:
-        """A text that goes on with the prompt, sampled; of `usual_length` unless it is given."""
-        length = self.usual_length([prompt]) if length is None else length
-        written = self.write([prompt], rule=Sample(temperature=0.8, top_p=0.95), length=length, seed=seed)
-        return self.text(written[0])
+    def generate(self, prompts: str | Sequence[str], **wanted: Any) -> str | list[str]:
+        """Text that goes on with a prompt, or a list of texts for several prompts or `copies`.
+
+        `wanted` is what `attnlab generate` takes: length, rule, beam, penalty, copies, stop, beyond and
+        seed (see Request); without them it is sampled, of `usual_length`.
+        """
+        request, asked = request_of(wanted), several(prompts, "The prompt")
+        if not asked:
+            return []
+        texts, tokens = self.writing(asked, request)
+        for _ in tokens:
+            pass
+        found = [self.text(text) for text in texts]
+        return found[0] if isinstance(prompts, str) and request.copies == 1 else found
+
+    def writing(
+        self, prompts: Sequence[str], request: Request
+    ) -> tuple[list[Written], Iterator[tuple[int, int]]]:
+        """The texts that are wanted after each prompt; they grow as the iterator gives their tokens."""
+        usual = 50 if request.beyond == "window" else self.usual_length(prompts)
+        limits: dict[str, Any] = {"length": request.length or usual, "beyond": request.beyond}
+        if request.beam:
+            best: dict[str, Any] = {"width": request.beam, "best": request.copies, "penalty": request.penalty}
+            return self.beams(prompts, **best, **limits), iter(())
+        rule = DECODING.build(request.rule or SAMPLED) if isinstance(request.rule, str) else request.rule
+        texts = [Written(self.prompt(prompt)) for prompt in request.repeated(prompts)]
+        return texts, self.streamed(texts, rule=rule, stop=request.stop, seed=request.seed, **limits)
 
     def usual_length(self, prompts: Sequence[str], usual: int = 50) -> int:
         """How many new tokens to write where nobody says: the usual number, or what the context leaves."""
-        apart = self.model.trunk.encoder is not None  # then the prompt is read elsewhere
-        longest = 1 if apart else max(len(self.prompt(prompt)) for prompt in prompts)
+        longest = 1 if self.reads_source else max(len(self.prompt(prompt)) for prompt in prompts)
         return max(min(usual, self.config.model.length - longest), 1)
 
     def evaluate(
@@ -234,34 +267,9 @@ class Trained:
             found[chosen] = pooled(self.model.eval().trunk(ids, tokens), tokens, pooling)
         return torch.nn.functional.normalize(found, dim=-1)
 
-    @torch.inference_mode()
-    def fill(self, text: str, *, top: int = 5) -> list[list[tuple[str, float]]]:
-        """For each masked place of a text, the most likely tokens and their probabilities."""
-        mask = self.tokenizer.specials.mask
-        trunk = self.model.trunk
-        if mask is None or trunk.decoder is not None or not isinstance(self.model.head, LanguageModel):
-            raise ConfigError(
-                "Only a masked model can fill in; this one was not trained to. Give a prompt instead."
-            )
-        written = text.replace("[MASK]", self.tokenizer.token(mask))
-        ids = self.tokenizer.form.single(self.tokenizer.encode(written, specials=True))
-        places = [place for place, token in enumerate(ids) if token == mask]
-        if not places:
-            raise ConfigError(f'"{text}" has nothing to fill in; write [MASK] where a word is missing.')
-        if len(ids) > self.config.model.length:
-            raise ConfigError(
-                f"The text has {len(ids)} tokens, and this model reads at most {self.config.model.length}: "
-                "give the sentence round the [MASK] alone."
-            )
-        scores = self.model.eval()(torch.tensor([ids]), seen_whole(self.model, len(ids)))
-        best = scores[0, places].softmax(-1).topk(min(top, scores.shape[-1]))
-        return [
-            [
-                (self.tokenizer.decode([token], specials=True), p)
-                for token, p in zip(tokens, values, strict=True)
-            ]
-            for tokens, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        ]
+    def fill(self, text: str, *, top: int = 5) -> Places:
+        """For each [MASK] of a text, the most likely words and their probabilities."""
+        return places(self, text, top=top)
 
 
 def open_run(path: str | Path, *, which: Literal["last", "best"] = "last") -> Trained:

@@ -73,11 +73,12 @@ class Sample(DecodingRule):
             raise ValueError(
                 f"temperature is {temperature}; it must be above 0. For no chance at all use greedy."
             )
-        if top_k < 0 or not 0 < top_p <= 1 or not 0 <= min_p < 1:
-            raise ValueError(
-                f"top_k is {top_k}, top_p {top_p}, min_p {min_p}; top_k must be at least 0, top_p above 0 "
-                "and at most 1, min_p at least 0 and below 1."
-            )
+        if top_k < 0:
+            raise ValueError(f"top_k is {top_k}; it must be at least 0, which keeps all.")
+        if not 0 < top_p <= 1:
+            raise ValueError(f"top_p is {top_p}; it must be above 0 and at most 1.")
+        if not 0 <= min_p < 1:
+            raise ValueError(f"min_p is {min_p}; it must be at least 0 and below 1.")
         self.temperature, self.top_k, self.top_p, self.min_p = temperature, top_k, top_p, min_p
 
     def choose(self, logits: Tensor, draws: Tensor) -> Tensor:

@@ -46,6 +46,9 @@ class Denoising(SequenceToSequence):
         seen = None if bool(source_real.all()) else source_real
         return taught(target, target_real, source, Tokens.of(source.shape[1], real=seen), batch.bytes)
 
+    def read(self, text: Ids, seed: int) -> Ids:
+        return self.holed(text, np.random.default_rng(seed))
+
     def opened(self, text: Ids) -> Ids:
         """The text after the token that a decoder begins with."""
         return text if len(text) and text[0] == self.start else np.concatenate([[self.start], text])

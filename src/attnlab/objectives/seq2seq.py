@@ -11,7 +11,7 @@ from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.objectives.objective import Objective, Prepared, language_head, tokens_of
-from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.objectives.vocabulary import Ids, Vocabulary
 
 
 class SequenceToSequence(Objective):
@@ -40,6 +40,10 @@ class SequenceToSequence(Objective):
     def prepare(self, batch: Batch, seed: int) -> Prepared:
         assert batch.target_ids is not None and batch.target_real is not None
         return taught(batch.target_ids, batch.target_real, batch.ids, tokens_of(batch), batch.bytes)
+
+    def read(self, text: Ids, seed: int) -> Ids:
+        """What the encoder reads of a row's ids (T)."""
+        return text
 
     def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
         smoothing = self.smoothing if model.training else 0.0  # what is reported is the plain cross-entropy

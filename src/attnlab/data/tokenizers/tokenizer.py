@@ -110,9 +110,20 @@ class Tokenizer:
 
     def written(self, ids: Iterable[int]) -> str:
         """The text of ids as a model wrote them: special tokens are left out, but for words unknown to it."""
-        added = self.inner.get_added_tokens_decoder()
-        left_out = {i for i, token in added.items() if token.special} - {self.specials.unknown}
+        left_out = self.special_ids - {self.specials.unknown}
         return self.decode((i for i in map(int, ids) if i not in left_out), specials=True)
+
+    @functools.cached_property
+    def special_ids(self) -> set[int]:
+        """The tokens that stand for no text of their own."""
+        added = self.inner.get_added_tokens_decoder()
+        return {i for i, token in added.items() if token.special}
+
+    def unknown_parts(self, text: str) -> list[str]:
+        """What of a text it has no token for, each once; nothing where it has one for everything."""
+        (found,) = self.encode_with_offsets([text])
+        parts = zip(found.ids, found.offsets, strict=True)
+        return list(dict.fromkeys(text[a:b] for token, (a, b) in parts if token == self.specials.unknown))
 
     def token(self, number: int) -> str:
         """A token as the vocabulary holds it."""
