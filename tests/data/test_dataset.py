@@ -160,3 +160,9 @@ def test_the_first_tokens_of_the_training_text_can_be_all_there_is(tmp_path: Pat
     assert len(part.rows("dev")) == len(whole.rows("dev"))
     assert part.fingerprint("dev") == whole.fingerprint("dev")
     assert part.fingerprint("train") != whole.fingerprint("train")
+
+
+def test_rows_of_which_only_some_have_a_label_are_refused():
+    rows = [Row([5, 6], 0, 2, label=1), Row([7], 1, 1)]
+    with pytest.raises(DataError, match="1 of 2 rows have no label, and the others have one"):
+        in_memory(rows, vocabulary=10)

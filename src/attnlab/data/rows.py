@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attnlab.data.errors import DataError
 from attnlab.data.row import Row
 
 Column = NDArray[Any]
@@ -80,7 +81,12 @@ def columns_of(rows: Sequence[Row], vocabulary: int) -> dict[str, Column]:
         values = [getattr(row, field.name) for row in rows]
         if all(value is None for value in values):
             continue
-        assert None not in values, f"{field.name} is there in some rows only"
+        if None in values:
+            missing = sum(value is None for value in values)
+            raise DataError(
+                f"{missing:,} of {len(values):,} rows have no {field.name}, and the others have one; give it to "
+                "all, or to none."
+            )
         if field.name in SCALAR:
             columns[field.name] = np.array(values, np.int64)
         else:
