@@ -13,6 +13,7 @@ from attnlab.config.files import section_of
 from attnlab.config.values import ConfigError
 from attnlab.data import shards
 from attnlab.data.dataset import Dataset
+from attnlab.data.errors import DataError
 from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
 

@@ -84,8 +84,8 @@ def columns_of(rows: Sequence[Row], vocabulary: int) -> dict[str, Column]:
         if None in values:
             missing = sum(value is None for value in values)
             raise DataError(
-                f"{missing:,} of {len(values):,} rows have no {field.name}, and the others have one; give it to "
-                "all, or to none."
+                f"{missing:,} of {len(values):,} rows have no {field.name}, and the others have one; "
+                "give it to all, or to none."
             )
         if field.name in SCALAR:
             columns[field.name] = np.array(values, np.int64)
