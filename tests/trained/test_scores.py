@@ -10,6 +10,7 @@ import torch
 from attnlab.data.errors import DataError
 from attnlab.experiment.scores import of_probes, of_split, of_text
 from attnlab.experiment.trained import open_run
+from attnlab.generation.decoder import Decoder
 from tests.trained.commands import answer, command
 
 
@@ -150,3 +151,21 @@ def test_python_scores_what_the_command_scores(causal):
     ours = trained.evaluate("dev", probes=["the cat ."])
     theirs = answer("evaluate", causal[0], "--probe", "the cat .")
     assert ours["measures"] == theirs["split"]["measures"] and ours["probes"] == theirs["probes"]
+
+
+@torch.no_grad()
+def test_a_target_is_probed_after_its_source(translating):
+    """Against the decoder, token by token."""
+    pair = "the cat sees a dog . => . dog a sees cat the"
+    trained = open_run(translating)
+    tokenizer = trained.tokenizer
+    source, target = (tokenizer.encode(part) for part in pair.split(" => "))
+    decoder = Decoder(trained.model, [[trained.first]], sources=[tokenizer.form.single(source)])
+    nats = 0.0
+    for token in (*target, tokenizer.specials.stop):
+        nats -= float(decoder.next.log_softmax(-1)[0, token])
+        decoder.step(torch.tensor([token]))
+    (probe,) = answer("evaluate", translating, "--probe", pair)["probes"]
+    assert probe["tokens"] == 7 and probe["loss"] == pytest.approx(nats / 7, rel=1e-5)
+    for wrong, words in (("the cat .", "source => target"), (f"{'the ' * 40} => the", "longer than the 24")):
+        assert words in str(command("evaluate", translating, "--probe", wrong).exception)

@@ -24,7 +24,7 @@ def evaluate(
         typer.Option(help="Files of any format to score instead, each text in overlapping windows."),
     ] = None,
     probe: Annotated[
-        list[str] | None, typer.Option(help="A sentence to score by itself. Repeatable.")
+        list[str] | None, typer.Option(help="A sentence to score by itself, or source => target. Repeatable.")
     ] = None,
     rows: Annotated[
         int, typer.Option(help="Rows for the honest loss, each token from its prefix.", min=2)

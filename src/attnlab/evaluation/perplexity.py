@@ -192,6 +192,17 @@ def pseudo_losses(
     return losses
 
 
+@torch.inference_mode()
+def answer_losses(model: Model, source: Sequence[int], target: Sequence[int]) -> list[float]:
+    """Nats of every token of the target but the first, after the source that an encoder reads."""
+    device = next(model.parameters()).device
+    read, ids = torch.tensor([list(source)], device=device), torch.tensor([list(target)], device=device)
+    tokens, source_tokens = (Tokens.of(x.shape[1], device=device) for x in (ids[:, :-1], read))
+    hidden = model.eval().trunk(ids[:, :-1], tokens, source=read, source_tokens=source_tokens)
+    found: list[float] = F.cross_entropy(model.head(hidden, tokens)[0], ids[0, 1:], reduction="none").tolist()
+    return found
+
+
 def seen_whole(model: Model, length: int) -> Tokens:
     """The tokens of one text under a masked model: a mask that asks for a source gets all of it as one."""
     device = next(model.parameters()).device

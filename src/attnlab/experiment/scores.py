@@ -15,8 +15,9 @@ from attnlab.config.streams import stream_seed
 from attnlab.config.values import ConfigError
 from attnlab.data.corpora.files import Files
 from attnlab.data.dataset import Dataset
+from attnlab.data.encode.translation import ends
 from attnlab.evaluation.documents import Documents, document_losses
-from attnlab.evaluation.perplexity import Score, honesty, pseudo_losses, strided
+from attnlab.evaluation.perplexity import Score, answer_losses, honesty, pseudo_losses, strided
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.trained import Trained
@@ -194,6 +195,8 @@ def of_probes(trained: Trained, sentences: Sequence[str]) -> list[dict[str, Any]
 
 
 def _probe(trained: Trained, sentence: str) -> dict[str, Any]:
+    if trained.reads_source:
+        return _probe_pair(trained, sentence)
     words = trained.tokenizer.encode(sentence)
     if not words:
         raise ConfigError(f'The probe "{sentence}" has no text to score.')
@@ -204,16 +207,34 @@ def _probe(trained: Trained, sentence: str) -> dict[str, Any]:
     elif is_masked(trained):
         losses = _pseudo_losses(trained, ids)
     else:
-        raise ConfigError("Sentences are scored by causal and masked models; this one needs a source.")
-    score = Score(math.fsum(losses), len(losses), len(sentence.encode()))
-    return {
-        "text": sentence,
-        "loss": score.loss,
-        "perplexity": score.perplexity,
-        "kind": "perplexity" if causal else "pseudo-perplexity",
-        "tokens": score.tokens,
-        "unknown": ids.count(trained.unknown),
-    }
+        raise ConfigError(
+            "Sentences are scored by causal and masked models, and pairs by an encoder-decoder."
+        )
+    kind = "perplexity" if causal else "pseudo-perplexity"
+    return _told(sentence, losses, kind=kind, unknown=ids.count(trained.unknown))
+
+
+def _probe_pair(trained: Trained, pair: str) -> dict[str, Any]:
+    """A target after its source, written "source => target"; only the target's tokens are scored."""
+    source, _, target = (part.strip() for part in pair.partition("=>"))
+    if not source or not target:
+        raise ConfigError(
+            f'The probe "{pair}" has no source or no target, and this model scores one after the other; '
+            'write "source => target".'
+        )
+    tokenizer, (start, stop) = trained.tokenizer, ends(trained.tokenizer)
+    read, said = tokenizer.form.single(tokenizer.encode(source)), tokenizer.encode(target)
+    longest, most = max(len(read), len(said) + 1), trained.config.model.length
+    if longest > most:
+        raise ConfigError(f"A probe of {longest} tokens is longer than the {most} that this model reads.")
+    losses = answer_losses(trained.model, read, [start, *said, stop])
+    return _told(pair, losses, kind="perplexity", unknown=said.count(trained.unknown))
+
+
+def _told(text: str, losses: Sequence[float], *, kind: str, unknown: int) -> dict[str, Any]:
+    score = Score(math.fsum(losses), len(losses))
+    numbers = {"loss": score.loss, "perplexity": score.perplexity, "kind": kind, "tokens": score.tokens}
+    return {"text": text, **numbers, "unknown": unknown}
 
 
 def _pseudo_losses(trained: Trained, ids: Sequence[int]) -> list[float]:
