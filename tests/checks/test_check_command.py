@@ -67,6 +67,8 @@ def test_every_number_of_an_allowed_run_is_marked(allowed):
     assert "Not sound" in scores.output
     assert json.loads(invoke("evaluate", allowed, "--json").stdout)["sound"] is False
     assert "Not sound" in invoke("generate", allowed, "the").stderr
+    written = json.loads(invoke("generate", allowed, "the", "--json").stdout)
+    assert written["sound"] is False and written["unsound"] == ["dependency", "honesty"]
 
 
 def test_the_probe_is_repeated_on_trained_weights(allowed, folder):

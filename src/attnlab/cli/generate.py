@@ -79,7 +79,8 @@ def generate(
         err.print(not_sound(trained.unsound), highlight=False)
     asked = prompts or [""]
     tell_unknown(trained, [fill.replace("[MASK]", " ")] if fill else asked)
-    about = {"run": str(trained.folder), "step": trained.step}
+    about: dict[str, Any] = {"run": str(trained.folder), "step": trained.step}
+    about |= {"sound": not trained.unsound, "unsound": list(trained.unsound)}
     if fill:
         return show_filled(trained, fill, about=about, json=json)
     about |= {"weights": held(trained, weights, asked)}
