@@ -134,7 +134,8 @@ def verdict(study: Study, arms: Sequence[Mapping[str, Any]], rows: Sequence[Mapp
     beside: dict[str, list[str]] = {}
     means = {arm["name"]: arm["metrics"] for arm in arms}
     for row in rows:
-        said = f"{row['arm']} is {row['words']}{honestly(row, means)}"
+        verb = "shows" if row["verdict"].startswith("no difference") else "is"
+        said = f"{row['arm']} {verb} {row['words']}{honestly(row, means)}"
         beside.setdefault(row["baseline"], []).append(said)
     compared = {row["arm"] for row in rows} | set(study.baselines)
     rest = [
