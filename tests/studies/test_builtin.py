@@ -243,9 +243,10 @@ def test_arms_are_set_beside_the_baseline_of_their_own_size():
     assert asked.baseline_of("linear-192") == "dot-192" and asked.baseline_of("dot-96") == "dot-96"
     assert list(asked.only(["linear-96"]).arms) == ["dot-48", "dot-96", "linear-96"]
     rows = [
-        {"arm": f"linear-{width}", "baseline": f"dot-{width}", "words": "worse"} for width in sizes.WIDTHS
+        {"arm": f"linear-{width}", "baseline": f"dot-{width}", "verdict": "worse", "words": "worse"}
+        for width in sizes.WIDTHS
     ]
-    arms = [{"name": name, "reason": "", "status": "finished"} for name in asked.arms]
+    arms = [{"name": name, "reason": "", "status": "finished", "metrics": {}} for name in asked.arms]
     said = verdict(asked, arms, rows)
     assert (
         said.startswith("Beside dot-48, linear-48 is worse. Beside dot-96, ") and "not compared" not in said
