@@ -25,7 +25,8 @@ METRICS: dict[str, Metric] = {
         own=True,
     ),
     "bits_per_byte": Metric(
-        "bits a byte of the dev split's UTF-8 text; survives a change of tokenizer", own=True
+        "bits a byte of the dev split's UTF-8 text; survives a change of tokenizer where no word is unknown",
+        own=True,
     ),
     "train_loss": Metric(
         "nats a target token of a fixed sample of the training split, after training", own=True

@@ -30,7 +30,11 @@ QUALITY = (
         "perplexity",
         "e^loss over the whole dev split, of its words alone; not a mean of sentences.",
     ),
-    Metric("bits_per_byte", "bits per byte", "Bits a byte of UTF-8 text; survives a change of tokenizer."),
+    Metric(
+        "bits_per_byte",
+        "bits per byte",
+        "Bits a byte of UTF-8 text; survives a change of tokenizer where no word is unknown.",
+    ),
     Metric("train_loss", "train loss", "Nats a target token on the training text, at the end of training."),
     Metric(
         "parallel_perplexity",
