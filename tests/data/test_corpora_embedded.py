@@ -1,11 +1,13 @@
 """The embedded corpora are there without a download, and their labels mean something."""
 
+import ast
 from collections import Counter
 
 import pytest
 
 from attnlab.config.values import ConfigError
 from attnlab.data.corpora import CORPORA
+from attnlab.data.corpora.embedded import statements
 
 
 def test_python_docs_hold_the_language_reference() -> None:
@@ -47,3 +49,12 @@ def test_a_misspelt_corpus_is_named_with_the_nearest() -> None:
 def test_an_unknown_package_is_refused() -> None:
     with pytest.raises(ConfigError, match='no package "nonsense"'):
         CORPORA.build("docstrings(packages=[nonsense])")
+
+
+def test_statements_are_those_of_a_walk_without_their_expressions() -> None:
+    code = "try:\n  def a(): 'x'\nexcept E:\n  class B:\n    def c(self): 'y'\nelse:\n  def d(): pass\n"
+    code += "match x:\n  case 1:\n    async def e(): 'z'\nif f(lambda: 1):\n  def g(): 'w'\n"
+    tree = ast.parse(code)
+    scopes = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    names = [[n.name for n in walk(tree) if isinstance(n, scopes)] for walk in (statements, ast.walk)]
+    assert names[0] == names[1] and sorted(names[0]) == ["B", "a", "c", "d", "e", "g"]

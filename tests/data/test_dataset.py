@@ -167,3 +167,16 @@ def test_rows_of_which_only_some_have_a_label_are_refused():
     rows = [Row([5, 6], 0, 2, label=1), Row([7], 1, 1)]
     with pytest.raises(DataError, match="1 of 2 rows have no label, and the others have one"):
         in_memory(rows, vocabulary=10)
+
+
+def test_what_tells_texts_apart_is_read_once_and_kept(
+    reviews: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    made = dataset(reviews, cache=tmp_path / "cache", dev_share=0.3)
+    found = made.traces
+    assert {name: len(texts) for name, texts in found.items()} == {
+        name: sum(1 for _ in made.splits.read(name)) for name in made.splits.names
+    }
+    again = dataset(reviews, cache=tmp_path / "cache", dev_share=0.3)
+    monkeypatch.setattr(type(again.splits), "every", lambda self: pytest.fail("the text was read again"))
+    assert again.traces == found

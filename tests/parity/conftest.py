@@ -1,4 +1,5 @@
 import os
+import shutil
 
 import pytest
 import torch
@@ -16,3 +17,20 @@ def quiet():
     state = torch.get_rng_state()
     yield
     torch.set_rng_state(state)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """A sound GPT-2 as transformers writes it."""
+    from tests.parity.folders import published  # which loads transformers
+
+    folder = tmp_path_factory.mktemp("sound") / "gpt2"
+    published(folder, "gpt2")
+    return folder
+
+
+@pytest.fixture
+def folder(sound, tmp_path):
+    """A copy of it, to be spoilt."""
+    shutil.copytree(sound, tmp_path / "theirs")
+    return tmp_path / "theirs"

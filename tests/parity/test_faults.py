@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 import torch
@@ -22,19 +21,6 @@ BIAS, SQUARE, WIDE = (
     "transformer.h.0.attn.c_proj.weight",
     "transformer.h.0.mlp.c_fc.weight",
 )
-
-
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sound") / "gpt2"
-    published(folder, "gpt2")
-    return folder
-
-
-@pytest.fixture
-def folder(sound, tmp_path):
-    shutil.copytree(sound, tmp_path / "theirs")
-    return tmp_path / "theirs"
 
 
 def changed(folder, change):

@@ -17,19 +17,6 @@ from tests.parity.folders import published, tokenizer
 from tests.parity.test_faults import settings
 
 
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sound") / "gpt2"
-    published(folder, "gpt2")
-    return folder
-
-
-@pytest.fixture
-def folder(sound, tmp_path):
-    shutil.copytree(sound, tmp_path / "theirs")
-    return tmp_path / "theirs"
-
-
 def refused(folder, message):
     with pytest.raises(ConfigError, match=message):
         load_model(folder)

@@ -132,9 +132,7 @@ def line(tokenizer: Tokenizer, sample: Written) -> str:
 
 def source_line(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
     """A source on one line, with what is unknown or hidden in it."""
-    left_out = tokenizer.special_ids - {tokenizer.specials.unknown, tokenizer.specials.mask}
-    text = tokenizer.decode((i for i in ids if i not in left_out), specials=True)
-    return text.strip().replace("\n", "⏎")
+    return tokenizer.written(ids, holes=True).strip().replace("\n", "⏎")
 
 
 def until(text: str, step: int) -> list[str]:

@@ -108,9 +108,9 @@ class Tokenizer:
         """The text of ids; special tokens are left out unless asked for."""
         return self.inner.decode(list(map(int, ids)), skip_special_tokens=not specials)
 
-    def written(self, ids: Iterable[int]) -> str:
-        """The text of ids as a model wrote them: special tokens are left out, but for words unknown to it."""
-        left_out = self.special_ids - {self.specials.unknown}
+    def written(self, ids: Iterable[int], *, holes: bool = False) -> str:
+        """The text of ids as a model met it: of special tokens only unknown words, and `holes` if asked."""
+        left_out = self.special_ids - {self.specials.unknown, self.specials.mask if holes else None}
         return self.decode((i for i in map(int, ids) if i not in left_out), specials=True)
 
     @functools.cached_property
