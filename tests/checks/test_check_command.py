@@ -9,6 +9,7 @@ from attnlab.cli import app
 from attnlab.config.values import ConfigError
 from attnlab.experiment.run import train
 from attnlab.experiment.soundness import UnsoundError
+from attnlab.studies.listing import about
 from tests.training.small import config, settings
 
 ZERO = {"model": {"masking": "zero"}}
@@ -56,6 +57,8 @@ def test_a_failed_check_stops_a_training_before_its_first_step(folder):
     held = json.loads((folder / "stopped" / "checks.json").read_text())
     assert held["sound"] is False and held["unsound"] == ["dependency"]
     assert not (folder / "stopped" / "checkpoints").exists()
+    listed = about(folder / "stopped")
+    assert listed["status"] == "failed" and not listed["sound"] and listed["unsound"] == ["dependency"]
     go_on = train(config(folder, **ZERO), folder / "stopped", resume=True, allow=["dependency"])
     assert go_on.state.step == 12 and go_on.unsound == ("dependency", "honesty")
 

@@ -52,7 +52,8 @@ def test_an_unknown_package_is_refused() -> None:
 
 
 def test_statements_are_those_of_a_walk_without_their_expressions() -> None:
-    code = "try:\n  def a(): 'x'\nexcept E:\n  class B:\n    def c(self): 'y'\nelse:\n  def d(): pass\n"
+    code = "try:\n  def a(): 'x'\nexcept E:\n  class B:\n    def c(self): 'y'\n"
+    code += "else:\n  if y:\n    def d(): pass\n"
     code += "match x:\n  case 1:\n    async def e(): 'z'\nif f(lambda: 1):\n  def g(): 'w'\n"
     tree = ast.parse(code)
     scopes = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -299,6 +299,14 @@ def test_csv_gives_the_numbers_back_to_the_last_digit(reports, kind):
             assert (type(value)(row[name]) == value) if known else row[name] in ("", "nan")
 
 
+def test_a_column_of_runs_is_there_once(tmp_path):
+    results = made.two_arms()
+    results["runs"][0]["metrics"]["seconds"] = 12.5  # which is a fact of every run, too
+    write(results, tmp_path)
+    header = (tmp_path / "runs.csv").read_text().partition("\n")[0].split(",")
+    assert header.count("seconds") == 1 and len(set(header)) == len(header)
+
+
 def test_curves_are_means_of_the_seeds_that_reached_the_step():
     one = {"step": [1, 2, 3], "tokens": [10, 20, 30], "seconds": [1.0, 2.0, 3.0], "loss": [5.0, 4.0, 3.0]}
     two = {"step": [1, 2], "tokens": [10, 20], "seconds": [2.0, 3.0], "loss": [6.0, 5.0]}

@@ -112,6 +112,7 @@ def test_set_only_quick_and_seeds(tmp_path):
     changed = adjusted(given, quick=True, set=["model.width=32"], only=["c"])
     assert list(changed.arms) == ["a", "c"] and changed.is_quick and changed.all_seeds == (0,)
     assert changed.overrides == {"model.width": 32} and from_record(to_record(resolve(changed))) == changed
+    assert resolve(changed).identity == resolve(replace(changed, overrides={})).identity
     config = changed.config("c")
     assert config.model.width == 32 and config.training.budget.limits == {"steps": 2}
     assert adjusted(given, seeds=4).all_seeds == (0, 1, 2, 3)

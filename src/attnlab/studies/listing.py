@@ -36,9 +36,8 @@ def about(place: Path) -> dict[str, Any]:
     steps = max((e["step"] for e in events if e["event"] == "stepped"), default=0)
     seconds = sum(e["seconds"] for e in events if e["event"] == "stepped")
     evaluated = {"loss": last["loss"], **last["scores"]} if last is not None else {}
-    unsound = record.get("unsound") or unsound_of(
-        place
-    )  # of a run that was refused there is only the finding
+    # of a run that was refused before its first step there is only the finding
+    unsound = record.get("unsound") or unsound_of(place)
     return {
         "folder": str(place),
         "name": name_of(place, record),
