@@ -24,10 +24,9 @@ def test_healthy_runs_hide_their_answers(objective):
     assert found("visible_targets", case(objective)).outcome == "pass"
 
 
-@pytest.mark.parametrize("mode", ["before", "evaluation"])
 @pytest.mark.parametrize("objective", LATER)
-def test_a_model_whose_output_depends_on_the_next_token(objective, mode):
-    about = case(objective, when=mode)
+def test_a_model_whose_output_depends_on_the_next_token(objective):
+    about = case(objective)
     about.model.trunk.main.final = Leaky(about.model.trunk.main.final, next_token, size=0.1)
     about.model.train()
     finding = found("honesty", about)

@@ -27,7 +27,7 @@ class Honesty(Check):
     of an encoder-decoder holds (see `targets`), and nothing at all of models that see both sides.
     """
 
-    when: ClassVar[tuple[When, ...]] = ("before", "evaluation")
+    when: ClassVar[tuple[When, ...]] = ("evaluation",)
     limit: ClassVar[float] = 0.5
 
     def run(self, case: Case) -> Finding:
