@@ -1,0 +1,30 @@
+"""Metrics: a number with its name, its better side, its definition, and what each example adds to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attnlab.config.registry import Registry
+
+if TYPE_CHECKING:
+    from attnlab.metrics.metric import Metric
+
+METRICS: Registry[Metric] = Registry(
+    "metrics",
+    base="attnlab.metrics.metric:Metric",
+    default="loss",
+    variants={
+        "loss": "attnlab.metrics.words:Loss",
+        "perplexity": "attnlab.metrics.words:Perplexity",
+        "bits_per_byte": "attnlab.metrics.words:BitsPerByte",
+        "accuracy": "attnlab.metrics.classes:Accuracy",
+        "macro_f1": "attnlab.metrics.classes:MacroF1",
+        "matthews": "attnlab.metrics.classes:Matthews",
+        "calibration_error": "attnlab.metrics.classes:CalibrationError",
+        "exact_sets": "attnlab.metrics.sets:ExactSets",
+        "micro_f1": "attnlab.metrics.sets:MicroF1",
+        "mean_squared_error": "attnlab.metrics.numbers:MeanSquaredError",
+        "mean_absolute_error": "attnlab.metrics.numbers:MeanAbsoluteError",
+        "explained_variance": "attnlab.metrics.numbers:ExplainedVariance",
+    },
+)

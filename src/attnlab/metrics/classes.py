@@ -1,0 +1,115 @@
+"""How good one class for each example is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attnlab.metrics.metric import Estimate, Examples, Floats, Mean, Metric, ratio, wilson
+
+BINS = 15
+
+
+class Accuracy(Mean):
+    """Accuracy: the share of examples whose most probable class is the right one.
+
+    Formula: Σ [argmax p = label] / n, with Wilson's interval. Compare it with the share of the most frequent
+    class, which needs no model.
+    """
+
+    better = "higher"
+    needs = ("label", "probabilities")
+
+    def each(self, examples: Examples) -> Floats:
+        return (predicted(examples) == examples["label"]).astype(np.float64)
+
+    def interval(self, examples: Examples, level: float = 0.95) -> Estimate:
+        n = len(examples)
+        if not n:
+            return super().interval(examples, level)
+        low, high = wilson(float(self.each(examples).sum()), n, level)
+        return Estimate(self.value(examples), low, high, n, level)
+
+
+class Confusion(Metric):
+    """What is made of a confusion matrix: its sums are the counts of (label, prediction), C × C."""
+
+    needs = ("label", "probabilities")
+
+    def parts(self, examples: Examples) -> Floats:
+        classes = examples["probabilities"].shape[1]
+        cells = np.zeros((len(examples), classes * classes))
+        cells[np.arange(len(examples)), examples["label"] * classes + predicted(examples)] = 1
+        return cells
+
+    def of(self, sums: Floats) -> Floats:
+        classes = round(sums.shape[-1] ** 0.5)
+        return self.of_matrix(sums.reshape(*sums.shape[:-1], classes, classes))
+
+    def of_matrix(self, matrix: Floats) -> Floats:
+        """(…, C, C) counts by label and prediction -> (…)."""
+        raise NotImplementedError
+
+
+class MacroF1(Confusion):
+    """Macro F1: the mean over classes of the F1 of each, rare classes counting as much as frequent ones.
+
+    Formula: F1_c = 2·tp / (2·tp + fp + fn); a class that is neither there nor predicted is left out.
+    """
+
+    better = "higher"
+
+    def of_matrix(self, matrix: Floats) -> Floats:
+        found: Floats = np.nanmean(class_f1(matrix), -1)
+        return found
+
+
+class Matthews(Confusion):
+    """Matthews: the correlation of labels and predictions; 0 for a model that ignores its input.
+
+    Formula: (n·Σ right − Σ_c labels_c·predictions_c) / √(n² − Σ labels_c²) / √(n² − Σ predictions_c²),
+    and 0 where all labels or all predictions are one class.
+    """
+
+    better = "higher"
+
+    def of_matrix(self, matrix: Floats) -> Floats:
+        labels, said = matrix.sum(-1), matrix.sum(-2)
+        n, right = matrix.sum((-2, -1)), np.trace(matrix, axis1=-2, axis2=-1)
+        above = n * right - (labels * said).sum(-1)
+        below = np.sqrt(np.maximum(0.0, (n**2 - (labels**2).sum(-1)) * (n**2 - (said**2).sum(-1))))
+        return np.nan_to_num(ratio(above, below))
+
+
+class CalibrationError(Metric):
+    """Calibration error: how far confidence and accuracy are apart, in the mean over 15 bins of confidence.
+
+    Formula: Σ_bins |Σ confidence − Σ right| / n, the bins equally wide from 0 to 1.
+
+    Paper: Guo et al. 2017, "On Calibration of Modern Neural Networks".
+    """
+
+    better = "lower"
+    needs = ("label", "probabilities")
+
+    def parts(self, examples: Examples) -> Floats:
+        confidence = examples["probabilities"].max(1)
+        right = predicted(examples) == examples["label"]
+        place = np.clip(np.ceil(confidence * BINS).astype(int) - 1, 0, BINS - 1)
+        found = np.zeros((len(examples), BINS + 1))
+        found[np.arange(len(examples)), place] = confidence - right
+        found[:, BINS] = 1
+        return found
+
+    def of(self, sums: Floats) -> Floats:
+        return ratio(np.abs(sums[..., :BINS]).sum(-1), sums[..., BINS])
+
+
+def predicted(examples: Examples) -> np.ndarray:
+    """(n) the most probable class of each example."""
+    return examples["probabilities"].argmax(1)
+
+
+def class_f1(matrix: Floats) -> Floats:
+    """(…, C, C) -> (…, C) the F1 of each class; nan for one that is neither there nor predicted."""
+    right = np.diagonal(matrix, axis1=-2, axis2=-1)
+    return ratio(2 * right, matrix.sum(-1) + matrix.sum(-2))

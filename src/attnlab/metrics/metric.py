@@ -1,0 +1,158 @@
+"""The contract of a metric, and the uncertainty that all of them share.
+
+A metric is a function of sums over examples: of nats and targets, of right answers and answers, of the cells
+of a confusion matrix. So the value without any one example is at hand, and with it the jackknife: intervals
+and paired comparisons are the same for a loss, an accuracy or an F1.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+Floats = NDArray[np.float64]
+AT_ONCE = 10_000_000
+"""Numbers that leaving out one example after the other may hold at a time."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """What a model said of each example of a split: named columns, (n) or (n, k), in the split's own order.
+
+    A text that has nothing to score keeps its place, so that the examples of two models are the same ones.
+    """
+
+    columns: Mapping[str, NDArray[Any]]
+
+    def __post_init__(self) -> None:
+        lengths = {name: len(column) for name, column in self.columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"Columns of examples must be equally long, and are {lengths}.")
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self.columns:
+            raise KeyError(f"these examples have no column {name}, only {', '.join(self.columns)}")
+        return self.columns[name]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value over n examples, and the interval that holds the truth in `level` of such samples; nan where
+    it is unknown."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    level: float = 0.95
+
+
+class Metric(ABC):
+    """One number of a model on a split. Its docstring is its card, whose first line is its definition."""
+
+    better: ClassVar[Literal["lower", "higher"]]
+    needs: ClassVar[tuple[str, ...]]
+    """The columns of the examples that it is made of."""
+
+    @abstractmethod
+    def parts(self, examples: Examples) -> Floats:
+        """(n, k) what each example adds to the sums that the value is made of."""
+
+    @abstractmethod
+    def of(self, sums: Floats) -> Floats:
+        """(…, k) sums -> (…) values; nan where there is nothing to divide by."""
+
+    def weights(self, examples: Examples) -> Floats:
+        """(n) how much each example counts; 0 for one that has nothing to score."""
+        return np.ones(len(examples))
+
+    def applies(self, examples: Examples) -> bool:
+        return all(name in examples for name in self.needs) and bool(self.weights(examples).any())
+
+    def value(self, examples: Examples) -> float:
+        return float(self.of(self.parts(examples).sum(0)))
+
+    def influences(self, examples: Examples) -> Floats:
+        """(n) what each example does to the value; the sum of squares is its variance over examples.
+
+        By the jackknife, which is exact for what an example does, needs no random numbers, and errs to the
+        wide side where a straight line through the value errs to the narrow.
+        """
+        parts = self.parts(examples)
+        n, sums = len(parts), parts.sum(0)
+        size = max(1, AT_ONCE // max(1, parts.shape[1]))
+        without = np.concatenate([self.of(sums - parts[at : at + size]) for at in range(0, n, size)])
+        found: Floats = math.sqrt((n - 1) / n) * (without.mean() - without)
+        return found
+
+    def interval(self, examples: Examples, level: float = 0.95) -> Estimate:
+        """The value with its interval over examples like these."""
+        value, weights = self.value(examples), self.weights(examples)
+        n = int((weights > 0).sum())
+        if n < 2:
+            return Estimate(value, math.nan, math.nan, n, level)
+        half = reach(freedom_of(weights), 1 - level) * float(np.sqrt((self.influences(examples) ** 2).sum()))
+        return Estimate(value, value - half, value + half, n, level)
+
+
+class Mean(Metric):
+    """A mean over examples."""
+
+    @abstractmethod
+    def each(self, examples: Examples) -> Floats:
+        """(n) the number of each example."""
+
+    def parts(self, examples: Examples) -> Floats:
+        weights = self.weights(examples)
+        return np.stack([self.each(examples) * weights, weights], 1)
+
+    def of(self, sums: Floats) -> Floats:
+        return ratio(sums[..., 0], sums[..., 1])
+
+
+def mean_of(
+    function: Callable[[Examples], Floats], *, better: Literal["lower", "higher"], needs: tuple[str, ...]
+) -> type[Mean]:
+    """The metric that is the mean of what a function says of each example; its docstring is the definition."""
+    made: dict[str, Any] = {"better": better, "needs": needs, "__doc__": function.__doc__}
+    return type(function.__name__, (Mean,), made | {"each": lambda self, examples: function(examples)})
+
+
+def ratio(above: Floats, below: Floats) -> Floats:
+    """above / below, nan where there is nothing to divide by."""
+    found: Floats = np.divide(
+        above, below, out=np.full(np.shape(above), np.nan), where=np.asarray(below) != 0
+    )
+    return found
+
+
+def reach(freedom: float | Floats, missing: float) -> Any:
+    """How many standard errors to either side leave out `missing` of Student's distribution."""
+    return -special.stdtrit(freedom, missing / 2)
+
+
+def freedom_of(weights: Floats) -> Any:
+    """(…) degrees of freedom of examples of unequal weight: those of equal ones, as many as they come to."""
+    return np.maximum(1.0, weights.sum(-1) ** 2 / (weights**2).sum(-1) - 1)
+
+
+def wilson(right: float, n: int, level: float = 0.95) -> tuple[float, float]:
+    """The interval of a share, which stays between 0 and 1 and holds for few examples too."""
+    z = float(special.ndtri((1 + level) / 2))
+    share, below = right / n, 1 + z**2 / n
+    middle = (share + z**2 / (2 * n)) / below
+    half = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / below
+    return middle - half, middle + half

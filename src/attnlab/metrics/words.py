@@ -1,0 +1,72 @@
+"""What predicted words cost."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from attnlab.metrics.metric import Examples, Floats, Metric, ratio
+
+MOST = 700.0
+"""Nats whose exponential is still a number."""
+
+
+class Loss(Metric):
+    """Loss: nats a target, over all targets.
+
+    Formula: Σ −log p(target) / number of targets. A loss of several parts is their sum.
+    """
+
+    better = "lower"
+    needs = ("nats", "targets")
+
+    def parts(self, examples: Examples) -> Floats:
+        return np.stack([examples["nats"], examples["targets"]], 1).astype(np.float64)
+
+    def of(self, sums: Floats) -> Floats:
+        return ratio(sums[..., 0], sums[..., 1])
+
+    def weights(self, examples: Examples) -> Floats:
+        return examples["targets"].astype(np.float64)
+
+
+class Perplexity(Loss):
+    """Perplexity: e^(nats a word), over all words; not a mean of texts' perplexities.
+
+    Formula: exp(Σ −log p(word) / number of words), of the predicted words alone where the loss has other
+    parts.
+    """
+
+    def parts(self, examples: Examples) -> Floats:
+        return np.stack([words_of(examples), examples["targets"]], 1).astype(np.float64)
+
+    def of(self, sums: Floats) -> Floats:
+        found: Floats = np.exp(np.minimum(super().of(sums), MOST))
+        return found
+
+
+class BitsPerByte(Metric):
+    """Bits per byte: bits for each byte of UTF-8 text; comparable across tokenizers.
+
+    Formula: Σ −log₂ p(word) / bytes of the text that was predicted. Not comparable where words are unknown:
+    their bytes count, their spelling is free.
+    """
+
+    better = "lower"
+    needs = ("nats", "bytes")
+
+    def parts(self, examples: Examples) -> Floats:
+        return np.stack([words_of(examples), examples["bytes"]], 1).astype(np.float64)
+
+    def of(self, sums: Floats) -> Floats:
+        return ratio(sums[..., 0], sums[..., 1]) / math.log(2)
+
+    def weights(self, examples: Examples) -> Floats:
+        return examples["bytes"].astype(np.float64)
+
+
+def words_of(examples: Examples) -> Floats:
+    """(n) the nats of the predicted words alone."""
+    found: Floats = examples["words" if "words" in examples else "nats"]
+    return found
