@@ -1,4 +1,4 @@
-"""No false alarm: every ready config, seeds of two of them, and random healthy configs pass before training."""
+"""No false alarm before training: ready configs, many seeds of two of them, and random healthy configs."""
 
 import time
 from dataclasses import replace

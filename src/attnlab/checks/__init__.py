@@ -16,6 +16,7 @@ CHECKS: Registry[Check] = Registry(
     variants={
         "dependency": "attnlab.checks.dependency:Dependency",
         "invariance": "attnlab.checks.invariance:Invariance",
+        "decoding": "attnlab.checks.decoding:Decoding",
         "first_loss": "attnlab.checks.first_loss:FirstLoss",
         "overfit": "attnlab.checks.overfit:Overfit",
         "targets": "attnlab.checks.targets:Targets",

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 import torch
+
 from attnlab.checks.check import Case, Check, Finding, When
 from attnlab.checks.contexts import contexts
 from attnlab.checks.real import batch_of, copy_of, piece, prepared_of
@@ -116,7 +117,7 @@ def goal(model: Model, prepared: Prepared) -> float:
 
 
 def boundaries(model: Model, prepared: Prepared, spans: Spans) -> list[Hashable]:
-    """What a head that guesses from a span's boundaries sees: the two tokens beside it, and the place in it."""
+    """What a head that guesses from a span's boundaries sees: the tokens on both sides, and the place."""
     rows, steps = spans.row.tolist(), (spans.place - spans.start).tolist()
     left = contexts(model, prepared, list(zip(rows, (spans.start - 1).tolist(), strict=True)))
     right = contexts(model, prepared, list(zip(rows, (spans.end + 1).tolist(), strict=True)))

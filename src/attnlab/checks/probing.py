@@ -186,7 +186,9 @@ def worst(model: nn.Module, found: Measured, vocabulary: int) -> Leak | None:
 
 
 @torch.no_grad()
-def cut_gap(model: nn.Module, ids: Tensor, call: Callable[[nn.Module, Tensor], Any]) -> float:
+def cut_gap(
+    model: nn.Module, ids: Tensor, call: Callable[[nn.Module, Tensor], Any], *, shortest: int = 1
+) -> float:
     """How far scores move when everything after them is cut off, of the largest."""
     model.eval()
 
@@ -195,8 +197,9 @@ def cut_gap(model: nn.Module, ids: Tensor, call: Callable[[nn.Module, Tensor], A
         return scores.masked_fill(scores.isinf(), 0.0)
 
     whole = finite(ids)
-    gaps = [(finite(ids[:, :end])[-1] - whole[end - 1]).abs().max() for end in range(1, ids.shape[1] + 1)]
-    return float(torch.stack(gaps).max() / whole.abs().max().clamp(min=1e-30))
+    ends = range(shortest, ids.shape[1] + 1)
+    gaps = [(finite(ids[:, :end])[-1] - whole[end - 1]).abs().max() for end in ends]
+    return float(torch.stack(gaps).max().nan_to_num(torch.inf) / whole.abs().max().clamp(min=1e-30))
 
 
 def called(model: nn.Module) -> Callable[[nn.Module, Tensor], Any]:

@@ -138,7 +138,7 @@ class Honesty:
     @property
     def meaning(self) -> str:
         if self.sound:
-            return "They are equal: each token is scored from its past alone"
+            return f"On these {self.rows} rows the two agree to {abs(self.difference):.1g} nats a token"
         way = "low" if self.difference > 0 else "high"
         return (
             f"The usual loss is {abs(self.difference):.3f} nats a token too {way}: it sees what comes after, "
