@@ -7,7 +7,6 @@ from typing import Literal
 from torch import nn
 
 from attnlab.model.blocks import Attention
-from attnlab.model.transformer import Embedding
 
 Cause = Literal["scores", "embedding", "other"]
 FIXES: dict[Cause, str] = {
@@ -26,18 +25,9 @@ ACROSS_TEXTS = (
 
 
 def cause_of(model: nn.Module, place: str) -> Cause:
-    """What kind of module a leak begins in, by the name that `origin` gave."""
-    name = place.split(" ")[0]
-    known: dict[type[nn.Module], Cause] = {Attention: "scores", Embedding: "embedding"}
-    inside = [outer for outer in containing(name) if outer]
-    for outer in inside:
-        for kind, cause in known.items():
-            if isinstance(model.get_submodule(outer), kind):
-                return cause
-    return "other" if inside else "scores"
-
-
-def containing(name: str) -> list[str]:
-    """A module's name and those of all that it is a part of, the innermost first."""
-    parts = name.split(".") if name else []
-    return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+    """In what kind of part a leak begins, by the name of the module that `origin` gave."""
+    parts = place.split(" ")[0].split(".")
+    if "embedding" in parts:
+        return "embedding"
+    outer = (model.get_submodule(".".join(parts[:count])) for count in range(1, len(parts) + 1))
+    return "scores" if not place or any(isinstance(one, Attention) for one in outer) else "other"

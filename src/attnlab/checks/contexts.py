@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnlab.checks.paths import declared
-from attnlab.checks.real import copy_of
 from attnlab.model.attention.argmax import Argmax
-from attnlab.model.attention.rule import Rule
 from attnlab.model.blocks import Attention, CrossAttention
 from attnlab.model.model import Model
 from attnlab.model.pairs import Pairs
@@ -32,72 +29,28 @@ def contexts(model: Model, prepared: Prepared, places: Sequence[Sequence[int]]) 
 
     As in colour refinement of graphs, a layer gives a token a new colour for each combination of its own
     and of those that it attends to. Attention averages, so shares count and not numbers: without positions
-    "a b" and "a b a b" are the same context. An argmax sees one key, and hardly learns which.
+    "a b" and "a b a b" are the same context.
     """
-    seen = Seen(copy_of(model), prepared)
     rows: dict[int, Colours] = {}
     for row, _ in places:
         if row not in rows:
-            rows[row] = seen.colours(row)
+            rows[row] = colours_of_row(model, prepared, row)
     return [rows[row][place] for row, place in places]
 
 
-class Seen:
-    """The colours of a batch's tokens, row by row."""
-
-    def __init__(self, model: Model, prepared: Prepared):
-        self.model, self.prepared = model, prepared
-        self.picks = picks_of(model, prepared)
-
-    def colours(self, row: int) -> Colours:
-        trunk, prepared, which = self.model.trunk, self.prepared, torch.tensor([row])
-        tokens, types = prepared.tokens.select(which), prepared.types
-        read: Colours = []
-        if prepared.source is not None and trunk.encoder is not None:
-            assert prepared.source_tokens is not None
-            source = prepared.source_tokens.select(which)
-            read = self.refined(
-                trunk.encoder, embedded(trunk.encoder, prepared.source[row], source), source, row
-            )
-            hidden = Pairs(tokens.part(0, 1), source).allowed
-            padding = None if hidden is None else ~hidden.flatten()
-            read = [None if padding is not None and padding[at] else one for at, one in enumerate(read)]
-        first = embedded(trunk.main, prepared.ids[row], tokens, None if types is None else types[row])
-        return self.refined(trunk.main, first, tokens, row, read)
-
-    def refined(
-        self, stack: Stack, colours: Colours, tokens: Tokens, row: int, read: Sequence[Hashable] = ()
-    ) -> Colours:
-        """The colours after every layer; `read` are those of the source, None for its padding."""
-        allowed = iter(declared(stack, tokens))
-        for layer in stack.attentions():
-            if isinstance(layer, CrossAttention):
-                seen: Iterator[Colours] = ([one for one in read if one is not None] for _ in colours)
-                keys: Sequence[Hashable] = read
-            else:
-                seen = attended(colours, next(allowed), tokens, distance_of(stack.positions))
-                keys = colours
-            picks = self.picks.get(layer.rule)
-            colours = [
-                hash((own, shares(others) if picks is None else picked(keys, picks[row, :, at])))
-                for at, (own, others) in enumerate(zip(colours, seen, strict=True))
-            ]
-        return colours
-
-
-def attended(
-    colours: Colours, allowed: Tensor, tokens: Tokens, distance: Callable[[int], int]
-) -> Iterator[Colours]:
-    """For each token, the colours of those that it may attend to, with what is told of their distance."""
-    position = tokens.position[0].tolist()
-    for at in range(len(colours)):
-        keys = allowed[at].nonzero()[:, 0].tolist()
-        yield [(colours[key], distance(position[key] - position[at])) for key in keys]
-
-
-def picked(keys: Sequence[Hashable], picks: Tensor) -> Hashable:
-    """The colour that each head looks at."""
-    return tuple(keys[key] for key in picks.tolist())
+def colours_of_row(model: Model, prepared: Prepared, row: int) -> Colours:
+    trunk, types, which = model.trunk, prepared.types, torch.tensor([row])
+    tokens = prepared.tokens.select(which)
+    read: Colours = []
+    if prepared.source is not None and trunk.encoder is not None:
+        assert prepared.source_tokens is not None
+        source = prepared.source_tokens.select(which)
+        inside = refined(trunk.encoder, embedded(trunk.encoder, prepared.source[row], source), source)
+        seen = Pairs(tokens.part(0, 1), source).allowed
+        kept = range(source.length) if seen is None else seen.flatten().nonzero()[:, 0].tolist()
+        read = [inside[place] for place in kept]
+    first = embedded(trunk.main, prepared.ids[row], tokens, None if types is None else types[row])
+    return refined(trunk.main, first, tokens, read)
 
 
 def embedded(stack: Stack, ids: Tensor, tokens: Tokens, types: Tensor | None = None) -> Colours:
@@ -108,6 +61,36 @@ def embedded(stack: Stack, ids: Tensor, tokens: Tokens, types: Tensor | None = N
     if type(stack.positions).forward is not Position.forward:
         columns.append(tokens.position[0].tolist())
     return list(zip(*columns, strict=True))
+
+
+def refined(stack: Stack, colours: Colours, tokens: Tokens, read: Colours | None = None) -> Colours:
+    """The colours after every layer; `read` are those of the source."""
+    allowed = iter(declared(stack, tokens))
+    for layer in stack.attentions():
+        if isinstance(layer, CrossAttention):
+            seen: Iterator[Colours] = (read or [] for _ in colours)
+        else:
+            seen = attended(colours, next(allowed), tokens, distance_of(stack.positions))
+        if averages(layer):
+            joined = zip(colours, seen, strict=True)
+            colours = [hash((own, shares(others))) for own, others in joined]
+    return colours
+
+
+def averages(layer: Attention) -> bool:
+    """Whether a layer's output depends on all that it attends to. An argmax jumps from key to key as weights
+    change and hardly learns to which: nothing is expected of it."""
+    return not any(isinstance(part, Argmax) for part in layer.rule.modules())
+
+
+def attended(
+    colours: Colours, allowed: Tensor, tokens: Tokens, distance: Callable[[int], int]
+) -> Iterator[Colours]:
+    """For each token, the colours of those that it may attend to, with what is told of their distance."""
+    position = tokens.position[0].tolist()
+    for at in range(len(colours)):
+        keys = allowed[at].nonzero()[:, 0].tolist()
+        yield [(colours[key], distance(position[key] - position[at])) for key in keys]
 
 
 def shares(seen: Sequence[Hashable]) -> Hashable:
@@ -123,25 +106,3 @@ def distance_of(scheme: Position) -> Callable[[int], int]:
         return abs
     compares = scheme.gives_bias or type(scheme).rotation is not Position.rotation
     return (lambda apart: apart) if compares else (lambda apart: 0)
-
-
-@torch.no_grad()
-def picks_of(model: Model, prepared: Prepared) -> dict[nn.Module, Tensor]:
-    """For each rule that looks at one key only: which one, (B,H,T)."""
-    found: dict[nn.Module, Tensor] = {}
-
-    def note(rule: nn.Module, inputs: tuple[Tensor, Tensor, Tensor, Pairs]) -> None:
-        assert isinstance(rule, Rule)
-        q, k, _, pairs = inputs
-        found[rule] = rule.weights(q, k, pairs).argmax(-1)
-
-    layers = [layer for layer in model.modules() if isinstance(layer, Attention)]
-    rules = {layer.rule for layer in layers if any(isinstance(part, Argmax) for part in layer.rule.modules())}
-    for rule in rules:
-        rule.register_forward_pre_hook(note)
-    if rules:
-        inputs: dict[str, Any] = {}
-        if prepared.source is not None:
-            inputs = {"source": prepared.source, "source_tokens": prepared.source_tokens}
-        model.eval().trunk(prepared.ids, prepared.tokens, types=prepared.types, **inputs)
-    return found

@@ -53,8 +53,11 @@ def joined(layers: Sequence[Tensor]) -> Tensor:
 
 
 def closure(allowed: Tensor) -> Tensor:
-    """What any number of such layers reaches."""
-    return joined([allowed] * max(len(allowed), 1))
+    """What any number of such layers reaches: two of them reach what the square joins, and so on."""
+    reach = allowed | torch.eye(len(allowed), dtype=torch.bool)
+    for _ in range(max(len(allowed) - 1, 1).bit_length()):
+        reach = (reach.float() @ reach.float()) > 0
+    return reach
 
 
 def declared(stack: Stack, tokens: Tokens) -> list[Tensor]:

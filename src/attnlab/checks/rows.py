@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from attnlab.checks.measure import ROUNDING, Leak, first_moved, run
+from attnlab.checks.measure import AT_ONCE, ROUNDING, Leak, first_moved, run
 from attnlab.checks.paths import Made, Path
 from attnlab.model.model import Model
 
@@ -62,23 +62,23 @@ def ids_leak(model: Model, vocabulary: int) -> Leak | None:
     return max(found, key=lambda leak: leak.size, default=None)
 
 
+@torch.no_grad()
 def leaks_of(model: nn.Module, path: Path, rows: Tensor) -> Iterator[Leak]:
-    """Leaks of a path whose row is each of these (N,S) in turn."""
+    """Leaks of a path whose row is each of these (N,S) in turn; as many at once as memory allows."""
     if bool(path.reach.all()):
         return
-    generator = torch.Generator().manual_seed(5)
-    other = rows[torch.randperm(len(rows), generator=generator)]
-    plain = run(path, rows)
-    for key in range(rows.shape[1]):
-        changed = rows.clone()
-        changed[:, key] = other[:, key]
-        size = apart(plain, run(path, changed), plain)
-        size = torch.where(path.reach[:, key], 0.0, size)
-        if not float(size.max()) > ROUNDING:
-            continue
-        row, query = divmod(int(size.argmax()), size.shape[1])
-        place = moved_at(model, path, rows[row : row + 1], changed[row : row + 1], query)
-        yield Leak(f"token ids {rows[row].tolist()}", query, key, float(size.max()), place)
+    together = max(AT_ONCE // run(path, rows[:1]).numel(), 1)
+    other = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(5))]
+    for some, new in zip(rows.split(together), other.split(together), strict=True):
+        plain = run(path, some)
+        for key in range(rows.shape[1]):
+            changed = some.clone()
+            changed[:, key] = new[:, key]
+            size = torch.where(path.reach[:, key], 0.0, apart(plain, run(path, changed), plain))
+            if float(size.max()) > ROUNDING:
+                row, query = divmod(int(size.argmax()), size.shape[1])
+                place = moved_at(model, path, some[row : row + 1], changed[row : row + 1], query)
+                yield Leak(f"token ids {some[row].tolist()}", query, key, float(size.max()), place)
 
 
 def moved_at(model: nn.Module, path: Path, ids: Tensor, changed: Tensor, query: int) -> str:
