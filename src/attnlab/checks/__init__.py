@@ -31,6 +31,7 @@ CHECKS: Registry[Check] = Registry(
         "majority": "attnlab.checks.majority:Majority",
         "collapse": "attnlab.checks.collapse:Collapse",
         "inputs_matter": "attnlab.checks.inputs_matter:InputsMatter",
+        "parameters": "attnlab.checks.parameters:Parameters",
         "moved": "attnlab.checks.moved:Moved",
         "throughput": "attnlab.checks.throughput:Throughput",
         "tokenizer": "attnlab.checks.tokenizer:TokenizerIdentity",
