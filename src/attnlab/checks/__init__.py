@@ -30,6 +30,7 @@ CHECKS: Registry[Check] = Registry(
         "samples": "attnlab.checks.samples:Samples",
         "majority": "attnlab.checks.majority:Majority",
         "collapse": "attnlab.checks.collapse:Collapse",
+        "examples": "attnlab.checks.examples:Examples",
         "inputs_matter": "attnlab.checks.inputs_matter:InputsMatter",
         "parameters": "attnlab.checks.parameters:Parameters",
         "moved": "attnlab.checks.moved:Moved",
