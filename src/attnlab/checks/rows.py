@@ -12,7 +12,7 @@ from attnlab.checks.measure import AT_ONCE, ROUNDING, Leak, first_moved, run
 from attnlab.checks.paths import Made, Path
 from attnlab.model.model import Model
 
-SHORT, TRIED = 4, 720
+SHORT, TRIED = 4, 480
 """Tokens of a row, and how many token ids are tried in such rows."""
 LOW, HIGH = 64, 16
 """Ids that are always among them: special tokens are the first or the last of a vocabulary."""
@@ -92,12 +92,14 @@ def moved_at(model: nn.Module, path: Path, ids: Tensor, changed: Tensor, query: 
 
 
 def spread_ids(vocabulary: int) -> Tensor:
-    """Rows (N, SHORT) that hold every token id of a small vocabulary, and many of a large one."""
+    """Rows (N, SHORT) that hold every token id of a small vocabulary, and many of a large one, each at two
+    places: what comes after the last of a row cannot leak."""
     ends = sorted({*range(min(LOW, vocabulary)), *range(max(vocabulary - HIGH, 0), vocabulary)})
     shuffled = torch.randperm(vocabulary, generator=torch.Generator().manual_seed(6))
     ids = torch.cat([torch.tensor(ends), shuffled])[:TRIED]
     short = -len(ids) % SHORT
-    return torch.cat([ids, shuffled.repeat(SHORT)[:short]]).view(-1, SHORT)
+    whole = torch.cat([ids, shuffled.repeat(SHORT)[:short]])
+    return torch.cat([whole, whole.roll(SHORT // 2)]).view(-1, SHORT)
 
 
 def apart(own: Tensor, other: Tensor, scale: Tensor) -> Tensor:

@@ -38,6 +38,8 @@ class Targets(Check):
 
     When it helps: labels that were shifted twice, or not at all; targets across the border of two
     texts, or on padding. The loss falls all the same, and means nothing.
+
+    Cannot see: a text that is wrong itself, or a loss that goes wrong in training mode alone.
     """
 
     when: ClassVar[tuple[When, ...]] = ("before",)
