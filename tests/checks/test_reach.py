@@ -79,7 +79,7 @@ def test_a_special_token_of_a_large_vocabulary_leaks_where_random_rows_show_noth
 def test_every_id_of_a_small_vocabulary_is_tried_and_the_special_ones_of_a_large_one():
     assert set(spread_ids(50).flatten().tolist()) == set(range(50))
     tried = set(spread_ids(50_000).flatten().tolist())
-    assert {0, 1, 2, 3, 49_999} < tried and len(tried) > 400
+    assert {0, 1, 2, 3, 49_999} < tried and len(tried) == 320
 
 
 class After(nn.Module):

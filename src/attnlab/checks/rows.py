@@ -12,7 +12,7 @@ from attnlab.checks.measure import AT_ONCE, ROUNDING, Leak, first_moved, run
 from attnlab.checks.paths import Made, Path
 from attnlab.model.model import Model
 
-SHORT, TRIED = 4, 480
+SHORT, TRIED = 4, 320
 """Tokens of a row, and how many token ids are tried in such rows."""
 LOW, HIGH = 64, 16
 """Ids that are always among them: special tokens are the first or the last of a vocabulary."""
