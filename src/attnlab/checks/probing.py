@@ -93,10 +93,7 @@ def probe(
     refuse_unusable(model, size, length, source)
     copied = copied_apart(model)
     call = forward or called(copied)
-    generator = torch.Generator().manual_seed(0)
-    ids = torch.randint(size, (1, length), generator=generator)
     first = entrance(copied, size)
-    refuse_broken(copied, call, ids, size)
 
     def row(count: int) -> Path:
         """A row of so many random tokens, in evaluation."""
@@ -106,6 +103,7 @@ def probe(
         return path_of(copied, ids, near, reach, first, call)
 
     short = row(length)
+    refuse_broken(copied, call, short.ids, size)
     paths = [replace(short, name="training", training=True), short]
     found = [asked_of(copied, path, size) for path in paths]
     leaks = tuple(leak for leak in (worst(copied, one, size) for one in found) if leak is not None)
@@ -116,9 +114,8 @@ def probe(
         long = replace(row(longest), name=f"a row of {longest} tokens", keys=spread_over(longest))
         found.append(asked_of(copied, long, size))
         leaks = tuple(filter(None, [worst(copied, found[-1], size)]))
-    near, ids = short.near, short.ids
     dead = tuple(sorted({pair for one in found for pair in one.dead}))
-    gap = 0.0 if bool(near.triu(1).any()) else cut_gap(copied, ids, call)
+    gap = 0.0 if bool(short.near.triu(1).any()) else cut_gap(copied, short.ids, call)
     names = tuple(one.path.name for one in found)
     return Probe(leaks, dead, sum(one.pairs for one in found), names, gap, length)
 
@@ -191,13 +188,14 @@ def longest_read(model: nn.Module, call: Callable[[nn.Module, Tensor], Any], lea
     """How many tokens the model reads, up to `most`: by halving, since some refuse and some do not say."""
     model.eval()
     low, high = least, max(least, most)
+    count = high  # most models read all of it
     while low < high:
-        count = high if high == max(least, most) and low == least else (low + high + 1) // 2
         try:
             call(model, torch.zeros(1, count, dtype=torch.long))
             low = count
         except Exception:  # whatever another project's model raises
             high = count - 1
+        count = (low + high + 1) // 2
     return low
 
 
