@@ -35,7 +35,7 @@ def runs(
         "begun",
     )
     for run in found:
-        sound = "yes" if run["sound"] else f"[bold red]no: {escape(', '.join(run['unsound']))}[/]"
+        sound = "yes" if run["sound"] else f"[bold red]no: {escape(', '.join(run['failures']))}[/]"
         loss = shown(run["measures"].get("loss"))
         date = str(run["date"])[:16].replace("T", " ")
         cells = (run["folder"], run["status"], f"{run['steps']:,}", loss, sound, date)

@@ -17,7 +17,7 @@ from attnlab.config.streams import stream_seed
 from attnlab.data.dataset import ProgressOf, no_progress
 from attnlab.experiment.samples import sample_files
 from attnlab.experiment.setup import Setup, check, fingerprints, in_order, set_up
-from attnlab.experiment.soundness import Soundness, Watch, known
+from attnlab.experiment.soundness import Soundness, Watch, failures, known
 from attnlab.model.model import Model
 from attnlab.training.budget import State
 from attnlab.training.evaluate import Evaluation, evaluate
@@ -31,6 +31,7 @@ from attnlab.training.loop import Loop
 from attnlab.training.machine import autocast_of, device_of, recompute_blocks
 from attnlab.training.optimizers import OPTIMIZERS, Optimizers
 from attnlab.training.schedules import SCHEDULES
+from attnlab.training.trace import initial_weights
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Run:
     state: State
     setup: Setup
     signal: int = 0
-    unsound: tuple[str, ...] = ()  # the checks that failed
+    unsound: tuple[str, ...] = ()  # the checks that failed, at whatever step
+    failures: tuple[str, ...] = ()  # the same in words, with the step
 
     @property
     def model(self) -> Model:
@@ -92,6 +94,8 @@ def train(
 def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: Soundness) -> Run:
     interrupt = Interrupt()
     folder.note(status="running", sound=not soundness.unsound, unsound=soundness.unsound)
+    if loop.state.step == 0:
+        folder.note(initial=initial_weights(setup.model))  # after the checks, which must not touch them
     with interrupt.heard():
         reason = loop.run(interrupt)
     state = loop.state
@@ -101,8 +105,9 @@ def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: Soundness) -> R
     folder.note(status=status, reason=reason, step=state.step, best=best, error="")
     parameters = sum(p.numel() for p in setup.model.parameters())
     folder.note(parameters=parameters, flops=state.flops, tokens=state.tokens, seconds=state.seconds)
-    folder.note(sound=not unsound, unsound=unsound)
-    return Run(folder.path, reason, state, setup, interrupt.signal, tuple(unsound))
+    told = failures(soundness.findings)
+    folder.note(sound=not unsound, unsound=unsound, failures=told, trace=state.trace.record)
+    return Run(folder.path, reason, state, setup, interrupt.signal, tuple(unsound), tuple(told))
 
 
 def _loop(setup: Setup, folder: RunFolder) -> Loop:

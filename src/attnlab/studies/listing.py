@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment.soundness import unsound_of
+from attnlab.experiment.soundness import failed_checks, failures, read_findings
 from attnlab.studies.guards import SURVIVES, dev, judged_apart, trained_apart, unspelt
 from attnlab.studies.pool import read_result
 from attnlab.training.folder import RECORD, read_record
@@ -36,8 +36,8 @@ def about(place: Path) -> dict[str, Any]:
     steps = max((e["step"] for e in events if e["event"] == "stepped"), default=0)
     seconds = sum(e["seconds"] for e in events if e["event"] == "stepped")
     evaluated = {"loss": last["loss"], **last["scores"]} if last is not None else {}
-    # of a run that was refused before its first step there is only the finding
-    unsound = record.get("unsound") or unsound_of(place)
+    findings = read_findings(place)  # all there is of a run that was refused or killed
+    unsound = record.get("unsound") or failed_checks(findings)
     return {
         "folder": str(place),
         "name": name_of(place, record),
@@ -47,6 +47,7 @@ def about(place: Path) -> dict[str, Any]:
         "date": record.get("versions", {}).get("started", ""),
         "sound": not unsound,
         "unsound": unsound,
+        "failures": failures(findings) or unsound,
         "measures": evaluated | {"seconds": seconds} | result.get("metrics", {}),
         "whole": result.get("status") == "finished" or whole_dev(record),
         "fingerprints": {name: record.get(name) for name in ("text", "data", "tokenizer", "order")}
@@ -102,7 +103,7 @@ def compared(places: Sequence[Path]) -> dict[str, Any]:
 def remarks(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
     for run in runs:
         if not run["sound"]:
-            checks = " and ".join(run["unsound"])
+            checks = " and ".join(run["failures"])
             yield f"{run['folder']} is not sound: it failed the check {checks}, so its loss is not real."
         if run["status"] != "finished":
             yield f"{run['folder']} is {run['status']} at step {run['steps']}."

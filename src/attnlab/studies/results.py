@@ -13,7 +13,7 @@ from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.schema import Config
-from attnlab.experiment.soundness import read_findings
+from attnlab.experiment.soundness import failures, read_findings
 from attnlab.studies.extras import extras_of
 from attnlab.studies.judgement import comparisons, estimate, verdict
 from attnlab.studies.matching import parameters
@@ -113,9 +113,11 @@ def gathered(folder: Path, arm: str, seed: int) -> Run:
     begun = (folder / place / "run.json").is_file()
     missing = "stopped before its end; go on with --resume" if begun else "not begun; go on with --resume"
     run = {"status": "missing", "reason": missing} | result
+    findings = read_findings(folder / place)
     if run["status"] == "finished" and not run.get("sound", True):
-        run |= {"status": "invalid", "reason": f"failed the check {' and '.join(run['unsound'])}"}
-    checks = [asdict(finding) for finding in read_findings(folder / place)]
+        failed = failures(findings) or run["unsound"]
+        run |= {"status": "invalid", "reason": f"failed the check {' and '.join(failed)}"}
+    checks = [asdict(finding) for finding in findings]
     return EMPTY | run | {"arm": arm, "seed": seed, "folder": str(place), "checks": checks}
 
 
