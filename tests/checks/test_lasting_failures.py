@@ -12,7 +12,11 @@ from attnlab.cli import app
 from attnlab.experiment.run import train
 from attnlab.experiment.soundness import failures, joined, read_findings
 from attnlab.studies.listing import about
+from attnlab.studies.resolved import resolve
+from attnlab.studies.runner import run_study
 from attnlab.training.events import Stepped
+from tests.studies.here import here
+from tests.studies.small import study
 from tests.training.small import config, settings
 
 
@@ -84,8 +88,31 @@ def test_the_commands_say_it_and_exit_with_1(tmp_path, monkeypatch):
     ]
 
 
+def test_a_study_calls_the_arm_invalid_and_its_report_names_the_step(tmp_path, monkeypatch):
+    """Injected: of linear, only the evaluation of step 4 fails; that of step 8, the last, passes."""
+
+    def checked(case):
+        bad = case.step == 4 and case.config.model.attention.kind == "linear"
+        return [finding("fail" if bad else "pass", case.step)] if case.when == "evaluation" else []
+
+    monkeypatch.setattr("attnlab.experiment.soundness.run_checks", checked)
+    asked = study(tmp_path, probes=(), sentence="")
+    with here():
+        ended = run_study(resolve(asked), tmp_path / "study", jobs=1)
+    (row,) = ended.results["comparisons"]
+    assert row["verdict"] == "invalid"
+    assert (
+        "linear is invalid: its numbers are not what they claim to be (check honesty)."
+        in (ended.results["verdict"])
+    )
+    reasons = [run["reason"] for run in ended.results["runs"] if run["arm"] == "linear"]
+    assert reasons == ["failed the check honesty (step 4)"] * 2
+    page = (ended.folder / "report.md").read_text()
+    assert "At step 4: a leak" in page and "linear is not sound" in page
+
+
 def finding(outcome, step, *, when="evaluation"):
-    return Finding(check="honesty", when=when, outcome=outcome, found="", step=step)
+    return Finding(check="honesty", when=when, outcome=outcome, found="a leak", step=step)
 
 
 def test_what_stays_and_what_is_replaced():

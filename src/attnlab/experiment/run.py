@@ -95,7 +95,8 @@ def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: Soundness) -> R
     interrupt = Interrupt()
     folder.note(status="running", sound=not soundness.unsound, unsound=soundness.unsound)
     if loop.state.step == 0:
-        folder.note(initial=initial_weights(setup.model))  # after the checks, which must not touch them
+        # after the checks, which must not touch the weights
+        folder.note(initial=initial_weights(setup.model), epoch_batches=len(loop.loader))
     with interrupt.heard():
         reason = loop.run(interrupt)
     state = loop.state

@@ -17,16 +17,6 @@ UNKNOWN = "unknown_share"
 Fingerprints = Mapping[str, Any]
 
 
-def unequal(
-    one: Fingerprints, other: Fingerprints, *, metric: str, changed: Collection[str] = ()
-) -> list[str]:
-    """Why two runs may not be set side by side by this metric; nothing where they may.
-
-    `changed` are the settings that an arm changes on purpose: data that differ by them are its point.
-    """
-    return [*judged_apart(one, other, metric=metric), *trained_apart(one, other, changed=changed)]
-
-
 def judged_apart(one: Fingerprints, other: Fingerprints, *, metric: str) -> list[str]:
     """How the two were judged differently."""
     reasons = []
@@ -64,7 +54,10 @@ def scored_bytes(measures: Mapping[str, float]) -> float:
 
 
 def trained_apart(one: Fingerprints, other: Fingerprints, *, changed: Collection[str] = ()) -> list[str]:
-    """How the two were trained on different data, or on the same in another order."""
+    """How the two were trained on different data, or on the same in another order.
+
+    `changed` are the settings that an arm changes on purpose: data that differ by them are its point.
+    """
     if any(key.startswith("data.") for key in changed):
         return []
     reasons = []

@@ -56,7 +56,7 @@ class Trail:
 class Trace:
     """`batches` are those of the loader, `inputs` what the objective made of them for the model.
 
-    `draws` has the state of the random generator after each batch that drew from it, as dropout does.
+    `draws` has the state of the random generator before each batch that drew from it, as dropout does.
     """
 
     batches: Trail = Trail()
@@ -104,13 +104,12 @@ def input_content(prepared: Prepared) -> bytes:
 
 @contextmanager
 def seeded(seed: int, device: torch.device, drawn: list[bytes]) -> Iterator[None]:
-    """Seed what dropout draws from; adds the generator's state afterwards, where anything was drawn."""
+    """Seed what dropout draws from; adds the state that the draws began at, where there were any."""
     torch.manual_seed(seed)
     before = generator_state(device)
     yield
-    after = generator_state(device)
-    if after != before:
-        drawn.append(after)
+    if generator_state(device) != before:
+        drawn.append(before)
 
 
 def generator_state(device: torch.device) -> bytes:
