@@ -8,7 +8,6 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from attnlab.config.schema import SECTIONS, Config
-from attnlab.studies.evidence import listed
 
 if TYPE_CHECKING:
     from attnlab.studies.spec import Study
@@ -130,3 +129,8 @@ def rated(study: Study, arm: str, other: str) -> list[str]:
     if not (one and two) or one == two:
         return []
     return [f"{one / two:.3g} × the learning rate ({one:g}, {other} {two:g})"]
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as a list in a sentence: "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

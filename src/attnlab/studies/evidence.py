@@ -15,6 +15,7 @@ from itertools import combinations
 from typing import Any
 
 from attnlab.data.batching import BATCHING
+from attnlab.studies.equality import listed
 
 Run = Mapping[str, Any]
 Initial = Mapping[str, str]
@@ -189,7 +190,3 @@ def touches(changed: Collection[str], *beginnings: str) -> bool:
 # ---------------------------------------------------------------- words
 def seeds_in(found: Sequence[tuple[int, int]]) -> str:
     return listed([str(seed) for seed in sorted({seed for pair in found for seed in pair})])
-
-
-def listed(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
