@@ -96,7 +96,7 @@ SAME = ("initial weights", "batches in the same order", "random draws in dropout
         (dropout_ignores_the_seed, ["the same random draws in dropout"]),
         (
             all_ignore_the_seed,
-            [*SAME, "same loss for every text, to the bit"],
+            list(SAME),
         ),
     ],
 )
@@ -105,6 +105,8 @@ def test_seeds_that_do_nothing_make_the_verdict_invalid(results, monkeypatch, fa
     found = results()
     (row,) = found["comparisons"]
     assert row["verdict"] == "invalid" and {arm["status"] for arm in found["arms"]} == {"invalid"}
+    assert row["words"].endswith("proves nothing. linear had 11 % fewer FLOPs.")
+    assert any(note.startswith("Seeds that change nothing: look for") for note in found["study"]["notes"])
     for words in named:
         assert words in found["verdict"] and "seeds 0 and 1 of linear" in found["verdict"]
     healthy = [words for words in SAME if not any(words in one for one in named)]
@@ -124,7 +126,7 @@ def test_a_seed_whose_losses_were_copied_from_another_is_no_second_result(result
             resolve(study(place, probes=(), sentence="", set=QUIET)), folder, jobs=1, resume=True
         ).results
     assert again["comparisons"][0]["verdict"] == "invalid"
-    assert "seeds 0, 1 of linear have the same loss for every text" in again["verdict"]
+    assert "seeds 0 and 1 of linear have the same loss for every text" in again["verdict"]
 
 
 def test_copied_losses_are_no_evidence_from_python_either():
@@ -140,11 +142,11 @@ def test_copied_losses_are_no_evidence_from_python_either():
     assert healthy.verdict == "better"
     copied = [result(seed, better[0].documents.nats) for seed in range(4)]
     (found,) = compare({"base": base, "arm": copied}, "base", metric="loss")
-    assert found.verdict == "invalid" and "seeds 0, 1, 2, 3 of arm" in found.words
+    assert found.verdict == "invalid" and "seeds 0, 1, 2 and 3 of arm" in found.words
     (found,) = compare(
         {"base": [*base[:3], result(3, base[0].documents.nats)], "arm": better}, "base", metric="loss"
     )
-    assert found.verdict == "invalid" and "seeds 0, 3 of base" in found.words
+    assert found.verdict == "invalid" and "seeds 0 and 3 of base" in found.words
 
 
 # ---------------------------------------------------------------- faults: arms that were not given the same
@@ -213,7 +215,7 @@ def other_weights_for_one_arm(patch):
     [
         (another_order_for_one_arm, "with seed 0 they were not fed the same batches (batch 1 or one"),
         (a_batch_dropped_for_one_arm, "with seed 0 they were not fed the same batches (batch 1 or one"),
-        (rows_reversed_for_one_arm, "with seed 1 they were not fed the same batches (batch 8 or one"),
+        (rows_reversed_for_one_arm, "with seed 0 they were not fed the same batches (batch 8 or one"),
         (inputs_changed_for_one_arm, "the same batches became other inputs (batch 1"),
         (other_weights_for_one_arm, "parameters that both have started from other weights"),
     ],

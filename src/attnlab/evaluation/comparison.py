@@ -88,7 +88,8 @@ class Comparison:
             checks = " and ".join(dict.fromkeys(self.failed))
             return f"{checks} failed, so {self.metric} is not what it claims ({self._shown(self.difference)})"
         if self.doubts:
-            return f"{'; '.join(self.doubts)} ({self.metric} {self._shown(self.difference)})"
+            said = "; ".join(self.doubts)
+            return f"{said}, so that {self.metric} {self._shown(self.difference)} proves nothing"
         if self.identical:
             what = "every text's loss" if self.documents else self.metric
             return f"{what} is equal to the bit in {counted(self.seeds, 'seed')}"

@@ -138,7 +138,7 @@ def differences(
     """What `compare` gives, before `corrected` allows for their number: for several baselines at once."""
     refuse_unpaired(arms, baseline, metric)
     failed = {name: tuple(checks) for name, checks in (invalid or {}).items()}
-    doubted = {arm: [*(doubts or {}).get(arm, ()), *copies(arm, held)] for arm, held in arms.items()}
+    doubted = {arm: [*((doubts or {}).get(arm) or copies(arm, held))] for arm, held in arms.items()}
     limit = margin_of(margin, metric, [result.value for result in arms[baseline]])
     found = []
     for arm, results in arms.items():
@@ -174,9 +174,9 @@ def differences(
 
 def copies(arm: str, results: Sequence[SeedResult]) -> tuple[str, ...]:
     """That seeds of an arm are one result, where they are."""
-    seeds = repeated(results)
-    said = f"seeds {', '.join(map(str, seeds))} of {arm} have the same loss for every text, to the bit"
-    return (said,) if seeds else ()
+    *seeds, last = repeated(results) or [0]
+    named = f"{', '.join(map(str, seeds))} and {last}"
+    return (f"seeds {named} of {arm} have the same loss for every text, to the bit",) if seeds else ()
 
 
 def corrected(found: Sequence[Comparison]) -> list[Comparison]:

@@ -19,6 +19,10 @@ from attnlab.studies.metrics import COSTS, Metric
 from attnlab.studies.spec import Study
 
 DOCUMENTS = "documents.safetensors"
+CURE = (
+    "Seeds that change nothing: look for code with a generator of its own (torch.manual_seed, a fixed seed "
+    "in initialise, in the loader or in dropout) where the run's named streams belong."
+)
 
 Run = Mapping[str, Any]
 
@@ -108,11 +112,12 @@ def doubts_of(facts: Facts, arm: str, paired: Mapping[str, Sequence[Run]]) -> li
         return own
     changed = {*changed_settings(study, arm), *(["model.feedforward"] if study.match else [])}
     by_seed = {run["seed"]: run for run in paired[arm]}
+    found = []
     for other in paired.get(study.baseline_of(arm), ()):
         run = by_seed[other["seed"]]
-        found = apart(run, other, changed=changed)
-        own += found or trained_apart(run["fingerprints"], other["fingerprints"], changed=changed)
-    return list(dict.fromkeys(own))
+        prints = run["fingerprints"], other["fingerprints"]
+        found.append(apart(run, other, changed=changed) or trained_apart(*prints, changed=changed))
+    return [*own, *next(filter(None, found), [])]  # what is wrong with one seed is mostly so with all
 
 
 def told(facts: Facts, row: dict[str, Any], paired: Mapping[str, Sequence[Run]]) -> dict[str, Any]:
@@ -128,10 +133,10 @@ def idle_arms(study: Study, runs: Sequence[Run], folder: Path) -> tuple[dict[str
     for arm in study.arms:
         done = [r for r in runs if r["arm"] == arm and r["status"] in ("finished", "invalid")]
         reasons, said = idle_seeds(arm, done, batching=study.config(arm).data.batching.kind)
-        reasons += copies(arm, [seed_result(run, folder, study.metric) for run in done])
+        reasons = reasons or [*copies(arm, [seed_result(run, folder, study.metric) for run in done])]
         found |= {arm: reasons} if reasons else {}
         notes += said
-    return found, notes
+    return found, [*notes, *([CURE] if found else [])]
 
 
 def comparable(study: Study, runs: Sequence[Run]) -> tuple[dict[str, list[Run]], dict[str, str]]:
