@@ -21,7 +21,7 @@ from attnlab.objectives.objective import Objective, Prepared
 from attnlab.training import accumulate, budget
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import Checkpoint, Checkpoints, load_checked, weights_of
-from attnlab.training.evaluate import Evaluation
+from attnlab.training.evaluate import Evaluator
 from attnlab.training.events import Ended, Evaluated, Event, Listener, Saved, Started, Stepped, Warned
 from attnlab.training.failure import Failure, fault_of, gradient_norm
 from attnlab.training.interrupt import Interrupt
@@ -39,7 +39,7 @@ class Loop:
         model: Model,
         objective: Objective,
         loader: Loader,
-        evaluate: Callable[[], Evaluation] | None,
+        evaluate: Evaluator | None,
         optimizer: Optimizers,
         schedule: Schedule,
         settings: Training,
@@ -77,7 +77,8 @@ class Loop:
         """One step: `accumulate` batches, one update, normalised by the true number of targets."""
         began, before, place = time.perf_counter(), self.state, self.loader.state()
         batches = [self.next_batch(before.step, i) for i in range(self.settings.accumulate)]
-        loss, parts, trace = self.backward(batches)
+        drawn: list[bytes] = []
+        loss, parts = self.backward(self.model, [prepared for _, prepared in batches], drawn)
         norm = gradient_norm(self.model)
         fault = fault_of(self.model, loss, norm)
         if fault:
@@ -92,7 +93,7 @@ class Loop:
             epochs=self.loader.epoch + self.loader.batch / len(self.loader),
             flops=before.flops + sum(self.objective.flops(self.model, p) for _, p in batches),
             seconds=before.seconds + time.perf_counter() - began,
-            trace=trace,
+            trace=self.traced(batches, drawn),
         )
         factor = self.schedule.factor((self.progress(before) + self.progress(after)) / 2)
         self.optimizer.step(factor)
@@ -111,23 +112,28 @@ class Loop:
             parts=parts,
         )
 
-    def backward(self, batches: list[tuple[Batch, Prepared]]) -> tuple[float, dict[str, float], Trace]:
-        """The gradient of the mean over all targets; gives that mean, its parts, and what was really used."""
-        inputs, drawn = [prepared for _, prepared in batches], list[bytes]()
+    def backward(
+        self, model: Model, batches: list[Prepared], drawn: list[bytes] | None = None
+    ) -> tuple[float, dict[str, float]]:
+        """The gradient of the mean over all targets of all batches; gives that mean, and its parts.
+
+        `drawn` takes the state of the generator before each batch that drew from it.
+        """
+        drawn = [] if drawn is None else drawn
 
         def around(number: int) -> AbstractContextManager[None]:
             return seeded(stream_seed(self.seed, "dropout", self.state.step, number), self.device, drawn)
 
-        loss, parts = accumulate.backward(
-            self.model, self.objective, inputs, autocast=self.autocast, around=around
-        )
+        return accumulate.backward(model, self.objective, batches, autocast=self.autocast, around=around)
+
+    def traced(self, batches: list[tuple[Batch, Prepared]], drawn: list[bytes]) -> Trace:
+        """What the run was really given up to here, these batches included."""
         before = self.state.trace
-        trace = Trace(
+        return Trace(
             batches=before.batches.add(*(batch_content(batch) for batch, _ in batches)),
-            inputs=before.inputs.add(*map(input_content, inputs)),
+            inputs=before.inputs.add(*(input_content(prepared) for _, prepared in batches)),
             draws=before.draws.add(*drawn),
         )
-        return loss, parts, trace
 
     def next_batch(self, step: int, number: int) -> tuple[Batch, Prepared]:
         """The next batch, and what the objective makes of it."""
