@@ -130,7 +130,7 @@ def test_what_stays_and_what_is_replaced():
 
 def test_findings_of_before_steps_were_kept_still_open(tmp_path):
     old = {"check": "honesty", "when": "evaluation", "outcome": "fail", "found": "0.2 nats", "number": 0.2}
-    (tmp_path / "checks.json").write_text(json.dumps({"sound": False, "findings": [old]}))
+    (tmp_path / "checks.json").write_text(json.dumps({"sound": False, "allowed": [], "findings": [old]}))
     (held,) = read_findings(tmp_path)
     assert held.step is None and failures([held]) == ["honesty"]
     assert failures(joined([held], [finding("pass", 8)])) == ["honesty"]
