@@ -11,6 +11,7 @@ from attnlab.config.values import nearest
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.row import Row
+from attnlab.data.tokenizers.sized import Sized
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
 CHUNK_TEXTS, CHUNK_CHARACTERS = 8192, 1 << 20
@@ -121,19 +122,13 @@ class Encoding(ABC):
             )
         return self.length - special
 
-    def shortened(self, ids: Sequence[int], room: int, cut: Cut, example: Example) -> Sequence[int]:
-        """At most `room` of the ids, by the rule, and counted."""
-        kept = cut_to(ids, room, cut, example)
-        self.cuts.count(len(ids), len(ids) - len(kept))
-        return kept
 
-
-def cut_to(ids: Sequence[int], room: int, cut: Cut, example: Example) -> Sequence[int]:
-    """At most `room` of the ids, by the rule. Whoever calls counts."""
-    lost = max(0, len(ids) - room)
+def cut_to(text: Sized, room: int, cut: Cut, example: Example) -> Sized:
+    """At most `room` of a text's tokens, by the rule. Whoever calls counts."""
+    lost = max(0, len(text) - room)
     if lost and cut == "refuse":
-        refuse_cut(example, len(ids), room)
-    return ids[lost:] if cut == "start" else ids[: len(ids) - lost]
+        refuse_cut(example, len(text), room)
+    return text[lost:] if cut == "start" else text[: len(text) - lost]
 
 
 def refuse_cut(example: Example, tokens: int, room: int) -> None:
@@ -142,11 +137,6 @@ def refuse_cut(example: Example, tokens: int, room: int) -> None:
         f"A text{at} has {tokens} tokens where {room} fit; raise data.length, "
         'or allow it to be shortened with cut = "end" or "start".'
     )
-
-
-def size(text: str) -> int:
-    """UTF-8 bytes of a text."""
-    return len(text) if text.isascii() else len(text.encode("utf-8"))
 
 
 def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
