@@ -18,6 +18,7 @@ from attnlab.data.batching import BATCHING, Batching
 from attnlab.data.corpora import CORPORA
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Cuts, Encoding
+from attnlab.data.example import Example
 from attnlab.data.loader import Loader
 from attnlab.data.row import Row
 from attnlab.data.rows import Rows, in_memory
@@ -50,6 +51,7 @@ class Dataset:
         self.splits = Splits(self.corpus, settings.dev_share, settings.test_share, settings.split_seed)
         self.cuts: dict[str, Cuts] = {}
         self._rows: dict[str, Rows] = {}
+        self._first: dict[tuple[str, int], tuple[Example, ...]] = {}
 
     @functools.cached_property
     def text_fingerprint(self) -> str:
@@ -83,6 +85,12 @@ class Dataset:
     def passages(self) -> dict[str, list[int]]:
         """The same for the passages (or groups) of those texts, each once; empty where there are none."""
         return dict(self._traced["passages"])
+
+    def first(self, split: str, count: int) -> tuple[Example, ...]:
+        """The first examples of a split, read once and held."""
+        if (split, count) not in self._first:
+            self._first[split, count] = tuple(islice(self.splits.read(split), count))
+        return self._first[split, count]
 
     def rows(self, split: str) -> Rows:
         """The encoded rows of a split."""
