@@ -175,10 +175,24 @@ def test_what_tells_texts_apart_is_read_once_and_kept(
     reviews: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
     made = dataset(reviews, cache=tmp_path / "cache", dev_share=0.3)
-    found = made.traces
-    assert {name: len(texts) for name, texts in found.items()} == {
+    found = made.overlap
+    assert {name: len(texts) for name, texts in found["texts"].items()} == {
         name: sum(1 for _ in made.splits.read(name)) for name in made.splits.names
     }
     again = dataset(reviews, cache=tmp_path / "cache", dev_share=0.3)
-    monkeypatch.setattr(type(again.splits), "every", lambda self: pytest.fail("the text was read again"))
-    assert again.traces == found
+    monkeypatch.setattr(type(again.corpus), "read", lambda *_: pytest.fail("the text was read again"))
+    assert again.overlap == found
+
+
+def test_the_text_of_a_tokenizer_is_recorded_and_kept(reviews: Path, tmp_path: Path) -> None:
+    made = dataset(reviews, cache=tmp_path / "cache")
+    text = made.tokenizer.text
+    assert text is not None and text.source == "train"
+    assert text.texts == sum(1 for _ in made.splits.read("train"))
+    (record,) = (tmp_path / "cache").glob("tokenizer-*.text.json")
+    again = dataset(reviews, cache=tmp_path / "cache").tokenizer.text
+    assert again == text == dataset(reviews).tokenizer.text
+    record.unlink()  # as an earlier version left it
+    assert dataset(reviews, cache=tmp_path / "cache").tokenizer.text == text and record.exists()
+    other = dataset(reviews, cache=tmp_path / "cache", split_seed=1).tokenizer.text
+    assert other is not None and other.fingerprint != text.fingerprint

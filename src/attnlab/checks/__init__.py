@@ -21,6 +21,7 @@ CHECKS: Registry[Check] = Registry(
         "targets": "attnlab.checks.targets:Targets",
         "fully_masked": "attnlab.checks.fully_masked:FullyMasked",
         "accumulation": "attnlab.checks.accumulation:Accumulation",
+        "truncation": "attnlab.checks.truncation:Truncation",
         "contamination": "attnlab.checks.contamination:Contamination",
         "attention": "attnlab.checks.attention:Attention",
         "ranges": "attnlab.checks.ranges:Ranges",

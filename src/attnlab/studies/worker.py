@@ -103,6 +103,7 @@ def finished(request: dict[str, Any], run: Run) -> dict[str, Any]:
         **added,
         "fingerprints": {name: record.get(name) for name in ("text", "data", "tokenizer", "order")}
         | {"objective": record["config"]["objective"]},
+        "truncation": record.get("truncation", {}),
         "versions": record["versions"],
     }
 

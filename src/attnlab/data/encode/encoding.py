@@ -20,6 +20,10 @@ Cut = Literal["end", "start", "refuse"]
 """What to do with a text that is too long: lose its end, lose its start, or stop with an error."""
 
 
+MUCH = 0.05
+"""The share of tokens cut off from which on scores are of other texts than those that were given."""
+
+
 @dataclass
 class Cuts:
     """How much was cut off: nothing is ever shortened without being counted here."""
@@ -28,6 +32,7 @@ class Cuts:
     cut: int = 0
     tokens: int = 0
     lost: int = 0
+    longest: int = 0  # tokens of the longest example, before it was cut
     inexact: int = 0  # answers that begin or end inside a token
 
     def count(self, tokens: int, lost: int) -> None:
@@ -35,13 +40,34 @@ class Cuts:
         self.tokens += tokens
         self.cut += lost > 0
         self.lost += lost
+        self.longest = max(self.longest, tokens)
+
+    @property
+    def text_share(self) -> float:
+        return self.cut / self.examples if self.examples else 0.0
+
+    @property
+    def token_share(self) -> float:
+        return self.lost / self.tokens if self.tokens else 0.0
+
+    def record(self) -> dict[str, float]:
+        """What a run keeps and reports show of it."""
+        return {
+            "texts": self.examples,
+            "texts_cut": self.cut,
+            "texts_cut_share": self.text_share,
+            "tokens": self.tokens,
+            "tokens_cut": self.lost,
+            "tokens_cut_share": self.token_share,
+            "longest": self.longest,
+        }
 
     def __str__(self) -> str:
-        share = self.lost / self.tokens if self.tokens else 0.0
-        return (
-            f"{self.cut:,} of {self.examples:,} examples cut, {self.lost:,} of {self.tokens:,} "
-            f"tokens lost ({share:.1%})" + (f", {self.inexact:,} answers inexact" if self.inexact else "")
+        told = (
+            f"{self.cut:,} of {self.examples:,} texts cut ({self.text_share:.1%}), "
+            f"{self.lost:,} of {self.tokens:,} tokens ({self.token_share:.1%})"
         )
+        return told + (f", {self.inexact:,} answers inexact" if self.inexact else "")
 
 
 class Encoding(ABC):

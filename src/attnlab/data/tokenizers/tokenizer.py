@@ -17,6 +17,7 @@ from attnlab.data.errors import DataError, unusable
 from attnlab.data.tokenizers.form import Form, form_of
 from attnlab.data.tokenizers.sized import Sized, size, sized
 from attnlab.data.tokenizers.specials import Specials
+from attnlab.data.tokenizers.training_text import TrainingText
 from attnlab.data.tokenizers.words import Words, parts_of
 
 PROBES = ("The quick brown fox", "naïve café 你好 🙂", "  x = [1, 2]\n\treturn x", "1234567890")
@@ -32,6 +33,7 @@ class Tokenizer:
 
     Text is only ever text: "<STOP>" written in a document stays six characters, and does not
     end it, unless `specials=True` asks for special tokens to be read (for prompts with [MASK]).
+    `text` is what it was trained on, None where nobody recorded that.
     """
 
     def __init__(self, inner: library.Tokenizer):
@@ -40,6 +42,7 @@ class Tokenizer:
         inner.encode_special_tokens = True
         self.inner = inner
         self.specials = Specials.of(inner.token_to_id)
+        self.text: TrainingText | None = None
 
     def __len__(self) -> int:
         return self.size
@@ -166,13 +169,15 @@ class Tokenizer:
         }
 
     def save(self, path: str | Path) -> Path:
-        """Write tokenizer.json (whole or not at all); a folder gets one of that name."""
+        """Write tokenizer.json (whole or not at all), and what it was trained on beside it."""
         file = Path(path)
         if file.suffix != ".json":
             file = file / "tokenizer.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         beside = file.with_name(f".{file.name}.{os.getpid()}")
         beside.write_text(self.inner.to_str(pretty=True), encoding="utf-8")
+        if self.text is not None:
+            self.text.save(file)
         os.replace(beside, file)
         return file
 
