@@ -143,7 +143,7 @@ def test_test_is_compared_with_dev(tmp_path):
     train, dev, fresh = sentences(600, 0), sentences(200, 1), sentences(200, 2)
     alike = finding_of(tmp_path / "a", train=train, dev=dev, test=dev)
     assert alike.outcome == "fail" and "chosen by" in alike.meaning
-    assert "test in dev: 200 of 200 texts are equal" in alike.found
+    assert f'test in dev: 200 of 200 texts are equal (100.0% of the characters; "{dev[0]}")' in alike.found
     part = finding_of(tmp_path / "b", train=train, dev=dev, test=[*dev[:20], *fresh[20:]])
     assert part.outcome == "warn" and "test has texts of dev" in part.meaning
     near = finding_of(tmp_path / "c", train=train, dev=dev, test=spoilt(dev, swapped_neighbours))

@@ -82,17 +82,18 @@ class Contamination(Check):
 
 
 def described(pair: Counts, found: Counts) -> str:
-    """What one split shares with another, in numbers, with an example of each kind."""
-    near, own, parts = pair["near"], found["own"], []
+    """What one split shares with another, in numbers, with an example of what is told."""
+    near, own = pair["near"], found["own"]
     equal = f"{pair['same']:,} of {pair['texts']:,} texts are equal"
     if pair["same"]:
-        equal += f' ({pair["same_share"]:.1%} of the characters; "{pair["example"]}")'
-    parts.append(equal)
+        example = f'; "{pair["example"]}"' if pair["same_share"] > EXACT else ""
+        equal += f" ({pair['same_share']:.1%} of the characters{example})"
+    parts = [equal]
     if judged(near, own):
         alike = f"{near['near']:,} of {near['texts']:,} others are nearly equal ({share(near):.1%}"
         if pair["in"] == "train":
             alike += f", as are {share(own):.1%} of train's own"
-        if near["example"]:
+        if near_reasons(pair, own):
             alike += '; "{}" and "{}"'.format(*near["example"])
         parts.append(alike + ")")
     else:
@@ -163,7 +164,7 @@ class Tokenized:
             usual = runs["in_train"] / max(len(runs["hashes"]), 1)
             self.described.append(
                 f"the tokenizer was trained on {text.source}, which has {inside / of:.0%} of the runs of 5 "
-                f"words of {name}; train has {usual:.0%}"
+                f"words of {name} (train {usual:.0%})"
             )
             bound = usual + TOKENIZER if found["read"]["train"]["all"] else max(usual + TOKENIZER, UNREAD)
             if inside / of > bound:
