@@ -1,69 +1,28 @@
 """Faults of an evaluation, put there on purpose: each is named, and its healthy counterpart is not."""
 
-import copy
 import random
 from dataclasses import replace
 
 import pytest
-import torch
 from scipy import stats
 
 from attnlab.checks import CHECKS, judge
 from attnlab.checks.check import Predictions
 from attnlab.checks.denominators import expected
 from attnlab.checks.predictions import interval
-from attnlab.config.streams import stream_seed
+from attnlab.checks.real import evaluator_of
 from attnlab.data.encode.encoding import Encoding
 from attnlab.experiment.setup import set_up
 from attnlab.generation.generate import Written
 from attnlab.objectives import causal
-from attnlab.training.evaluate import evaluate
 from tests.checks.cases import case, config, found, of
 from tests.training import small
 
 
 def scored(about):
     """The case with the scores that the run's own evaluation gives."""
-    seed = about.config.data.split_seed
-    result = evaluate(
-        about.model,
-        about.objective,
-        about.dataset.loader("dev", seed=stream_seed(seed, "evaluation")),
-        batches=about.config.training.evaluate_batches,
-        seed=seed,
-        device=torch.device("cpu"),
-        autocast=torch.no_grad,
-    )
+    result = replace(evaluator_of(about), batches=about.config.training.evaluate_batches)()
     return replace(about, scores={"loss": result.loss, **result.scores})
-
-
-# honesty
-
-
-def test_a_loss_that_sees_the_future_is_named_with_its_size():
-    healthy = case(when="evaluation")
-    assert found("honesty", healthy).outcome == "pass"
-    leaky = copy.deepcopy(healthy.model)
-    norm = leaky.trunk.decoder.final.forward
-    leaky.trunk.decoder.final.forward = lambda x: norm(x) + torch.roll(x, -1, 1)
-    leaky.train()
-    finding = found("honesty", replace(healthy, model=leaky))
-    assert finding.outcome == "fail" and "[" in finding.found and abs(finding.number) > 1e-3
-    assert leaky.training
-
-
-def test_zeroed_weights_are_dishonest_once_trained():
-    about = of(set_up(config(model={"masking": "zero"})), when="evaluation")
-    with torch.no_grad():
-        for parameter in about.model.trunk.decoder.blocks.parameters():
-            parameter.mul_(3)
-        about.model.trunk.decoder.embedding.tokens.weight.mul_(3)
-    assert found("honesty", about).outcome == "fail"
-
-
-@pytest.mark.parametrize("objective", ["masked", "prefix", "seq2seq"])
-def test_honesty_is_asked_of_causal_models_alone(objective):
-    assert found("honesty", case(objective, when="evaluation")).outcome == "not applicable"
 
 
 # denominators

@@ -3,7 +3,6 @@
 import json
 import math
 import random
-from contextlib import nullcontext
 
 import pytest
 import torch
@@ -13,11 +12,10 @@ from attnlab.data.batching import BATCHING
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.evaluation.documents import document_losses
 from attnlab.experiment.setup import set_up
-from attnlab.training.evaluate import evaluate
+from attnlab.training.evaluate import Evaluator
 from tests.contracts import grid
 from tests.training import small
 
-CPU = torch.device("cpu")
 LENGTH = 12
 TEXT = ("document", "document(long=cut)", "single", "single(cut=start)")
 PAIR = ("pair", "pair(shorten=first, cut=start)", "pair(shorten=second)")
@@ -108,9 +106,8 @@ def test_bits_per_byte_are_those_of_the_decoded_text(folder, double, objective, 
         for side in ("right", "left"):
             loader = setup.dataset.loader("dev", seed=4, batching=BATCHING.build(batching, length=LENGTH))
             loader.side = side
-            options = {"seed": 9, "device": CPU, "autocast": nullcontext}
-            whole = evaluate(setup.model, setup.objective, loader, batches="all", **options)
-            each = document_losses(setup.model, setup.objective, loader, **options)
+            evaluator = Evaluator(model=setup.model, objective=setup.objective, loader=loader, seed=9)
+            whole, each = evaluator(), document_losses(evaluator)
             paid = whole.loss * targets if nats is None else nats
             bits = pytest.approx(paid / math.log(2) / sum(sizes), rel=1e-9)
             assert whole.scores["targets"] == targets == each.targets.sum()

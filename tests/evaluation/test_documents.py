@@ -19,7 +19,7 @@ from attnlab.experiment.run import set_up
 from attnlab.model.losses import LossSum
 from attnlab.objectives import OBJECTIVES
 from attnlab.studies.measure import columns, read_documents
-from attnlab.training.evaluate import evaluate
+from attnlab.training.evaluate import Evaluator
 from attnlab.training.machine import autocast_of
 from tests.contracts import grid
 from tests.training.small import config, for_objective, merged
@@ -36,8 +36,13 @@ def made(folder, objective="causal", **changes):
     return setup
 
 
-def losses(setup, loader, *, seed=0, autocast=nullcontext):
-    return document_losses(setup.model, setup.objective, loader, seed=seed, device=CPU, autocast=autocast)
+def evaluator(setup, loader, *, seed=0, autocast=nullcontext):
+    chosen = {"model": setup.model, "objective": setup.objective, "loader": loader}
+    return Evaluator(**chosen, seed=seed, autocast=autocast)
+
+
+def losses(setup, loader, **chosen):
+    return document_losses(evaluator(setup, loader, **chosen))
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -51,9 +56,7 @@ def test_texts_add_up_to_the_whole(tmp_path, objective):
 
 def adds_up(setup, batching, autocast):
     loader = setup.dataset.loader("dev", seed=4, batching=batching)
-    whole = evaluate(
-        setup.model, setup.objective, loader, batches="all", seed=9, device=CPU, autocast=autocast
-    )
+    whole = evaluator(setup, loader, seed=9, autocast=autocast)()
     each = losses(setup, loader, seed=9, autocast=autocast)
     assert len(each) == len(list(setup.dataset.splits.read("dev"))) > 30
     assert each.targets.sum() == whole.scores["targets"]
@@ -144,8 +147,7 @@ def test_perplexity_is_of_the_hidden_words_alone(tmp_path):
     """Not of the sum of two losses, in training's evaluation, in the intervals and in what a study keeps."""
     setup = made(tmp_path, "span")
     loader = setup.dataset.loader("dev", seed=0)
-    options = {"seed": 0, "device": CPU, "autocast": nullcontext}
-    whole = evaluate(setup.model, setup.objective, loader, batches="all", **options)
+    whole = evaluator(setup, loader)()
     masked, boundary = whole.scores["masked"], whole.scores["boundary"]
     assert whole.loss == pytest.approx(masked + boundary)
     assert whole.scores["perplexity"] == pytest.approx(math.exp(masked))

@@ -17,6 +17,7 @@ from attnlab.model.model import Model
 from attnlab.objectives import OBJECTIVES
 from attnlab.objectives.objective import Objective
 from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.training.evaluate import Evaluator
 from attnlab.training.listeners import LISTENERS
 from attnlab.training.optimizers import OPTIMIZERS
 from attnlab.training.schedules import SCHEDULES
@@ -77,6 +78,16 @@ def initial_model(setup: Setup) -> Model:
 def in_order(setup: Setup) -> Loader:
     """The training batches, in the order of the run's seed."""
     return setup.dataset.loader("train", seed=stream_seed(setup.config.seed, "data"))
+
+
+def evaluator_of(
+    config: schema.Config, dataset: Dataset, model: Model, objective: Objective, split: str, **chosen: Any
+) -> Evaluator:
+    """How a split is scored. Its stream is the split's, not the run's: runs of other seeds meet the same
+    batches with the same tokens hidden."""
+    seed = config.data.split_seed
+    loader = dataset.loader(split, seed=stream_seed(seed, "evaluation"))
+    return Evaluator(model=model, objective=objective, loader=loader, seed=seed, **chosen)
 
 
 def fingerprints(setup: Setup) -> dict[str, Any]:

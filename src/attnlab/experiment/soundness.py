@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -42,15 +42,19 @@ def case_of(setup: Setup, when: When, **facts: Any) -> Case:
 class Soundness:
     """What the checks found of a run. A failed check stops it before the first step, unless allowed."""
 
-    def __init__(self, setup: Setup, folder: Path, allow: Collection[str] = ()):
+    def __init__(
+        self, setup: Setup, folder: Path, allow: Collection[str] = (), own: Mapping[str, Any] | None = None
+    ):
+        """`own` are the run's own ways to its numbers, which checks go by: `evaluator` and `backward`."""
         self.setup, self.folder, self.allow = setup, folder, tuple(sorted(set(allow)))
+        self.own = dict(own or {})
         self.findings: list[Finding] = read_findings(folder)
 
     def examine(self, *moments: When, **facts: Any) -> list[Finding]:
         """The checks of these moments, made now; they take the place of what they found before."""
         found = []
         for when in moments:
-            found += run_checks(case_of(self.setup, when, folder=self.folder, **facts))
+            found += run_checks(case_of(self.setup, when, folder=self.folder, **self.own, **facts))
         kept = [one for one in self.findings if one.when not in moments]
         self.findings = [*kept, *found]
         self.save()
@@ -78,6 +82,14 @@ def save_findings(folder: Path, findings: Sequence[Finding], allowed: Collection
     unsound = sorted({one.check for one in findings if one.outcome == "fail"})
     value = {"sound": not unsound, "unsound": unsound, "allowed": list(allowed)}
     replace_json(folder / FILE, value | {"findings": [asdict(one) for one in findings]})
+
+
+def add_findings(folder: Path, findings: Sequence[Finding]) -> None:
+    """Findings of what was measured after the run, beside those made in it; a later one takes its place."""
+    made = {(one.check, one.when) for one in findings}
+    held, allowed = read_checks(folder)
+    kept = [one for one in held if (one.check, one.when) not in made]
+    save_findings(folder, [*kept, *findings], allowed)
 
 
 def known(allow: Collection[str]) -> None:
@@ -137,12 +149,17 @@ def refusal(finding: Finding) -> str:
 
 
 def read_findings(folder: Path) -> list[Finding]:
-    """What is in a run's checks.json; nothing where there is none."""
+    """What the checks of a run found; nothing where none was made."""
+    return read_checks(folder)[0]
+
+
+def read_checks(folder: Path) -> tuple[list[Finding], list[str]]:
+    """What is in a run's checks.json: its findings, and the checks that were allowed to fail."""
     try:
         held = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        return [Finding(**one) for one in held["findings"]]
+        return [Finding(**one) for one in held["findings"]], list(held["allowed"])
     except FileNotFoundError:
-        return []
+        return [], []
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{folder / FILE} cannot be read: {error}.") from error
 

@@ -38,6 +38,10 @@ class Denoising(SequenceToSequence):
         if mean <= 0:
             raise ConfigError(f"objective.mean is {mean}; it must be above 0.")
 
+    @property
+    def shown_source(self) -> float:
+        return 1 - self.share
+
     def prepare(self, batch: Batch, seed: int) -> Prepared:
         generator = np.random.default_rng(seed)
         texts, sizes = (kept(column, batch.real) for column in (batch.ids, batch.sizes))

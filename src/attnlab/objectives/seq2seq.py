@@ -27,6 +27,7 @@ class SequenceToSequence(Objective):
     Paper: Sutskever et al. 2014, "Sequence to Sequence Learning"; Vaswani et al. 2017.
     """
 
+    sees = "source and before"
     two_stacks = True
     packs = False
     encodings: ClassVar[tuple[str, ...]] = ("translation",)

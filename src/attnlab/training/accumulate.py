@@ -20,8 +20,9 @@ def backward(
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
     before_each: Callable[[int], object] = lambda number: None,
 ) -> tuple[float, dict[str, float]]:
-    """The gradient of the mean over all targets of all batches; gives that mean, and its parts.
+    """The gradient of the mean over all targets of all batches; gives the mean cross-entropy, and its parts.
 
+    What smoothing and z-loss add has its gradient, but is no part of that mean: it stays comparable.
     `before_each` is called with each batch's number: to seed what is drawn in it.
     """
     count = max(1, sum(batch.count for batch in batches))
@@ -31,7 +32,7 @@ def backward(
         with autocast():
             loss = objective.loss(model, batch)
         (loss.total / count).backward()
-        for name, part in {"": loss.total, **loss.parts}.items():
+        for name, part in {"": loss.reported, **loss.parts}.items():
             sums[name] = sums.get(name, 0) + part.detach()
     means = {name: float(total) / count for name, total in sums.items()}
     return means.pop(""), means

@@ -20,7 +20,7 @@ from attnlab.objectives.objective import Objective, Prepared
 from attnlab.training import accumulate, budget
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import Checkpoint, Checkpoints, load_checked, weights_of
-from attnlab.training.evaluate import Evaluation
+from attnlab.training.evaluate import Evaluator
 from attnlab.training.events import Ended, Evaluated, Event, Listener, Saved, Started, Stepped, Warned
 from attnlab.training.failure import Failure, fault_of, gradient_norm
 from attnlab.training.interrupt import Interrupt
@@ -37,7 +37,7 @@ class Loop:
         model: Model,
         objective: Objective,
         loader: Loader,
-        evaluate: Callable[[], Evaluation] | None,
+        evaluate: Evaluator | None,
         optimizer: Optimizers,
         schedule: Schedule,
         settings: Training,
@@ -75,7 +75,7 @@ class Loop:
         """One step: `accumulate` batches, one update, normalised by the true number of targets."""
         began, before, place = time.perf_counter(), self.state, self.loader.state()
         batches = [self.next_batch(before.step, i) for i in range(self.settings.accumulate)]
-        loss, parts = self.backward([prepared for _, prepared in batches])
+        loss, parts = self.backward(self.model, [prepared for _, prepared in batches])
         norm = gradient_norm(self.model)
         fault = fault_of(self.model, loss, norm)
         if fault:
@@ -108,15 +108,13 @@ class Loop:
             parts=parts,
         )
 
-    def backward(self, batches: list[Prepared]) -> tuple[float, dict[str, float]]:
+    def backward(self, model: Model, batches: list[Prepared]) -> tuple[float, dict[str, float]]:
         """The gradient of the mean over all targets of all batches; gives that mean, and its parts."""
 
         def seeded(number: int) -> None:
             torch.manual_seed(stream_seed(self.seed, "dropout", self.state.step, number))
 
-        return accumulate.backward(
-            self.model, self.objective, batches, autocast=self.autocast, before_each=seeded
-        )
+        return accumulate.backward(model, self.objective, batches, autocast=self.autocast, before_each=seeded)
 
     def next_batch(self, step: int, number: int) -> tuple[int, Prepared]:
         """How many tokens the next batch has, and what the objective makes of it."""
