@@ -14,7 +14,7 @@ from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.data.dataset import ProgressOf, no_progress
 from attnlab.experiment.samples import sample_files
-from attnlab.experiment.setup import Setup, check, evaluator_of, fingerprints, in_order, set_up
+from attnlab.experiment.setup import Setup, check, evaluator_of, fingerprints, in_order, set_up, truncation
 from attnlab.experiment.soundness import Soundness, Watch, failures, known
 from attnlab.model.model import Model
 from attnlab.training.budget import State
@@ -74,6 +74,7 @@ def train(
         with folder.recorded():
             setup.dataset.tokenizer.save(out)
             folder.expect(**fingerprints(setup))
+            folder.note(truncation=truncation(setup))
             loop = _loop(setup, folder)
             warnings += _restored(loop, folder)
             own = {"evaluator": loop.evaluate_model, "backward": loop.backward}

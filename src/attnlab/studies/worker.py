@@ -106,6 +106,7 @@ def finished(request: dict[str, Any], run: Run) -> dict[str, Any]:
         "fingerprints": {name: record.get(name) for name in ("text", "data", "tokenizer", "order")}
         | {"objective": record["config"]["objective"]},
         **{name: record.get(name) for name in ("trace", "initial", "epoch_batches")},
+        "truncation": record.get("truncation", {}),
         "versions": record["versions"],
     }
 
