@@ -23,6 +23,7 @@ CHECKS: Registry[Check] = Registry(
         "visible_targets": "attnlab.checks.visible_targets:VisibleTargets",
         "fully_masked": "attnlab.checks.fully_masked:FullyMasked",
         "accumulation": "attnlab.checks.accumulation:Accumulation",
+        "truncation": "attnlab.checks.truncation:Truncation",
         "contamination": "attnlab.checks.contamination:Contamination",
         "attention": "attnlab.checks.attention:Attention",
         "ranges": "attnlab.checks.ranges:Ranges",

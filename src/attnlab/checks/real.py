@@ -162,8 +162,7 @@ def cut_lines(batch: Batch, rows: Rows, start: int, stop: int) -> Batch:
     fields: dict[str, Any] = {
         name: value[start:stop] for name, value in vars(batch).items() if isinstance(value, Tensor)
     }
-    size = sum(rows.scalar("bytes", int(row)) for row in numbers)
-    return replace(batch, **fields | {"rows": numbers}, bytes=size)
+    return replace(batch, **fields | {"rows": numbers})
 
 
 def device_of(model: Model) -> torch.device:
