@@ -47,6 +47,7 @@ FAMILIES = {
     "seq2seq": ["encoder_decoder"],
     "denoising": ["encoder_decoder"],
 }
+TRUE = ("truncation",)  # lengths are drawn short on purpose: that texts are cut is no false alarm
 UNSCALED = "dot(scale=1.0)"  # saturates by design, and is told so
 
 
@@ -140,7 +141,7 @@ def alarms(seed: int) -> list[str]:
     """What the checks before training hold against the healthy config of a seed."""
     config = healthy(seed)
     findings = run_checks(of(set_up(config)))
-    bad = [one for one in findings if one.outcome in ("warn", "fail")]
+    bad = [one for one in findings if one.outcome in ("warn", "fail") and one.check not in TRUE]
     return [f"seed {seed}, {one.check}: {one.found}" for one in bad]
 
 
