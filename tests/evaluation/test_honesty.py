@@ -115,7 +115,7 @@ def test_a_batch_of_other_tokens_than_its_rows_is_misread():
     from attnlab.data.batch import collate
     from attnlab.evaluation.texts import MisreadError, texts_of
 
-    rows = in_memory([Row(ids, n, len(ids)) for n, ids in enumerate(ROWS)], vocabulary=23)
+    rows = in_memory([Row(ids, n, [1] * len(ids)) for n, ids in enumerate(ROWS)], vocabulary=23)
     batch = collate(rows, [np.array([0, 1]), np.array([2])], pad=0, packed=True)
     texts = texts_of(batch, CAUSAL.prepare(batch, 0), rows)
     assert [one.ids.tolist() for one in texts] == ROWS and [one.row for one in texts] == [0, 1, 2]

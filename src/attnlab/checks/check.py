@@ -36,6 +36,8 @@ class Finding:
     meaning: str = ""
     fix: str = ""
     seconds: float = 0.0
+    step: int | None = None
+    """The step that it was found at; None where a check is not of a run, or was made before this was kept."""
 
     @property
     def mark(self) -> str:
@@ -44,11 +46,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a classifier said, beside what was right. `classes` are all that it could have said."""
+    """What a classifier said, beside what was right. `classes` are all that it could have said, `texts` what
+    it read."""
 
     labels: Sequence[Hashable]
     predicted: Sequence[Hashable]
     classes: Sequence[Hashable] = ()
+    texts: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,5 +124,5 @@ def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:
     for name in chosen:
         began = time.perf_counter()
         finding = CHECKS.build(name).run(case)
-        found.append(replace(finding, seconds=time.perf_counter() - began))
+        found.append(replace(finding, seconds=time.perf_counter() - began, step=case.step))
     return found

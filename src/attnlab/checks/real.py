@@ -78,8 +78,8 @@ def piece(batch: Batch, rows: int, length: int | None = None) -> Batch:
 
 
 def rows_of(prepared: Prepared, start: int, stop: int) -> Prepared:
-    """Some rows of what is prepared."""
-    rows = torch.arange(start, stop)
+    """Some rows of what is prepared, as far as there are any."""
+    rows = torch.arange(start, min(stop, len(prepared.ids)))
 
     def chosen(value: Tensor | None) -> Tensor | None:
         return None if value is None else value[start:stop]
@@ -162,8 +162,7 @@ def cut_lines(batch: Batch, rows: Rows, start: int, stop: int) -> Batch:
     fields: dict[str, Any] = {
         name: value[start:stop] for name, value in vars(batch).items() if isinstance(value, Tensor)
     }
-    size = sum(rows.scalar("bytes", int(row)) for row in numbers)
-    return replace(batch, **fields | {"rows": numbers}, bytes=size)
+    return replace(batch, **fields | {"rows": numbers})
 
 
 def device_of(model: Model) -> torch.device:

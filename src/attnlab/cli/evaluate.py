@@ -61,6 +61,8 @@ def evaluate(
 def show(result: dict[str, Any]) -> None:
     scored = result.get("split") or result["text"]
     out.print(measures_table(scored))
+    if "truncation" in scored:
+        show_truncation(scored["truncation"])
     if "recomputed" in scored:
         show_recomputed(scored["recomputed"])
     if "honesty" in scored:
@@ -83,6 +85,19 @@ def measures_table(scored: dict[str, Any]) -> Table:
         between = " to ".join(map(number, one.get("interval", ())))
         table.add_row(*[name, number(one["value"]), *[between] * several, one["definition"]])
     return table
+
+
+def show_truncation(cut: dict[str, Any]) -> None:
+    """What of the texts was not scored, in yellow where it is much."""
+    from attnlab.data.encode.encoding import MUCH
+
+    colour = "yellow" if cut["tokens_cut_share"] > MUCH else "bright_black"
+    out.print(
+        f"[{colour}]Cut off and not scored: {cut['tokens_cut']:,} of {cut['tokens']:,} tokens "
+        f"({cut['tokens_cut_share']:.1%}), in {cut['texts_cut']:,} of {cut['texts']:,} texts "
+        f"({cut['texts_cut_share']:.1%}).[/]",
+        highlight=False,
+    )
 
 
 def number(value: float) -> str:

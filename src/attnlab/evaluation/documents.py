@@ -17,8 +17,8 @@ from attnlab.training.evaluate import Evaluator
 class Documents:
     """One entry a text of a split, in the split's own order, whatever the batches were; all (n).
 
-    `nats` is the objective's loss summed over the text's `targets`; `bytes` the size of the text, 0
-    where the targets stand for a part of it only. A text without a target keeps its place.
+    `nats` is the objective's loss summed over the text's `targets`; `bytes` the UTF-8 size of the text
+    that these targets stand for, 0 where the objective counts none. A text without a target keeps its place.
     """
 
     nats: NDArray[np.float64]
@@ -68,7 +68,7 @@ def document_losses(evaluator: Evaluator) -> Documents:
     batch are told apart.
     """
     rows, objective = evaluator.loader.rows, evaluator.objective
-    example, size = rows.scalars("example"), rows.scalars("bytes")
+    example = rows.scalars("example")
     count = int(example.max()) + 1
     nats, targets, bytes_ = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
     words, unknown, parts = np.zeros(count), 0, dict[str, float]()
@@ -86,7 +86,6 @@ def document_losses(evaluator: Evaluator) -> Documents:
         unknown += prepared.targets[wanted].tolist().count(objective.vocabulary.unknown)
         for name, part in loss.parts.items():
             parts[name] = parts.get(name, 0.0) + float(part)
-        if prepared.bytes:
-            held = batch.rows.numpy()
-            np.add.at(bytes_, example[held], size[held])
+        if prepared.sizes is not None:
+            np.add.at(bytes_, text, prepared.sizes[wanted].numpy())
     return Documents(nats, targets, bytes_, parts, words if parts else None, unknown)

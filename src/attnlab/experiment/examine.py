@@ -17,7 +17,7 @@ from attnlab.data.errors import DataError
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.samples import sample_files
 from attnlab.experiment.setup import Setup, evaluator_of, set_up
-from attnlab.experiment.soundness import case_of, read_findings
+from attnlab.experiment.soundness import case_of, joined, read_findings
 from attnlab.experiment.trained import open_run
 
 Told = Callable[[str], None]
@@ -36,13 +36,15 @@ def of_run(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
     trained = open_run(path)
     tell("Reading the corpus …")
     setup = replace(set_up(trained.config, cache=default_cache()), model=trained.model)
-    held = [one for one in read_findings(trained.folder) if one.when in ("config", "before", "during")]
+    recorded = read_findings(trained.folder)
+    held = [one for one in recorded if one.when in ("config", "before", "during")]
     facts: dict[str, Any] = {"folder": trained.folder, "step": trained.step}
     if "dev" in setup.dataset.splits.names:
         tell("Scoring the dev split …")
         facts |= _evaluated(setup)
     moments: tuple[When, ...] = ("evaluation", "after")
-    return [*held, *(one for when in moments for one in _made(setup, when, tell, **facts))]
+    failed = [one for one in recorded if one.when in moments and one.outcome == "fail"]
+    return joined([*held, *failed], [one for when in moments for one in _made(setup, when, tell, **facts)])
 
 
 def of_predictions(file: Path) -> list[Finding]:
@@ -65,7 +67,12 @@ def of_predictions(file: Path) -> list[Finding]:
         records.append(record.values)
     if not records:
         raise DataError(f"{file} has no rows; give a label and a prediction in each.")
-    return judge([str(r["label"]) for r in records], [str(r["prediction"]) for r in records])
+    texts = [str(r["text"]) for r in records if str(r.get("text") or "").strip()]
+    if texts and len(texts) < len(records):
+        raise DataError(
+            f"{file} has a text in {len(texts)} of {len(records)} rows; give it in each, or in none."
+        )
+    return judge([str(r["label"]) for r in records], [str(r["prediction"]) for r in records], texts)
 
 
 def _made(setup: Setup, when: When, tell: Told, **facts: Any) -> list[Finding]:

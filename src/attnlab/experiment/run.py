@@ -14,8 +14,8 @@ from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.data.dataset import ProgressOf, no_progress
 from attnlab.experiment.samples import sample_files
-from attnlab.experiment.setup import Setup, check, evaluator_of, fingerprints, in_order, set_up
-from attnlab.experiment.soundness import Soundness, Watch, known
+from attnlab.experiment.setup import Setup, check, evaluator_of, fingerprints, in_order, set_up, truncation
+from attnlab.experiment.soundness import Soundness, Watch, failures, known
 from attnlab.model.model import Model
 from attnlab.training.budget import State
 from attnlab.training.evaluate import Evaluator
@@ -29,6 +29,7 @@ from attnlab.training.loop import Loop
 from attnlab.training.machine import autocast_of, device_of, recompute_blocks
 from attnlab.training.optimizers import OPTIMIZERS, Optimizers
 from attnlab.training.schedules import SCHEDULES
+from attnlab.training.trace import initial_weights
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class Run:
     state: State
     setup: Setup
     signal: int = 0
-    unsound: tuple[str, ...] = ()  # the checks that failed
+    unsound: tuple[str, ...] = ()  # the checks that failed, at whatever step
+    failures: tuple[str, ...] = ()  # the same in words, with the step
 
     @property
     def model(self) -> Model:
@@ -72,6 +74,7 @@ def train(
         with folder.recorded():
             setup.dataset.tokenizer.save(out)
             folder.expect(**fingerprints(setup))
+            folder.note(truncation=truncation(setup))
             loop = _loop(setup, folder)
             warnings += _restored(loop, folder)
             own = {"evaluator": loop.evaluate_model, "backward": loop.backward}
@@ -91,6 +94,9 @@ def train(
 def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: Soundness) -> Run:
     interrupt = Interrupt()
     folder.note(status="running", sound=not soundness.unsound, unsound=soundness.unsound)
+    if loop.state.step == 0:
+        # after the checks, which must not touch the weights
+        folder.note(initial=initial_weights(setup.model), epoch_batches=len(loop.loader))
     with interrupt.heard():
         reason = loop.run(interrupt)
     state = loop.state
@@ -100,8 +106,9 @@ def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: Soundness) -> R
     folder.note(status=status, reason=reason, step=state.step, best=best, error="")
     parameters = sum(p.numel() for p in setup.model.parameters())
     folder.note(parameters=parameters, flops=state.flops, tokens=state.tokens, seconds=state.seconds)
-    folder.note(sound=not unsound, unsound=unsound)
-    return Run(folder.path, reason, state, setup, interrupt.signal, tuple(unsound))
+    told = failures(soundness.findings)
+    folder.note(sound=not unsound, unsound=unsound, failures=told, trace=state.trace.record)
+    return Run(folder.path, reason, state, setup, interrupt.signal, tuple(unsound), tuple(told))
 
 
 def _loop(setup: Setup, folder: RunFolder) -> Loop:

@@ -63,6 +63,7 @@ def of_split(trained: Trained, split: str, *, rows: int) -> dict[str, Any]:
     result = {
         "name": f"{split} of {config.data.corpus.options.get('path', config.data.corpus.kind)}",
         "fingerprint": dataset.fingerprint(split),
+        "truncation": dataset.truncation(split).record(),
         **measured(found, definitions_for(trained)),
     }
     values = {name: one["value"] for name, one in result["measures"].items()}

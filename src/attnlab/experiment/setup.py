@@ -99,4 +99,11 @@ def fingerprints(setup: Setup) -> dict[str, Any]:
         "tokenizer": dataset.tokenizer.fingerprint,
         "order": in_order(setup).fingerprint,
         "tokenizer_identity": dataset.tokenizer.identity(),
+        "tokenizer_text": dataset.tokenizer.text.identity if dataset.tokenizer.text else None,
     }
+
+
+def truncation(setup: Setup) -> dict[str, dict[str, float]]:
+    """What data.length removed from the texts that are trained and judged on."""
+    splits = [split for split in ("train", "dev") if split in setup.dataset.splits.names]
+    return {split: setup.dataset.truncation(split).record() for split in splits}

@@ -35,8 +35,8 @@ class Spans:
 class Prepared:
     """What one forward needs: ids (B,T) that the model reads, targets (B,T) with IGNORE for none.
 
-    `source` (B,S) is what an encoder reads beside them. `bytes` is the size of the text that the
-    targets stand for, 0 where they stand for a part of it only.
+    `source` (B,S) is what an encoder reads beside them. `sizes` (B,T) are the bytes of text that each
+    target stands for; None where bits per byte would mean nothing, since much of the text is given.
     """
 
     ids: Tensor
@@ -46,7 +46,12 @@ class Prepared:
     source: Tensor | None = None
     source_tokens: Tokens | None = None
     spans: Spans | None = None
-    bytes: int = 0
+    sizes: Tensor | None = None
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of text that the targets stand for, 0 where they are not counted."""
+        return 0 if self.sizes is None else int(self.sizes[self.targets != IGNORE].sum())
 
     @property
     def count(self) -> int:
@@ -190,3 +195,8 @@ def next_tokens(batch: Batch, among: Tensor | None = None) -> Tensor:
         there = there & among[:, 1:]
     targets[:, :-1] = torch.where(there, batch.ids[:, 1:], IGNORE)
     return targets
+
+
+def next_sizes(batch: Batch) -> Tensor:
+    """(B,T) the bytes of the token after each."""
+    return torch.nn.functional.pad(batch.sizes[:, 1:], (0, 1))

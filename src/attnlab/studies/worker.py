@@ -92,6 +92,7 @@ def finished(request: dict[str, Any], run: Run) -> dict[str, Any]:
         "identity": record["identity"],
         "steps": state.step,
         "tokens": state.tokens,
+        "flops": state.flops,
         **costs,
         "evaluation_seconds": time.perf_counter() - began,
         "parameters": parameters_of(events),
@@ -104,6 +105,8 @@ def finished(request: dict[str, Any], run: Run) -> dict[str, Any]:
         **added,
         "fingerprints": {name: record.get(name) for name in ("text", "data", "tokenizer", "order")}
         | {"objective": record["config"]["objective"]},
+        **{name: record.get(name) for name in ("trace", "initial", "epoch_batches")},
+        "truncation": record.get("truncation", {}),
         "versions": record["versions"],
     }
 
