@@ -1,4 +1,4 @@
-"""How a gradient becomes a change of the weights: torch's own optimizers, with the right groups."""
+"""How a gradient becomes a change of the weights: optimizers with the right groups."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from attnlab.config.registry import Registry
 from attnlab.config.values import ConfigError
 from attnlab.model.positions.position import Position
 from attnlab.training.errors import RunError
+from attnlab.training.muon import MuonOptimizer
 
 
 class Recipe(ABC):
@@ -20,7 +21,7 @@ class Recipe(ABC):
 
     @abstractmethod
     def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
-        """Torch's optimizers for this model's parameters, each parameter in exactly one."""
+        """Optimizers for this model's parameters, each parameter in exactly one."""
 
 
 class AdamW(Recipe):
@@ -88,13 +89,7 @@ class Muon(Recipe):
         others: list[nn.Parameter] = []
         for _, parameter, owner in owned(model):
             (matrices if isinstance(owner, nn.Linear) and parameter.ndim == 2 else others).append(parameter)
-        muon = torch.optim.Muon(
-            matrices,
-            lr=self.rate,
-            weight_decay=self.decay,
-            momentum=self.momentum,
-            adjust_lr_fn="match_rms_adamw",
-        )
+        muon = MuonOptimizer(matrices, lr=self.rate, weight_decay=self.decay, momentum=self.momentum)
         adamw = torch.optim.AdamW(
             others, lr=self.rate, betas=self.betas, eps=self.eps, weight_decay=0.0, fused=True
         )
