@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from attnlab.training.muon import COEFFICIENTS, ITERATIONS, MuonOptimizer, orthogonal
+from attnlab.training.muon import COEFFICIENTS, ITERATIONS, MuonUpdate, orthogonal
+from attnlab.training.updates import Group
 
 SHAPES = [(6, 6), (6, 10), (10, 6), (6, 6), (1, 7), (10, 6)]
 SETTINGS = {"lr": 0.05, "weight_decay": 0.1, "momentum": 0.9}
@@ -13,6 +14,11 @@ SETTINGS = {"lr": 0.05, "weight_decay": 0.1, "momentum": 0.9}
 def matrices(dtype=torch.float32, shapes=SHAPES):
     generator = torch.Generator().manual_seed(3)
     return [nn.Parameter(torch.randn(shape, generator=generator, dtype=dtype)) for shape in shapes]
+
+
+def muon(parameters):
+    groups = [Group(parameters, SETTINGS["lr"], SETTINGS["weight_decay"])]
+    return MuonUpdate(groups, momentum=SETTINGS["momentum"])
 
 
 def give_gradients(parameters, step):
@@ -55,14 +61,14 @@ def reference(parameters, steps=4):
 def test_steps_are_those_of_a_reference_in_float64():
     expected = reference(matrices(torch.float64))
     given = matrices(torch.float64)
-    for mine, theirs in zip(trained(MuonOptimizer(given, **SETTINGS), given), expected, strict=True):
+    for mine, theirs in zip(trained(muon(given), given), expected, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-10, atol=1e-12)
 
 
 def test_float32_is_near_float64():
     expected = reference(matrices(torch.float64))
     given = [nn.Parameter(p.detach().float()) for p in matrices(torch.float64)]
-    optimizer = MuonOptimizer(given, **SETTINGS)
+    optimizer = muon(given)
     drawn = matrices(torch.float64)
     for step in range(4):
         give_gradients(drawn, step)
@@ -77,7 +83,7 @@ def test_steps_are_those_of_torch_within_its_bfloat16():
     ours, theirs = matrices(), matrices()
     peer = torch.optim.Muon(theirs, **SETTINGS, adjust_lr_fn="match_rms_adamw")
     start = [p.detach().clone() for p in ours]
-    moved = trained(MuonOptimizer(ours, **SETTINGS), ours)
+    moved = trained(muon(ours), ours)
     expected = trained(peer, theirs)
     for mine, other, first in zip(moved, expected, start, strict=True):
         assert float((mine - other).norm() / (other - first).norm()) < 0.02
@@ -85,10 +91,10 @@ def test_steps_are_those_of_torch_within_its_bfloat16():
 
 def test_a_matrix_moves_the_same_alone_and_in_a_batch():
     together = matrices(torch.float64)
-    moved = trained(MuonOptimizer(together, **SETTINGS), together)
+    moved = trained(muon(together), together)
     for i, shape in enumerate(SHAPES):
         alone = matrices(torch.float64)
-        kept = MuonOptimizer([alone[i]], **SETTINGS)
+        kept = muon([alone[i]])
         for step in range(4):
             give_gradients(alone, step)
             kept.step()
@@ -97,7 +103,7 @@ def test_a_matrix_moves_the_same_alone_and_in_a_batch():
 
 def test_a_matrix_without_a_gradient_stays():
     given = matrices()
-    optimizer = MuonOptimizer(given, **SETTINGS)
+    optimizer = muon(given)
     give_gradients(given, 0)
     given[1].grad = None
     still, moving = given[1].detach().clone(), given[2].detach().clone()
@@ -111,7 +117,7 @@ def test_a_checkpoint_of_torchs_muon_goes_on():
     theirs, ours = matrices(), matrices()
     peer = torch.optim.Muon(theirs, **SETTINGS, adjust_lr_fn="match_rms_adamw")
     trained(peer, theirs, steps=3)
-    optimizer = MuonOptimizer(ours, **SETTINGS)
+    optimizer = muon(ours)
     for mine, other in zip(ours, theirs, strict=True):
         mine.data.copy_(other.data)
         assert [*peer.state[other]] == ["momentum_buffer"]

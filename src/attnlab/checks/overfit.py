@@ -16,6 +16,7 @@ from attnlab.checks.real import batch_of, copy_of, piece, prepared_of
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
 from attnlab.objectives.objective import Objective, Prepared
+from attnlab.training.updates import AdamWUpdate, Group
 
 ROWS, LENGTH = 2, 16
 RATES = (0.3, 0.9, 0.1)
@@ -77,7 +78,7 @@ def learnt(model: Model, objective: Objective, prepared: Prepared, wanted: float
 def course(model: Model, objective: Objective, prepared: Prepared, wanted: float, rate: float) -> list[float]:
     """The loss before each step; the last one is before none."""
     tuned = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.Adam(tuned, lr=rate, betas=(0.9, 0.95), fused=True)
+    optimizer = AdamWUpdate([Group(tuned, rate)], betas=(0.9, 0.95))
     losses: list[float] = []
     with torch.random.fork_rng(), torch.enable_grad():
         for _ in range(STEPS + 1):

@@ -3,57 +3,44 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, overload
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
+
+from attnlab.training.updates import Group, Update
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of the quintic p(s) = a·s + b·s³ + c·s⁵, whose iterates take every singular value in (0, 1] near 1."""
 ITERATIONS = 5
 
 
-class MuonOptimizer(torch.optim.Optimizer):
-    """W ← (1 − lr·weight_decay)·W − lr·0.2·√max(rows, columns)·orth(momentum), for matrices alone.
+class MuonUpdate(Update):
+    """W ← (1 − rate·decay)·W − rate·0.2·√max(rows, columns)·orth(momentum), for matrices alone.
 
     The same steps as `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")`, whose iteration is in bfloat16 on
     every device: processors without a product for it take twenty times as long as in float32.
     """
 
-    def __init__(self, matrices: Iterable[nn.Parameter], *, lr: float, weight_decay: float, momentum: float):
-        super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
+    kept = ("momentum_buffer",)
 
-    @overload
-    def step(self, closure: None = None) -> None: ...
+    def __init__(self, groups: Iterable[Group], *, momentum: float):
+        super().__init__(groups)
+        self.momentum = momentum
 
-    @overload
-    def step(self, closure: Callable[[], float]) -> float: ...
+    def move(self, parameters: list[nn.Parameter], rate: float, decay: float) -> None:
+        for matrices in _alike(parameters):
+            updates = orthogonal(torch.stack([_wide(self._ahead(p)) for p in matrices]))
+            size = 0.2 * max(matrices[0].shape) ** 0.5
+            for p, update in zip(matrices, updates, strict=True):
+                p.mul_(1 - rate * decay)
+                p.add_(update if _is_wide(p) else update.T, alpha=-rate * size)
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:
-        assert closure is None  # no search along a line here
-        for group in self.param_groups:
-            for matrices in _alike(p for p in group["params"] if p.grad is not None):
-                self._step(matrices, group)
-        return None
-
-    def _step(self, matrices: Sequence[Tensor], group: dict[str, Any]) -> None:
-        """One update of matrices that are alike up to a transpose."""
-        updates = orthogonal(torch.stack([_wide(self._momentum(p, group["momentum"])) for p in matrices]))
-        size = 0.2 * max(matrices[0].shape) ** 0.5
-        for p, update in zip(matrices, updates, strict=True):
-            p.mul_(1 - group["lr"] * group["weight_decay"])
-            p.add_(update if _is_wide(p) else update.T, alpha=-group["lr"] * size)
-
-    def _momentum(self, p: Tensor, momentum: float) -> Tensor:
-        """Nesterov's: the running mean of the gradients, with this one counted ahead."""
+    def _ahead(self, p: Tensor) -> Tensor:
+        """Nesterov's momentum: the running mean of the gradients, with this one counted ahead."""
         assert p.grad is not None
-        state = self.state[p]
-        if "momentum_buffer" not in state:
-            state["momentum_buffer"] = torch.zeros_like(p.grad)
-        mean = state["momentum_buffer"].lerp_(p.grad, 1 - momentum)
-        return p.grad.lerp(mean, momentum)
+        mean = self.state[p]["momentum_buffer"].lerp_(p.grad, 1 - self.momentum)
+        return p.grad.lerp(mean, self.momentum)
 
 
 def orthogonal(matrices: Tensor) -> Tensor:
