@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import statistics
 import time
@@ -45,3 +46,9 @@ def high_water() -> int:
     if status.exists():  # the system's other figure also counts what the parent process held
         return next(int(line.split()[1]) for line in status.read_text().splitlines() if "VmHWM" in line)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def wikitext() -> Path | None:
+    """The folder with WikiText-2's train.txt and valid.txt, named by the variable WIKITEXT2."""
+    folder = os.environ.get("WIKITEXT2")
+    return Path(folder) if folder else None
