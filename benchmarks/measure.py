@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import resource
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 
 def interleaved(
@@ -46,6 +49,19 @@ def high_water() -> int:
     if status.exists():  # the system's other figure also counts what the parent process held
         return next(int(line.split()[1]) for line in status.read_text().splitlines() if "VmHWM" in line)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def nanogpt() -> Any | None:
+    """nanoGPT's model.py as a module, from the folder that the variable NANOGPT names."""
+    folder = os.environ.get("NANOGPT")
+    if not folder:
+        return None
+    spec = importlib.util.spec_from_file_location("nanogpt_model", Path(folder) / "model.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def wikitext() -> Path | None:

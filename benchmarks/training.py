@@ -6,8 +6,6 @@ folder that holds nanoGPT's model.py, it is measured too.
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import statistics
 import subprocess
 import sys
@@ -37,7 +35,7 @@ from attnlab.training.loop import Loop
 from attnlab.training.machine import autocast_of
 from attnlab.training.optimizers import OPTIMIZERS, Optimizers
 from attnlab.training.schedules import SCHEDULES
-from benchmarks.measure import high_water, interleaved, row
+from benchmarks.measure import high_water, interleaved, nanogpt, row
 
 Step = Callable[[], object]
 
@@ -140,14 +138,9 @@ def transformers_step(name: str) -> Step:
 
 
 def nanogpt_step(name: str) -> Step | None:
-    folder = os.environ.get("NANOGPT")
-    if not folder or name == "masked":
+    module = nanogpt()
+    if module is None or name == "masked":
         return None
-    spec = importlib.util.spec_from_file_location("nanogpt_model", Path(folder) / "model.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
     sizes, rows = WORK[name]
     settings = module.GPTConfig(
         block_size=sizes["length"],
