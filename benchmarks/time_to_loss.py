@@ -22,17 +22,12 @@ import torch
 from attnlab.config.files import load
 from attnlab.config.schema import Config
 from attnlab.config.streams import stream_seed
-from attnlab.experiment.setup import Setup, in_order, set_up
+from attnlab.experiment.setup import Setup, set_up
 from attnlab.model.losses import IGNORE
 from attnlab.objectives.objective import Prepared
-from attnlab.training.checkpoint import Checkpoints
 from attnlab.training.evaluate import judging
-from attnlab.training.failure import Failure
-from attnlab.training.loop import Loop
-from attnlab.training.machine import autocast_of
-from attnlab.training.optimizers import OPTIMIZERS, Optimizers
-from attnlab.training.schedules import SCHEDULES
 from benchmarks.measure import nanogpt, row, wikitext
+from benchmarks.training import loop_of
 
 ROWS, LENGTH = 32, 128
 NANO_STEPS = 293  # 1.2 million tokens
@@ -119,26 +114,6 @@ def our_points(setup: Setup, judge: Judge, folder: Path) -> Iterator[Point]:
             with judging(setup.model):
                 loss = judge(lambda prepared: setup.objective.loss(setup.model, prepared).total)
             yield Point(loop.state.seconds, loop.state.tokens, loss)
-
-
-def loop_of(setup: Setup, folder: Path) -> Loop:
-    settings, device = setup.config.training, torch.device("cpu")
-    checkpoints = Checkpoints(folder / "checkpoints")
-    setup.model.train()
-    return Loop(
-        model=setup.model,
-        objective=setup.objective,
-        loader=in_order(setup),
-        evaluate=None,
-        optimizer=Optimizers(OPTIMIZERS.build(settings.optimizer), setup.model),
-        schedule=SCHEDULES.build(settings.schedule),
-        settings=settings,
-        checkpoints=checkpoints,
-        failure=Failure(folder, checkpoints),
-        seed=setup.config.seed,
-        autocast=autocast_of(settings.precision, device),
-        device=device,
-    )
 
 
 def nano_points(module: Any, setup: Setup, judge: Judge, *, warmup: int = 100) -> Iterator[Point]:

@@ -9,7 +9,6 @@ from tests import reference
 from tests.contracts import grid
 from tests.contracts.grid import LEFT, B, S, T
 
-
 SAMPLE = 7
 """Every so-manieth combination is tried by `make test`, all of them by `make test-all`. A number that divides
 no table's size, so that every choice of every part is among them."""

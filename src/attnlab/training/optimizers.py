@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from torch import Tensor, nn
 
@@ -57,7 +58,7 @@ class Muon(Recipe):
 
     Formula: W ← W − rate·0.2·√max(rows, columns)·orth(momentum) − rate·decay·W, where orth takes
     every singular value to about 1 (five Newton-Schulz steps). With that scale the update is as
-    large as AdamW's, so both share `rate`.
+    large as AdamW's, so both share `rate` unless `adamw_rate` is given.
 
     Cost: one more number for each weight of a matrix, and a few matrix products a step.
 
@@ -71,12 +72,14 @@ class Muon(Recipe):
         self,
         *,
         rate: float = 2e-3,
+        adamw_rate: float | Literal["same"] = "same",
         decay: float = 0.1,
         momentum: float = 0.95,
         betas: tuple[float, ...] = (0.9, 0.95),
         eps: float = 1e-8,
     ):
         self.rate, self.decay, self.momentum = positive("rate", rate), decay, momentum
+        self.adamw_rate = rate if adamw_rate == "same" else positive("adamw_rate", adamw_rate)
         self.betas, self.eps = two(betas), eps
 
     def make(self, model: nn.Module) -> list[Update]:
@@ -86,7 +89,7 @@ class Muon(Recipe):
             (matrices if isinstance(owner, nn.Linear) and parameter.ndim == 2 else others).append(parameter)
         return [
             MuonUpdate([Group(matrices, self.rate, self.decay)], momentum=self.momentum),
-            AdamWUpdate([Group(others, self.rate)], betas=self.betas, eps=self.eps),
+            AdamWUpdate([Group(others, self.adamw_rate)], betas=self.betas, eps=self.eps),
         ]
 
 
