@@ -110,7 +110,7 @@ def vocabulary(setup: Setup) -> int:
 
 
 def language_model(model: Any, prepared: Prepared) -> Step:
-    """Ids, and labels with -100 where there is no target; a causal model shifts them itself, which is as much."""
+    """Ids, and labels with -100 for none; a causal model shifts them once more, which costs the same."""
     return trained(model, lambda: model(input_ids=prepared.ids, labels=prepared.targets).loss)
 
 
