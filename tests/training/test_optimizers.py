@@ -1,8 +1,5 @@
 """Which weights decay, which are orthogonalised, and that a saved optimizer goes on as if never stopped."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 
@@ -75,20 +72,6 @@ def test_adamw_takes_torchs_own_steps_to_the_bit():
         assert torch.equal(p, q)
     names = {name.rsplit("/")[-1] for name in mine.state()}
     assert names == {what for held in theirs.state.values() for what in held}
-
-
-def test_training_does_not_import_torchs_compiler():
-    """It would double the time until a run's first step."""
-    code = (
-        "import sys, torch, attnlab as lab;"
-        "from attnlab.training.optimizers import OPTIMIZERS, Optimizers;"
-        "model = lab.decoder(vocabulary=9, width=8, heads=2, layers=1, length=8);"
-        "made = [Optimizers(OPTIMIZERS.build(kind), model) for kind in OPTIMIZERS];"
-        "model(torch.ones(1, 3, dtype=torch.long)).sum().backward();"
-        "[(one.step(1.0), one.state()) for one in made];"
-        "assert 'torch._dynamo' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])

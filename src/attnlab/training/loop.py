@@ -14,6 +14,7 @@ from torch import nn
 from attnlab.config.schema import Training
 from attnlab.config.streams import stream_seed
 from attnlab.data.loader import Loader
+from attnlab.model.draws import seed_everything
 from attnlab.model.model import Model
 from attnlab.model.witness import answer
 from attnlab.objectives.objective import Objective, Prepared
@@ -112,7 +113,7 @@ class Loop:
         """The gradient of the mean over all targets of all batches; gives that mean, and its parts."""
 
         def seeded(number: int) -> None:
-            torch.manual_seed(stream_seed(self.seed, "dropout", self.state.step, number))
+            seed_everything(stream_seed(self.seed, "dropout", self.state.step, number))
 
         return accumulate.backward(
             self.model, self.objective, batches, autocast=self.autocast, before_each=seeded
