@@ -1,67 +1,28 @@
 """Faults of an evaluation, put there on purpose: each is named, and its healthy counterpart is not."""
 
-import copy
 import random
 from dataclasses import replace
 
 import pytest
-import torch
 from scipy import stats
 
 from attnlab.checks import CHECKS, judge
 from attnlab.checks.check import Predictions
 from attnlab.checks.denominators import expected
 from attnlab.checks.predictions import interval
-from attnlab.config.streams import stream_seed
+from attnlab.checks.real import evaluator_of
+from attnlab.data.encode.encoding import Encoding
 from attnlab.experiment.setup import set_up
 from attnlab.generation.generate import Written
-from attnlab.training.evaluate import evaluate
+from attnlab.objectives import causal
 from tests.checks.cases import case, config, found, of
 from tests.training import small
 
 
 def scored(about):
     """The case with the scores that the run's own evaluation gives."""
-    seed = about.config.data.split_seed
-    result = evaluate(
-        about.model,
-        about.objective,
-        about.dataset.loader("dev", seed=stream_seed(seed, "evaluation")),
-        batches=about.config.training.evaluate_batches,
-        seed=seed,
-        device=torch.device("cpu"),
-        autocast=torch.no_grad,
-    )
+    result = replace(evaluator_of(about), batches=about.config.training.evaluate_batches)()
     return replace(about, scores={"loss": result.loss, **result.scores})
-
-
-# honesty
-
-
-def test_a_loss_that_sees_the_future_is_named_with_its_size():
-    healthy = case(when="evaluation")
-    assert found("honesty", healthy).outcome == "pass"
-    leaky = copy.deepcopy(healthy.model)
-    norm = leaky.trunk.decoder.final.forward
-    leaky.trunk.decoder.final.forward = lambda x: norm(x) + torch.roll(x, -1, 1)
-    leaky.train()
-    finding = found("honesty", replace(healthy, model=leaky))
-    assert finding.outcome == "fail" and "[" in finding.found and abs(finding.number) > 1e-3
-    assert leaky.training
-
-
-def test_zeroed_weights_are_dishonest_once_trained():
-    about = of(set_up(config(model={"masking": "zero"})), when="evaluation")
-    with torch.no_grad():
-        for parameter in about.model.trunk.decoder.blocks.parameters():
-            parameter.mul_(3)
-        about.model.trunk.decoder.embedding.tokens.weight.mul_(3)
-    assert found("honesty", about).outcome == "fail"
-
-
-@pytest.mark.parametrize("objective", ["masked", "prefix", "seq2seq"])
-def test_honesty_is_asked_of_causal_models_alone(objective):
-    assert found("honesty", case(objective, when="evaluation")).outcome == "not applicable"
 
 
 # denominators
@@ -97,6 +58,68 @@ def test_bits_a_byte_of_other_bytes_and_scores_without_n_are_named():
     assert found("denominators", replace(about, scores=bits)).outcome == "fail"
     alone = {name: value for name, value in about.scores.items() if name != "targets"}
     assert "without the number of targets" in found("denominators", replace(about, scores=alone)).found
+
+
+NON_ASCII = ["naïve café über alles", "你好 世界 and 🙂 more", "plain words here, and then some more of them"]
+CUT = {"data": {"length": 6}, "model": {"length": 6}}
+
+
+def of_texts(tmp_path, objective="causal", **data):
+    """An evaluation of texts that do not fit into a row."""
+    lines = [f"{n} {text}" for n in range(60) for text in NON_ASCII]
+    file = tmp_path / "texts.txt"
+    file.write_text("\n".join(lines))
+    corpus = {"kind": "files", "path": str(file), "unit": "line"}
+    changes = small.merged(CUT, {"data": {"corpus": corpus, "tokenizer": "bpe(vocabulary=280)"} | data})
+    about = of(set_up(config(objective, **changes)), when="evaluation")
+    return lambda: found("denominators", scored(about))
+
+
+def whole_text(rows):
+    """A cut text that keeps all of its bytes: the fault of `single` and `pair`."""
+    return [replace(row, sizes=[*row.sizes[:-2], row.sizes[-2] + 40, 0]) for row in rows]
+
+
+def characters(rows):
+    """Characters for bytes: less than three for one that is not ASCII."""
+    return [replace(row, sizes=[min(size, 1) for size in row.sizes]) for row in rows]
+
+
+def shared_out(rows):
+    """A text's bytes shared out by its tokens, whatever they are, as `document` did."""
+    return [replace(row, sizes=[round(sum(row.sizes) / len(row.sizes))] * len(row.sizes)) for row in rows]
+
+
+def shifted_bytes(rows):
+    """Every token with the bytes of the one after it."""
+    return [replace(row, sizes=[*row.sizes[1:], 0]) for row in rows]
+
+
+@pytest.mark.parametrize("encoding", ["single", "single(cut=start)", "document", "document(long=cut)"])
+@pytest.mark.parametrize("fault", [whole_text, characters, shared_out, shifted_bytes])
+def test_rows_with_other_bytes_than_their_text_are_named(tmp_path, monkeypatch, encoding, fault):
+    """The score and the rows agree, so that only the text itself can tell."""
+    rows = Encoding.rows
+    monkeypatch.setattr(Encoding, "rows", lambda self, examples: fault(rows(self, examples)))
+    judged = of_texts(tmp_path, encoding=encoding)
+    finding = judged()
+    assert finding.outcome == "fail" and "bytes of text" in finding.found, finding.found
+    assert finding.number != pytest.approx(1, abs=5e-3)
+
+
+@pytest.mark.parametrize("tokenizer", ["bpe(vocabulary=280)", "word(minimum_count=2)", "character"])
+@pytest.mark.parametrize("objective", ["causal", "denoising"])
+@pytest.mark.parametrize("encoding", ["single", "single(cut=start)", "document", "document(long=cut)"])
+def test_cut_and_split_texts_have_the_bytes_of_what_is_predicted(tmp_path, tokenizer, objective, encoding):
+    finding = of_texts(tmp_path, objective, encoding=encoding, tokenizer=tokenizer)()
+    assert finding.outcome == "pass" and "dev texts has" in finding.found, finding.found
+
+
+def test_the_bytes_of_tokens_that_are_not_predicted_are_named(tmp_path, monkeypatch):
+    judged = of_texts(tmp_path, encoding="document")
+    monkeypatch.setattr(causal, "next_sizes", lambda batch: batch.sizes)
+    finding = judged()
+    assert finding.outcome == "fail" and "nats/ln 2/bytes" in finding.found
 
 
 # contamination

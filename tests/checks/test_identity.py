@@ -185,6 +185,20 @@ def test_what_keeps_runs_apart_is_named(changes, what):
     assert [one.found for one in bad] == [f"another {what}: dot | linear"]
 
 
+def fed(*marks):
+    return {"trace": {"batches": {str(2**n): mark for n, mark in enumerate(marks)}}}
+
+
+def test_the_batches_that_were_really_fed_decide_whatever_the_settings_say():
+    """Runs of other lengths by what they have in common; the settings alone where one has no record."""
+    one, longer = record(**fed("a", "b")), record(arm="linear", **fed("a", "b", "c"))
+    assert {found.outcome for found in comparable([one, longer])} == {"pass"}
+    other = record(arm="linear", **fed("a", "x", "c"))
+    bad = [found for found in comparable([one, other]) if found.outcome == "fail"]
+    assert [found.found for found in bad] == ["another data order: dot | linear"]
+    assert {found.outcome for found in comparable([one, record(arm="old")])} == {"pass"}
+
+
 def test_costs_that_are_not_known_are_told():
     bare = {name: value for name, value in record().items() if name not in ("flops", "order", "data")}
     findings = comparable([bare, bare])

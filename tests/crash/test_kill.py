@@ -53,7 +53,10 @@ def whole(attnlab, file, tmp_path_factory):
     attnlab("train", file, "--out", folder.parent / "first")  # after which the text is tokenised
     ended = attnlab("train", file, "--out", folder, inject="count")
     assert ended.code == 0, ended.said
-    return outcome(folder), int(ended.said.split("points ")[-1])
+    found = outcome(folder)
+    counts = {name: trail["count"] for name, trail in found["state"]["trace"].items()}
+    assert counts == {"batches": 18, "inputs": 18, "draws": 18}, "what it was really given is in the state"
+    return found, int(ended.said.split("points ")[-1])
 
 
 def same(found, expected):

@@ -36,7 +36,7 @@ def batching(kind: str, length: int = LENGTH) -> Batching:
 def rows_of(lengths: list[int]) -> Rows:
     """Rows in which every token of the corpus is another one."""
     counter = itertools.count(1)
-    rows = [Row([next(counter) for _ in range(n)], i, bytes=3 * n) for i, n in enumerate(lengths)]
+    rows = [Row([next(counter) for _ in range(n)], i, [3] * n) for i, n in enumerate(lengths)]
     return in_memory(rows, vocabulary=100_000, fingerprint="x")
 
 
@@ -64,7 +64,7 @@ def test_every_token_appears_exactly_once_over_an_epoch(
     tokens = torch.cat([b.ids[b.real] for b in batches])
     assert sorted(tokens.tolist()) == list(range(1, sum(lengths) + 1))
     assert all((b.ids[~b.real] == 0).all() for b in batches)
-    assert sum(b.bytes for b in batches) == 3 * sum(lengths)
+    assert all(torch.equal(b.sizes, 3 * b.real) for b in batches)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -111,7 +111,11 @@ def test_a_state_of_other_data_is_refused() -> None:
 
 def test_the_padding_example_of_the_source_document() -> None:
     """Three sequences of 6, 3 and 4 tokens, padded with 0 to the longest."""
-    rows = [Row([4, 7, 9, 15, 23, 18], 0, 0), Row([2, 8, 10], 1, 0), Row([3, 13, 2, 8], 2, 0)]
+    rows = [
+        Row([4, 7, 9, 15, 23, 18], 0, [4, 7, 9, 15, 23, 18]),
+        Row([2, 8, 10], 1, [2, 8, 10]),
+        Row([3, 13, 2, 8], 2, [3, 13, 2, 8]),
+    ]
     held = in_memory(rows, vocabulary=30)
     batch = collate(held, [np.array([i]) for i in range(3)], pad=0)
     assert batch.ids.tolist() == [[4, 7, 9, 15, 23, 18], [2, 8, 10, 0, 0, 0], [3, 13, 2, 8, 0, 0]]
@@ -121,7 +125,7 @@ def test_the_padding_example_of_the_source_document() -> None:
 
 
 def test_left_padding_moves_tokens_but_not_their_positions() -> None:
-    held = in_memory([Row([4, 7, 9], 0, 0), Row([2], 1, 0)], vocabulary=30)
+    held = in_memory([Row([4, 7, 9], 0, [4, 7, 9]), Row([2], 1, [2])], vocabulary=30)
     batch = collate(held, [np.array([0]), np.array([1])], pad=0, side="left")
     assert batch.ids.tolist() == [[4, 7, 9], [0, 0, 2]]
     assert batch.real.tolist() == [[True, True, True], [False, False, True]]
@@ -129,7 +133,7 @@ def test_left_padding_moves_tokens_but_not_their_positions() -> None:
 
 
 def test_packed_documents_have_numbers_and_their_own_positions() -> None:
-    held = in_memory([Row([5, 6, 7], 0, 0), Row([8, 9], 1, 0), Row([3], 2, 0)], vocabulary=30)
+    held = in_memory([Row([5, 6, 7], 0, [5, 6, 7]), Row([8, 9], 1, [8, 9]), Row([3], 2, [3])], vocabulary=30)
     batch = collate(held, [np.array([0, 1]), np.array([2])], pad=0, packed=True)
     assert batch.ids.tolist() == [[5, 6, 7, 8, 9], [3, 0, 0, 0, 0]]
     assert batch.document is not None and batch.document.tolist() == [[1, 1, 1, 2, 2], [1, 0, 0, 0, 0]]
@@ -194,7 +198,7 @@ def test_a_budget_below_one_row_is_refused() -> None:
 
 
 def test_labelled_rows_do_not_pack() -> None:
-    held = in_memory([Row([1, 2], 0, 2, label=0)], vocabulary=10)
+    held = in_memory([Row([1, 2], 0, [1, 1], label=0)], vocabulary=10)
     with pytest.raises(DataError, match=r'use data\.batching = "bucketed"'):
         Loader(held, batching("packed"), seed=0, pad=0)
 
@@ -208,9 +212,8 @@ def test_a_batch_moves_to_a_device_whole() -> None:
     batch = next(iter(loader("packed", [3, 4, 5], side="left")))
     moved = batch.to("meta")
     held = {k: v for k, v in vars(moved).items() if isinstance(v, torch.Tensor)}
-    assert {"ids", "real", "rows", "position", "document"} == set(held)
+    assert {"ids", "real", "rows", "sizes", "position", "document"} == set(held)
     assert all(v.device.type == "meta" for v in held.values())
-    assert moved.bytes == batch.bytes
 
 
 def test_sources_and_targets_are_bucketed_together() -> None:

@@ -35,7 +35,8 @@ def dataset(path: Path, cache: Path | None = None, **settings: Any) -> Dataset:
 
 def example_rows(count: int = 40) -> list[Row]:
     return [
-        Row(list(range(i, i + i % 7 + 1)), i, i, types=[1] * (i % 7 + 1), label=i % 3) for i in range(count)
+        Row(list(range(i, i + i % 7 + 1)), i, [300 * i] * (i % 7 + 1), types=[1] * (i % 7 + 1), label=i % 3)
+        for i in range(count)
     ]
 
 
@@ -49,7 +50,8 @@ def test_shards_give_back_what_rows_in_memory_give(tmp_path: Path) -> None:
         for rows_ in (kept, held):
             assert rows_.ragged("ids", i).tolist() == row.ids
             assert rows_.ragged("types", i).tolist() == row.types
-            assert (rows_.scalar("label", i), rows_.scalar("bytes", i)) == (row.label, row.bytes)
+            assert rows_.ragged("sizes", i).tolist() == row.sizes
+            assert rows_.scalar("label", i) == row.label
     assert isinstance(kept.parts[0]["ids"], np.memmap)
 
 
@@ -164,7 +166,7 @@ def test_the_first_tokens_of_the_training_text_can_be_all_there_is(tmp_path: Pat
 
 
 def test_rows_of_which_only_some_have_a_label_are_refused():
-    rows = [Row([5, 6], 0, 2, label=1), Row([7], 1, 1)]
+    rows = [Row([5, 6], 0, [1, 1], label=1), Row([7], 1, [1])]
     with pytest.raises(DataError, match="1 of 2 rows have no label, and the others have one"):
         in_memory(rows, vocabulary=10)
 
@@ -173,10 +175,24 @@ def test_what_tells_texts_apart_is_read_once_and_kept(
     reviews: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
     made = dataset(reviews, cache=tmp_path / "cache", dev_share=0.3)
-    found = made.traces
-    assert {name: len(texts) for name, texts in found.items()} == {
+    found = made.overlap
+    assert {name: len(texts) for name, texts in found["texts"].items()} == {
         name: sum(1 for _ in made.splits.read(name)) for name in made.splits.names
     }
     again = dataset(reviews, cache=tmp_path / "cache", dev_share=0.3)
-    monkeypatch.setattr(type(again.splits), "every", lambda self: pytest.fail("the text was read again"))
-    assert again.traces == found
+    monkeypatch.setattr(type(again.corpus), "read", lambda *_: pytest.fail("the text was read again"))
+    assert again.overlap == found
+
+
+def test_the_text_of_a_tokenizer_is_recorded_and_kept(reviews: Path, tmp_path: Path) -> None:
+    made = dataset(reviews, cache=tmp_path / "cache")
+    text = made.tokenizer.text
+    assert text is not None and text.source == "train"
+    assert text.texts == sum(1 for _ in made.splits.read("train"))
+    (record,) = (tmp_path / "cache").glob("tokenizer-*.text.json")
+    again = dataset(reviews, cache=tmp_path / "cache").tokenizer.text
+    assert again == text == dataset(reviews).tokenizer.text
+    record.unlink()  # as an earlier version left it
+    assert dataset(reviews, cache=tmp_path / "cache").tokenizer.text == text and record.exists()
+    other = dataset(reviews, cache=tmp_path / "cache", split_seed=1).tokenizer.text
+    assert other is not None and other.fingerprint != text.fingerprint

@@ -47,6 +47,34 @@ def test_the_ids_are_those_of_the_whole_text(kind: str) -> None:
     any_texts()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_sizes_are_those_of_the_whole_text(kind: str) -> None:
+    """Remembered words against offsets in the text: the same sizes, and all of the text."""
+    tokenizer = MADE[kind]
+
+    @settings(max_examples=200)
+    @given(texts=st.lists(ANY_TEXT, min_size=2, max_size=5))
+    @example(texts=["a  b", "a   b ", " ", " a ", "a \nb", "   ", "  你好  é", "naïve  "])
+    def any_texts(texts: list[str]) -> None:
+        for text, found in zip(texts, tokenizer.encode_sized(texts), strict=True):
+            (alone,) = tokenizer.encode_sized([text])
+            assert found == alone and found.ids == tokenizer.encode(text)
+            assert sum(found.sizes) == (len(text.encode()) if found.ids else 0)
+            assert all(size >= 0 for size in found.sizes)
+
+    any_texts()
+
+
+@given(text=ANY_TEXT)
+def test_the_size_of_a_byte_level_beginning_is_that_of_its_text(text: str) -> None:
+    """Against decoding, which knows nothing of offsets; in the middle of a character it cannot tell."""
+    (found,) = BPE.encode_sized([text])
+    for count in range(len(found) + 1):
+        begun = BPE.decode(found.ids[:count])
+        if "\ufffd" not in begun:
+            assert sum(found.sizes[:count]) == len(begun.encode())
+
+
 @given(ANY_TEXT)
 def test_the_parts_are_the_text_and_quickly_found_ones_are_no_others(text: str) -> None:
     assert " ".join(beside_words(text)) == text

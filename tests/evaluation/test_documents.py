@@ -19,7 +19,7 @@ from attnlab.experiment.run import set_up
 from attnlab.model.losses import LossSum
 from attnlab.objectives import OBJECTIVES
 from attnlab.studies.measure import columns, read_documents
-from attnlab.training.evaluate import evaluate
+from attnlab.training.evaluate import Evaluator
 from attnlab.training.machine import autocast_of
 from tests.contracts import grid
 from tests.training.small import config, for_objective, merged
@@ -36,8 +36,13 @@ def made(folder, objective="causal", **changes):
     return setup
 
 
-def losses(setup, loader, *, seed=0, autocast=nullcontext):
-    return document_losses(setup.model, setup.objective, loader, seed=seed, device=CPU, autocast=autocast)
+def evaluator(setup, loader, *, seed=0, autocast=nullcontext):
+    chosen = {"model": setup.model, "objective": setup.objective, "loader": loader}
+    return Evaluator(**chosen, seed=seed, autocast=autocast)
+
+
+def losses(setup, loader, **chosen):
+    return document_losses(evaluator(setup, loader, **chosen))
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -51,9 +56,7 @@ def test_texts_add_up_to_the_whole(tmp_path, objective):
 
 def adds_up(setup, batching, autocast):
     loader = setup.dataset.loader("dev", seed=4, batching=batching)
-    whole = evaluate(
-        setup.model, setup.objective, loader, batches="all", seed=9, device=CPU, autocast=autocast
-    )
+    whole = evaluator(setup, loader, seed=9, autocast=autocast)()
     each = losses(setup, loader, seed=9, autocast=autocast)
     assert len(each) == len(list(setup.dataset.splits.read("dev"))) > 30
     assert each.targets.sum() == whole.scores["targets"]
@@ -75,17 +78,25 @@ def test_every_text_is_scored_as_if_alone(tmp_path, batching, double):
     found = losses(setup, loader)
     texts = list(setup.dataset.splits.read("dev"))
     assert len(rows) > len(texts) == len(found)
-    assert found.bytes.tolist() == [len(text.text.encode()) for text in texts]
     for number in range(len(texts)):
         nats = targets = 0
+        predicted = list[int]()
         for row in np.flatnonzero(rows.scalars("example") == number):
             ids = torch.tensor([rows.ragged("ids", row).tolist()])
             with torch.no_grad():
                 p = setup.model.eval()(ids).log_softmax(-1)[0, :-1]
             nats -= float(p.gather(1, ids[0, 1:, None]).sum())
             targets += ids.shape[1] - 1
+            predicted += ids[0, 1:].tolist()
         assert found.targets[number] == targets
         assert found.nats[number] == pytest.approx(nats, abs=1e-9)
+        assert found.bytes[number] == spoken_bytes(setup.dataset.tokenizer, predicted, texts[number].text)
+
+
+def spoken_bytes(tokenizer, predicted, text):
+    """Of these words and of the one space before each but the text's first."""
+    words = [tokenizer.token(i) for i in predicted if i not in tokenizer.special_ids]
+    return sum(len(word.encode()) + 1 for word in words) - (words[0] == text.split()[0])
 
 
 @pytest.mark.parametrize("objective", ["masked", "span"])
@@ -94,7 +105,7 @@ def test_hidden_words_count_to_their_own_text(tmp_path, objective):
     setup = made(tmp_path, objective)
     vocabulary, special = setup.dataset.tokenizer.size, 6
     texts = [[special + n] * 7 for n in range(10)]
-    rows = in_memory([Row(ids, n, 7) for n, ids in enumerate(texts)], vocabulary=vocabulary)
+    rows = in_memory([Row(ids, n, [1] * 7) for n, ids in enumerate(texts)], vocabulary=vocabulary)
     loader = Loader(rows, BATCHING.build("packed(rows=2)", length=24), seed=0, pad=0)
     told = setup.objective.head_loss
 
@@ -136,8 +147,7 @@ def test_perplexity_is_of_the_hidden_words_alone(tmp_path):
     """Not of the sum of two losses, in training's evaluation, in the intervals and in what a study keeps."""
     setup = made(tmp_path, "span")
     loader = setup.dataset.loader("dev", seed=0)
-    options = {"seed": 0, "device": CPU, "autocast": nullcontext}
-    whole = evaluate(setup.model, setup.objective, loader, batches="all", **options)
+    whole = evaluator(setup, loader)()
     masked, boundary = whole.scores["masked"], whole.scores["boundary"]
     assert whole.loss == pytest.approx(masked + boundary)
     assert whole.scores["perplexity"] == pytest.approx(math.exp(masked))

@@ -6,9 +6,6 @@ import torch
 import attnlab as lab
 from attnlab.evaluation.perplexity import (
     Score,
-    honesty,
-    incremental,
-    incremental_rows,
     pseudo_losses,
     strided,
     token_losses,
@@ -58,40 +55,6 @@ def test_windows_count_every_token_once(double):
             assert losses[place - 1] == pytest.approx(float(wanted))
     with pytest.raises(ValueError, match="below the context of 8"):
         strided(model, ids, context=8, stride=8)
-
-
-ARMS = [
-    (attention, positions)
-    for attention in ("dot", "additive", "argmax", "linear", "group", "window(size=3)")
-    for positions in ("sinusoidal", "learned", "relative", "rotary", "alibi")
-    if not (attention == "linear" and positions in ("relative", "alibi"))
-]
-
-
-@pytest.mark.parametrize(("attention", "positions"), ARMS)
-def test_incremental_is_parallel_for_a_sound_model(attention, positions, double):
-    found = honesty(small(attention=attention, positions=positions), ROWS)
-    assert abs(found.difference) < 1e-5 and found.sound
-    assert found.usual.tokens == found.alone.tokens == sum(len(r) - 1 for r in ROWS) and found.rows == 3
-
-
-@pytest.mark.parametrize("attention", ["dot", "additive", "linear"])
-def test_zero_masking_is_found_out(attention, double):
-    found = honesty(small(attention=attention, masking="zero"), ROWS)
-    assert not found.sound and abs(found.difference) > 0.01
-    low, high = found.interval
-    assert low < found.difference < high
-
-
-@torch.no_grad()
-def test_incremental_reads_nothing_ahead(double):
-    """Each loss equals that of the text cut right after its token."""
-    model = small()
-    for row in ROWS:
-        cut = [float(token_losses(model, torch.tensor([row[: n + 1]]))[0, -1]) for n in range(1, len(row))]
-        assert incremental(model, row) == pytest.approx(cut)
-    for row, losses in zip([*ROWS, [5]], incremental_rows(model, [*ROWS, [5]]), strict=True):
-        assert losses == pytest.approx(incremental(model, row)), "side by side as alone"
 
 
 @torch.no_grad()

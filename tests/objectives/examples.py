@@ -30,7 +30,9 @@ def batch(*rows: list[int], packed: bool = False, side: str = "right", **columns
     held = []
     for number, ids in enumerate(rows):
         named = {name: values[number] for name, values in columns.items()}
-        held.append(Row(ids, number, len(ids), **named))
+        if "target" in named:
+            named["target_sizes"] = [1] * len(named["target"])
+        held.append(Row(ids, number, [1] * len(ids), **named))
     made = in_memory(held, vocabulary=SIZE)
     every = np.arange(len(rows))
     places = [every] if packed else [every[i : i + 1] for i in range(len(rows))]

@@ -44,6 +44,7 @@ def numbers(results: dict[str, Any]) -> dict[str, Any]:
             "curve": {k: v for k, v in run["curve"].items() if k != "seconds"},
             "dev_curve": {k: v for k, v in run["dev_curve"].items() if k != "seconds"},
             **{name: run[name] for name in ("probes", "samples", "quality", "fingerprints")},
+            "trace": run.get("trace"),
         }
         for run in results["runs"]
     ]

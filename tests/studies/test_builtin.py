@@ -248,9 +248,8 @@ def test_arms_are_set_beside_the_baseline_of_their_own_size():
     ]
     arms = [{"name": name, "reason": "", "status": "finished", "metrics": {}} for name in asked.arms]
     said = verdict(asked, arms, rows)
-    assert (
-        said.startswith("Beside dot-48, linear-48 is worse. Beside dot-96, ") and "not compared" not in said
-    )
+    assert said.startswith("linear-48 is worse than dot-48. linear-96 is worse than dot-96. ")
+    assert "not compared" not in said
 
 
 @pytest.mark.parametrize(
@@ -316,7 +315,7 @@ def test_a_source_is_given_where_a_mask_asks_for_one(tmp_path):
         results = run_study(resolve(given), tmp_path / "study").results
     prefix = next(run for run in results["runs"] if run["arm"] == "prefix")
     assert prefix["status"] == "finished", prefix["reason"]
-    assert prefix["probes"] == [] and "not set beside causal" in " ".join(results["study"]["notes"])
+    assert prefix["probes"] == [] and "not compared with causal" in " ".join(results["study"]["notes"])
     weights = np.array(results["attention"]["arms"]["prefix"][0][0])
     half = len(weights) // 2
     assert weights[0, half - 1] > 0 and np.triu(weights, 1)[:, half:].max() == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnlab.config.values import ConfigError
-from attnlab.studies.guards import unequal, unspelt
+from attnlab.studies.guards import judged_apart, trained_apart, unspelt
 from attnlab.studies.judgement import comparable, comparisons, estimate, verdict
 from attnlab.studies.listing import about, compared, runs_in
 from attnlab.studies.metrics import METRICS
@@ -20,6 +20,10 @@ SAME = {
     "order": "o",
     "objective": {"kind": "causal"},
 }
+
+
+def unequal(one, other, *, metric, changed=()):
+    return [*judged_apart(one, other, metric=metric), *trained_apart(one, other, changed=changed)]
 
 
 def run(arm, seed, loss, **changes):
@@ -64,7 +68,9 @@ def test_an_arm_that_was_judged_on_other_text_is_not_compared(tmp_path):
     runs += [run("c", seed, 1.0, data={"train": "a", "dev": "other"}) for seed in (0, 1)]
     rows, notes = comparisons(given, runs, tmp_path, METRICS)
     assert [row["arm"] for row in rows] == ["b"]
-    assert notes == ["c is not set beside a: they were judged on different dev examples."]
+    assert notes == ["c is not compared with a: they were judged on different dev examples."]
+    arms = [{"name": "c", "reason": "", "status": "finished", "metrics": {}}]
+    assert verdict(given, arms, rows, notes).endswith(notes[0]), "the verdict says why"
 
 
 def test_an_arm_with_another_tokenizer_is_compared_by_bits_per_byte(tmp_path):
@@ -125,12 +131,16 @@ def test_an_unsound_arm_is_invalid_in_rows_and_verdict(tmp_path):
     runs = [run("dot", 0, 2.0), run("linear", 0, 1.0) | {"status": "invalid", "unsound": ["dependency"]}]
     rows, _ = comparisons(given, runs, tmp_path, METRICS)
     assert rows[0]["verdict"] == "invalid"
-    assert "linear is invalid: dependency failed" in verdict(given, [], rows)
+    assert "linear compared with dot (baseline): invalid: dependency failed" in verdict(given, [], rows)
     arms = [
         {"name": name, "reason": "", "status": "finished", "metrics": {"incremental_loss": estimate([value])}}
         for name, value in (("dot", 6.0964), ("linear", 6.3951))
     ]
-    assert verdict(given, arms, rows).endswith("from the prefix alone its loss is 6.395, dot's 6.096.")
+    arms[1]["unsound"] = ["dependency", "honesty"]
+    assert verdict(given, arms, rows) == (
+        "linear is invalid: it sees future tokens (checks dependency, honesty). "
+        "Scored without them its loss is 6.395, worse than dot with 6.096."
+    )
 
 
 def test_a_reason_is_told_in_full_with_the_arm_and_briefly_in_the_verdict(tmp_path):
@@ -207,3 +217,10 @@ def test_compare_refuses_other_dev_text_and_withholds_what_counts_tokens(tmp_pat
     assert "loss" in found["measures"]
     assert any(note.startswith("Not equals: ") and "another order" in note for note in found["notes"])
     assert any("is not sound" in note for note in found["notes"])
+    traced = [
+        folder_of(tmp_path / name, 1.0, trace={"batches": {"1": "a", "2": mark}})
+        for name, mark in (("fed", "b"), ("fed-otherwise", "c"))
+    ]
+    assert not any("not fed" in note for note in compared([one, traced[0]])["notes"])
+    found = compared(traced)
+    assert any("they were not fed the same batches (batch 2 or one before" in note for note in found["notes"])

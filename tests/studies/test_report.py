@@ -350,3 +350,23 @@ def test_a_check_that_looks_twice_counts_a_seed_once(tmp_path):
     assert words(cell(table_with(page, "check"), "dependency", "zero not sound")) == "✗fail2 of 2 seeds"
     failed = [e for e in page.iter() if e.get("class") == "finding finding-fail"]
     assert len(failed) == 1 and "zero (2 seeds)" in words(failed[0]) and "Again." in words(failed[0])
+
+
+def cut_short(share, **counts):
+    return {"texts_cut_share": share, "tokens_cut_share": share, "longest": 300} | counts
+
+
+def test_text_that_was_cut_off_is_told_for_arms_that_lost_the_same_and_for_those_that_did_not(tmp_path):
+    results = made.two_arms()
+    little = cut_short(0.013, texts=1000, texts_cut=13, tokens=20_000, tokens_cut=260)
+    much = cut_short(0.21, texts=1000, texts_cut=210, tokens=20_000, tokens_cut=4200)
+    arms = [arm["name"] for arm in results["arms"]]
+    for run in results["runs"]:
+        run["truncation"] = {"train": little, "dev": little if run["arm"] == arms[0] else much}
+    write(results, tmp_path)
+    rows = [line for line in (tmp_path / "report.md").read_text().splitlines() if "of 20,000" in line]
+    assert len(rows) == 3
+    assert rows[0].startswith("| train | all |") and "260 of 20,000 (1.3%) |" in rows[0]
+    assert [arms[0] in row for row in rows[1:]] == ["260 of" in row for row in rows[1:]] != [True, True]
+    assert ["4,200 of 20,000 (21.0%) ! |" in row for row in rows[1:]] == [arms[1] in row for row in rows[1:]]
+    assert "4,200 of 20,000 (21.0%) !" in words(parsed(tmp_path))

@@ -53,6 +53,8 @@ def test_every_arm_and_seed_is_in_the_results(whole):
         assert abs(run["metrics"]["incremental_difference"]) < 1e-4  # both arms are sound
         last = run["dev_curve"]["loss"][-1]  # dev's first two batches, as the small run evaluates
         assert abs(run["metrics"]["loss"] - last) < 0.2
+        record = json.loads((whole.folder / run["folder"] / "run.json").read_text())
+        assert run["truncation"] == record["truncation"] and run["truncation"]["dev"]["texts"] > 0
     assert [c["arm"] for c in results["comparisons"]] == ["linear"]
     first, second = (r["metrics"]["loss"] for r in results["runs"] if r["arm"] == "linear")
     other = [r["metrics"]["loss"] for r in results["runs"] if r["arm"] == "dot"]

@@ -22,7 +22,7 @@ def intervals_of(scored):
     return {name: one["interval"] for name, one in scored["measures"].items() if "interval" in one}
 
 
-def test_scores_have_definitions_and_the_honest_loss(causal):
+def test_scores_have_definitions_and_are_recomputed(causal):
     folder = causal[0]
     trained = open_run(folder)
     scored = of_split(trained, "dev", rows=8)
@@ -34,14 +34,19 @@ def test_scores_have_definitions_and_the_honest_loss(causal):
     for name, (low, high) in intervals.items():
         assert low < values[name] < high
     assert intervals["perplexity"] == pytest.approx([math.exp(end) for end in intervals["loss"]])
-    assert scored["honesty"]["sound"] and abs(scored["honesty"]["difference"]) < 1e-4
+    assert scored["honesty"]["sound"] and scored["honesty"]["largest"] < 1e-9
+    assert scored["recomputed"]["outcome"] == "pass" and scored["recomputed"]["number"] < 1e-5
     shown = command("evaluate", folder, "--probe", "the cat sees a dog .").output
-    assert "each token is scored from its past alone" in shown and "Probe sentences" in shown
+    assert (
+        "Equal at every token" in shown
+        and "Recomputed without the run" in shown
+        and "Probe sentences" in shown
+    )
 
 
 def test_a_leak_is_called_one(leaking):
     scored = of_split(open_run(leaking), "dev", rows=8)
-    assert not scored["honesty"]["sound"] and "sees what comes after" in scored["honesty"]["meaning"]
+    assert not scored["honesty"]["sound"] and "tokens that come later" in scored["honesty"]["meaning"]
 
 
 def test_probes_and_texts_are_scored_by_hand(causal, masked, tmp_path):

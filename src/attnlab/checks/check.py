@@ -14,7 +14,8 @@ from attnlab.config.schema import Config
 from attnlab.data.dataset import Dataset
 from attnlab.generation.generate import Written
 from attnlab.model.model import Model
-from attnlab.objectives.objective import Objective
+from attnlab.objectives.objective import Objective, Prepared
+from attnlab.training.evaluate import Evaluator
 
 When = Literal["config", "before", "during", "after", "evaluation"]
 Outcome = Literal["pass", "warn", "fail", "not applicable"]
@@ -35,6 +36,8 @@ class Finding:
     meaning: str = ""
     fix: str = ""
     seconds: float = 0.0
+    step: int | None = None
+    """The step that it was found at; None where a check is not of a run, or was made before this was kept."""
 
     @property
     def mark(self) -> str:
@@ -56,7 +59,8 @@ class Case:
 
     `initial` builds the model as it was before the first step. `losses` are those of dev by step,
     `scores` what the last evaluation gave, `samples` what the model wrote then, `predictions` what a
-    classifier said. `pretrained` says that the first weights were learnt before.
+    classifier said. `pretrained` says that the first weights were learnt before. `evaluator` is the run's own
+    way to score dev, `backward` its own way to a step's gradient and loss.
     """
 
     when: When
@@ -71,6 +75,8 @@ class Case:
     samples: Sequence[Written] = ()
     predictions: Predictions | None = None
     pretrained: bool = False
+    evaluator: Evaluator | None = None
+    backward: Callable[[Model, list[Prepared]], tuple[float, Mapping[str, float]]] | None = None
 
 
 class Check(ABC):
@@ -116,5 +122,5 @@ def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:
     for name in chosen:
         began = time.perf_counter()
         finding = CHECKS.build(name).run(case)
-        found.append(replace(finding, seconds=time.perf_counter() - began))
+        found.append(replace(finding, seconds=time.perf_counter() - began, step=case.step))
     return found

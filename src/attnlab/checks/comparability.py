@@ -19,9 +19,14 @@ def comparable(runs: Sequence[Record]) -> list[Finding]:
     """
     if len(runs) < 2:
         raise ValueError(f"Comparing takes two runs at least, and there are {len(runs)}.")
+    count = common_count(runs)
     found = [
         agreed(
-            "data order", runs, order_of, by_seed=True, meaning="A difference may be one of luck with data."
+            "data order",
+            runs,
+            lambda run: order_of(run, count),
+            by_seed=True,
+            meaning="A difference may be one of luck with data.",
         ),
         agreed("evaluation set", runs, evaluated_on, meaning="They were judged on different examples."),
         agreed("tokenizer", runs, lambda r: r.get("tokenizer"), meaning="Their losses count other units."),
@@ -62,14 +67,20 @@ def agreed(
     return Finding(outcome="pass", found=f"the same {what}", number=float(len(runs)), **common)
 
 
-def order_of(run: Record) -> Any:
-    """What decides the batches and their order."""
-    if "order" in run:
-        return run["order"]
-    data = run.get("config", {}).get("data", {})
-    settings = {name: data.get(name) for name in ("batching", "length", "padding")}
-    train = run.get("data", {}).get("train")
-    return None if train is None else [train, settings, run.get("seed")]
+def common_count(runs: Sequence[Record]) -> str:
+    """The most batches after which all runs have recorded what they were fed; empty where one has not."""
+    counts = [{*((run.get("trace") or {}).get("batches") or {})} for run in runs]
+    return max(set.intersection(*counts), key=int, default="")
+
+
+def order_of(run: Record, count: str = "") -> Any:
+    """What decides the order of the batches, and those that it was really fed, up to this many."""
+    fed = run["trace"]["batches"][count] if count else None
+    settings = run.get("order")
+    data, train = run.get("config", {}).get("data", {}), run.get("data", {}).get("train")
+    if settings is None and train is not None:
+        settings = [train, {n: data.get(n) for n in ("batching", "length", "padding")}, run.get("seed")]
+    return None if settings is None else [settings, fed]
 
 
 def evaluated_on(run: Record) -> Any:

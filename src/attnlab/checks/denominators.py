@@ -9,11 +9,20 @@ from typing import ClassVar
 import numpy as np
 
 from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.retokenised import Retokenised
 from attnlab.config.streams import stream_seed
+from attnlab.data.rows import Column, Rows
 from attnlab.objectives.causal import Causal
+from attnlab.objectives.denoising import Denoising
+from attnlab.objectives.objective import Objective
 from attnlab.objectives.seq2seq import SequenceToSequence
 
 EQUAL = 1e-6
+TEXTS, TOKENS = 200, 20_000
+"""Of dev, from its beginning, whose bytes are counted anew: as many texts, or tokens, at the most."""
+BYTES = 5e-3
+"""Counts of bytes that differ by less are taken as equal: offsets of some published tokenizers leave out
+white space at the edges of tokens."""
 
 
 class Denominators(Check):
@@ -21,10 +30,17 @@ class Denominators(Check):
 
     Formula: the number of targets is that of the split's rows (all tokens but the first of each text
     for objectives that predict the next, at most all tokens for others); perplexity is e^loss over
-    all targets (of its first part, where it has several), not a mean of sentences'; bits a byte are
-    nats·targets / ln 2 / bytes.
+    all targets (of its first part, where it has several), not a mean of sentences'; bits per byte are
+    nats·targets / ln 2 / bytes, where the bytes are those of the text that the predicted tokens stand for.
+    For the first 200 dev texts these are counted anew: each text is read and tokenised again, the predicted
+    ids are searched in it, and the bytes from the first to the last of them must be those of the rows, to
+    0.5 %.
 
-    When it helps: a mean of batch means, or of exponentials, is another number under the same name.
+    When it helps: a mean of batch means, or of exponentials, is another number under the same name; and the
+    bytes of a whole text under the nats of a part of it make bits per byte too small.
+
+    Cannot see: wrong bytes in later texts only, or of less than 0.5 % (the first token of each row, where
+    rows are longer than 200 tokens); a loss whose nats are wrong.
     """
 
     when: ClassVar[tuple[When, ...]] = ("evaluation",)
@@ -48,11 +64,38 @@ class Denominators(Check):
         if not abs(perplexity - usual) <= EQUAL * usual:
             told = f"perplexity {perplexity:,.4f}, but e^loss is {usual:,.4f}"
             return self.bad(case, told, "it is another mean, such as one over batches or sentences")
+        if "bits_per_byte" not in scores:
+            return self.passed(
+                case, f"{targets:,.0f} targets, as the rows have; perplexity is e^loss", targets
+            )
         bits = loss * targets / math.log(2) / size if size else math.nan
-        if "bits_per_byte" in scores and size and not abs(scores["bits_per_byte"] - bits) <= EQUAL * bits:
-            told = f"{scores['bits_per_byte']:.4f} bits a byte, but nats/ln 2/bytes is {bits:.4f}"
+        if not abs(scores["bits_per_byte"] - bits) <= EQUAL * bits:
+            told = f"{scores['bits_per_byte']:.4f} bits per byte, but nats/ln 2/bytes is {bits:.4f}"
             return self.bad(case, told, "other bytes were counted than those of the targets' text")
-        return self.passed(case, f"{targets:,.0f} targets, as the rows have; perplexity is e^loss", targets)
+        return self.recounted(case)
+
+    def recounted(self, case: Case) -> Finding:
+        """The bytes of some rows against those of their text."""
+        held, read, texts = bytes_of_rows_and_text(case)
+        if abs(held - read) > BYTES * read:
+            told = (
+                f"the predicted tokens of {texts:,} dev texts stand for {read:,} bytes of text, "
+                f"and {held:,} were counted"
+            )
+            return self.failed(
+                case,
+                told,
+                held / read if read else math.inf,
+                meaning=f"Bits per byte are {read / held if held else math.inf:.3f} of what they should be.",
+                fix="Count the bytes of the targets' text alone, not of what is cut off or not predicted.",
+            )
+        targets = case.scores["targets"]
+        return self.passed(
+            case,
+            f"{targets:,.0f} targets, as the rows have; perplexity is e^loss; {held:,} bytes, as the text of "
+            f"the predicted tokens of {texts:,} dev texts has",
+            targets,
+        )
 
     def bad(self, case: Case, told: str, why: str) -> Finding:
         return self.failed(
@@ -71,17 +114,46 @@ def of_words(scores: Mapping[str, float]) -> float:
 
 
 def expected(case: Case) -> tuple[int, int, int]:
-    """The least and the most targets of an evaluation, and the bytes of its text, by its rows' lengths."""
+    """The least and the most targets of an evaluation, and the bytes of its text, by its rows."""
     loader = case.dataset.loader("dev", seed=stream_seed(case.config.data.split_seed, "evaluation"))
     plan, batches = loader.plan(0), case.config.training.evaluate_batches
     end = len(plan) if batches == "all" else min(batches, len(plan))
     rows = plan.order[: plan.place_bounds[plan.batch_bounds[end]]]
-    sizes = loader.rows.sizes
-    size = sum(loader.rows.scalar("bytes", int(row)) for row in rows)
+    lengths = loader.rows.sizes
+    counted = rows if "bits_per_byte" in case.scores else ()
+    size = sum(int(predicted(case.objective, loader.rows, int(row))[1].sum()) for row in counted)
     if type(case.objective) is Causal:
-        count = int(np.maximum(sizes[0][rows] - 1, 0).sum())
+        count = int(np.maximum(lengths[0][rows] - 1, 0).sum())
         return count, count, size
     if type(case.objective) is SequenceToSequence:
-        count = int(np.maximum(sizes[1][rows] - 1, 0).sum())
+        count = int(np.maximum(lengths[1][rows] - 1, 0).sum())
         return count, count, size
-    return 1, int(sizes[0][rows].sum()) + len(rows), size
+    return 1, int(lengths[0][rows].sum()) + len(rows), size
+
+
+def predicted(objective: Objective, rows: Rows, row: int) -> tuple[Column, Column]:
+    """The ids of a row that are predicted, and their bytes: all but what a decoder begins with."""
+    columns = ("target", "target_sizes") if type(objective) is SequenceToSequence else ("ids", "sizes")
+    first = 0 if type(objective) is Denoising else 1  # a denoising decoder begins with a token of its own
+    ids, sizes = (rows.ragged(column, row)[first:] for column in columns)
+    return ids, sizes
+
+
+def bytes_of_rows_and_text(case: Case) -> tuple[int, int, int]:
+    """The bytes that the rows of some texts say, those of their text, and of how many texts."""
+    dataset, rows = case.dataset, case.dataset.rows("dev")
+    examples = dataset.first("dev", TEXTS)
+    held = read = tokens = row = 0
+    for number, example in enumerate(examples):
+        text = Retokenised(dataset.tokenizer, example)
+        while row < len(rows) and rows.scalar("example", row) == number:
+            ids, sizes = predicted(case.objective, rows, row)
+            held, read, tokens = (
+                held + int(sizes.sum()),
+                read + text.bytes_of(ids.tolist()),
+                tokens + len(ids),
+            )
+            row += 1
+        if tokens > TOKENS:
+            return held, read, number + 1
+    return held, read, len(examples)

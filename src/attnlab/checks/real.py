@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,8 +14,11 @@ from torch import Tensor
 from attnlab.checks.check import Case
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
+from attnlab.data.rows import Rows
+from attnlab.evaluation.texts import owners_of
 from attnlab.model.model import Model
 from attnlab.objectives.objective import Prepared, Spans
+from attnlab.training.evaluate import Batches, Evaluator
 
 LOOKED_AT = 8
 """Batches among which one with rows long enough is looked for."""
@@ -116,6 +120,49 @@ def undisturbed(model: Model) -> Iterator[Model]:
         model.trunk._compiled_call_impl = compiled
         for module, training in modes.items():
             module.training = training
+
+
+def evaluator_of(case: Case) -> Evaluator:
+    """How the run itself scores dev; where there is no run yet, how it would."""
+    if case.evaluator is not None:
+        return case.evaluator
+    seed = case.config.data.split_seed
+    loader = case.dataset.loader(held_out(case), seed=stream_seed(seed, "evaluation"))
+    return Evaluator(model=case.model, objective=case.objective, loader=loader, seed=seed)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A few small batches in the place of a loader."""
+
+    rows: Rows
+    held: Sequence[Batch]
+
+    def plan(self, epoch: int) -> range:
+        return range(len(self.held))
+
+    def load(self, plan: range, number: int) -> Batch:
+        return self.held[number]
+
+
+def uneven(loader: Batches, lines: int) -> Pieces:
+    """Some lines of the first batch, and a single one of the last: means over them weigh differently."""
+    plan = loader.plan(0)
+    first, last = loader.load(plan, 0), loader.load(plan, len(plan) - 1)
+    count = len(last.ids)
+    held = [cut_lines(first, loader.rows, 0, lines), cut_lines(last, loader.rows, count - 1, count)]
+    return Pieces(loader.rows, held)
+
+
+def cut_lines(batch: Batch, rows: Rows, start: int, stop: int) -> Batch:
+    """Some lines of a batch with the encoded rows that are theirs."""
+    owners = list(owners_of(batch, rows))
+    before, own = (sum(map(len, part)) for part in (owners[:start], owners[start:stop]))
+    numbers = batch.rows[before : before + own]
+    fields: dict[str, Any] = {
+        name: value[start:stop] for name, value in vars(batch).items() if isinstance(value, Tensor)
+    }
+    return replace(batch, **fields | {"rows": numbers})
 
 
 def device_of(model: Model) -> torch.device:

@@ -76,7 +76,8 @@ def show(target: str, found: Sequence[Any]) -> None:
     for one in found:
         colour = COLOURS.get(one.outcome, "dim")
         mark = f"[{colour}]{MARKS[one.outcome]}[/]"
-        table.add_row(mark, one.check, one.when, escape(one.found), f"{one.seconds:.1f} s")
+        moment = f"{one.when}, step {one.step:,}" if one.step else one.when
+        table.add_row(mark, one.check, moment, escape(one.found), f"{one.seconds:.1f} s")
     out.print(table)
     for one in found:
         if one.outcome in ("warn", "fail"):

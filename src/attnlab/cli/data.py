@@ -149,11 +149,13 @@ def made_splits(report: Report) -> None:
 
 def warnings(report: Report) -> None:
     """What a person should know before believing a number made from this text."""
+    from attnlab.data.encode.encoding import MUCH
+
     if report.skipped:
         caution(f"{report.skipped:,} broken rows were left out.")
     overlaps(report)
     for name, split in report.splits.items():
-        if split.cuts["lost"] > 0.1 * split.cuts["tokens"]:
+        if split.cuts["lost"] > MUCH * split.cuts["tokens"]:
             percent = split.cuts["lost"] / split.cuts["tokens"]
             caution(f"{percent:.0%} of the tokens of {name} are cut off at {report.length}; raise --length.")
             break

@@ -1,4 +1,4 @@
-"""`attnlab evaluate`: what a trained language model is worth, the usual way and the honest way."""
+"""`attnlab evaluate`: scores of a trained language model, each with its definition."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ def evaluate(
     probe: Annotated[
         list[str] | None, typer.Option(help="A sentence to score by itself, or source => target. Repeatable.")
     ] = None,
-    rows: Annotated[
-        int, typer.Option(help="Rows for the honest loss, each token from its prefix.", min=2)
-    ] = 32,
+    rows: Annotated[int, typer.Option(help="Texts for the token-by-token loss.", min=2)] = 32,
     text: TextOption = "",
     encoding: EncodingOption = "",
     skip_bad: SkipOption = False,
@@ -63,6 +61,10 @@ def evaluate(
 def show(result: dict[str, Any]) -> None:
     scored = result.get("split") or result["text"]
     out.print(measures_table(scored))
+    if "truncation" in scored:
+        show_truncation(scored["truncation"])
+    if "recomputed" in scored:
+        show_recomputed(scored["recomputed"])
     if "honesty" in scored:
         show_honesty(scored["honesty"])
     if "pseudo" in scored:
@@ -85,6 +87,19 @@ def measures_table(scored: dict[str, Any]) -> Table:
     return table
 
 
+def show_truncation(cut: dict[str, Any]) -> None:
+    """What of the texts was not scored, in yellow where it is much."""
+    from attnlab.data.encode.encoding import MUCH
+
+    colour = "yellow" if cut["tokens_cut_share"] > MUCH else "bright_black"
+    out.print(
+        f"[{colour}]Cut off and not scored: {cut['tokens_cut']:,} of {cut['tokens']:,} tokens "
+        f"({cut['tokens_cut_share']:.1%}), in {cut['texts_cut']:,} of {cut['texts']:,} texts "
+        f"({cut['texts_cut_share']:.1%}).[/]",
+        highlight=False,
+    )
+
+
 def number(value: float) -> str:
     """Four digits after the point of small numbers, one of large ones, none of counts."""
     if isinstance(value, int):
@@ -93,17 +108,25 @@ def number(value: float) -> str:
 
 
 def show_honesty(honest: dict[str, Any]) -> None:
-    alone, usual, difference, low, high = (
+    alone, parallel, difference, low, high = (
         f"{round(value, 4) + 0.0:.4f}"  # no minus before zero
-        for value in (honest["alone"], honest["usual"], honest["difference"], *honest["interval"])
+        for value in (honest["token_by_token"], honest["parallel"], honest["difference"], *honest["interval"])
     )
     colour = "green" if honest["sound"] else "bold red"
     out.print(
-        f"Honest loss (each token from its prefix alone, {honest['rows']} rows): {alone}, the usual "
-        f"on the same rows {usual}; difference {difference} (95 % interval {low} to {high}).\n"
-        f"[{colour}]{escape(honest['meaning'])}.[/]",
+        f"Token-by-token loss ({honest['targets']:,} targets of {honest['texts']} texts, later tokens "
+        f"removed): {alone}; parallel loss of the same targets: {parallel}; difference {difference} "
+        f"(95 % interval {low} to {high}).\n[{colour}]{escape(honest['meaning'])}.[/]",
         highlight=False,
     )
+
+
+def show_recomputed(finding: dict[str, Any]) -> None:
+    if finding["outcome"] == "pass":
+        out.print(f"Recomputed without the run's own code: {escape(finding['found'])}.", highlight=False)
+        return
+    told = " ".join(finding[part] for part in ("meaning", "fix"))
+    out.print(f"[bold red]Recomputed: {escape(finding['found'])}.[/] {escape(told)}", highlight=False)
 
 
 def show_pseudo(pseudo: dict[str, Any]) -> None:

@@ -12,6 +12,9 @@ from rich.table import Column, Table
 from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.values import ConfigError
 
+HIDDEN = ("config", "whole", "trace", "initial")
+"""What is known of a run and too long for a list."""
+
 
 def runs(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to look.")] = Path("runs"),
@@ -22,7 +25,7 @@ def runs(
 
     found = runs_in(folder)
     if json:
-        return emit([{k: v for k, v in run.items() if k not in ("config", "whole")} for run in found])
+        return emit([{k: v for k, v in run.items() if k not in HIDDEN} for run in found])
     if not found:
         out.print(f"There are no runs in {folder}.")
         return None
@@ -35,7 +38,7 @@ def runs(
         "begun",
     )
     for run in found:
-        sound = "yes" if run["sound"] else f"[bold red]no: {escape(', '.join(run['unsound']))}[/]"
+        sound = "yes" if run["sound"] else f"[bold red]no: {escape(', '.join(run['failures']))}[/]"
         loss = shown(run["measures"].get("loss"))
         date = str(run["date"])[:16].replace("T", " ")
         cells = (run["folder"], run["status"], f"{run['steps']:,}", loss, sound, date)

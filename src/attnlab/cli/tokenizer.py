@@ -68,7 +68,7 @@ def train(
     options = {"text": text, "pair": pair, "target": target, "unit": unit, "encoding": encoding}
     texts = list(all_texts(file, options | {"skip_bad": skip_bad}))
     with err.status(f"Training {choice} on {len(texts):,} texts …"):
-        tokenizer = recipe.make(texts)
+        tokenizer = recipe.train(texts, source=str(file))
     saved = tokenizer.save(to)
     measure = measured(tokenizer, texts)
     if json:

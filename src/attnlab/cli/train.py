@@ -111,7 +111,7 @@ def summary(ended: Any, place: Path) -> str:
 
     spent = f"the budget of {nearest(ended.setup.config.training.budget, state)} is spent"
     why = "no better dev loss for a while" if ended.reason == "patience" else spent
-    doubt = f" {not_sound(ended.unsound)}" if ended.unsound else ""
+    doubt = f" {not_sound(ended.failures)}" if ended.failures else ""
     return f"Done after {state.step:,} steps: {why}.{dev} The run is in {place}.{doubt}"
 
 

@@ -26,20 +26,22 @@ class Batch:
     there when it is not 0, 1, 2, …: it restarts in each packed document and skips left padding.
     document (B, T) numbers the packed documents of a row from 1, 0 is padding. types (B, T) are
     segment ids, source (B, T) bool marks the source of a prefix. target_ids and target_real
-    (B, U) are what an encoder-decoder is to write. label, start, end (B,) are answers.
-    rows (N,) are the numbers of the encoded rows inside, in order; bytes their text's UTF-8 size.
+    (B, U) are what an encoder-decoder is to write. label, start, end (B,) are answers. sizes (B, T)
+    and target_sizes (B, U) are the UTF-8 bytes of text that each token stands for, 0 for special tokens
+    and padding. rows (N,) are the numbers of the encoded rows inside, in order.
     """
 
     ids: Tensor
     real: Tensor
     rows: Tensor
-    bytes: int
+    sizes: Tensor
     position: Tensor | None = None
     document: Tensor | None = None
     types: Tensor | None = None
     source: Tensor | None = None
     target_ids: Tensor | None = None
     target_real: Tensor | None = None
+    target_sizes: Tensor | None = None
     label: Tensor | None = None
     start: Tensor | None = None
     end: Tensor | None = None
@@ -93,6 +95,7 @@ def collate(
     fields: dict[str, Tensor] = {
         "ids": layout.filled("ids", pad),
         "real": layout.each(lambda row, n: np.ones(n, bool), False),
+        "sizes": layout.filled("sizes", 0),
     }
     if packed or side == "left":
         fields["position"] = layout.each(lambda row, n: np.arange(n), 0)
@@ -109,9 +112,9 @@ def collate(
             values = [rows.scalar(name, row) + int(s) for row, s in zip(numbers, shift, strict=True)]
             fields[name] = torch.tensor(values)
     if rows.has("target"):
-        fields["target_ids"], fields["target_real"] = targets(rows, numbers, pad)
-    size = sum(rows.scalar("bytes", row) for row in numbers)
-    return Batch(rows=torch.from_numpy(numbers.copy()), bytes=size, **fields)
+        fields["target_ids"], fields["target_real"] = targets(rows, "target", numbers, pad)
+        fields["target_sizes"], _ = targets(rows, "target_sizes", numbers, 0)
+    return Batch(rows=torch.from_numpy(numbers.copy()), **fields)
 
 
 class Layout:
@@ -145,12 +148,13 @@ class Layout:
         return self.each(lambda row, n: np.full(n, numbers[row]), 0)
 
 
-def targets(rows: Rows, numbers: Index, pad: int) -> tuple[Tensor, Tensor]:
-    """Targets of an encoder-decoder, always padded on the right: they are written left to right."""
-    held = [rows.ragged("target", row) for row in numbers]
+def targets(rows: Rows, column: str, numbers: Index, empty: int) -> tuple[Tensor, Tensor]:
+    """A column of an encoder-decoder's targets, and where there are any (B, U): always padded on the right,
+    since they are written left to right."""
+    held = [rows.ragged(column, row) for row in numbers]
     shape = (len(held), max(map(len, held), default=0))
-    ids, real = np.full(shape, pad, np.int64), np.zeros(shape, bool)
+    found, real = np.full(shape, empty, np.int64), np.zeros(shape, bool)
     for line, values in enumerate(held):
-        ids[line, : len(values)] = values
+        found[line, : len(values)] = values
         real[line, : len(values)] = True
-    return torch.from_numpy(ids), torch.from_numpy(real)
+    return torch.from_numpy(found), torch.from_numpy(real)

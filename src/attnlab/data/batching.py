@@ -50,9 +50,13 @@ class Plan:
 
 
 class Batching(ABC):
-    """A way to batch. `packs` says whether several rows share a line of the batch."""
+    """A way to batch. `packs` says whether several rows share a line of the batch.
+
+    `shuffles` says whether the seed decides the order of the batches.
+    """
 
     packs = False
+    shuffles = True
 
     def __init__(self, length: int):
         self.length = length
@@ -87,6 +91,8 @@ class LongestFirst(Batching):
     Little padding, the largest batch comes first (so it fits in memory or fails at once), and
     equal lengths change places with the epoch. For evaluation; training would see lengths in order.
     """
+
+    shuffles = False
 
     def __init__(self, length: int, *, rows: int = 32):
         super().__init__(length)

@@ -18,16 +18,16 @@ from attnlab.data.batching import BATCHING, Batching
 from attnlab.data.corpora import CORPORA
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Cuts, Encoding
+from attnlab.data.example import Example
 from attnlab.data.loader import Loader
+from attnlab.data.overlap import overlap_of
 from attnlab.data.row import Row
 from attnlab.data.rows import Rows, in_memory
-from attnlab.data.splits import Splits, labels_of, passage_trace, trace
+from attnlab.data.splits import Splits, labels_of
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.files import load
 from attnlab.data.tokenizers.tokenizer import Tokenizer
-
-TRACED = 100_000
-"""Texts that are looked at for equal ones: enough to see that splits share what they should not."""
+from attnlab.data.tokenizers.training_text import text_of
 
 ProgressOf = Callable[[str], shards.Progress]
 """Gives the progress of a split that is being tokenised."""
@@ -50,6 +50,7 @@ class Dataset:
         self.splits = Splits(self.corpus, settings.dev_share, settings.test_share, settings.split_seed)
         self.cuts: dict[str, Cuts] = {}
         self._rows: dict[str, Rows] = {}
+        self._first: dict[tuple[str, int], tuple[Example, ...]] = {}
 
     @functools.cached_property
     def text_fingerprint(self) -> str:
@@ -62,27 +63,37 @@ class Dataset:
         """Trained on the training split alone, or read from files."""
         recipe = TOKENIZERS.build(self.settings.tokenizer)
         if self.cache is None or not recipe.trains:
-            return recipe.make(self._texts())
+            return recipe.train(self._texts(), source="train")
         name = hashed(self.text_fingerprint, str(self.settings.tokenizer))
         file = self.cache / f"tokenizer-{name}.json"
         if not file.exists():
-            recipe.make(self._texts()).save(file)
-        return load(file)
+            recipe.train(self._texts(), source="train").save(file)
+        made = load(file)
+        if made.text is None:  # of an earlier version: trained again, some kinds would be another
+            made.text = text_of(self._texts(), tokenizer=made.fingerprint, source="train")
+            made.text.save(file)
+        return made
 
     @functools.cached_property
     def labels(self) -> tuple[str, ...]:
         """The labels of the training split, in the order of their numbers."""
         return tuple(self._kept("labels", lambda: labels_of(self.splits.read("train"))))
 
-    @property
-    def traces(self) -> dict[str, list[int]]:
-        """What tells a text from another, for the texts of each split, up to TRACED of them all."""
-        return dict(self._traced["texts"])
+    @functools.cached_property
+    def overlap(self) -> dict[str, Any]:
+        """What the splits share (see overlap.py): of their text alone, so that it is counted once."""
+        return dict(self._kept("overlap-of-splits", lambda: overlap_of(self.splits)))
 
-    @property
-    def passages(self) -> dict[str, list[int]]:
-        """The same for the passages (or groups) of those texts, each once; empty where there are none."""
-        return dict(self._traced["passages"])
+    def first(self, split: str, count: int) -> tuple[Example, ...]:
+        """The first examples of a split, read once and held."""
+        if (split, count) not in self._first:
+            self._first[split, count] = tuple(islice(self.splits.read(split), count))
+        return self._first[split, count]
+
+    def truncation(self, split: str) -> Cuts:
+        """What data.length removed from a split's texts."""
+        self.rows(split)
+        return self.cuts[split]
 
     def rows(self, split: str) -> Rows:
         """The encoded rows of a split."""
@@ -109,23 +120,10 @@ class Dataset:
         file = self.cache / f"{name}-{self.text_fingerprint}.json"
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
-            beside = file.with_name(f".{file.name}.{os.getpid()}")
-            beside.write_text(json.dumps(make()), encoding="utf-8")
-            os.replace(beside, file)
+            new = file.with_name(f".{file.name}.{os.getpid()}")
+            new.write_text(json.dumps(make()), encoding="utf-8")
+            os.replace(new, file)
         return json.loads(file.read_text(encoding="utf-8"))
-
-    @functools.cached_property
-    def _traced(self) -> dict[str, dict[str, list[int]]]:
-        return dict(self._kept("traces-of-texts-and-passages", self._trace))
-
-    def _trace(self) -> dict[str, dict[str, list[int]]]:
-        texts: dict[str, list[int]] = {name: [] for name in self.splits.names}
-        passages: dict[str, set[int]] = {name: set() for name in self.splits.names}
-        for split, example in islice(self.splits.every(), TRACED):
-            texts[split].append(trace(example))
-            if (passage := passage_trace(example)) is not None:
-                passages[split].add(passage)
-        return {"texts": texts, "passages": {name: sorted(found) for name, found in passages.items()}}
 
     def _texts(self) -> Any:
         for example in self.splits.read("train"):

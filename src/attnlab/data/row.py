@@ -11,7 +11,8 @@ class Row:
     """Ids with what goes along; what an encoding does not use is None, in all of its rows.
 
     `example` counts the split's examples from 0, to lead a prediction back to its text;
-    `bytes` is the UTF-8 size of the text that the row stands for (bits per byte); `source` is
+    `sizes` are the UTF-8 bytes of text that each of its ids stands for, 0 for special tokens, and
+    `target_sizes` those of its target: bits per byte divide by the sizes of what is predicted; `source` is
     how many leading tokens are the source of a prefix; `start` and `end` are the answer's first
     and last token, both 0 where there is none; `char_start` and `char_end` place every token of a
     passage in its text, −1 for all others.
@@ -19,10 +20,11 @@ class Row:
 
     ids: Sequence[int]
     example: int
-    bytes: int
+    sizes: Sequence[int]
     types: Sequence[int] | None = None
     source: int | None = None
     target: Sequence[int] | None = None
+    target_sizes: Sequence[int] | None = None
     label: int | None = None
     start: int | None = None
     end: int | None = None

@@ -14,8 +14,7 @@ from attnlab.data.errors import DataError
 from attnlab.data.row import Row
 
 Column = NDArray[Any]
-RAGGED = ("ids", "types", "target", "char_start", "char_end")
-SCALAR = ("example", "bytes", "source", "label", "start", "end")
+SCALAR = ("example", "source", "label", "start", "end")
 
 
 class Rows:
@@ -98,11 +97,13 @@ def ragged(name: str, values: Sequence[Sequence[int]], vocabulary: int) -> dict[
     bounds = np.zeros(len(values) + 1, np.int64)
     np.cumsum([len(value) for value in values], out=bounds[1:])
     flat = np.fromiter(chain.from_iterable(values), dtype_of(name, vocabulary), count=bounds[-1])
+    if name in ("sizes", "target_sizes"):  # hardly any token stands for more than 255 bytes
+        flat = flat.astype(np.min_scalar_type(int(flat.max(initial=0))))
     return {name: flat, f"{name}.bounds": bounds}
 
 
 def dtype_of(name: str, vocabulary: int) -> type[np.generic]:
-    """The smallest type that holds every value of a column."""
+    """The smallest type that holds every value that a column may have."""
     if name in ("ids", "target"):
         return np.uint16 if vocabulary <= 1 << 16 else np.uint32
     return np.uint8 if name == "types" else np.int32

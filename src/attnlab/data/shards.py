@@ -19,7 +19,7 @@ from attnlab.data.errors import DataError
 from attnlab.data.row import Row
 from attnlab.data.rows import Rows, columns_of
 
-FORMAT = 1
+FORMAT = 2
 SHARD_TOKENS = 1 << 20
 MANIFEST = "manifest.json"
 

@@ -46,6 +46,8 @@ class Comparison:
     failed: tuple[str, ...]
     spread: Spread
     comparisons: int = 1
+    doubts: tuple[str, ...] = ()
+    """Why the runs are no evidence of a difference, whatever their numbers say."""
 
     @functools.cached_property
     def smallest(self) -> float:
@@ -55,7 +57,7 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """better, worse, no difference larger than x, inconclusive, identical, or invalid."""
-        if self.failed:
+        if not self.claims:
             return "invalid"
         if self.identical:
             return "identical"
@@ -64,6 +66,11 @@ class Comparison:
         if self.p_same <= 1 - self.level:
             return f"no difference larger than {self.margin:g}"
         return "inconclusive"  # with one seed no p is known, and none is small
+
+    @property
+    def claims(self) -> bool:
+        """Whether its numbers may be claimed to mean anything."""
+        return not (self.failed or self.doubts)
 
     @property
     def words(self) -> str:
@@ -80,6 +87,9 @@ class Comparison:
         if self.failed:
             checks = " and ".join(dict.fromkeys(self.failed))
             return f"{checks} failed, so {self.metric} is not what it claims ({self._shown(self.difference)})"
+        if self.doubts:
+            said = "; ".join(self.doubts)
+            return f"{said}, so that {self.metric} {self._shown(self.difference)} proves nothing"
         if self.identical:
             what = "every text's loss" if self.documents else self.metric
             return f"{what} is equal to the bit in {counted(self.seeds, 'seed')}"

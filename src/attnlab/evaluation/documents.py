@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from attnlab.data.loader import Loader
 from attnlab.evaluation.perplexity import Score
 from attnlab.model.losses import IGNORE
-from attnlab.model.model import Model
-from attnlab.objectives.objective import Objective
-from attnlab.training.evaluate import judged, judging
+from attnlab.training.evaluate import Evaluator
 
 
 @dataclass(frozen=True)
 class Documents:
     """One entry a text of a split, in the split's own order, whatever the batches were; all (n).
 
-    `nats` is the objective's loss summed over the text's `targets`; `bytes` the size of the text, 0
-    where the targets stand for a part of it only. A text without a target keeps its place.
+    `nats` is the objective's loss summed over the text's `targets`; `bytes` the UTF-8 size of the text
+    that these targets stand for, 0 where the objective counts none. A text without a target keeps its place.
     """
 
     nats: NDArray[np.float64]
@@ -67,42 +61,31 @@ class Documents:
         return self.unknown / max(1, int(self.targets.sum()))
 
 
-@torch.no_grad()
-def document_losses(
-    model: Model,
-    objective: Objective,
-    loader: Loader,
-    *,
-    seed: int,
-    device: torch.device,
-    autocast: Callable[[], AbstractContextManager[Any]],
-) -> Documents:
-    """The loss of every text of the loader's split; together what `evaluate` gives over all batches.
+def document_losses(evaluator: Evaluator) -> Documents:
+    """The loss of every text of the batches; together what the evaluator gives over them.
 
     A text that was parted into several rows is put together again, and those that shared a line of a
     batch are told apart.
     """
-    example, size = loader.rows.scalars("example"), loader.rows.scalars("bytes")
+    rows, objective = evaluator.loader.rows, evaluator.objective
+    example = rows.scalars("example")
     count = int(example.max()) + 1
     nats, targets, bytes_ = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
     words, unknown, parts = np.zeros(count), 0, dict[str, float]()
-    with judging(model):
-        found = judged(model, objective, loader, seed=seed, device=device, autocast=autocast)
-        for batch, prepared, loss in found:
-            if loss.each is None or loss.of_words.each is None:
-                raise ValueError(
-                    f"{type(objective).__name__} gives its loss as a whole only, which cannot be told by "
-                    "texts; hand the nats of each target on in LossSum.each."
-                )
-            wanted = prepared.targets != IGNORE
-            text = example[batch.owner.expand_as(wanted)[wanted].numpy()]
-            nats += np.bincount(text, loss.each.double().cpu().numpy(), minlength=count)
-            words += np.bincount(text, loss.of_words.each.double().cpu().numpy(), minlength=count)
-            targets += np.bincount(text, minlength=count)
-            unknown += prepared.targets[wanted].tolist().count(objective.vocabulary.unknown)
-            for name, part in loss.parts.items():
-                parts[name] = parts.get(name, 0.0) + float(part)
-            if prepared.bytes:
-                rows = batch.rows.numpy()
-                np.add.at(bytes_, example[rows], size[rows])
+    for batch, prepared, loss in evaluator.losses():
+        if loss.each is None or loss.of_words.each is None:
+            raise ValueError(
+                f"{type(objective).__name__} gives its loss as a whole only, which cannot be told by "
+                "texts; hand the nats of each target on in LossSum.each."
+            )
+        wanted = prepared.targets != IGNORE
+        text = example[batch.owner.expand_as(wanted)[wanted].numpy()]
+        nats += np.bincount(text, loss.each.double().cpu().numpy(), minlength=count)
+        words += np.bincount(text, loss.of_words.each.double().cpu().numpy(), minlength=count)
+        targets += np.bincount(text, minlength=count)
+        unknown += prepared.targets[wanted].tolist().count(objective.vocabulary.unknown)
+        for name, part in loss.parts.items():
+            parts[name] = parts.get(name, 0.0) + float(part)
+        if prepared.sizes is not None:
+            np.add.at(bytes_, text, prepared.sizes[wanted].numpy())
     return Documents(nats, targets, bytes_, parts, words if parts else None, unknown)

@@ -81,6 +81,16 @@ class Pairs:
         return float(t_reach(fixed.freedom, 1 - level)) * fixed.texts
 
 
+def repeated(results: Sequence[SeedResult]) -> list[int]:
+    """Seeds whose texts have the losses of another seed, equal to the bit: one result, counted again."""
+    held = [(r.seed, r.documents.nats) for r in results if r.documents is not None and len(r.documents)]
+    return [
+        seed
+        for seed, nats in held
+        if any(seed != other and np.array_equal(nats, theirs) for other, theirs in held)
+    ]
+
+
 def values_of(results: Sequence[SeedResult]) -> Floats:
     return np.array([result.value for result in results], np.float64)
 

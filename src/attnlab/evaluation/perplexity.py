@@ -1,4 +1,4 @@
-"""Loss, perplexity and bits per byte of language models, computed the usual way and the honest way."""
+"""Loss, perplexity and bits per byte of texts under a language model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attnlab.generation.decoder import Decoder
 from attnlab.model.losses import CHUNK
 from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
@@ -91,83 +90,6 @@ def _stacked(model: Model, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
         held = [list(row) for row in same]
         for start in range(0, len(held), ROWS):
             yield torch.tensor(held[start : start + ROWS], device=device)
-
-
-def incremental(model: Model, row: Sequence[int]) -> list[float]:
-    """Nats of every token but the first, each scored from its prefix alone, with no future present."""
-    return incremental_rows(model, [row])[0]
-
-
-@torch.inference_mode()
-def incremental_rows(model: Model, rows: Sequence[Sequence[int]]) -> list[list[float]]:
-    """`incremental` for many rows side by side; a row leaves the batch where it ends."""
-    model.eval()
-    order = sorted(range(len(rows)), key=lambda row: -len(rows[row]))
-    losses: list[list[float]] = [[] for _ in rows]
-    decoder = Decoder(model, [rows[row][:1] for row in order])
-    live = order
-    for place in range(1, len(rows[order[0]])):
-        live = [row for row in live if len(rows[row]) > place]  # the longest come first
-        targets = torch.tensor([rows[row][place] for row in live], device=decoder.device)
-        found = F.cross_entropy(decoder.next[: len(live)], targets, reduction="none")
-        for row, loss in zip(live, found.tolist(), strict=True):
-            losses[row].append(loss)
-        going = sum(len(rows[row]) > place + 1 for row in live)
-        if 0 < going < len(decoder.next):
-            decoder.select(torch.arange(going, device=decoder.device))
-        if going:
-            decoder.step(targets[:going])
-    return losses
-
-
-@dataclass(frozen=True)
-class Honesty:
-    """The usual loss beside the incremental one, on the same tokens."""
-
-    usual: Score
-    alone: Score
-    difference: float
-    interval: tuple[float, float]
-    rows: int
-
-    @property
-    def sound(self) -> bool:
-        """Whether the two agree to what rounding allows: then nothing saw the future."""
-        return abs(self.difference) < 1e-3
-
-    @property
-    def meaning(self) -> str:
-        if self.sound:
-            return "They are equal: each token is scored from its past alone"
-        way = "low" if self.difference > 0 else "high"
-        return (
-            f"The usual loss is {abs(self.difference):.3f} nats a token too {way}: it sees what comes after, "
-            "which is not there when text is written"
-        )
-
-
-def honesty(model: Model, rows: Sequence[Sequence[int]]) -> Honesty:
-    """Parallel against incremental loss over some rows, with a 95 % interval over rows."""
-    kept = [row for row in rows if len(row) > 1]
-    if not kept:
-        raise ValueError("Honest scoring needs rows of at least two tokens, and there are none.")
-    kept.sort(key=len)
-    usual = [
-        nats
-        for batch in _stacked(model, kept)
-        for nats in token_losses(model, batch).double().sum(1).tolist()
-    ]
-    parts = (kept[start : start + ROWS] for start in range(0, len(kept), ROWS))
-    alone = [math.fsum(losses) for part in parts for losses in incremental_rows(model, part)]
-    counts = [len(row) - 1 for row in kept]
-    total = sum(counts)
-    gaps = torch.tensor(
-        [(a - u) / n for a, u, n in zip(alone, usual, counts, strict=True)], dtype=torch.float64
-    )
-    mean = (math.fsum(alone) - math.fsum(usual)) / total
-    spread = 1.96 * float(gaps.std()) / math.sqrt(len(kept)) if len(kept) > 1 else math.inf
-    scores = (Score(math.fsum(usual), total), Score(math.fsum(alone), total))
-    return Honesty(*scores, difference=mean, interval=(mean - spread, mean + spread), rows=len(kept))
 
 
 @torch.inference_mode()

@@ -15,7 +15,7 @@ import numpy as np
 
 from attnlab.evaluation.comparison import POWER, Comparison, corrected_level
 from attnlab.evaluation.documents import Documents
-from attnlab.evaluation.pairs import Pairs, SeedResult, finite, refuse_unpaired
+from attnlab.evaluation.pairs import Pairs, SeedResult, finite, refuse_unpaired, repeated
 from attnlab.evaluation.spread import (
     RATIOS,
     Floats,
@@ -108,16 +108,20 @@ def compare(
     level: float = 0.95,
     margin: float | Literal["share"] = "share",
     invalid: Mapping[str, Sequence[str]] | None = None,
+    doubts: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Comparison]:
     """Every other arm against the baseline, paired by seed, and by text where the metric is a loss.
 
     `margin` is the difference that would not matter, in the metric's unit, or `share`: a hundredth of the
     baseline's mean, and a 400th where the metric is a logarithm. `invalid` names the failed checks of arms:
-    these get their numbers but no claim, and no place among the comparisons to correct for. Losses are
-    compared as they are: that all arms have the same tokenizer and texts is for the caller to see to.
+    these get their numbers but no claim, and no place among the comparisons to correct for. So do arms with
+    `doubts`, sentences on why their runs prove nothing; seeds with the losses of another seed are one by
+    themselves. Losses are compared as they are: that all arms have the same tokenizer and texts is for the
+    caller to see to.
     """
     settings: dict[str, Any] = {"metric": metric, "lower_is_better": lower_is_better, "level": level}
-    return corrected(differences(arms, baseline, **settings, margin=margin, invalid=invalid))
+    found = differences(arms, baseline, **settings, margin=margin, invalid=invalid, doubts=doubts)
+    return corrected(found)
 
 
 def differences(
@@ -129,10 +133,12 @@ def differences(
     level: float = 0.95,
     margin: float | Literal["share"] = "share",
     invalid: Mapping[str, Sequence[str]] | None = None,
+    doubts: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Comparison]:
     """What `compare` gives, before `corrected` allows for their number: for several baselines at once."""
     refuse_unpaired(arms, baseline, metric)
     failed = {name: tuple(checks) for name, checks in (invalid or {}).items()}
+    doubted = {arm: [*((doubts or {}).get(arm) or copies(arm, held))] for arm, held in arms.items()}
     limit = margin_of(margin, metric, [result.value for result in arms[baseline]])
     found = []
     for arm, results in arms.items():
@@ -159,15 +165,23 @@ def differences(
                 identical=pairs.identical,
                 half_width_over_texts=pairs.half_width_over_texts(level),
                 failed=failed.get(arm, ()) + failed.get(baseline, ()),
+                doubts=tuple(dict.fromkeys(doubted[arm] + doubted[baseline])),
                 spread=pairs.spread,
             )
         )
     return found
 
 
+def copies(arm: str, results: Sequence[SeedResult]) -> tuple[str, ...]:
+    """That seeds of an arm are one result, where they are."""
+    *seeds, last = repeated(results) or [0]
+    named = f"{', '.join(map(str, seeds))} and {last}"
+    return (f"seeds {named} of {arm} have the same loss for every text, to the bit",) if seeds else ()
+
+
 def corrected(found: Sequence[Comparison]) -> list[Comparison]:
     """With what allows for the number of comparisons: of all that chance has a part in."""
-    claims = [c for c in found if not (c.failed or c.identical)]
+    claims = [c for c in found if c.claims and not c.identical]
     different, same = holm([c.p for c in claims]), holm([c.p_same for c in claims])
     by_arm = {c.arm: (float(d), float(s)) for c, d, s in zip(claims, different, same, strict=True)}
     done = []

@@ -11,17 +11,14 @@ from typing import Any
 from attnlab.checks.check import Finding, When, run_checks
 from attnlab.checks.predictions import judge
 from attnlab.config.schema import Config
-from attnlab.config.streams import stream_seed
 from attnlab.data.corpora.readers import reader_of
 from attnlab.data.corpora.records import Broken
 from attnlab.data.errors import DataError
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.samples import sample_files
-from attnlab.experiment.setup import Setup, set_up
-from attnlab.experiment.soundness import case_of, read_findings
+from attnlab.experiment.setup import Setup, evaluator_of, set_up
+from attnlab.experiment.soundness import case_of, joined, read_findings
 from attnlab.experiment.trained import open_run
-from attnlab.training.evaluate import evaluate
-from attnlab.training.machine import autocast_of, device_of
 
 Told = Callable[[str], None]
 
@@ -39,13 +36,15 @@ def of_run(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
     trained = open_run(path)
     tell("Reading the corpus …")
     setup = replace(set_up(trained.config, cache=default_cache()), model=trained.model)
-    held = [one for one in read_findings(trained.folder) if one.when in ("config", "before", "during")]
+    recorded = read_findings(trained.folder)
+    held = [one for one in recorded if one.when in ("config", "before", "during")]
     facts: dict[str, Any] = {"folder": trained.folder, "step": trained.step}
     if "dev" in setup.dataset.splits.names:
         tell("Scoring the dev split …")
         facts |= _evaluated(setup)
     moments: tuple[When, ...] = ("evaluation", "after")
-    return [*held, *(one for when in moments for one in _made(setup, when, tell, **facts))]
+    failed = [one for one in recorded if one.when in moments and one.outcome == "fail"]
+    return joined([*held, *failed], [one for when in moments for one in _made(setup, when, tell, **facts)])
 
 
 def of_predictions(file: Path) -> list[Finding]:
@@ -78,17 +77,8 @@ def _made(setup: Setup, when: When, tell: Told, **facts: Any) -> list[Finding]:
 
 def _evaluated(setup: Setup) -> dict[str, Any]:
     """The dev scores and samples of the model as it is, as an evaluation in training gives them."""
-    config, seed = setup.config, setup.config.data.split_seed
-    device = device_of("cpu")
-    found = evaluate(
-        setup.model,
-        setup.objective,
-        setup.dataset.loader("dev", seed=stream_seed(seed, "evaluation")),
-        batches=config.training.evaluate_batches,
-        seed=seed,
-        device=device,
-        autocast=autocast_of("float32", device),
-    )
+    batches = setup.config.training.evaluate_batches
+    found = evaluator_of(setup.config, setup.dataset, setup.model, setup.objective, "dev", batches=batches)()
     return {"scores": {"loss": found.loss, **found.scores}, "samples": _samples(setup)}
 
 

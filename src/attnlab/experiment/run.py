@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,13 @@ import torch
 
 from attnlab.config import schema
 from attnlab.config.files import to_json
-from attnlab.config.streams import stream_seed
 from attnlab.data.dataset import ProgressOf, no_progress
 from attnlab.experiment.samples import sample_files
-from attnlab.experiment.setup import Setup, check, fingerprints, in_order, set_up
-from attnlab.experiment.soundness import Soundness, Watch, known
+from attnlab.experiment.setup import Setup, check, evaluator_of, fingerprints, in_order, set_up, truncation
+from attnlab.experiment.soundness import Soundness, Watch, failures, known
 from attnlab.model.model import Model
 from attnlab.training.budget import State
-from attnlab.training.evaluate import Evaluation, evaluate
+from attnlab.training.evaluate import Evaluator
 from attnlab.training.events import Listener
 from attnlab.training.failure import Failure
 from attnlab.training.folder import RunFolder
@@ -31,6 +29,7 @@ from attnlab.training.loop import Loop
 from attnlab.training.machine import autocast_of, device_of, recompute_blocks
 from attnlab.training.optimizers import OPTIMIZERS, Optimizers
 from attnlab.training.schedules import SCHEDULES
+from attnlab.training.trace import initial_weights
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,8 @@ class Run:
     state: State
     setup: Setup
     signal: int = 0
-    unsound: tuple[str, ...] = ()  # the checks that failed
+    unsound: tuple[str, ...] = ()  # the checks that failed, at whatever step
+    failures: tuple[str, ...] = ()  # the same in words, with the step
 
     @property
     def model(self) -> Model:
@@ -74,9 +74,11 @@ def train(
         with folder.recorded():
             setup.dataset.tokenizer.save(out)
             folder.expect(**fingerprints(setup))
+            folder.note(truncation=truncation(setup))
             loop = _loop(setup, folder)
             warnings += _restored(loop, folder)
-            soundness = Soundness(setup, out, allow)
+            own = {"evaluator": loop.evaluate_model, "backward": loop.backward}
+            soundness = Soundness(setup, out, allow, own)
             with MetricsFile(folder.metrics, loop.state) as metrics:
                 samples = sample_files(setup, folder.path / "samples.txt", loop.state.step)
                 watch = Watch(soundness, loop.tell, samples)
@@ -92,6 +94,9 @@ def train(
 def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: Soundness) -> Run:
     interrupt = Interrupt()
     folder.note(status="running", sound=not soundness.unsound, unsound=soundness.unsound)
+    if loop.state.step == 0:
+        # after the checks, which must not touch the weights
+        folder.note(initial=initial_weights(setup.model), epoch_batches=len(loop.loader))
     with interrupt.heard():
         reason = loop.run(interrupt)
     state = loop.state
@@ -101,8 +106,9 @@ def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: Soundness) -> R
     folder.note(status=status, reason=reason, step=state.step, best=best, error="")
     parameters = sum(p.numel() for p in setup.model.parameters())
     folder.note(parameters=parameters, flops=state.flops, tokens=state.tokens, seconds=state.seconds)
-    folder.note(sound=not unsound, unsound=unsound)
-    return Run(folder.path, reason, state, setup, interrupt.signal, tuple(unsound))
+    told = failures(soundness.findings)
+    folder.note(sound=not unsound, unsound=unsound, failures=told, trace=state.trace.record)
+    return Run(folder.path, reason, state, setup, interrupt.signal, tuple(unsound), tuple(told))
 
 
 def _loop(setup: Setup, folder: RunFolder) -> Loop:
@@ -118,7 +124,7 @@ def _loop(setup: Setup, folder: RunFolder) -> Loop:
         model=model,
         objective=setup.objective,
         loader=in_order(setup),
-        evaluate=_evaluation(setup, device, autocast),
+        evaluate=_evaluator(setup, device, autocast),
         optimizer=Optimizers(OPTIMIZERS.build(settings.optimizer), model),
         schedule=SCHEDULES.build(settings.schedule),
         settings=settings,
@@ -130,16 +136,12 @@ def _loop(setup: Setup, folder: RunFolder) -> Loop:
     )
 
 
-def _evaluation(setup: Setup, device: torch.device, autocast: Any) -> Callable[[], Evaluation] | None:
-    """The dev loss. Its stream is the split's, not the run's: runs of other seeds meet the same test."""
+def _evaluator(setup: Setup, device: torch.device, autocast: Any) -> Evaluator | None:
     config = setup.config
     if config.training.evaluate_every == "never" or "dev" not in setup.dataset.splits.names:
         return None
-    seed = config.data.split_seed
-    loader = setup.dataset.loader("dev", seed=stream_seed(seed, "evaluation"))
-    batches = config.training.evaluate_batches
-    chosen: dict[str, Any] = {"batches": batches, "seed": seed, "device": device, "autocast": autocast}
-    return partial(evaluate, setup.model, setup.objective, loader, **chosen)
+    chosen = {"batches": config.training.evaluate_batches, "device": device, "autocast": autocast}
+    return evaluator_of(config, setup.dataset, setup.model, setup.objective, "dev", **chosen)
 
 
 def _restored(loop: Loop, folder: RunFolder) -> list[str]:

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from attnlab.config.streams import stream_seed
+from attnlab.checks.recomputed_loss import confirm
 from attnlab.config.values import ConfigError
 from attnlab.data.corpora.files import Files
 from attnlab.data.dataset import Dataset
 from attnlab.data.encode.translation import ends
 from attnlab.evaluation.documents import Documents, document_losses
-from attnlab.evaluation.perplexity import Score, answer_losses, honesty, pseudo_losses, strided
+from attnlab.evaluation.honesty import Honesty, honesty
+from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, strided
 from attnlab.evaluation.statistics import loss_interval
+from attnlab.evaluation.texts import sampled_texts
 from attnlab.experiment.run import default_cache
+from attnlab.experiment.setup import evaluator_of
 from attnlab.experiment.trained import Trained
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.masks import asks_for_source, incremental
-from attnlab.objectives import OBJECTIVES
-from attnlab.objectives.vocabulary import Vocabulary
 
 DEFINITIONS = {
     "loss": "nats a target token, over all targets",
@@ -46,8 +46,9 @@ PART = "a part of the loss, nats a target"
 
 
 def of_split(trained: Trained, split: str, *, rows: int) -> dict[str, Any]:
-    """The objective's own loss over a split with its interval over texts; and on a sample of rows the
-    honest one for causal models, the pseudo-perplexity for masked ones."""
+    """The objective's own loss over a split with its interval over texts; and on a sample of `rows` texts the
+    token-by-token loss where predictions may not see all of their text, the pseudo-perplexity of masked
+    models."""
     config = trained.config
     dataset = Dataset(config.data, cache=default_cache())
     if split not in dataset.splits.names:
@@ -57,19 +58,20 @@ def of_split(trained: Trained, split: str, *, rows: int) -> dict[str, Any]:
             f"The corpus of {trained.folder} gives another tokenizer than the run's own: its text has "
             "changed since. Restore it, or score another text with --on FILE."
         )
-    objective = OBJECTIVES.build(config.objective, vocabulary=Vocabulary.of(trained.tokenizer))
-    seed = config.data.split_seed
-    loader = dataset.loader(split, seed=stream_seed(seed, "evaluation"))
-    device = torch.device("cpu")
-    found = document_losses(trained.model, objective, loader, seed=seed, device=device, autocast=nullcontext)
+    evaluator = evaluator_of(config, dataset, trained.model, trained.objective, split)
+    found = document_losses(evaluator)
     result = {
         "name": f"{split} of {config.data.corpus.options.get('path', config.data.corpus.kind)}",
         "fingerprint": dataset.fingerprint(split),
+        "truncation": dataset.truncation(split).record(),
         **measured(found, definitions_for(trained)),
     }
-    if is_causal(trained):
-        result["honesty"] = honest(trained, spread_rows(dataset, split, rows))
-    elif is_masked(trained):
+    values = {name: one["value"] for name, one in result["measures"].items()}
+    result["recomputed"] = asdict(confirm(evaluator, found, values))
+    compared = honesty(trained.model, trained.objective, sampled_texts(evaluator, rows))
+    if compared is not None:
+        result["honesty"] = told_honesty(compared)
+    if is_masked(trained):
         result["pseudo"] = _pseudo(trained, spread_rows(dataset, split, max(rows // 4, 2)))
     return result
 
@@ -141,15 +143,16 @@ def spread_rows(dataset: Dataset, split: str, count: int) -> list[list[int]]:
     return [held.ragged("ids", row).tolist() for row in range(0, len(held), step)][:count]
 
 
-def honest(trained: Trained, rows: list[list[int]]) -> dict[str, Any]:
-    """Parallel beside incremental loss, on these rows."""
-    found = honesty(trained.model, rows)
+def told_honesty(found: Honesty) -> dict[str, Any]:
+    """Parallel and token-by-token loss of the same targets, for a person and for a file."""
     return {
-        "usual": found.usual.loss,
-        "alone": found.alone.loss,
+        "parallel": found.parallel.loss,
+        "token_by_token": found.token_by_token.loss,
         "difference": found.difference,
         "interval": list(found.interval),
-        "rows": found.rows,
+        "largest": found.largest,
+        "texts": found.texts,
+        "targets": found.parallel.tokens,
         "sound": found.sound,
         "meaning": found.meaning,
     }

@@ -17,6 +17,7 @@ from attnlab.model.model import Model
 from attnlab.objectives import OBJECTIVES
 from attnlab.objectives.objective import Objective
 from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.training.evaluate import Evaluator
 from attnlab.training.listeners import LISTENERS
 from attnlab.training.optimizers import OPTIMIZERS
 from attnlab.training.schedules import SCHEDULES
@@ -79,6 +80,16 @@ def in_order(setup: Setup) -> Loader:
     return setup.dataset.loader("train", seed=stream_seed(setup.config.seed, "data"))
 
 
+def evaluator_of(
+    config: schema.Config, dataset: Dataset, model: Model, objective: Objective, split: str, **chosen: Any
+) -> Evaluator:
+    """How a split is scored. Its stream is the split's, not the run's: runs of other seeds meet the same
+    batches with the same tokens hidden."""
+    seed = config.data.split_seed
+    loader = dataset.loader(split, seed=stream_seed(seed, "evaluation"))
+    return Evaluator(model=model, objective=objective, loader=loader, seed=seed, **chosen)
+
+
 def fingerprints(setup: Setup) -> dict[str, Any]:
     """What decides the batches and their order: a resumed run must find the same."""
     dataset, names = setup.dataset, setup.dataset.splits.names
@@ -88,4 +99,11 @@ def fingerprints(setup: Setup) -> dict[str, Any]:
         "tokenizer": dataset.tokenizer.fingerprint,
         "order": in_order(setup).fingerprint,
         "tokenizer_identity": dataset.tokenizer.identity(),
+        "tokenizer_text": dataset.tokenizer.text.identity if dataset.tokenizer.text else None,
     }
+
+
+def truncation(setup: Setup) -> dict[str, dict[str, float]]:
+    """What data.length removed from the texts that are trained and judged on."""
+    splits = [split for split in ("train", "dev") if split in setup.dataset.splits.names]
+    return {split: setup.dataset.truncation(split).record() for split in splits}

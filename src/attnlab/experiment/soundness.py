@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -42,17 +42,20 @@ def case_of(setup: Setup, when: When, **facts: Any) -> Case:
 class Soundness:
     """What the checks found of a run. A failed check stops it before the first step, unless allowed."""
 
-    def __init__(self, setup: Setup, folder: Path, allow: Collection[str] = ()):
+    def __init__(
+        self, setup: Setup, folder: Path, allow: Collection[str] = (), own: Mapping[str, Any] | None = None
+    ):
+        """`own` are the run's own ways to its numbers, which checks go by: `evaluator` and `backward`."""
         self.setup, self.folder, self.allow = setup, folder, tuple(sorted(set(allow)))
+        self.own = dict(own or {})
         self.findings: list[Finding] = read_findings(folder)
 
     def examine(self, *moments: When, **facts: Any) -> list[Finding]:
-        """The checks of these moments, made now; they take the place of what they found before."""
+        """The checks of these moments, made now: what they find joins what was found, see `joined`."""
         found = []
         for when in moments:
-            found += run_checks(case_of(self.setup, when, folder=self.folder, **facts))
-        kept = [one for one in self.findings if one.when not in moments]
-        self.findings = [*kept, *found]
+            found += run_checks(case_of(self.setup, when, folder=self.folder, **self.own, **facts))
+        self.findings = joined(self.findings, found)
         self.save()
         return found
 
@@ -67,17 +70,57 @@ class Soundness:
     @property
     def unsound(self) -> list[str]:
         """The checks that failed: while there is one, no number of the run means what it says."""
-        return sorted({one.check for one in self.findings if one.outcome == "fail"})
+        return failed_checks(self.findings)
 
     def save(self) -> None:
         save_findings(self.folder, self.findings, self.allow)
 
 
+def joined(before: Sequence[Finding], now: Sequence[Finding]) -> list[Finding]:
+    """The latest finding of each check and moment, and its first failure, whatever came after it.
+
+    A model that leaked once was selected, stopped or measured by numbers that were not real. What failed
+    before the first step is replaced: those checks are made again only where no step was taken.
+    """
+    made = {(one.when, one.check) for one in now}
+    failed = {(one.when, one.check): one for one in reversed(before) if one.outcome == "fail"}
+    again = {(one.when, one.check, one.step) for one in now if one.outcome == "fail"}
+    kept = []
+    for one in before:
+        key = (one.when, one.check)
+        first = failed.get(key) is one and (*key, one.step) not in again
+        if key not in made or (first and one.when not in ("config", "before")):
+            kept.append(one)
+    return [*kept, *now]
+
+
+def failed_checks(findings: Sequence[Finding]) -> list[str]:
+    return sorted({one.check for one in findings if one.outcome == "fail"})
+
+
+def failures(findings: Sequence[Finding]) -> list[str]:
+    """The failed checks in words, each with the first step that it failed at: "honesty (step 40)"."""
+    said = []
+    for check in failed_checks(findings):
+        bad = [one for one in findings if one.check == check and one.outcome == "fail"]
+        first = min((one.step for one in bad if one.step is not None), default=0)
+        said.append(f"{check} (step {first:,})" if first else check)
+    return said
+
+
 def save_findings(folder: Path, findings: Sequence[Finding], allowed: Collection[str] = ()) -> None:
     """Verdicts as checks.json of a folder."""
-    unsound = sorted({one.check for one in findings if one.outcome == "fail"})
+    unsound = failed_checks(findings)
     value = {"sound": not unsound, "unsound": unsound, "allowed": list(allowed)}
     replace_json(folder / FILE, value | {"findings": [asdict(one) for one in findings]})
+
+
+def add_findings(folder: Path, findings: Sequence[Finding]) -> None:
+    """Findings of what was measured after the run, beside those made in it; a later one takes its place."""
+    made = {(one.check, one.when) for one in findings}
+    held, allowed = read_checks(folder)
+    kept = [one for one in held if (one.check, one.when) not in made]
+    save_findings(folder, [*kept, *findings], allowed)
 
 
 def known(allow: Collection[str]) -> None:
@@ -137,16 +180,21 @@ def refusal(finding: Finding) -> str:
 
 
 def read_findings(folder: Path) -> list[Finding]:
-    """What is in a run's checks.json; nothing where there is none."""
+    """What the checks of a run found; nothing where none was made."""
+    return read_checks(folder)[0]
+
+
+def read_checks(folder: Path) -> tuple[list[Finding], list[str]]:
+    """What is in a run's checks.json: its findings, and the checks that were allowed to fail."""
     try:
         held = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        return [Finding(**one) for one in held["findings"]]
+        return [Finding(**one) for one in held["findings"]], list(held["allowed"])
     except FileNotFoundError:
-        return []
+        return [], []
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{folder / FILE} cannot be read: {error}.") from error
 
 
 def unsound_of(folder: Path) -> list[str]:
     """The checks that a run failed."""
-    return sorted({one.check for one in read_findings(folder) if one.outcome == "fail"})
+    return failed_checks(read_findings(folder))

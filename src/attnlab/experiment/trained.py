@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +29,9 @@ from attnlab.model.heads.classification import pooled
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
+from attnlab.objectives import OBJECTIVES
+from attnlab.objectives.objective import Objective
+from attnlab.objectives.vocabulary import Vocabulary
 from attnlab.training.checkpoint import Checkpoints, DamagedError, load_checked
 from attnlab.training.errors import RunError
 from attnlab.training.folder import RECORD, RunFolder, read_record
@@ -47,6 +51,11 @@ class Trained:
     def unsound(self) -> list[str]:
         """The checks that the run failed: while there is one, its numbers do not mean what they say."""
         return unsound_of(self.folder)
+
+    @cached_property
+    def objective(self) -> Objective:
+        """What it was trained to predict."""
+        return OBJECTIVES.build(self.config.objective, vocabulary=Vocabulary.of(self.tokenizer))
 
     def prompt(self, text: str) -> list[int]:
         """A text as the beginning of one: the tokens before it, its own, and none that end it."""

@@ -23,7 +23,8 @@ class LossSum:
     `each` (N) holds the nats of the targets one by one, in the order of their places (B,T); it is
     there when no gradient was asked for, since training has no use for it; a sum of two has none.
     A loss of several `parts` names the one of the predicted tokens first, and holds it as `words`: a
-    perplexity is made of that alone.
+    perplexity is made of that alone. `penalty` is what smoothing and z-loss add to `total` in training: it
+    has a gradient, and is no part of what is reported.
     """
 
     total: Tensor
@@ -31,6 +32,12 @@ class LossSum:
     parts: Mapping[str, Tensor] = field(default_factory=dict)
     each: Tensor | None = None
     words: LossSum | None = None
+    penalty: Tensor | None = None
+
+    @property
+    def reported(self) -> Tensor:
+        """The sum of the plain cross-entropies."""
+        return self.total if self.penalty is None else self.total - self.penalty
 
     @property
     def of_words(self) -> LossSum:
@@ -43,11 +50,13 @@ class LossSum:
     def __add__(self, other: LossSum) -> LossSum:
         shared = {name: self.parts[name] + other.parts[name] for name in self.parts if name in other.parts}
         alone = self.words is None and other.words is None
+        penalties = [one.penalty for one in (self, other) if one.penalty is not None]
         return LossSum(
             self.total + other.total,
             self.count + other.count,
             {**self.parts, **other.parts, **shared},
             words=None if alone else self.of_words + other.of_words,
+            penalty=torch.stack(penalties).sum() if penalties else None,
         )
 
 
@@ -71,23 +80,26 @@ def vocabulary_loss(
     arguments = (x, table, bias, targets, smoothing, z_weight)
     with torch.autocast(device, enabled=False):
         if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in (x, table, bias)):
-            total: Tensor = _ChunkedLoss.apply(*arguments)  # type: ignore[no-untyped-call]
+            total, penalty = _ChunkedLoss.apply(*arguments)  # type: ignore[no-untyped-call]
             each = None
         else:
-            total, each = _loss(*arguments)
-    return LossSum(total, torch.tensor(len(targets), device=x.device), each=each)
+            total, penalty, each = _loss(*arguments)
+    count = torch.tensor(len(targets), device=x.device)
+    return LossSum(total, count, each=each, penalty=penalty if smoothing or z_weight else None)
 
 
 def _loss(
     x: Tensor, table: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float, z_weight: float
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     each = x.new_zeros(len(x), dtype=torch.promote_types(x.dtype, torch.float32))
-    total = each.new_zeros(())
+    total, penalty = each.new_zeros(()), each.new_zeros(())
     products = _Products(x, table, bias)
     for rows in _chunks(len(x)):
-        each[rows] = _Softmax(products.logits(rows), targets[rows], smoothing, z_weight).losses
+        softmax = _Softmax(products.logits(rows), targets[rows], smoothing, z_weight)
+        each[rows] = softmax.losses
         total += each[rows].sum()
-    return total, each
+        penalty += softmax.penalty
+    return total, penalty, each
 
 
 def _chunks(count: int) -> list[slice]:
@@ -135,6 +147,13 @@ class _Softmax:
             loss = loss + self.z_weight * self.log_z.square()
         return loss
 
+    @property
+    def penalty(self) -> Tensor | float:
+        """What smoothing and z-loss add to the cross-entropies, over all rows."""
+        if not self.smoothing and not self.z_weight:
+            return 0.0
+        return (self.losses - (self.log_z - self.wanted)).sum()
+
     def gradient(self) -> Tensor:
         """∂loss/∂logits, written over the exponentials."""
         scale = self.z.reciprocal()
@@ -158,9 +177,10 @@ class _ChunkedLoss(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
         z_weight: float,
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         needs_x, needs_table, needs_bias = ctx.needs_input_grad[:3]
         total = x.new_zeros((), dtype=torch.promote_types(x.dtype, torch.float32))
+        penalty = torch.zeros_like(total)
         dx = torch.empty_like(x) if needs_x else None
         dtable = torch.zeros_like(table) if needs_table else None
         dbias = torch.zeros_like(bias) if needs_bias and bias is not None else None
@@ -168,6 +188,7 @@ class _ChunkedLoss(torch.autograd.Function):
         for rows in _chunks(len(x)):
             softmax = _Softmax(products.logits(rows), targets[rows], smoothing, z_weight)
             total += softmax.losses.sum()
+            penalty += softmax.penalty
             d = softmax.gradient().to(x.dtype)
             if dx is not None:
                 torch.mm(d, products.table, out=dx[rows])
@@ -178,7 +199,8 @@ class _ChunkedLoss(torch.autograd.Function):
             if dbias is not None:
                 dbias += d.sum(0)
         ctx.save_for_backward(dx, dtable, dbias)
-        return total
+        ctx.mark_non_differentiable(penalty)
+        return total, penalty
 
     @staticmethod
     @once_differentiable

@@ -7,7 +7,14 @@ from attnlab.data.batch import Batch
 from attnlab.model.losses import LossSum
 from attnlab.model.masks import backward_looking
 from attnlab.model.model import Model
-from attnlab.objectives.objective import Objective, Prepared, language_head, next_tokens, tokens_of
+from attnlab.objectives.objective import (
+    Objective,
+    Prepared,
+    language_head,
+    next_sizes,
+    next_tokens,
+    tokens_of,
+)
 from attnlab.objectives.vocabulary import Vocabulary
 
 
@@ -37,7 +44,7 @@ class Causal(Objective):
             targets=next_tokens(batch),
             tokens=tokens_of(batch, backward_looking=True),
             types=batch.types,
-            bytes=batch.bytes,
+            sizes=next_sizes(batch),
         )
 
     def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:

@@ -38,13 +38,19 @@ class Denoising(SequenceToSequence):
         if mean <= 0:
             raise ConfigError(f"objective.mean is {mean}; it must be above 0.")
 
+    @property
+    def shown_source(self) -> float:
+        return 1 - self.share
+
     def prepare(self, batch: Batch, seed: int) -> Prepared:
         generator = np.random.default_rng(seed)
-        texts = [ids[real] for ids, real in zip(batch.ids.numpy(), batch.real.numpy(), strict=True)]
+        texts, sizes = (kept(column, batch.real) for column in (batch.ids, batch.sizes))
         source, source_real = padded([self.holed(text, generator) for text in texts], self.vocabulary.pad)
-        target, target_real = padded([self.opened(text) for text in texts], self.vocabulary.pad)
+        opened = [self.opened(text) for text in texts]
+        target, target_real = padded(opened, self.vocabulary.pad)
+        added = [np.pad(own, (len(o) - len(own), 0)) for own, o in zip(sizes, opened, strict=True)]
         seen = None if bool(source_real.all()) else source_real
-        return taught(target, target_real, source, Tokens.of(source.shape[1], real=seen), batch.bytes)
+        return taught(target, target_real, padded(added, 0)[0], source, Tokens.of(source.shape[1], real=seen))
 
     def read(self, text: Ids, seed: int) -> Ids:
         return self.holed(text, np.random.default_rng(seed))
@@ -80,6 +86,11 @@ def holes(candidates: Flags, share: float, mean: float, generator: np.random.Gen
         left, failures = left - (stop - start), 0
         length = max(1, int(generator.poisson(mean)))
     return hidden
+
+
+def kept(column: Tensor, real: Tensor) -> list[Ids]:
+    """What a column (B,T) holds of each row, its padding left out."""
+    return [values[there] for values, there in zip(column.numpy(), real.numpy(), strict=True)]
 
 
 def padded(texts: list[Ids], pad: int) -> tuple[Tensor, Tensor]:

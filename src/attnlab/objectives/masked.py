@@ -34,6 +34,8 @@ class Masked(Objective):
     Paper: Devlin et al. 2018, "BERT".
     """
 
+    sees = "all"
+
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -47,6 +49,10 @@ class Masked(Objective):
         vocabulary.needed("mask", "the masked tokens are replaced by")
         self.share, self.replacement = in_unit("objective.share", share), Replacement(mask, random)
         self.whole_words = whole_words
+
+    @property
+    def shown_targets(self) -> float:
+        return self.replacement.kept
 
     def prepare(self, batch: Batch, seed: int) -> Prepared:
         generator = np.random.default_rng(seed)

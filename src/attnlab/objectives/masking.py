@@ -36,6 +36,11 @@ class Replacement:
                 "what is left of 1 keeps its token."
             )
 
+    @property
+    def kept(self) -> float:
+        """The share of the chosen tokens that stay as they are."""
+        return max(0.0, 1 - self.mask - self.random)
+
     def apply(
         self, ids: Ids, chosen: Flags, units: Ids, vocabulary: Vocabulary, generator: np.random.Generator
     ) -> Ids:

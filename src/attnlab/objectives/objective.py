@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -35,8 +35,8 @@ class Spans:
 class Prepared:
     """What one forward needs: ids (B,T) that the model reads, targets (B,T) with IGNORE for none.
 
-    `source` (B,S) is what an encoder reads beside them. `bytes` is the size of the text that the
-    targets stand for, 0 where they stand for a part of it only.
+    `source` (B,S) is what an encoder reads beside them. `sizes` (B,T) are the bytes of text that each
+    target stands for; None where bits per byte would mean nothing, since much of the text is given.
     """
 
     ids: Tensor
@@ -46,7 +46,12 @@ class Prepared:
     source: Tensor | None = None
     source_tokens: Tokens | None = None
     spans: Spans | None = None
-    bytes: int = 0
+    sizes: Tensor | None = None
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of text that the targets stand for, 0 where they are not counted."""
+        return 0 if self.sizes is None else int(self.sizes[self.targets != IGNORE].sum())
 
     @property
     def count(self) -> int:
@@ -76,6 +81,9 @@ class Objective(ABC):
     `loss` sums over targets, so that parts of a batch add up to the whole.
     """
 
+    sees: ClassVar[Literal["before", "all", "source and before"]] = "before"
+    """What the output at a place may depend on: its text up to there, the whole text, or the source that an
+    encoder reads and the text up to there."""
     marks_source: ClassVar[bool] = False
     """Whether it says which tokens are in the source, as the mask `prefix` asks."""
     two_stacks: ClassVar[bool] = False
@@ -92,6 +100,21 @@ class Objective(ABC):
     @abstractmethod
     def prepare(self, batch: Batch, seed: int) -> Prepared:
         """What the model reads and is to say."""
+
+    @property
+    def shown_targets(self) -> float:
+        """The share of targets that the model may read at their own place; 0 where it predicts the next."""
+        return 0.0
+
+    @property
+    def shown_source(self) -> float:
+        """The share of the targets that the source may hold as they are; 1 where the data decides it."""
+        return 1.0
+
+    def last_seen(self, length: int, marked: Tensor | None = None) -> Tensor:
+        """(T) the last place of a text that the output at each may depend on; `marked` (T) is its source."""
+        places = torch.arange(length)
+        return torch.full_like(places, length - 1) if self.sees == "all" else places
 
     def loss(self, model: Model, prepared: Prepared) -> LossSum:
         """How wrong the model was, as a sum over the targets."""
@@ -172,3 +195,8 @@ def next_tokens(batch: Batch, among: Tensor | None = None) -> Tensor:
         there = there & among[:, 1:]
     targets[:, :-1] = torch.where(there, batch.ids[:, 1:], IGNORE)
     return targets
+
+
+def next_sizes(batch: Batch) -> Tensor:
+    """(B,T) the bytes of the token after each."""
+    return torch.nn.functional.pad(batch.sizes[:, 1:], (0, 1))

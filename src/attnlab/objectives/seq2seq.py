@@ -27,6 +27,7 @@ class SequenceToSequence(Objective):
     Paper: Sutskever et al. 2014, "Sequence to Sequence Learning"; Vaswani et al. 2017.
     """
 
+    sees = "source and before"
     two_stacks = True
     packs = False
     encodings: ClassVar[tuple[str, ...]] = ("translation",)
@@ -38,8 +39,9 @@ class SequenceToSequence(Objective):
         self.smoothing = smoothing
 
     def prepare(self, batch: Batch, seed: int) -> Prepared:
-        assert batch.target_ids is not None and batch.target_real is not None
-        return taught(batch.target_ids, batch.target_real, batch.ids, tokens_of(batch), batch.bytes)
+        target, real, sizes = batch.target_ids, batch.target_real, batch.target_sizes
+        assert target is not None and real is not None and sizes is not None
+        return taught(target, real, sizes, batch.ids, tokens_of(batch))
 
     def read(self, text: Ids, seed: int) -> Ids:
         """What the encoder reads of a row's ids (T)."""
@@ -50,10 +52,10 @@ class SequenceToSequence(Objective):
         return language_head(model).loss(hidden, prepared.targets, smoothing=smoothing)
 
 
-def taught(target: Tensor, real: Tensor, source: Tensor, source_tokens: Tokens, size: int) -> Prepared:
+def taught(target: Tensor, real: Tensor, sizes: Tensor, source: Tensor, source_tokens: Tokens) -> Prepared:
     """Teacher forcing: the decoder reads the target (B,U) but its last token, and predicts all but its first.
 
-    Its padding, on the right, is seen by no token that counts.
+    `sizes` are the target's bytes, token by token. Its padding, on the right, no token that counts sees.
     """
     wanted = torch.where(real[:, 1:], target[:, 1:], IGNORE)
     return Prepared(
@@ -62,5 +64,5 @@ def taught(target: Tensor, real: Tensor, source: Tensor, source_tokens: Tokens, 
         tokens=Tokens.of(wanted.shape[1]),
         source=source,
         source_tokens=source_tokens,
-        bytes=size,
+        sizes=sizes[:, 1:],
     )

@@ -39,6 +39,8 @@ class Span(Objective):
     Paper: Joshi et al. 2019, "SpanBERT".
     """
 
+    sees = "all"
+
     def __init__(
         self,
         vocabulary: Vocabulary,
@@ -57,6 +59,10 @@ class Span(Objective):
             raise ConfigError(f"objective.longest is {longest}; it must be at least 1.")
         self.share, self.p, self.longest = in_unit("objective.share", share), p, longest
         self.replacement = Replacement(mask, random)
+
+    @property
+    def shown_targets(self) -> float:
+        return self.replacement.kept
 
     @property
     def lengths(self) -> Lengths:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
@@ -66,6 +67,12 @@ class UniLM(Masked):
             tokens=tokens_of(batch, source=source),
             types=batch.types,
         )
+
+    def last_seen(self, length: int, marked: Tensor | None = None) -> Tensor:
+        """Up to each place, and as far as the source goes: all of a row that is seen from both sides."""
+        places = torch.arange(length)
+        shown = places[:0] if marked is None else marked.nonzero()[:, 0]
+        return places.clamp(min=int(shown.max())) if len(shown) else places
 
     def sources(self, batch: Batch, generator: np.random.Generator) -> Flags:
         """(B,T) which tokens each row's mask shows to all: all, none, or the first part of each text."""

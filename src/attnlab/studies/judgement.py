@@ -5,19 +5,24 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from attnlab.evaluation.pairs import SeedResult
-from attnlab.evaluation.spread import RATIOS
-from attnlab.evaluation.statistics import corrected, differences, mean_of_seeds
-from attnlab.studies.guards import SURVIVES, unequal, unspelt
+from attnlab.evaluation.statistics import copies, corrected, differences, mean_of_seeds
+from attnlab.studies.equality import changed_settings, inequalities
+from attnlab.studies.evidence import apart, idle_seeds
+from attnlab.studies.guards import SURVIVES, judged_apart, trained_apart, unspelt
 from attnlab.studies.measure import read_documents
 from attnlab.studies.metrics import COSTS, Metric
 from attnlab.studies.spec import Study
 
 DOCUMENTS = "documents.safetensors"
+CURE = (
+    "Seeds that change nothing: look for code with a generator of its own (torch.manual_seed, a fixed seed "
+    "in initialise, in the loader or in dropout) where the run's named streams belong."
+)
 
 Run = Mapping[str, Any]
 
@@ -37,49 +42,101 @@ def estimate(values: Sequence[float], *, of: str = "") -> dict[str, Any]:
 
 
 def comparisons(
-    study: Study, runs: Sequence[Run], folder: Path, metrics: Mapping[str, Metric]
+    study: Study,
+    runs: Sequence[Run],
+    folder: Path,
+    metrics: Mapping[str, Metric],
+    *,
+    idle: Mapping[str, Sequence[str]] | None = None,
+    tried: Mapping[str, int] | None = None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Every arm that may be set beside its baseline, against it; and why the others may not.
+    """Every arm that may be compared with its baseline; and why the others may not.
 
-    Arms whose tokenizer alone keeps them apart are compared by bits per byte instead.
+    Arms whose tokenizer alone keeps them apart are compared by bits per byte instead. `idle` are the
+    reasons why seeds of an arm did nothing, `tried` how many settings were tried for it.
     """
+    facts = Facts(study, folder, idle or {}, tried or {})
     usable, apart = comparable(study, runs)
-    rows = compared(study, usable, folder, metrics[study.metric])
+    rows = compared(facts, usable, metrics[study.metric])
     by_bytes = replace(study, metric=SURVIVES)
     again, still_apart = comparable(by_bytes, runs)
     still = (note for arm, note in still_apart.items() if arm in apart)
     notes = list(dict.fromkeys([*apart.values(), *still]))
     others = {arm: held for arm, held in again.items() if arm in study.baselines or arm not in usable}
     if any(arm not in study.baselines for arm in others) and study.baseline in others:
-        rows += compared(by_bytes, others, folder, metrics[SURVIVES])
+        rows += compared(replace(facts, study=by_bytes), others, metrics[SURVIVES])
         named = " and ".join(arm for arm in others if arm not in study.baselines)
         notes.append(f"By {SURVIVES}, which a change of tokenizer leaves comparable: {named}.")
     return rows, notes
 
 
-def compared(
-    study: Study, usable: Mapping[str, Sequence[Run]], folder: Path, metric: Metric
-) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Facts:
+    """A study, and what is known of its runs beside their numbers."""
+
+    study: Study
+    folder: Path
+    idle: Mapping[str, Sequence[str]]
+    tried: Mapping[str, int]
+
+
+def compared(facts: Facts, usable: Mapping[str, Sequence[Run]], metric: Metric) -> list[dict[str, Any]]:
     """Arms against their baselines over the seeds that all of them have finished, corrected together."""
+    study = facts.study
     if study.baseline not in usable or len(usable) < 2:
         return []
     seeds = set.intersection(*({run["seed"] for run in held} for held in usable.values()))
     if not seeds:
         return []
+    paired = {arm: [run for run in held if run["seed"] in seeds] for arm, held in usable.items()}
     results = {
-        arm: [seed_result(run, folder, study.metric) for run in held if run["seed"] in seeds]
-        for arm, held in usable.items()
+        arm: [seed_result(run, facts.folder, study.metric) for run in held] for arm, held in paired.items()
     }
     settings: dict[str, Any] = {
         "metric": study.metric,
         "lower_is_better": metric.lower_is_better,
         "invalid": {arm: unsound for arm, held in usable.items() if (unsound := unsound_of(held))},
+        "doubts": {arm: doubts_of(facts, arm, paired) for arm in paired},
     }
     found = []
     for baseline in (name for name in study.baselines if name in results):
         beside = {arm: held for arm, held in results.items() if study.baseline_of(arm) == baseline}
         found += differences(beside, baseline, **settings)
-    return [comparison.row() for comparison in corrected(found)]
+    return [told(facts, comparison.row(), paired) for comparison in corrected(found)]
+
+
+def doubts_of(facts: Facts, arm: str, paired: Mapping[str, Sequence[Run]]) -> list[str]:
+    """Why an arm's runs are no evidence: seeds that did nothing, or training that was not the baseline's."""
+    study, own = facts.study, list(facts.idle.get(arm, ()))
+    if arm in study.baselines:
+        return own
+    changed = {*changed_settings(study, arm), *(["model.feedforward"] if study.match else [])}
+    by_seed = {run["seed"]: run for run in paired[arm]}
+    found = []
+    for other in paired.get(study.baseline_of(arm), ()):
+        run = by_seed[other["seed"]]
+        prints = run["fingerprints"], other["fingerprints"]
+        found.append(apart(run, other, changed=changed) or trained_apart(*prints, changed=changed))
+    return [*own, *next(filter(None, found), [])]  # what is wrong with one seed is mostly so with all
+
+
+def told(facts: Facts, row: dict[str, Any], paired: Mapping[str, Sequence[Run]]) -> dict[str, Any]:
+    """A comparison's row with how its arms differ beyond what is studied."""
+    arm, baseline = row["arm"], row["baseline"]
+    unequal = inequalities(facts.study, arm, paired[arm], paired[baseline], facts.tried)
+    return row | {"unequal": unequal, "words": f"{row['words']}. {unequal}".removesuffix(". ")}
+
+
+def idle_arms(study: Study, runs: Sequence[Run], folder: Path) -> tuple[dict[str, list[str]], list[str]]:
+    """Why the seeds of an arm are not independent results, for each arm where they are not; and notes."""
+    found, notes = dict[str, list[str]](), list[str]()
+    for arm in study.arms:
+        done = [r for r in runs if r["arm"] == arm and r["status"] in ("finished", "invalid")]
+        reasons, said = idle_seeds(arm, done, batching=study.config(arm).data.batching.kind)
+        reasons = reasons or [*copies(arm, [seed_result(run, folder, study.metric) for run in done])]
+        found |= {arm: reasons} if reasons else {}
+        notes += said
+    return found, [*notes, *([CURE] if found else [])]
 
 
 def comparable(study: Study, runs: Sequence[Run]) -> tuple[dict[str, list[Run]], dict[str, str]]:
@@ -97,22 +154,20 @@ def comparable(study: Study, runs: Sequence[Run]) -> tuple[dict[str, list[Run]],
                 "would flatter it."
             )
         elif reasons:
-            notes[arm] = f"{arm} is not set beside {study.baseline_of(arm)}: {'; '.join(reasons)}."
+            notes[arm] = f"{arm} is not compared with {study.baseline_of(arm)}: {'; '.join(reasons)}."
         elif done:
             arms[arm] = done
     return arms, notes
 
 
 def reasons_apart(study: Study, arm: str, runs: Sequence[Run], baseline: Sequence[Run]) -> list[str]:
-    """What keeps an arm from standing beside its baseline, seed by seed."""
+    """What keeps an arm's numbers from meaning the same as its baseline's, seed by seed."""
     by_seed = {run["seed"]: run for run in baseline}
-    changed = {*study.arms[arm], *study.arms[study.baseline_of(arm)]}
     reasons: list[str] = []
     for run in runs:
         other = by_seed.get(run["seed"])
         if other is not None and arm not in study.baselines:
-            found = unequal(run["fingerprints"], other["fingerprints"], metric=study.metric, changed=changed)
-            reasons += found
+            reasons += judged_apart(run["fingerprints"], other["fingerprints"], metric=study.metric)
             tokenizers = {each["fingerprints"].get("tokenizer") for each in (run, other)}
             if study.metric == SURVIVES and len(tokenizers) > 1:
                 reasons += unspelt(run["metrics"], other["metrics"])
@@ -120,8 +175,8 @@ def reasons_apart(study: Study, arm: str, runs: Sequence[Run], baseline: Sequenc
 
 
 def seed_result(run: Run, folder: Path, metric: str) -> SeedResult:
-    documents = read_documents(folder / run["folder"] / DOCUMENTS) if metric in RATIOS else None
-    return SeedResult(run["seed"], run["metrics"][metric], documents)
+    documents = read_documents(folder / run["folder"] / DOCUMENTS)
+    return SeedResult(run["seed"], run["metrics"].get(metric, math.nan), documents)
 
 
 def unsound_of(runs: Sequence[Run]) -> list[str]:
@@ -129,24 +184,52 @@ def unsound_of(runs: Sequence[Run]) -> list[str]:
     return list(dict.fromkeys(check for run in runs for check in run.get("unsound", ())))
 
 
-def verdict(study: Study, arms: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> str:
-    """The study's answer in a sentence."""
-    beside: dict[str, list[str]] = {}
-    means = {arm["name"]: arm["metrics"] for arm in arms}
-    for row in rows:
-        verb = "shows" if row["verdict"].startswith("no difference") else "is"
-        said = f"{row['arm']} {verb} {row['words']}{honestly(row, means)}"
-        beside.setdefault(row["baseline"], []).append(said)
+def verdict(
+    study: Study,
+    arms: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, Any]],
+    notes: Sequence[str] = (),
+) -> str:
+    """The study's answer, a sentence or two for each arm; `notes` say why some were not compared."""
+    known = {arm["name"]: arm for arm in arms}
+    said = [sentence(row, known) for row in rows]
     compared = {row["arm"] for row in rows} | set(study.baselines)
-    rest = [
-        f"{arm['name']} was not compared ({briefly(arm['reason']) or arm['status']})"
-        for arm in arms
-        if arm["name"] not in compared
-    ]
+    rest = [left_out(arm, notes) for arm in arms if arm["name"] not in compared]
     if not rows:
         return "Nothing can be said yet" + (f": {'; '.join(rest)}." if rest else ": no run has ended.")
-    beside[next(reversed(beside))] += rest
-    return " ".join(f"Beside {baseline}, {'; '.join(said)}." for baseline, said in beside.items())
+    return " ".join([*said, *(f"{one}." for one in rest)])
+
+
+def left_out(arm: Mapping[str, Any], notes: Sequence[str]) -> str:
+    """Why an arm was not compared."""
+    name = arm["name"]
+    note = next((note for note in notes if note.startswith(f"{name} is not compared")), "")
+    return note.rstrip(".") or f"{name} was not compared ({briefly(arm['reason']) or arm['status']})"
+
+
+def sentence(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> str:
+    """A comparison as one would tell it to a colleague."""
+    arm, baseline, found = row["arm"], row["baseline"], row["verdict"]
+    because = row["words"].removeprefix(found).removeprefix(": ")
+    checks = arms.get(arm, {}).get("unsound") or []
+    if found == "invalid" and checks:
+        named = f"check{'s' if len(checks) > 1 else ''} {', '.join(checks)}"
+        leaks = {"dependency", "honesty"} & {*checks}
+        return f"{arm} is invalid: {fault_of(checks)} ({named}).{honestly(row, arms) if leaks else ''}"
+    if found in ("better", "worse"):
+        said = f"{arm} is {found} than {baseline}"
+    else:
+        said = f"{arm} compared with {baseline} (baseline): {found}"
+    return f"{': '.join(filter(None, [said, because]))}".rstrip(".") + "."
+
+
+def fault_of(checks: Sequence[str]) -> str:
+    """What an arm that failed these checks does wrong, in a few words."""
+    if {"dependency", "honesty"} <= {*checks}:
+        return "it sees future tokens"
+    if "dependency" in checks:
+        return "its outputs depend on tokens that they must not see"
+    return "its numbers are not what they claim to be"
 
 
 def briefly(reason: str) -> str:
@@ -154,10 +237,13 @@ def briefly(reason: str) -> str:
     return re.split(r"[:.;] ", reason, maxsplit=1)[0].rstrip(".")
 
 
-def honestly(row: Mapping[str, Any], means: Mapping[str, Mapping[str, Any]]) -> str:
-    """What an invalid arm's loss is where nothing can leak, beside its baseline's."""
-    found = [means.get(row[side], {}).get("incremental_loss") for side in ("arm", "baseline")]
-    if row["verdict"] != "invalid" or not all(one and one["value"] is not None for one in found):
+def honestly(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> str:
+    """What a leaking arm's loss is without the tokens that it must not see, compared with its baseline's."""
+    found = [
+        arms.get(row[side], {}).get("metrics", {}).get("incremental_loss") for side in ("arm", "baseline")
+    ]
+    if not all(one and one["value"] is not None for one in found):
         return ""
-    arm, baseline = (f"{one['value']:.3f}" for one in found if one)
-    return f"; scored from the prefix alone its loss is {arm}, {row['baseline']}'s {baseline}"
+    arm, baseline = (round(one["value"], 3) for one in found if one)
+    how = "worse than" if arm > baseline else "better than" if arm < baseline else "equal to"
+    return f" Scored without them its loss is {arm:.3f}, {how} {row['baseline']} with {baseline:.3f}."

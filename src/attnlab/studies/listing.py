@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from attnlab.config.schema import SECTIONS
 from attnlab.config.values import ConfigError
-from attnlab.experiment.soundness import unsound_of
+from attnlab.experiment.soundness import failed_checks, failures, read_findings
+from attnlab.studies.evidence import fed_apart
 from attnlab.studies.guards import SURVIVES, dev, judged_apart, trained_apart, unspelt
 from attnlab.studies.pool import read_result
 from attnlab.training.folder import RECORD, read_record
@@ -36,8 +38,8 @@ def about(place: Path) -> dict[str, Any]:
     steps = max((e["step"] for e in events if e["event"] == "stepped"), default=0)
     seconds = sum(e["seconds"] for e in events if e["event"] == "stepped")
     evaluated = {"loss": last["loss"], **last["scores"]} if last is not None else {}
-    # of a run that was refused before its first step there is only the finding
-    unsound = record.get("unsound") or unsound_of(place)
+    findings = read_findings(place)  # all there is of a run that was refused or killed
+    unsound = record.get("unsound") or failed_checks(findings)
     return {
         "folder": str(place),
         "name": name_of(place, record),
@@ -47,8 +49,10 @@ def about(place: Path) -> dict[str, Any]:
         "date": record.get("versions", {}).get("started", ""),
         "sound": not unsound,
         "unsound": unsound,
+        "failures": failures(findings) or unsound,
         "measures": evaluated | {"seconds": seconds} | result.get("metrics", {}),
         "whole": result.get("status") == "finished" or whole_dev(record),
+        **{name: record.get(name) for name in ("trace", "initial")},
         "fingerprints": {name: record.get(name) for name in ("text", "data", "tokenizer", "order")}
         | {"objective": record["config"]["objective"]},
         "config": record["config"],
@@ -93,16 +97,30 @@ def compared(places: Sequence[Path]) -> dict[str, Any]:
             withheld.update([SURVIVES] if unpaid else [])
             notes.append(f"{pair}: {'; '.join([*by_tokens, *unpaid])}.")
         trained = trained_apart(run["fingerprints"], first["fingerprints"])
+        if not trained and run["seed"] == first["seed"]:
+            trained = fed_apart(run, first, changed=changed_settings(run["config"], first["config"]))
         notes += [f"Not equals: {pair}: {reason}." for reason in trained]
     notes += list(remarks(runs))
     shown = [m for m in MEASURES if m not in withheld and any(m in run["measures"] for run in runs)]
     return {"runs": runs, "measures": shown, "notes": list(dict.fromkeys(notes))}
 
 
+def changed_settings(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """The settings in which two recorded configs differ: "model.attention"."""
+    found = []
+    for name in dict.fromkeys([*one, *other]):
+        mine, theirs = one.get(name), other.get(name)
+        if name in SECTIONS and isinstance(mine, dict) and isinstance(theirs, dict):
+            found += [f"{name}.{key}" for key in {*mine, *theirs} if mine.get(key) != theirs.get(key)]
+        elif mine != theirs:
+            found.append(name)
+    return found
+
+
 def remarks(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
     for run in runs:
         if not run["sound"]:
-            checks = " and ".join(run["unsound"])
+            checks = " and ".join(run["failures"])
             yield f"{run['folder']} is not sound: it failed the check {checks}, so its loss is not real."
         if run["status"] != "finished":
             yield f"{run['folder']} is {run['status']} at step {run['steps']}."

@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.numpy import load, save
 
-from attnlab.config.streams import stream_seed
+from attnlab.checks.recomputed_loss import confirm
 from attnlab.data.dataset import Dataset
 from attnlab.evaluation.documents import Documents, document_losses
+from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.samples import quality
+from attnlab.evaluation.texts import sampled_texts
 from attnlab.experiment.samples import line, sampled
-from attnlab.experiment.scores import honest, is_causal, is_masked, of_probes, spread_rows
+from attnlab.experiment.scores import is_causal, is_masked, of_probes
+from attnlab.experiment.setup import evaluator_of
+from attnlab.experiment.soundness import add_findings
 from attnlab.experiment.trained import Trained
 from attnlab.explain.attention import attention_weights
 from attnlab.model.masks import asks_for_source
 from attnlab.model.tokens import Tokens
-from attnlab.objectives import OBJECTIVES
-from attnlab.objectives.objective import Objective
-from attnlab.objectives.vocabulary import Vocabulary
 from attnlab.studies.guards import UNKNOWN
-from attnlab.training.evaluate import evaluate
 from attnlab.training.files import replace_bytes
 from attnlab.training.listeners.metrics import read
 
 SAMPLES = 5
-HONEST_ROWS = 32
+HONEST_TEXTS = 32
 POINTS = 200
 """How many points a curve is thinned to."""
 
@@ -47,10 +46,10 @@ def measured(
 
     `sentence` is drawn where there is one; the losses of each text go to the file `documents`.
     """
-    objective = OBJECTIVES.build(trained.config.objective, vocabulary=Vocabulary.of(trained.tokenizer))
-    result: dict[str, Any] = {"metrics": losses(trained, dataset, objective, documents)}
+    result: dict[str, Any] = {
+        "metrics": losses(trained, dataset, documents) | token_by_token(trained, dataset)
+    }
     if is_causal(trained):
-        result["metrics"] |= honesty(trained, dataset)
         result |= written(trained)
     result["probes"] = probed(trained, probes)
     if sentence:
@@ -58,21 +57,21 @@ def measured(
     return result
 
 
-def losses(trained: Trained, dataset: Dataset, objective: Objective, documents: Path) -> dict[str, float]:
+def losses(trained: Trained, dataset: Dataset, documents: Path) -> dict[str, float]:
     """Over all of dev, text by text, and over as many batches of train; the same for every run."""
-    seed = trained.config.data.split_seed
-    common: dict[str, Any] = {"seed": seed, "device": torch.device("cpu"), "autocast": nullcontext}
+    parts = trained.config, dataset, trained.model, trained.objective
     splits = [split for split in ("train", "dev") if split in dataset.splits.names]
-    loaders = {split: dataset.loader(split, seed=stream_seed(seed, "evaluation")) for split in splits}
-    size = min(len(loader) for loader in loaders.values())
-    train = evaluate(trained.model, objective, loaders["train"], batches=size, **common)
+    evaluators = {split: evaluator_of(*parts, split) for split in splits}
+    size = min(len(evaluator.loader.plan(0)) for evaluator in evaluators.values())
+    train = replace(evaluators["train"], batches=size)()
     found = {"train_loss": train.loss, "train_perplexity": train.scores["perplexity"]}
-    if "dev" in loaders:
-        dev = document_losses(trained.model, objective, loaders["dev"], **common)
+    if "dev" in evaluators:
+        dev = document_losses(evaluators["dev"])
         found |= {"loss": dev.loss, "perplexity": dev.perplexity, "targets": int(dev.targets.sum())}
         if dev.bytes.any():
             found |= {"bits_per_byte": dev.bits_per_byte, UNKNOWN: dev.unknown_share}
         replace_bytes(documents, save(columns(dev)))
+        add_findings(trained.folder, [confirm(evaluators["dev"], dev, found)])
     return found
 
 
@@ -90,15 +89,20 @@ def read_documents(file: Path) -> Documents | None:
     return Documents(held["nats"], held["targets"], held["bytes"], words=held.get("words"))
 
 
-def honesty(trained: Trained, dataset: Dataset) -> dict[str, float]:
-    """The loss of a few rows all at once, and token by token."""
-    found = honest(trained, spread_rows(dataset, "dev", HONEST_ROWS))
+def token_by_token(trained: Trained, dataset: Dataset) -> dict[str, float]:
+    """The loss of a few texts all at once, and token by token; nothing where each sees all its text."""
+    if "dev" not in dataset.splits.names:
+        return {}
+    evaluator = evaluator_of(trained.config, dataset, trained.model, trained.objective, "dev")
+    found = honesty(trained.model, trained.objective, sampled_texts(evaluator, HONEST_TEXTS))
+    if found is None:
+        return {}
     return {
-        "parallel_loss": found["usual"],
-        "incremental_loss": found["alone"],
-        "parallel_perplexity": math.exp(min(found["usual"], 700.0)),
-        "incremental_perplexity": math.exp(min(found["alone"], 700.0)),
-        "incremental_difference": found["difference"],
+        "parallel_loss": found.parallel.loss,
+        "incremental_loss": found.token_by_token.loss,
+        "parallel_perplexity": found.parallel.perplexity,
+        "incremental_perplexity": found.token_by_token.perplexity,
+        "incremental_difference": found.difference,
     }
 
 

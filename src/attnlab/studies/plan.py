@@ -103,8 +103,13 @@ def earlier_spread(resolved: Resolved, runs: Path = Path("runs")) -> tuple[Sprea
 def spreads(results: dict[str, Any], folder: Path, metric: str) -> Iterator[tuple[Spread, int]]:
     """The spread of each sound arm's difference from its baseline, with the number of its seeds."""
     held: dict[str, dict[int, Any]] = {}
+    invalid = {arm["name"] for arm in results.get("arms", ()) if arm["status"] == "invalid"}
     for run in results["runs"]:
-        if run["status"] == "finished" and run["metrics"].get(metric) is not None:
+        if (
+            run["arm"] not in invalid
+            and run["status"] == "finished"
+            and run["metrics"].get(metric) is not None
+        ):
             held.setdefault(run["arm"], {})[run["seed"]] = run
     against = results["study"].get("against", {})
     baselines = {name: held.pop(name, {}) for name in (results["study"]["baseline"], *against.values())}

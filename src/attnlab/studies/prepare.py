@@ -36,7 +36,7 @@ def tokenised(data: Data) -> dict[str, Any]:
     dataset = Dataset(data, cache=default_cache())
     for split in dataset.splits.names:
         dataset.rows(split)
-    _ = dataset.traces
+    _ = dataset.overlap
     lengths = np.asarray(dataset.rows("train").lengths)
     counts, edges = np.histogram(lengths, bins=min(BINS, max(1, int(np.ptp(lengths)))))
     return {"edges": edges.tolist(), "counts": counts.tolist()}

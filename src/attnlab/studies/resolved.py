@@ -36,6 +36,7 @@ class Resolved:
             del asked[name]  # the configs hold what these came to
         if not asked["against"]:
             del asked["against"]  # so that studies of before there was such a thing go on
+        del asked["about"]  # it changes what is said of the runs, not the runs
         configs = {arm: to_json(config) for arm, config in self.configs.items()}
         text = json.dumps([asked, configs], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -6,16 +6,18 @@ import math
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.schema import Config
-from attnlab.experiment.soundness import read_findings
+from attnlab.experiment.soundness import failures, read_findings
+from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of
-from attnlab.studies.judgement import comparisons, estimate, verdict
+from attnlab.studies.judgement import comparisons, estimate, idle_arms, unsound_of, verdict
 from attnlab.studies.matching import parameters
 from attnlab.studies.metrics import METRICS
 from attnlab.studies.pool import read_result
@@ -23,7 +25,7 @@ from attnlab.studies.resolved import Resolved
 
 Run = dict[str, Any]
 CURVES = ("curve", "dev_curve", "extra_curves")
-COSTS = ("steps", "tokens", "seconds", "tokens_per_second", "peak_memory_bytes")
+COSTS = ("steps", "tokens", "flops", "seconds", "tokens_per_second", "peak_memory_bytes")
 EMPTY: Run = (
     dict.fromkeys(COSTS, 0)
     | {name: {} for name in ("metrics", "quality", "fingerprints", *CURVES)}
@@ -39,14 +41,22 @@ def gather(
     study = resolved.study
     held = {(arm, seed): gathered(folder, arm, seed) for seed in study.all_seeds for arm in study.arms}
     runs = list(held.values())
-    arms = [arm_of(resolved, arm, [run for run in runs if run["arm"] == arm]) for arm in study.arms]
+    idle, said = idle_arms(study, runs, folder)
+    tried = Counter(row["arm"] for row in tuning if row["loss"] is not None)
+    arms = [
+        arm_of(resolved, arm, [run for run in runs if run["arm"] == arm], idle=idle.get(arm, []))
+        | {"tried": tried[arm]}
+        for arm in study.arms
+    ]
     maps = {run["arm"]: run.pop("attention") for run in runs if run.get("attention")}
     metrics = METRICS | dict(extras_of(study.extras).metrics)
-    rows, notes = comparisons(study, runs, folder, metrics)
+    rows, notes = comparisons(study, runs, folder, metrics, idle=idle, tried=tried)
+    for run in runs:
+        run.pop("initial", None)  # a line for each parameter: it stays in the run's own folder
     first = next((run for run in runs if run["status"] in ("finished", "invalid")), {})
     results: dict[str, Any] = {
         "study": described(resolved, tuning),
-        "verdict": verdict(study, arms, rows),
+        "verdict": verdict(study, arms, rows, notes),
         "arms": arms,
         "runs": runs,
         "comparisons": rows,
@@ -63,7 +73,7 @@ def gather(
         "again": record["again"],
     }
     added = extras_of(study.extras).summarise(results, folder)
-    results["study"]["notes"] += [*notes, *added.pop("notes", [])]
+    results["study"]["notes"] += [*said, *notes, *added.pop("notes", [])]
     return dict(known(results | added))
 
 
@@ -113,25 +123,33 @@ def gathered(folder: Path, arm: str, seed: int) -> Run:
     begun = (folder / place / "run.json").is_file()
     missing = "stopped before its end; go on with --resume" if begun else "not begun; go on with --resume"
     run = {"status": "missing", "reason": missing} | result
+    findings = read_findings(folder / place)
     if run["status"] == "finished" and not run.get("sound", True):
-        run |= {"status": "invalid", "reason": f"failed the check {' and '.join(run['unsound'])}"}
-    checks = [asdict(finding) for finding in read_findings(folder / place)]
+        failed = failures(findings) or run["unsound"]
+        run |= {"status": "invalid", "reason": f"failed the check {' and '.join(failed)}"}
+    checks = [asdict(finding) for finding in findings]
     return EMPTY | run | {"arm": arm, "seed": seed, "folder": str(place), "checks": checks}
 
 
-def arm_of(resolved: Resolved, arm: str, runs: list[Run]) -> dict[str, Any]:
-    """An arm over its seeds."""
+def arm_of(resolved: Resolved, arm: str, runs: list[Run], *, idle: Sequence[str] = ()) -> dict[str, Any]:
+    """An arm over its seeds; `idle` says why those are not independent, which no number of it survives."""
     config, done = resolved.configs[arm], [run for run in runs if run["status"] in ("finished", "invalid")]
     names = dict.fromkeys(name for run in done for name in run["metrics"])
     values = {name: [r["metrics"][name] for r in done if name in r["metrics"]] for name in names}
     status, reason = state_of(runs)
+    if idle and status == "finished":
+        status, reason = "invalid", "; ".join(idle)
     return {
         "name": arm,
         "changes": dict(resolved.study.arms[arm]),
+        "budget": config.training.budget.limits,
+        "learning_rate": config.training.optimizer.options.get("rate"),
+        **{name: mean(done, name) for name in ("steps", "tokens", "flops")},
         "parameters": done[0]["parameters"] if done else parameters(config.model),
         "flops_per_token": flops_per_token(config),
         "status": status,
         "reason": reason,
+        "unsound": unsound_of(done),
         "metrics": {name: estimate(found, of=name) for name, found in values.items()},
     }
 

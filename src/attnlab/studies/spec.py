@@ -12,6 +12,7 @@ from attnlab.checks import CHECKS
 from attnlab.config.files import load
 from attnlab.config.schema import Budget, Config
 from attnlab.config.values import ConfigError, unknown
+from attnlab.studies.equality import TOPICS
 from attnlab.studies.extras import extras_of
 from attnlab.studies.metrics import METRICS
 
@@ -54,6 +55,7 @@ class Study:
     seeds: int | tuple[int, ...] = 5
     budget: Mapping[str, float] = field(default_factory=dict)  # empty: the base's own
     match: Literal["", "parameters"] = ""
+    about: tuple[str, ...] = ()  # differences between arms that are the point: size, budget, learning_rate, …
     metric: str = "loss"
     metrics: tuple[str, ...] = tuple(METRICS)
     rates: tuple[float, ...] = ()  # learning rates to try for every arm, before the study itself
@@ -175,6 +177,9 @@ def _check(study: Study) -> None:
     for name in (study.metric, *study.metrics):
         if name not in known:
             raise unknown("metrics", name, known)
+    for topic in study.about:
+        if topic not in TOPICS:
+            raise unknown("about", topic, TOPICS)
     if any(rate <= 0 for rate in study.rates):
         raise ConfigError(f"rates are {list(study.rates)}; a learning rate must be above 0.")
 

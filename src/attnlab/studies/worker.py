@@ -21,6 +21,7 @@ import torch
 
 from attnlab.config.files import config_of
 from attnlab.experiment.run import Run, default_cache, train
+from attnlab.experiment.soundness import unsound_of
 from attnlab.experiment.trained import open_run
 from attnlab.studies.extras import extras_of
 from attnlab.studies.measure import curves, measured, placed
@@ -78,7 +79,7 @@ def finished(request: dict[str, Any], run: Run) -> dict[str, Any]:
         documents=run.folder / DOCUMENTS,
     )
     added = extras_of(request["extras"]).measure(trained)
-    record, state = read_record(run.folder), run.state
+    record, state, unsound = read_record(run.folder), run.state, unsound_of(run.folder)
     speed = state.tokens / state.seconds if state.seconds else 0.0
     costs = {"seconds": state.seconds, "tokens_per_second": speed, "peak_memory_bytes": memory}
     metrics = found.pop("metrics") | costs | added.pop("metrics", {})
@@ -91,18 +92,21 @@ def finished(request: dict[str, Any], run: Run) -> dict[str, Any]:
         "identity": record["identity"],
         "steps": state.step,
         "tokens": state.tokens,
+        "flops": state.flops,
         **costs,
         "evaluation_seconds": time.perf_counter() - began,
         "parameters": parameters_of(events),
         "ended": run.reason,
-        "sound": record.get("sound", True),
-        "unsound": record.get("unsound", []),
+        "sound": not unsound,
+        "unsound": unsound,
         "metrics": metrics,
         **found,
         **course,
         **added,
         "fingerprints": {name: record.get(name) for name in ("text", "data", "tokenizer", "order")}
         | {"objective": record["config"]["objective"]},
+        **{name: record.get(name) for name in ("trace", "initial", "epoch_batches")},
+        "truncation": record.get("truncation", {}),
         "versions": record["versions"],
     }
 

@@ -18,20 +18,21 @@ def backward(
     batches: Sequence[Prepared],
     *,
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
-    before_each: Callable[[int], object] = lambda number: None,
+    around: Callable[[int], AbstractContextManager[Any]] = nullcontext,
 ) -> tuple[float, dict[str, float]]:
-    """The gradient of the mean over all targets of all batches; gives that mean, and its parts.
+    """The gradient of the mean over all targets of all batches; gives the mean cross-entropy, and its parts.
 
-    `before_each` is called with each batch's number: to seed what is drawn in it.
+    What smoothing and z-loss add has its gradient, but is no part of that mean: it stays comparable.
+    `around` is entered for each batch with its number: to seed what is drawn in it.
     """
     count = max(1, sum(batch.count for batch in batches))
     sums: dict[str, Tensor] = {}
     for number, batch in enumerate(batches):
-        before_each(number)
-        with autocast():
-            loss = objective.loss(model, batch)
-        (loss.total / count).backward()
-        for name, part in {"": loss.total, **loss.parts}.items():
+        with around(number):
+            with autocast():
+                loss = objective.loss(model, batch)
+            (loss.total / count).backward()
+        for name, part in {"": loss.reported, **loss.parts}.items():
             sums[name] = sums.get(name, 0) + part.detach()
     means = {name: float(total) / count for name, total in sums.items()}
     return means.pop(""), means

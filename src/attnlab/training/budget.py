@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from attnlab.config.schema import Budget
+from attnlab.training.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,12 @@ class State:
     best_step: int = 0
     best_loss: float | None = None
     since_best: int = 0
+    trace: Trace = Trace()
+
+    @classmethod
+    def of(cls, held: Mapping[str, Any]) -> State:
+        """From a checkpoint."""
+        return cls(**{**held, "trace": Trace.of(held.get("trace"))})
 
 
 def progress(budget: Budget, state: State) -> float:

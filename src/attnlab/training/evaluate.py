@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sized
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import torch
 
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
-from attnlab.data.loader import Loader
+from attnlab.data.rows import Rows
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.objectives.objective import Objective, Prepared
+
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -27,50 +29,61 @@ class Evaluation:
     scores: Mapping[str, float]
 
 
-@torch.no_grad()
-def evaluate(
-    model: Model,
-    objective: Objective,
-    loader: Loader,
-    *,
-    batches: int | Literal["all"],
-    seed: int,
-    device: torch.device,
-    autocast: Callable[[], AbstractContextManager[Any]],
-) -> Evaluation:
-    """The mean loss over the first `batches` of the loader's first epoch, in eval mode."""
-    total, words, count, size, parts = 0.0, 0.0, 0, 0, dict[str, float]()
-    with judging(model):
-        found = judged(model, objective, loader, seed=seed, device=device, autocast=autocast)
-        for _, prepared, loss in itertools.islice(found, None if batches == "all" else batches):
+class Batches(Protocol):
+    """Where an evaluation's batches come from: a loader, or a few batches of one."""
+
+    @property
+    def rows(self) -> Rows: ...
+
+    def plan(self, epoch: int) -> Sized: ...
+
+    def load(self, plan: Any, number: int) -> Batch: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluator:
+    """How a model is scored on a split: which batches, what they hide, where, in what precision."""
+
+    model: Model
+    objective: Objective
+    loader: Batches
+    seed: int
+    batches: int | Literal["all"] = "all"
+    device: torch.device = CPU
+    autocast: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+    def __call__(self) -> Evaluation:
+        """The mean loss over the batches, in eval mode."""
+        total, words, count, size, parts = 0.0, 0.0, 0, 0, dict[str, float]()
+        for _, prepared, loss in self.losses():
             total, count, size = total + float(loss.total), count + int(loss.count), size + prepared.bytes
             words += float(loss.of_words.total)
             for name, part in loss.parts.items():
                 parts[name] = parts.get(name, 0.0) + float(part)
-    scores = {name: part / max(1, count) for name, part in parts.items()}
-    scores |= {"perplexity": math.exp(min(words / max(1, count), 700.0)), "targets": count}
-    if size:
-        scores["bits_per_byte"] = words / math.log(2) / size
-    return Evaluation(total / max(1, count), scores)
+        scores = {name: part / max(1, count) for name, part in parts.items()}
+        scores |= {"perplexity": math.exp(min(words / max(1, count), 700.0)), "targets": count}
+        if size:
+            scores["bits_per_byte"] = words / math.log(2) / size
+        return Evaluation(total / max(1, count), scores)
 
+    def losses(self) -> Iterator[tuple[Batch, Prepared, LossSum]]:
+        """Each of the first batches of the first epoch, what the objective made of it, and its loss."""
+        plan = self.loader.plan(0)
+        numbers = itertools.islice(range(len(plan)), None if self.batches == "all" else self.batches)
+        with judging(self.model):
+            for number in numbers:
+                batch = self.loader.load(plan, number)
+                yield batch, *self.loss(batch, number)
 
-def judged(
-    model: Model,
-    objective: Objective,
-    loader: Loader,
-    *,
-    seed: int,
-    device: torch.device,
-    autocast: Callable[[], AbstractContextManager[Any]],
-) -> Iterator[tuple[Batch, Prepared, LossSum]]:
-    """Each batch of the loader's first epoch, what the objective made of it, and its loss."""
-    plan = loader.plan(0)
-    for number in range(len(plan)):
-        batch = loader.load(plan, number)
-        prepared = objective.prepare(batch, stream_seed(seed, "evaluation", number))
-        with autocast():
-            loss = objective.loss(model, prepared.to(device))
-        yield batch, prepared, loss
+    @torch.no_grad()
+    def loss(self, batch: Batch, number: int) -> tuple[Prepared, LossSum]:
+        """What the objective makes of batch `number`, and its loss."""
+        prepared = self.prepare(batch, number)
+        with self.autocast():
+            return prepared, self.objective.loss(self.model, prepared.to(self.device))
+
+    def prepare(self, batch: Batch, number: int) -> Prepared:
+        return self.objective.prepare(batch, stream_seed(self.seed, "evaluation", number))
 
 
 @contextmanager

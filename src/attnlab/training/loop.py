@@ -13,20 +13,21 @@ from torch import nn
 
 from attnlab.config.schema import Training
 from attnlab.config.streams import stream_seed
+from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
-from attnlab.model.draws import seed_everything
 from attnlab.model.model import Model
 from attnlab.model.witness import answer
 from attnlab.objectives.objective import Objective, Prepared
 from attnlab.training import accumulate, budget
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import Checkpoint, Checkpoints, load_checked, weights_of
-from attnlab.training.evaluate import Evaluation
+from attnlab.training.evaluate import Evaluator
 from attnlab.training.events import Ended, Evaluated, Event, Listener, Saved, Started, Stepped, Warned
 from attnlab.training.failure import Failure, fault_of, gradient_norm
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.optimizers import Optimizers
 from attnlab.training.schedules import Schedule
+from attnlab.training.trace import Trace, batch_content, input_content, seeded
 
 
 class Loop:
@@ -38,7 +39,7 @@ class Loop:
         model: Model,
         objective: Objective,
         loader: Loader,
-        evaluate: Callable[[], Evaluation] | None,
+        evaluate: Evaluator | None,
         optimizer: Optimizers,
         schedule: Schedule,
         settings: Training,
@@ -76,7 +77,8 @@ class Loop:
         """One step: `accumulate` batches, one update, normalised by the true number of targets."""
         began, before, place = time.perf_counter(), self.state, self.loader.state()
         batches = [self.next_batch(before.step, i) for i in range(self.settings.accumulate)]
-        loss, parts = self.backward([prepared for _, prepared in batches])
+        drawn: list[bytes] = []
+        loss, parts = self.backward(self.model, [prepared for _, prepared in batches], drawn)
         norm = gradient_norm(self.model)
         fault = fault_of(self.model, loss, norm)
         if fault:
@@ -87,10 +89,11 @@ class Loop:
         after = replace(
             before,
             step=before.step + 1,
-            tokens=before.tokens + sum(tokens for tokens, _ in batches),
+            tokens=before.tokens + sum(batch.tokens for batch, _ in batches),
             epochs=self.loader.epoch + self.loader.batch / len(self.loader),
             flops=before.flops + sum(self.objective.flops(self.model, p) for _, p in batches),
             seconds=before.seconds + time.perf_counter() - began,
+            trace=self.traced(batches, drawn),
         )
         factor = self.schedule.factor((self.progress(before) + self.progress(after)) / 2)
         self.optimizer.step(factor)
@@ -109,21 +112,34 @@ class Loop:
             parts=parts,
         )
 
-    def backward(self, batches: list[Prepared]) -> tuple[float, dict[str, float]]:
-        """The gradient of the mean over all targets of all batches; gives that mean, and its parts."""
+    def backward(
+        self, model: Model, batches: list[Prepared], drawn: list[bytes] | None = None
+    ) -> tuple[float, dict[str, float]]:
+        """The gradient of the mean over all targets of all batches; gives that mean, and its parts.
 
-        def seeded(number: int) -> None:
-            seed_everything(stream_seed(self.seed, "dropout", self.state.step, number))
+        `drawn` takes the state of the generator before each batch that drew from it.
+        """
+        drawn = [] if drawn is None else drawn
 
-        return accumulate.backward(
-            self.model, self.objective, batches, autocast=self.autocast, before_each=seeded
+        def around(number: int) -> AbstractContextManager[None]:
+            return seeded(stream_seed(self.seed, "dropout", self.state.step, number), self.device, drawn)
+
+        return accumulate.backward(model, self.objective, batches, autocast=self.autocast, around=around)
+
+    def traced(self, batches: list[tuple[Batch, Prepared]], drawn: list[bytes]) -> Trace:
+        """What the run was really given up to here, these batches included."""
+        before = self.state.trace
+        return Trace(
+            batches=before.batches.add(*(batch_content(batch) for batch, _ in batches)),
+            inputs=before.inputs.add(*(input_content(prepared) for _, prepared in batches)),
+            draws=before.draws.add(*drawn),
         )
 
-    def next_batch(self, step: int, number: int) -> tuple[int, Prepared]:
-        """How many tokens the next batch has, and what the objective makes of it."""
+    def next_batch(self, step: int, number: int) -> tuple[Batch, Prepared]:
+        """The next batch, and what the objective makes of it."""
         batch = next(self.batches)
         prepared = self.objective.prepare(batch, stream_seed(self.seed, "masking", step, number))
-        return batch.tokens, prepared.to(self.device)
+        return batch, prepared.to(self.device)
 
     def progress(self, state: State) -> float:
         return budget.progress(self.settings.budget, state)
@@ -187,7 +203,7 @@ class Loop:
         self.optimizer.restore(checkpoint.optimizer)
         held = dict(checkpoint.state)
         self.loader.restore(held.pop("data"))
-        self.state = State(**held)
+        self.state = State.of(held)
         self.saved = self.state.step
 
     def warn(self, message: str) -> None:

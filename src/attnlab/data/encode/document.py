@@ -3,9 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from attnlab.data.encode.encoding import Encoding, refuse_cut, size
+from attnlab.data.encode.encoding import Encoding, refuse_cut
 from attnlab.data.example import Example
 from attnlab.data.row import Row
+from attnlab.data.tokenizers.sized import Sized
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
 
@@ -27,26 +28,22 @@ class Document(Encoding):
         self.long = long
 
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
-        for number, ids in enumerate(self.tokenizer.encode_many([e.text for e in chunk])):
-            example = chunk[number]
-            yield from self._split(self._closed(ids), first + number, example)
+        for number, text in enumerate(self.tokenizer.encode_sized([e.text for e in chunk])):
+            yield from self._split(self._closed(text), first + number, chunk[number])
 
-    def _closed(self, ids: Sequence[int]) -> list[int]:
+    def _closed(self, text: Sized) -> Sized:
         """The whole text with its special tokens; a stop is added where the form has none."""
-        whole, stop = self.tokenizer.form.single(ids), self.tokenizer.specials.stop
-        if stop is not None and (not whole or whole[-1] != stop):
-            whole.append(stop)
-        return whole
+        whole, stop = self.tokenizer.form.single_sized(text), self.tokenizer.specials.stop
+        if stop is None or (whole.ids and whole.ids[-1] == stop):
+            return whole
+        return Sized([*whole.ids, stop], [*whole.sizes, 0])
 
-    def _split(self, ids: Sequence[int], number: int, example: Example) -> Iterator[Row]:
-        total, length = len(ids), self.length
+    def _split(self, text: Sized, number: int, example: Example) -> Iterator[Row]:
+        total, length = len(text), self.length
         if total > length and self.long == "refuse":
             refuse_cut(example, total, length)
         kept = min(total, length) if self.long == "cut" else total
         self.cuts.count(total, total - kept)
-        bytes_ = size(example.text)
         for begin in range(0, kept, length):
-            end = min(begin + length, kept)
-            # Bytes are shared out by tokens, rounded so that the parts add up to the text's own.
-            share = bytes_ * end // total - bytes_ * begin // total
-            yield Row(ids[begin:end], number, share)
+            part = text[begin : min(begin + length, kept)]
+            yield Row(part.ids, number, part.sizes)

@@ -11,12 +11,17 @@ from attnlab.config.values import nearest
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.row import Row
+from attnlab.data.tokenizers.sized import Sized
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
 CHUNK_TEXTS, CHUNK_CHARACTERS = 8192, 1 << 20
 
 Cut = Literal["end", "start", "refuse"]
 """What to do with a text that is too long: lose its end, lose its start, or stop with an error."""
+
+
+MUCH = 0.05
+"""The share of tokens cut off from which on scores are of other texts than those that were given."""
 
 
 @dataclass
@@ -27,6 +32,7 @@ class Cuts:
     cut: int = 0
     tokens: int = 0
     lost: int = 0
+    longest: int = 0  # tokens of the longest example, before it was cut
     inexact: int = 0  # answers that begin or end inside a token
 
     def count(self, tokens: int, lost: int) -> None:
@@ -34,13 +40,34 @@ class Cuts:
         self.tokens += tokens
         self.cut += lost > 0
         self.lost += lost
+        self.longest = max(self.longest, tokens)
+
+    @property
+    def text_share(self) -> float:
+        return self.cut / self.examples if self.examples else 0.0
+
+    @property
+    def token_share(self) -> float:
+        return self.lost / self.tokens if self.tokens else 0.0
+
+    def record(self) -> dict[str, float]:
+        """What a run keeps and reports show of it."""
+        return {
+            "texts": self.examples,
+            "texts_cut": self.cut,
+            "texts_cut_share": self.text_share,
+            "tokens": self.tokens,
+            "tokens_cut": self.lost,
+            "tokens_cut_share": self.token_share,
+            "longest": self.longest,
+        }
 
     def __str__(self) -> str:
-        share = self.lost / self.tokens if self.tokens else 0.0
-        return (
-            f"{self.cut:,} of {self.examples:,} examples cut, {self.lost:,} of {self.tokens:,} "
-            f"tokens lost ({share:.1%})" + (f", {self.inexact:,} answers inexact" if self.inexact else "")
+        told = (
+            f"{self.cut:,} of {self.examples:,} texts cut ({self.text_share:.1%}), "
+            f"{self.lost:,} of {self.tokens:,} tokens ({self.token_share:.1%})"
         )
+        return told + (f", {self.inexact:,} answers inexact" if self.inexact else "")
 
 
 class Encoding(ABC):
@@ -121,19 +148,13 @@ class Encoding(ABC):
             )
         return self.length - special
 
-    def shortened(self, ids: Sequence[int], room: int, cut: Cut, example: Example) -> Sequence[int]:
-        """At most `room` of the ids, by the rule, and counted."""
-        kept = cut_to(ids, room, cut, example)
-        self.cuts.count(len(ids), len(ids) - len(kept))
-        return kept
 
-
-def cut_to(ids: Sequence[int], room: int, cut: Cut, example: Example) -> Sequence[int]:
-    """At most `room` of the ids, by the rule. Whoever calls counts."""
-    lost = max(0, len(ids) - room)
+def cut_to(text: Sized, room: int, cut: Cut, example: Example) -> Sized:
+    """At most `room` of a text's tokens, by the rule. Whoever calls counts."""
+    lost = max(0, len(text) - room)
     if lost and cut == "refuse":
-        refuse_cut(example, len(ids), room)
-    return ids[lost:] if cut == "start" else ids[: len(ids) - lost]
+        refuse_cut(example, len(text), room)
+    return text[lost:] if cut == "start" else text[: len(text) - lost]
 
 
 def refuse_cut(example: Example, tokens: int, room: int) -> None:
@@ -142,11 +163,6 @@ def refuse_cut(example: Example, tokens: int, room: int) -> None:
         f"A text{at} has {tokens} tokens where {room} fit; raise data.length, "
         'or allow it to be shortened with cut = "end" or "start".'
     )
-
-
-def size(text: str) -> int:
-    """UTF-8 bytes of a text."""
-    return len(text) if text.isascii() else len(text.encode("utf-8"))
 
 
 def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:

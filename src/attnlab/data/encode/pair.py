@@ -3,9 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from attnlab.data.encode.encoding import Cut, Encoding, refuse_cut, size
+from attnlab.data.encode.encoding import Cut, Encoding, refuse_cut
 from attnlab.data.example import Example
 from attnlab.data.row import Row
+from attnlab.data.tokenizers.sized import Sized
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
 
@@ -35,21 +36,15 @@ class Pair(Encoding):
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
         form = self.tokenizer.form
         room = self.room(form.pair_room)
-        seconds = self.tokenizer.encode_many([self.needs(e, "pair") for e in chunk])
-        for number, ids in enumerate(self.tokenizer.encode_many([e.text for e in chunk])):
+        seconds = self.tokenizer.encode_sized([self.needs(e, "pair") for e in chunk])
+        for number, text in enumerate(self.tokenizer.encode_sized([e.text for e in chunk])):
             example = chunk[number]
-            a, b = self.fitted(ids, seconds[number], room, example)
-            yield Row(
-                form.pair(a, b),
-                first + number,
-                size(example.text) + size(example.pair or ""),
-                types=form.pair_types(len(a), len(b)),
-                label=self.label(example),
-            )
+            a, b = self.fitted(text, seconds[number], room, example)
+            whole, types = form.pair_sized(a, b), form.pair_types(len(a), len(b))
+            yield Row(whole.ids, first + number, whole.sizes, types=types, label=self.label(example))
 
-    def fitted(
-        self, a: Sequence[int], b: Sequence[int], room: int, example: Example
-    ) -> tuple[Sequence[int], Sequence[int]]:
+    def fitted(self, a: Sized, b: Sized, room: int, example: Example) -> tuple[Sized, Sized]:
+        """As much of both as fits, counted."""
         keep_a, keep_b = kept(len(a), len(b), room, self.shorten)
         lost = len(a) + len(b) - keep_a - keep_b
         if lost and self.cut == "refuse":

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from attnlab.data.encode.encoding import Cut, size
+from attnlab.data.encode.encoding import Cut
 from attnlab.data.encode.pair import Pair
 from attnlab.data.example import Example
 from attnlab.data.row import Row
@@ -25,9 +25,8 @@ class Prefix(Pair):
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
         form = self.tokenizer.form
         room = self.room(form.pair_room)
-        targets = self.tokenizer.encode_many([self.needs(e, "target") for e in chunk])
-        for number, ids in enumerate(self.tokenizer.encode_many([e.text for e in chunk])):
-            example = chunk[number]
-            a, b = self.fitted(ids, targets[number], room, example)
-            source = len(form.before) + len(a) + len(form.middle)
-            yield Row(form.pair(a, b), first + number, size(example.target or ""), source=source)
+        targets = self.tokenizer.encode_sized([self.needs(e, "target") for e in chunk])
+        for number, text in enumerate(self.tokenizer.encode_sized([e.text for e in chunk])):
+            a, b = self.fitted(text, targets[number], room, chunk[number])
+            whole, source = form.pair_sized(a, b), len(form.before) + len(a) + len(form.middle)
+            yield Row(whole.ids, first + number, whole.sizes, source=source)

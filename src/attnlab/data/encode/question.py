@@ -3,18 +3,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from attnlab.data.encode.encoding import Encoding, size
+from attnlab.data.encode.encoding import Encoding, cut_to
 from attnlab.data.errors import DataError
 from attnlab.data.example import Answer, Example
 from attnlab.data.row import Row
+from attnlab.data.tokenizers.sized import Sized, sized
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class Passage:
-    """A tokenised passage: ids, and where each token begins and ends in the text, spaces aside."""
+    """A tokenised passage: its tokens, and where each begins and ends in the text, spaces aside."""
 
-    ids: list[int]
+    tokens: Sized
     starts: list[int]
     ends: list[int]
 
@@ -48,44 +49,43 @@ class Question(Encoding):
         self.overlap, self.question_length = overlap, question_length
 
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
-        questions = self.tokenizer.encode_many([e.text for e in chunk])
-        passages = [self.needs(e, "pair") for e in chunk]
-        encodings = self.tokenizer.encode_with_offsets(passages)
+        questions = self.tokenizer.encode_sized([e.text for e in chunk])
+        texts = [self.needs(e, "pair") for e in chunk]
+        encodings = self.tokenizer.encode_with_offsets(texts)
         for number, example in enumerate(chunk):
-            question = self.shortened(questions[number], self.question_length, "end", example)
-            held = encodings[number]
-            passage = Passage(held.ids, *trimmed(held.offsets, passages[number]))
+            whole, text, held = questions[number], texts[number], encodings[number]
+            question = cut_to(whole, self.question_length, "end", example)
+            self.cuts.count(len(whole) + len(held.ids), len(whole) - len(question))
+            tokens = sized(text, held.ids, (end for _, end in held.offsets))
+            passage = Passage(tokens, *trimmed(held.offsets, text))
             yield from self._windows(question, passage, example, first + number)
 
-    def _windows(
-        self, question: Sequence[int], passage: Passage, example: Example, number: int
-    ) -> Iterator[Row]:
+    def _windows(self, question: Sized, passage: Passage, example: Example, number: int) -> Iterator[Row]:
         room = self.length - self.tokenizer.form.pair_room - len(question)
         answer = tokens_of(example, passage)
         if answer and (passage.starts[answer[0]], passage.ends[answer[1]]) != span(example.answers[0]):
             self.cuts.inexact += 1
-        for begin, end in windows(len(passage.ids), room, self.overlap):
-            yield self._row(question, passage, (begin, end), answer, example, number)
+        for begin, end in windows(len(passage.tokens), room, self.overlap):
+            yield self._row(question, passage, (begin, end), answer, number)
 
     def _row(
         self,
-        question: Sequence[int],
+        question: Sized,
         passage: Passage,
         window: tuple[int, int],
         answer: tuple[int, int] | None,
-        example: Example,
         number: int,
     ) -> Row:
         form, (begin, end) = self.tokenizer.form, window
-        ids = form.pair(question, passage.ids[begin:end])
+        whole = form.pair_sized(question, passage.tokens[begin:end])
         before = len(form.before) + len(question) + len(form.middle)
         outside, after = [-1] * before, [-1] * len(form.after)
         inside = answer is not None and begin <= answer[0] and answer[1] < end
         shift = before - begin
         return Row(
-            ids,
+            whole.ids,
             number,
-            size(example.text) + size(example.pair or ""),
+            whole.sizes,
             types=form.pair_types(len(question), end - begin),
             start=answer[0] + shift if inside and answer else 0,
             end=answer[1] + shift if inside and answer else 0,
@@ -112,7 +112,7 @@ def tokens_of(example: Example, passage: Passage) -> tuple[int, int] | None:
     answer = example.answers[0]
     last_character = answer.start + len(answer.text)
     first = next((t for t, end in enumerate(passage.ends) if end > answer.start), None)
-    last = next((t for t in reversed(range(len(passage.ids))) if passage.starts[t] < last_character), None)
+    last = next((t for t in reversed(range(len(passage.tokens))) if passage.starts[t] < last_character), None)
     if first is None or last is None or last < first:
         return None
     return first, last

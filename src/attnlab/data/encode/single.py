@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from attnlab.data.encode.encoding import Cut, Encoding, size
+from attnlab.data.encode.encoding import Cut, Encoding, cut_to
 from attnlab.data.example import Example
 from attnlab.data.row import Row
 from attnlab.data.tokenizers.tokenizer import Tokenizer
@@ -23,7 +23,8 @@ class Single(Encoding):
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
         form = self.tokenizer.form
         room = self.room(form.single_room)
-        for number, ids in enumerate(self.tokenizer.encode_many([e.text for e in chunk])):
+        for number, text in enumerate(self.tokenizer.encode_sized([e.text for e in chunk])):
             example = chunk[number]
-            kept = self.shortened(ids, room, self.cut, example)
-            yield Row(form.single(kept), first + number, size(example.text), label=self.label(example))
+            kept = form.single_sized(cut_to(text, room, self.cut, example))
+            self.cuts.count(len(text), len(text) + form.single_room - len(kept))
+            yield Row(kept.ids, first + number, kept.sizes, label=self.label(example))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from attnlab.data.encode.encoding import Cut, Encoding, cut_to, size
+from attnlab.data.encode.encoding import Cut, Encoding, cut_to
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.row import Row
@@ -24,18 +24,19 @@ class Translation(Encoding):
 
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
         form, (start, stop) = self.tokenizer.form, ends(self.tokenizer)
-        targets = self.tokenizer.encode_many([self.needs(e, "target") for e in chunk])
-        for number, ids in enumerate(self.tokenizer.encode_many([e.text for e in chunk])):
-            example = chunk[number]
-            source = cut_to(ids, self.room(form.single_room), self.cut, example)
-            target = cut_to(targets[number], self.room(2), self.cut, example)
-            total = len(ids) + len(targets[number])
-            self.cuts.count(total, total - len(source) - len(target))
+        targets = self.tokenizer.encode_sized([self.needs(e, "target") for e in chunk])
+        for number, text in enumerate(self.tokenizer.encode_sized([e.text for e in chunk])):
+            example, whole = chunk[number], targets[number]
+            source = form.single_sized(cut_to(text, self.room(form.single_room), self.cut, example))
+            target = cut_to(whole, self.room(2), self.cut, example)
+            total = len(text) + len(whole)
+            self.cuts.count(total, total + form.single_room - len(source) - len(target))
             yield Row(
-                form.single(source),
+                source.ids,
                 first + number,
-                size(example.target or ""),
-                target=[start, *target, stop],
+                source.sizes,
+                target=[start, *target.ids, stop],
+                target_sizes=[0, *target.sizes, 0],
             )
 
 

@@ -15,6 +15,7 @@ from attnlab.data.errors import DataError, reason_of
 from attnlab.data.tokenizers.recipe import Recipe
 from attnlab.data.tokenizers.sentencepiece import CONVERT, sentencepiece
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.training_text import recorded
 
 MERGES = ("merges.txt", "vocab.bpe")
 VOCABULARIES = ("vocab.json", "encoder.json")
@@ -94,8 +95,10 @@ def json_of(file: Path) -> dict[str, Any]:
 
 
 def whole(file: Path) -> Tokenizer:
-    """A tokenizer.json: everything is in it."""
-    return tried(lambda: Tokenizer(library.Tokenizer.from_file(str(file))), f"{file} is not a tokenizer.json")
+    """A tokenizer.json: everything is in it; what it was trained on may be recorded beside it."""
+    made = tried(lambda: Tokenizer(library.Tokenizer.from_file(str(file))), f"{file} is not a tokenizer.json")
+    made.text = recorded(file, made.fingerprint)
+    return made
 
 
 def tried(make: Callable[[], Tokenizer], wrong: str) -> Tokenizer:

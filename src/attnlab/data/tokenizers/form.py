@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tokenizers as library
 
+from attnlab.data.tokenizers.sized import Sized
 from attnlab.data.tokenizers.specials import Specials
 
 
@@ -34,6 +36,20 @@ class Form:
     def pair_room(self) -> int:
         """How many special tokens stand round and between two texts."""
         return len(self.before) + len(self.middle) + len(self.after)
+
+    @functools.cached_property
+    def blank(self) -> Form:
+        """The same form with 0 for every special token, for a column in which they have nothing."""
+        nothing = {name: (0,) * len(getattr(self, name)) for name in ("before", "end", "middle", "after")}
+        return replace(self, **nothing)  # type: ignore[arg-type]  # all four are tuples of ids
+
+    def single_sized(self, text: Sized) -> Sized:
+        """One text, its special tokens without bytes."""
+        return Sized(self.single(text.ids), self.blank.single(text.sizes))
+
+    def pair_sized(self, first: Sized, second: Sized) -> Sized:
+        """Two texts, their special tokens without bytes."""
+        return Sized(self.pair(first.ids, second.ids), self.blank.pair(first.sizes, second.sizes))
 
     def single(self, text: Sequence[int]) -> list[int]:
         return [*self.before, *text, *self.end]

@@ -11,6 +11,7 @@ from tokenizers.trainers import Trainer
 from attnlab.data.errors import DataError
 from attnlab.data.tokenizers.specials import OURS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.training_text import Watched
 
 
 class Recipe(ABC):
@@ -21,6 +22,14 @@ class Recipe(ABC):
     @abstractmethod
     def make(self, texts: Iterable[str]) -> Tokenizer:
         """The tokenizer. `texts` is read once, and only by those that train."""
+
+    def train(self, texts: Iterable[str], *, source: str) -> Tokenizer:
+        """The tokenizer with a record of the text it was trained on; `source` says where that is from."""
+        watched = Watched(texts)
+        made = self.make(watched)
+        if self.trains:
+            made.text = watched.record(tokenizer=made.fingerprint, source=source)
+        return made
 
 
 def trained(tokenizer: library.Tokenizer, trainer: Trainer, texts: Iterable[str]) -> Tokenizer:

@@ -15,7 +15,9 @@ import tokenizers as library
 
 from attnlab.data.errors import DataError, unusable
 from attnlab.data.tokenizers.form import Form, form_of
+from attnlab.data.tokenizers.sized import Sized, size, sized
 from attnlab.data.tokenizers.specials import Specials
+from attnlab.data.tokenizers.training_text import TrainingText
 from attnlab.data.tokenizers.words import Words, parts_of
 
 PROBES = ("The quick brown fox", "naïve café 你好 🙂", "  x = [1, 2]\n\treturn x", "1234567890")
@@ -31,6 +33,7 @@ class Tokenizer:
 
     Text is only ever text: "<STOP>" written in a document stays six characters, and does not
     end it, unless `specials=True` asks for special tokens to be read (for prompts with [MASK]).
+    `text` is what it was trained on, None where nobody recorded that.
     """
 
     def __init__(self, inner: library.Tokenizer):
@@ -39,6 +42,7 @@ class Tokenizer:
         inner.encode_special_tokens = True
         self.inner = inner
         self.specials = Specials.of(inner.token_to_id)
+        self.text: TrainingText | None = None
 
     def __len__(self) -> int:
         return self.size
@@ -77,21 +81,35 @@ class Tokenizer:
         except (TypeError, AttributeError, UnicodeEncodeError) as error:
             raise named_unusable(texts) from error
 
+    def encode_sized(self, texts: Sequence[str]) -> list[Sized]:
+        """Ids of many texts, with the bytes of text that each stands for."""
+        if self._words is None or len(texts) < 2:
+            return [
+                sized(text, found.ids, (end for _, end in found.offsets))
+                for text, found in zip(texts, self.encode_with_offsets(texts), strict=True)
+            ]
+        try:
+            return self._words.encode_sized(texts)
+        except (TypeError, AttributeError, UnicodeEncodeError) as error:
+            raise named_unusable(texts) from error
+
     @functools.cached_property
     def _words(self) -> Words | None:
         parts = parts_of(self.inner)
         return None if parts is None else Words(parts, self._encode_words)
 
-    def _encode_words(self, words: Sequence[str]) -> tuple[list[int], list[int]]:
-        """Ids of words that have nothing to do with each other, and how many each has."""
+    def _encode_words(self, words: Sequence[str]) -> tuple[list[int], list[int], list[int]]:
+        """Ids of words that have nothing to do with each other, how many each has, where in it they end."""
         groups = [words[begin : begin + GROUP] for begin in range(0, len(words), GROUP)]
         found = self.inner.encode_batch(groups, is_pretokenized=True, add_special_tokens=False)
         ids = [i for encoding in found for i in encoding.ids]
-        lengths = []
+        lengths: list[int] = []
+        ends: list[int] = []
         for encoding, group in zip(found, groups, strict=True):
             owners = np.array(encoding.word_ids, np.int64)
             lengths += np.bincount(owners, minlength=len(group)).tolist()
-        return ids, lengths
+            ends += ends_in_words(encoding, group)
+        return ids, lengths, ends
 
     def encode_with_offsets(self, texts: Sequence[str]) -> list[library.Encoding]:
         """Encodings with each token's (start, end) in characters of its text."""
@@ -151,15 +169,25 @@ class Tokenizer:
         }
 
     def save(self, path: str | Path) -> Path:
-        """Write tokenizer.json (whole or not at all); a folder gets one of that name."""
+        """Write tokenizer.json (whole or not at all), and what it was trained on beside it."""
         file = Path(path)
         if file.suffix != ".json":
             file = file / "tokenizer.json"
         file.parent.mkdir(parents=True, exist_ok=True)
         beside = file.with_name(f".{file.name}.{os.getpid()}")
         beside.write_text(self.inner.to_str(pretty=True), encoding="utf-8")
+        if self.text is not None:
+            self.text.save(file)
         os.replace(beside, file)
         return file
+
+
+def ends_in_words(encoding: library.Encoding, words: Sequence[str]) -> list[int]:
+    """The byte of its own word at which each token of many words ends."""
+    ends = [end for _, end in encoding.offsets]
+    if all(map(str.isascii, words)):
+        return ends
+    return [size(words[word or 0][:end]) for word, end in zip(encoding.word_ids, ends, strict=True)]
 
 
 def named_unusable(texts: Sequence[str]) -> DataError:

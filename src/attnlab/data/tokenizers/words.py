@@ -13,14 +13,18 @@ import numpy as np
 import tokenizers as library
 from numpy.typing import NDArray
 
+from attnlab.data.tokenizers.sized import Sized, size
+
+Index = NDArray[np.int64]
+
 MOST_CHARACTERS = 1 << 20
 """How much is remembered: memory stays flat, and after forgetting the frequent words are soon back."""
 
 Parts = Callable[[str], list[str]]
 """A text in parts that are tokenised each on its own; " ".join gives the text back."""
 
-Encode = Callable[[Sequence[str]], tuple[list[int], list[int]]]
-"""The ids of all words in one list, and how many each word has."""
+Encode = Callable[[Sequence[str]], tuple[list[int], list[int], list[int]]]
+"""The ids of all words in one list, how many each word has, and the byte of its word at which each ends."""
 
 
 def at_every_space(text: str) -> list[str]:
@@ -78,26 +82,48 @@ class Words:
 
     def forget(self) -> None:
         self.numbers: defaultdict[Any, int] = defaultdict(count().__next__)
-        self.ids = np.zeros(0, np.int64)
-        self.bounds = np.zeros(1, np.int64)
+        self.ids, self.ends = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.bounds, self.sizes = np.zeros(1, np.int64), np.zeros(0, np.int64)
         self.characters = 0
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of texts."""
+        numbers, last = self._numbers(texts)
+        tokens, borders = self._tokens(numbers, last)
+        flat = self.ids[tokens].tolist()
+        return [flat[begin:end] for begin, end in pairwise(borders.tolist())]
+
+    def encode_sized(self, texts: Sequence[str]) -> list[Sized]:
+        """The ids of texts with the bytes of each."""
+        numbers, last = self._numbers(texts)
+        tokens, borders = self._tokens(numbers, last)
+        after = np.cumsum(self.sizes[numbers])
+        ends = self.ends[tokens] + np.repeat(after - self.sizes[numbers], np.diff(self.bounds)[numbers])
+        text_ends = after[last]
+        text_begins = np.concatenate([[0], text_ends[:-1]])
+        some = np.diff(borders) > 0
+        ends[borders[1:][some] - 1] = text_ends[some]
+        sizes = np.diff(ends, prepend=0)
+        sizes[borders[:-1][some]] = ends[borders[:-1][some]] - text_begins[some]
+        ids, held = self.ids[tokens].tolist(), sizes.tolist()
+        return [Sized(ids[begin:end], held[begin:end]) for begin, end in pairwise(borders.tolist())]
+
+    def _numbers(self, texts: Sequence[str]) -> tuple[Index, Index]:
+        """The numbers of all words of all texts, each known by now, and the place of each text's last."""
         parted = [self.parts(text) for text in texts]
         for words in parted:
             words[0] = (words[0],)  # type: ignore[call-overload]
         if self.characters > MOST_CHARACTERS:
             self.forget()
-        size = sum(map(len, parted))
+        count = sum(map(len, parted))
         # A word that is met for the first time gets the next number just by being looked up.
-        numbers = np.fromiter(map(self.numbers.__getitem__, chain.from_iterable(parted)), np.int64, size)
+        numbers = np.fromiter(map(self.numbers.__getitem__, chain.from_iterable(parted)), np.int64, count)
         try:
             self._learn()
         except BaseException:
             self.forget()  # numbers without ids are of no use
             raise
-        ends = np.cumsum(np.fromiter(map(len, parted), np.int64, len(parted)))
-        return self._together(numbers, ends)
+        return numbers, np.cumsum(np.fromiter(map(len, parted), np.int64, len(parted))) - 1
 
     def _learn(self) -> None:
         """Tokenise the words that have a number and no ids."""
@@ -105,16 +131,16 @@ class Words:
         words = [" " + word if isinstance(word, str) else word[0] for word in new]
         if not words:
             return
-        ids, lengths = self.encode_words(words)
+        ids, lengths, ends = self.encode_words(words)
         self.ids = np.concatenate([self.ids, np.array(ids, np.int64)])
+        self.ends = np.concatenate([self.ends, np.array(ends, np.int64)])
         self.bounds = np.concatenate([self.bounds, self.bounds[-1] + np.cumsum(lengths)])
+        self.sizes = np.concatenate([self.sizes, np.fromiter(map(size, words), np.int64, len(words))])
         self.characters += sum(map(len, words))
 
-    def _together(self, numbers: NDArray[np.int64], ends: NDArray[np.int64]) -> list[list[int]]:
-        """The ids of words by their numbers, in one list for the words up to each end."""
+    def _tokens(self, numbers: Index, last: Index) -> tuple[Index, Index]:
+        """Where the tokens of words stand in `ids`, and the borders of texts among them."""
         lengths = np.diff(self.bounds)[numbers]
         after = np.cumsum(lengths)
         shift = self.bounds[numbers] - (after - lengths)
-        flat = self.ids[np.arange(after[-1]) + np.repeat(shift, lengths)].tolist()
-        borders = [0, *after[ends - 1].tolist()]
-        return [flat[begin:end] for begin, end in pairwise(borders)]
+        return np.arange(after[-1]) + np.repeat(shift, lengths), np.concatenate([[0], after[last]])

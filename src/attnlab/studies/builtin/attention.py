@@ -32,6 +32,7 @@ def study() -> Study:
             "group": {"model.attention": "group(groups=10)"},
             "argmax": {"model.attention": "argmax"},
         },
+        about=("speed",),
         set={"training.evaluate_every": 100},
         quick=Quick(seeds=3, budget={"tokens": 60_000}, set={"training.evaluate_every": 40}),
     )

@@ -49,6 +49,7 @@ def study() -> Study:
             "bucketed": {"data.batching": "bucketed(tokens=670)"},
             "packed": {"data.batching": "packed(rows=6)"},
         },
+        about=("budget",),  # batches of other shapes: as many tokens, in other steps and times
         set={"training.evaluate_every": 100},
         quick=Quick(seeds=3, budget={"tokens": 50_000}, set={"training.evaluate_every": 40}),
         extras="attnlab.studies.builtin.batching:Waste",

@@ -52,6 +52,7 @@ def study() -> Study:
             "window": {"model.attention": "window(size=64)"},
         },
         set={"model.length": 16_384, "model.layers": 1, "data.dev_share": 0.01},
+        about=("speed",),
         budget={"tokens": 5_000},
         metric="time_slope",
         probes=(),

@@ -57,6 +57,7 @@ def study() -> Study:
             "span": {"objective": "span", **BOTH_SIDES},
         },
         metric="hidden_loss",
+        about=("settings",),  # an objective comes with its mask and family
         set={"training.evaluate_every": 100},
         quick=Quick(seeds=3, budget={"tokens": 60_000}, set={"training.evaluate_every": 40}),
         extras="attnlab.studies.builtin.objectives:HiddenWords",

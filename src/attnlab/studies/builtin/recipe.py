@@ -57,6 +57,7 @@ def study() -> Study:
             "model.vocabulary": 4_000,
             "training.evaluate_every": 50,
         },
+        about=("settings", "learning_rate", "speed"),  # of whole recipes, by the time that they take
         budget={"tokens": 1_000_000},
         quick=Quick(seeds=3, budget={"tokens": 80_000}, set={"training.evaluate_every": 10}),
         extras="attnlab.studies.builtin.recipe:TimeToLoss",

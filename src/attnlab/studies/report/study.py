@@ -59,6 +59,12 @@ class Arm:
         return list({row.get("check"): row for row in reversed(rows)}.values())[::-1]
 
 
+def limits_of(budget: Mapping[str, Any] | None) -> str:
+    """A budget in words."""
+    limits = (budget or {}).items()
+    return " or ".join(f"{anything(n)} {unit.removesuffix('s') if n == 1 else unit}" for unit, n in limits)
+
+
 class Study:
     """A results.json: required are study, arms and runs, and all else may be missing."""
 
@@ -87,11 +93,11 @@ class Study:
 
     @property
     def budget(self) -> str:
-        """1,561,375 tokens or 1 epoch: what comes first."""
-        limits = (self.facts.get("budget") or {}).items()
-        return " or ".join(
-            f"{anything(n)} {unit.removesuffix('s') if n == 1 else unit}" for unit, n in limits
-        )
+        """1,561,375 tokens or 1 epoch: what comes first; with the arms that have another one."""
+        common = limits_of(self.facts.get("budget"))
+        others = {arm.name: limits_of(arm.data.get("budget")) for arm in self.arms}
+        own = [f"{name}: {limits}" for name, limits in others.items() if limits and limits != common]
+        return f"{common} ({', '.join(own)})" if own else common
 
     @cached_property
     def card(self) -> dict[str, str]:

@@ -25,6 +25,7 @@ from attnlab.studies.report.sections.probes import probes
 from attnlab.studies.report.sections.runs import runs
 from attnlab.studies.report.sections.samples import samples
 from attnlab.studies.report.sections.tables import tables
+from attnlab.studies.report.sections.truncation import truncation
 from attnlab.studies.report.sections.tuning import tuning
 from attnlab.studies.report.study import Study
 
@@ -58,6 +59,7 @@ PARTS: dict[str, tuple[Section, ...]] = {
     "Checks": (Section("", checks),),
     "Record": (
         Section("Lengths of the texts", lengths),
+        Section("Text that was cut off", truncation),
         Section("Learning rates", tuning),
         Section("Every run", runs),
         Section("Configs", configs),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from attnlab.studies.report.numbers import anything
-from attnlab.studies.report.study import Study
+from attnlab.studies.report.numbers import FORMS, anything, known
+from attnlab.studies.report.study import Arm, Study
+
+COUNTS = (("steps", "steps", "count"), ("tokens", "tokens", "count"), ("flops", "FLOPs", "scaled"))
 
 
 def changes(study: Study) -> dict[str, Any]:
@@ -23,7 +25,22 @@ def changes(study: Study) -> dict[str, Any]:
         "card": [*summary[bool(facts.get("question")) :], *filter(None, [study.card.get("Set-up")])],
         "common": [(name, value) for name, value in common if value],
         "rows": [
-            (arm, [(key, anything(value)) for key, value in (arm.data.get("changes") or {}).items()])
+            (
+                arm,
+                [(key, anything(value)) for key, value in (arm.data.get("changes") or {}).items()],
+                _spent(arm),
+            )
             for arm in study.arms
         ],
     }
+
+
+def _spent(arm: Arm) -> str:
+    """What the arm's runs really took, whatever was planned: means over its seeds."""
+    told = [
+        f"{FORMS[form](arm.data[name], 0)} {noun}"
+        for name, noun, form in COUNTS
+        if known(arm.data.get(name)) and arm.data[name]
+    ]
+    rate = arm.data.get("learning_rate")
+    return ", ".join([*told, *([f"learning rate {rate:g}"] if known(rate) else [])])

@@ -58,8 +58,15 @@ def _findings(arms: list[Arm], outcome: str) -> list[dict[str, Any]]:
             key = tuple(finding.get(part) or "" for part in ("check", "meaning", "fix"))
             row = told.setdefault(key, _row(finding))
             row["arms"].setdefault(arm.name, {})[run.get("seed")] = True
-            row["found"][finding.get("found") or ""] = True
+            row["found"][_found(finding)] = True
     return list(told.values())
+
+
+def _found(finding: Mapping[str, Any]) -> str:
+    """What was found, and at which step where it went wrong."""
+    found = str(finding.get("found") or "")
+    bad = finding.get("outcome") in ("warn", "fail") and finding.get("step")
+    return f"At step {finding['step']:,}: {found}" if bad else found
 
 
 def _row(finding: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,257 @@
+"""Every loss that a run reports, computed a second time without its code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.real import evaluator_of, undisturbed, uneven
+from attnlab.evaluation.documents import Documents, document_losses
+from attnlab.evaluation.texts import MisreadError, Text, in_float64, nats_alone, sampled_texts, texts_of
+from attnlab.model.losses import IGNORE, LossSum
+from attnlab.model.model import Model
+from attnlab.objectives.objective import Prepared
+from attnlab.training.accumulate import backward
+from attnlab.training.evaluate import Evaluator
+
+LINES, TEXTS = 6, 12
+EQUAL = 1e-6
+"""Of a loss in float64, relative: what is above is no rounding."""
+ROUNDED = {"float32": 1e-4, "bfloat16": 0.1}
+"""Nats by which nine targets in ten may differ from float64, by the declared precision."""
+
+MEANING = "A reported loss is not the cross-entropy of its targets: it cannot be compared with any other."
+FIX = (
+    "Report plain sums of −log p divided once by the number of targets, in eval mode and the declared "
+    "precision; keep smoothing and z-loss for the gradient; restart positions in each text."
+)
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A reported number that is not the recomputed one."""
+
+    where: str
+    reported: float
+    recomputed: float
+
+    @property
+    def size(self) -> float:
+        gap = abs(self.reported - self.recomputed)
+        return gap / max(1.0, abs(self.recomputed)) if math.isfinite(gap) else math.inf
+
+    def __str__(self) -> str:
+        return f"{self.where} {self.reported:.6g}, recomputed {self.recomputed:.6g}"
+
+
+class RecomputedLoss(Check):
+    """Recomputed loss: is every loss that the run reports the cross-entropy of its targets?
+
+    Formula: a few dev texts, each read alone (unpacked, unpadded, no dropout, float64), with
+    −log p = log Σ e^s − s_target written out, beside what training, the evaluation and the losses by text
+    report of the same texts in their batches: target by target, text by text, and as means over batches of
+    very different sizes. All agree to 1e-6, and in the run's own precision to 1e-4 (bfloat16: 0.1) nats.
+
+    When it helps: smoothing or z-loss inside a reported loss, a wrong divisor, a mean of batch means or of
+    exponentials, dropout that is left on, a lower precision than declared, positions that run on across
+    packed texts: each gives a number that looks like a loss and is another one.
+
+    Cannot see: what is wrong in the model itself (both sides use it), targets that are the wrong tokens
+    (see `targets`), batches other than the two that are looked at.
+    """
+
+    when: ClassVar[tuple[When, ...]] = ("before", "after")
+    limit: ClassVar[float] = 1.0
+
+    def run(self, case: Case) -> Finding:
+        evaluator = evaluator_of(case)
+        pieces = uneven(evaluator.loader, LINES)
+        exact = in_float64(case.model)
+        plain = Evaluator(model=exact, objective=case.objective, loader=pieces, seed=evaluator.seed)
+        try:
+            truth = recomputed(plain)
+        except MisreadError as error:
+            return self.wrong(case, str(error), math.inf)
+        if not truth.count:
+            return self.not_applicable(case, "the first batches of dev have no targets")
+        worst = max([*evaluated(plain, truth), *by_text(plain, truth)], key=lambda gap: gap.size)
+        if not worst.size <= EQUAL:
+            return self.wrong(case, str(worst), worst.size)
+        precision = case.config.training.precision
+        step = trained(case, exact, truth)
+        if not step.size <= (EQUAL if precision == "float32" else ROUNDED[precision]):
+            return self.wrong(case, str(step), step.size)
+        rounded = rounding(replace(evaluator, loader=pieces), truth)
+        if not rounded <= ROUNDED[precision]:
+            return self.wrong(
+                case, f"target by target, losses in {precision} differ by {rounded:.2g} nats", rounded
+            )
+        told = f"{truth.count} targets of {truth.texts} texts agree to {worst.size:.1g} in float64"
+        return self.passed(case, f"{told}, {rounded:.1g} nats in {precision}", worst.size)
+
+    def wrong(self, case: Case, told: str, size: float) -> Finding:
+        return self.failed(
+            case,
+            told,
+            size,
+            meaning=MEANING,
+            fix=FIX,
+        )
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The nats (B,T) of each target of some batches, 0 where there is none, and where texts are in them."""
+
+    batches: list[tuple[Prepared, Tensor]]
+    of_text: dict[int, tuple[float, int]]
+    """Nats and targets of each example."""
+    texts: int
+
+    @property
+    def each(self) -> list[Tensor]:
+        """(n) the nats of each batch's targets, in the order of their places."""
+        return [nats[prepared.targets != IGNORE] for prepared, nats in self.batches]
+
+    @property
+    def count(self) -> int:
+        return sum(map(len, self.each))
+
+    @property
+    def loss(self) -> float:
+        return math.fsum(nats for each in self.each for nats in each.tolist()) / self.count
+
+
+def recomputed(evaluator: Evaluator) -> Truth:
+    """What the evaluator's batches come to when each of their texts is read alone."""
+    rows, model = evaluator.loader.rows, evaluator.model
+    plan, batches, texts = evaluator.loader.plan(0), [], 0
+    of_text: dict[int, tuple[float, int]] = {}
+    for number in range(len(plan)):
+        batch = evaluator.loader.load(plan, number)
+        prepared = evaluator.prepare(batch, number)
+        nats = torch.zeros(prepared.targets.shape, dtype=torch.float64)
+        for text in texts_of(batch, prepared, rows):
+            if not len(text.asked):
+                continue
+            found = nats_alone(model, text)
+            nats[text.line, text.places[text.asked]] = found
+            before = of_text.get(example := rows.scalar("example", text.row), (0.0, 0))
+            of_text[example] = before[0] + float(found.sum()), before[1] + len(found)
+            texts += 1
+        batches.append((prepared, nats))
+    return Truth(batches, of_text, texts)
+
+
+def evaluated(evaluator: Evaluator, truth: Truth) -> Iterator[Gap]:
+    """The objective's loss target by target, and the evaluation's means."""
+    for (_, _, loss), each in zip(evaluator.losses(), truth.each, strict=True):
+        yield token_gap("the loss of a target in its batch", loss.of_words, each)
+    found = evaluator()
+    parts = {name: value for name, value in found.scores.items() if name not in KNOWN}
+    words = next(iter(parts.values()), found.loss)
+    yield Gap("the evaluation's number of targets", found.scores["targets"], truth.count)
+    yield Gap("the evaluation's loss", words, truth.loss)
+    yield Gap("the evaluation's loss, the sum of its parts", found.loss, sum(parts.values()) or truth.loss)
+    yield Gap("the logarithm of the evaluation's perplexity", log(found.scores["perplexity"]), truth.loss)
+
+
+KNOWN = {"perplexity", "targets", "bits_per_byte"}
+
+
+def token_gap(where: str, loss: LossSum, each: Tensor) -> Gap:
+    """The target at which they differ most."""
+    if loss.each is None or len(loss.each) != len(each):
+        return Gap(f"the number of targets in {where}", float(loss.count), len(each))
+    if not len(each):
+        return Gap(where, 0.0, 0.0)
+    own = loss.each.double().cpu()
+    place = int((own - each).abs().nan_to_num(torch.inf).argmax())
+    return Gap(where, float(own[place]), float(each[place]))
+
+
+def by_text(evaluator: Evaluator, truth: Truth) -> Iterator[Gap]:
+    """The losses of each text, which intervals and comparisons are made of, and their means."""
+    found = document_losses(evaluator)
+    own = found.of_words
+    for example, (nats, targets) in truth.of_text.items():
+        yield Gap(f"the nats of text {example}", float(own.nats[example]), nats)
+        yield Gap(f"the targets of text {example}", float(own.targets[example]), targets)
+    yield Gap("the loss over all texts", own.loss, truth.loss)
+    yield Gap("the logarithm of the perplexity over all texts", log(found.perplexity), truth.loss)
+
+
+def trained(case: Case, exact: Model, truth: Truth) -> Gap:
+    """The loss that a training step reports of the same batches, without dropout."""
+    batches = [prepared for prepared, _ in truth.batches]
+    exact.training = True  # of the model alone, which objectives ask; its parts still drop nothing
+    taken = (
+        backward(exact, case.objective, batches) if case.backward is None else case.backward(exact, batches)
+    )
+    loss, parts = taken
+    exact.zero_grad(set_to_none=True)
+    exact.training = False
+    return Gap("the loss of a training step", next(iter(parts.values()), loss), truth.loss)
+
+
+def rounding(evaluator: Evaluator, truth: Truth) -> float:
+    """What nine targets in ten of the run's own evaluation differ by at most, in nats.
+
+    Not all: under argmax attention, rounding may choose another of two equal keys.
+    """
+    gaps = []
+    with undisturbed(evaluator.model):
+        for (_, _, loss), each in zip(evaluator.losses(), truth.each, strict=True):
+            if loss.of_words.each is not None:
+                gaps.append((loss.of_words.each.double().cpu() - each).abs())
+    return float(torch.cat(gaps).nan_to_num(torch.inf).quantile(0.9))
+
+
+def confirm(evaluator: Evaluator, found: Documents, reported: Mapping[str, float]) -> Finding:
+    """Whether losses by text, as an evaluator gave them, and the means reported of them, are what they say.
+
+    The means are taken again from all texts; a few texts that are one row each are read alone.
+    """
+    words = found.of_words
+    loss = math.fsum(words.nats) / max(1, int(words.targets.sum()))
+    means = [Gap("the logarithm of the reported perplexity", log(reported["perplexity"]), loss)]
+    if not found.parts:
+        means.append(Gap("the reported loss", reported["loss"], loss))
+    model = in_float64(evaluator.model)
+    read = [
+        Gap(
+            f"nats a target of text {n}",
+            words.nats[n] / words.targets[n],
+            float(nats_alone(model, text).mean()),
+        )
+        for n, text in whole_texts(evaluator)
+    ]
+    # all but one: under argmax attention, rounding may choose another of two equal keys
+    worst = max(
+        [*means, *sorted(read, key=lambda gap: gap.size)[: max(len(read) - 1, 1)]], key=lambda g: g.size
+    )
+    about: dict[str, Any] = {"check": "recomputed_loss", "when": "evaluation", "number": worst.size}
+    if worst.size <= ROUNDED["float32"]:
+        return Finding(
+            outcome="pass", found=f"{len(read)} texts read alone agree to {worst.size:.1g}", **about
+        )
+    return Finding(outcome="fail", found=str(worst), meaning=MEANING, fix=FIX, **about)
+
+
+def whole_texts(evaluator: Evaluator) -> list[tuple[int, Text]]:
+    """Some texts that are one encoded row each, with the number of their example."""
+    example = evaluator.loader.rows.scalars("example")
+    single = np.bincount(example) == 1
+    found = [(int(example[text.row]), text) for text in sampled_texts(evaluator, TEXTS)]
+    return [(number, text) for number, text in found if single[number]]
+
+
+def log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf

@@ -1,0 +1,139 @@
+"""Whether a model can read what it is to predict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from typing import ClassVar
+
+import torch
+from scipy.special import bdtrc
+from torch import Tensor
+
+from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.paths import declared, joined
+from attnlab.checks.real import batch_of, prepared_of
+from attnlab.checks.targets import hides
+from attnlab.data.batch import Batch
+from attnlab.model.losses import IGNORE
+from attnlab.objectives.objective import Prepared
+
+LINES, LENGTH = 8, 256
+UNLIKELY = 1e-4
+
+
+class VisibleTargets(Check):
+    """Visible targets: does a prediction's own input hold the answer?
+
+    Formula: of a real batch, by the mask that the model declares and by the targets alone. Where the next
+    token is predicted, place p must not reach token p + 1 in any number of layers. Where tokens are
+    hidden, no more of them may stand at their own place than the objective keeps on purpose (binomial
+    test over stretches of targets, 1e-4). Where the source is a text with holes, no more of the target may
+    be in it than half-way from what it keeps to everything.
+
+    When it helps: a source that covers the targets, or reaches one token too far, makes the loss fall to
+    almost nothing; so do tokens that were chosen but never hidden.
+
+    Cannot see: an answer that is told by something else than its token (a type, a position, another text),
+    and translations that repeat their source, which the data decides.
+    """
+
+    when: ClassVar[tuple[When, ...]] = ("before",)
+    limit: ClassVar[float] = 0.5
+
+    def run(self, case: Case) -> Finding:
+        batch = batch_of(case)
+        prepared = prepared_of(case, batch)
+        if not prepared.count:
+            return self.not_applicable(case, "the first batch has no targets")
+        if hides(prepared, batch):
+            return self.at_their_place(case, prepared)
+        if prepared.source is not None and case.objective.shown_source < 1:
+            finding = self.in_source(case, prepared, batch)
+            if finding.outcome != "pass":
+                return finding
+        return self.ahead(case, prepared)
+
+    def ahead(self, case: Case, prepared: Prepared) -> Finding:
+        """Next-token targets: the answer is the next input."""
+        seen = count = 0
+        for targets, ids, reach in lines(case, prepared):
+            places = ((targets[:-1] != IGNORE) & (targets[:-1] == ids[1:])).nonzero()[:, 0]
+            seen, count = seen + int(reach[places, places + 1].sum()), count + len(places)
+        told = f"{seen:,} of {count:,} targets can be seen by the position that predicts them"
+        if seen:
+            return self.shown(
+                case,
+                told,
+                seen / count,
+                fix="Mark as source only tokens before the first target, and use a causal mask for the rest.",
+            )
+        return self.passed(case, told, 0.0)
+
+    def at_their_place(self, case: Case, prepared: Prepared) -> Finding:
+        """Hidden targets: the answer is what stood there."""
+        there = prepared.targets != IGNORE
+        left = there & (prepared.ids == prepared.targets)
+        stretches = [bool(left[row, places].all()) for row, places in runs(there)]
+        allowed = min(1.0, case.objective.shown_targets + 1 / case.dataset.tokenizer.size)
+        share = float(left.sum()) / float(there.sum())
+        told = (
+            f"{share:.0%} of {prepared.count:,} targets stand at their own place in the input; "
+            f"the objective keeps {case.objective.shown_targets:.0%}"
+        )
+        if bdtrc(sum(stretches) - 1, len(stretches), allowed) < UNLIKELY:
+            return self.shown(
+                case,
+                told,
+                share,
+                fix="Replace the chosen tokens in the ids that the model reads, not in a copy.",
+            )
+        return self.passed(case, told, share)
+
+    def in_source(self, case: Case, prepared: Prepared, batch: Batch) -> Finding:
+        """Targets of a text with holes: the answer is in the source where there is no hole."""
+        assert prepared.source is not None
+        matched = count = 0
+        for source, targets in zip(prepared.source[:LINES], prepared.targets[:LINES], strict=True):
+            wanted = targets[targets != IGNORE].tolist()
+            blocks = SequenceMatcher(None, source.tolist(), wanted, autojunk=False).get_matching_blocks()
+            matched, count = matched + sum(block.size for block in blocks), count + len(wanted)
+        share, kept = matched / count, case.objective.shown_source
+        told = f"the source holds {share:.0%} of the target; the objective keeps {kept:.0%}"
+        if share > kept + (1 - kept) / 2:
+            return self.shown(
+                case, told, share, fix="Give the encoder the text with its holes, not the whole."
+            )
+        return self.passed(case, told, share)
+
+    def shown(self, case: Case, told: str, share: float, *, fix: str) -> Finding:
+        return self.failed(
+            case,
+            told,
+            share,
+            meaning="The model reads what it is to predict: its loss says nothing of what it has learnt.",
+            fix=fix,
+        )
+
+
+def lines(case: Case, prepared: Prepared) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Targets and ids (T) of some lines, with what each place reaches (T,T) by the declared mask."""
+    stack = case.model.trunk.main
+    for line in range(min(LINES, len(prepared.ids))):
+        tokens = prepared.tokens.select(torch.tensor([line]))
+        marked = None if tokens.source is None else tokens.source[0].nonzero()[:, 0]
+        # where the source ends is where marks go wrong
+        start = 0 if marked is None or not len(marked) else max(0, int(marked[-1]) - LENGTH // 2)
+        stop = min(start + LENGTH, tokens.length)
+        reach = joined(declared(stack, tokens.part(start, stop)))
+        yield prepared.targets[line, start:stop], prepared.ids[line, start:stop], reach
+
+
+def runs(there: Tensor) -> Iterator[tuple[int, Tensor]]:
+    """Each stretch of places in a row, as (row, places)."""
+    for row, flags in enumerate(there):
+        places = flags.nonzero()[:, 0]
+        if len(places):
+            borders = ((places[1:] - places[:-1]) > 1).nonzero()[:, 0] + 1
+            for stretch in torch.tensor_split(places, borders):
+                yield row, stretch

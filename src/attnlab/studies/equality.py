@@ -1,0 +1,136 @@
+"""What an arm has beside its change: more steps, parameters or tuning than its baseline, several changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from attnlab.config.schema import SECTIONS, Config
+
+if TYPE_CHECKING:
+    from attnlab.studies.spec import Study
+
+Run = Mapping[str, Any]
+
+TOPICS: Mapping[str, tuple[str, ...]] = {
+    "size": ("parameters", "flops", "seconds"),
+    "budget": ("steps", "tokens", "flops", "seconds"),
+    "speed": ("flops", "seconds"),
+    "learning_rate": ("learning_rate",),
+    "tuning": ("tuning",),
+    "settings": ("settings",),
+}
+"""What a study may be `about`, and which differences between its arms that makes the point of it."""
+
+TOLERANCES = {"steps": 1.01, "tokens": 1.01, "parameters": 1.01, "flops": 1.05}
+"""The ratios up to which counts are equal enough; a rule of attention alone moves FLOPs by a few percent."""
+SLOWER, LEAST_SECONDS = 1.5, 1.0
+"""Times vary with the machine's load: they differ where each seed's do, by this ratio and these seconds."""
+
+
+def inequalities(
+    study: Study, arm: str, runs: Sequence[Run], baseline: Sequence[Run], tried: Mapping[str, int]
+) -> str:
+    """Sentences on how an arm differs from its baseline beyond what the study is about; empty where not.
+
+    `runs` and `baseline` have the same seeds; `tried` is how many settings were tried for each arm.
+    """
+    other = study.baseline_of(arm)
+    declared = {name for topic in study.about for name in TOPICS[topic]}
+    changed = changed_settings(study, arm)
+    said = []
+    if len(changed) > 1 and "settings" not in declared:
+        said.append(f"{arm} changes {len(changed)} settings: {', '.join(changed)}.")
+    ratios = {name: r for name in TOLERANCES if name not in declared and (r := ratio(runs, baseline, name))}
+    has = counted(ratios, runs, baseline, other)
+    if "seconds" not in declared:
+        has += timed(runs, baseline, other)
+    if "learning_rate" not in declared and not study.rates:
+        has += rated(study, arm, other)
+    if "tuning" not in declared and tried.get(arm, 0) != tried.get(other, 0):
+        has.append(f"{tried.get(arm, 0)} tried settings ({other}: {tried.get(other, 0)})")
+    if has:
+        said.append(f"{'It' if said else arm} had {'; '.join(has)}.")
+    return " ".join(said)
+
+
+def changed_settings(study: Study, arm: str) -> list[str]:
+    """The settings that an arm and its baseline name and that differ between them: "model.attention"."""
+    other = study.baseline_of(arm)
+    named = {setting(key) for side in (arm, other) for key in study.arms[side]}
+    one, two = (settings(study.config(side)) for side in (arm, other))
+    return [name for name in one if name in named and one[name] != two[name]]
+
+
+def setting(key: str) -> str:
+    """The setting that a key is of: an option of a choice, or a limit of the budget, is a part of one."""
+    section, _, rest = key.partition(".")
+    return f"{section}.{rest.partition('.')[0]}" if section in SECTIONS else section
+
+
+def settings(config: Config) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if field.name in SECTIONS:
+            found |= {f"{field.name}.{inner.name}": getattr(value, inner.name) for inner in fields(value)}
+        else:
+            found[field.name] = value
+    del found["model.vocabulary"]  # the tokenizer's size is the one that counts
+    return found
+
+
+def ratio(runs: Sequence[Run], baseline: Sequence[Run], name: str) -> float:
+    """The arm's mean by the baseline's, where they are told and further apart than the tolerance; else 0."""
+    one, two = mean(runs, name), mean(baseline, name)
+    if not (one and two):
+        return 0.0
+    return one / two if max(one / two, two / one) > TOLERANCES[name] else 0.0
+
+
+def mean(runs: Sequence[Run], name: str) -> float:
+    return fmean(run.get(name) or 0 for run in runs) if runs else 0.0
+
+
+def counted(
+    ratios: Mapping[str, float], runs: Sequence[Run], baseline: Sequence[Run], other: str
+) -> list[str]:
+    """Counts in words; those that differ by the same ratio, as steps and tokens do, together."""
+    groups: dict[str, list[str]] = {}
+    for name, found in ratios.items():
+        near = f"{100 * abs(found - 1):.2g} % {'more' if found > 1 else 'fewer'}"
+        groups.setdefault(near if 0.8 < found < 1.25 else f"{found:.2g} × the", []).append(name)
+    said = []
+    for how, names in groups.items():
+        exact = f" ({mean(runs, names[0]):,.0f} {names[0]}, {other} {mean(baseline, names[0]):,.0f})"
+        nouns = listed([name.replace("flops", "FLOPs") for name in names])
+        said.append(f"{how} {nouns}{exact if names[0] != 'flops' else ''}")
+    return said
+
+
+def timed(runs: Sequence[Run], baseline: Sequence[Run], other: str) -> list[str]:
+    pairs = list(zip(by_seed(runs), by_seed(baseline), strict=True))
+    for first, last in ((0, 1), (1, 0)):
+        longer = [pair[first] - pair[last] > LEAST_SECONDS for pair in pairs]
+        if pairs and all(longer) and all(pair[first] > SLOWER * pair[last] for pair in pairs):
+            one, two = (fmean(side) for side in zip(*pairs, strict=True))
+            return [f"{one / two:.2g} × the training time ({one:,.0f} s, {other} {two:,.0f} s)"]
+    return []
+
+
+def by_seed(runs: Sequence[Run]) -> list[float]:
+    return [run.get("seconds") or 0.0 for run in sorted(runs, key=lambda run: int(run["seed"]))]
+
+
+def rated(study: Study, arm: str, other: str) -> list[str]:
+    one, two = (study.config(side).training.optimizer.options.get("rate") for side in (arm, other))
+    if not (one and two) or one == two:
+        return []
+    return [f"{one / two:.3g} × the learning rate ({one:g}, {other} {two:g})"]
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as a list in a sentence: "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

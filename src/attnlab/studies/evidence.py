@@ -1,0 +1,192 @@
+"""Did seeds change anything, and did arms share what they claim to? By what runs were really given.
+
+`trace` and `initial` of a run are in its run.json (training/trace.py says what they hold).
+
+Cannot see: a seed that decides the masking of an objective only in part, dropout that a module of one's
+own seeds anew inside its forward, and batches that differ after the last count that two runs of
+different length have both marked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from attnlab.data.batching import BATCHING
+from attnlab.studies.equality import listed
+
+Run = Mapping[str, Any]
+Initial = Mapping[str, str]
+
+MOST = 0.5
+"""The share of random parameters, or of their numbers, above which two models start alike.
+
+Not all of them: a part may have a fixed start by design, as a table that is filled by a formula.
+"""
+
+OTHER_DRAWS = (
+    *("model.", "data.", "objective", "training.accumulate", "training.precision"),
+    *("training.recompute", "training.compile", "training.device"),
+)
+"""Settings under which the same seed draws other numbers in dropout, or as many in another order."""
+
+
+def idle_seeds(arm: str, runs: Sequence[Run], *, batching: str) -> tuple[list[str], list[str]]:
+    """Why runs of different seeds are not independent results, and what their seeds could not change."""
+    alike = {
+        "initial weights": pairs(runs, same_start),
+        "batches in the same order": pairs(runs, same_batches),
+        "random draws in dropout": pairs(runs, same_draws),
+    }
+    notes = fixed_parts(arm, runs) if not alike["initial weights"] else []
+    fixed = fixed_order(arm, runs, batching) if alike["batches in the same order"] else ""
+    if fixed:
+        del alike["batches in the same order"]
+        notes.append(fixed)
+    if any(run.get("trace") is None for run in runs):
+        notes.append(
+            f"Whether the seeds of {arm} changed anything is not known: a run was begun with a version that "
+            "did not record what it was given."
+        )
+    reasons: dict[str, list[str]] = {}
+    for what, found in alike.items():
+        if found:
+            reasons.setdefault(seeds_in(found), []).append(f"the same {what}")
+    said = [f"seeds {seeds} of {arm} have {listed(what)}" for seeds, what in reasons.items()]
+    return said, notes
+
+
+def fixed_order(arm: str, runs: Sequence[Run], batching: str) -> str:
+    """Why the order of batches could not depend on the seed; nothing where it could."""
+    if not BATCHING[batching].shuffles:
+        why = f"data.batching {batching} sorts them"
+    elif all(run.get("epoch_batches") == 1 for run in runs):
+        why = "all training text is one batch"
+    else:
+        return ""
+    return f"The batches of {arm} came in the same order with every seed: {why}. Other seeds vary the rest."
+
+
+def fixed_parts(arm: str, runs: Sequence[Run]) -> list[str]:
+    """That a smaller part of the model starts from the same values with every seed, where it does."""
+    starts = [start(run) for run in runs]
+    if len(starts) < 2 or not all(starts):
+        return []
+    drawn = [name for name, held in starts[0].items() if drawn_at_random(held)]
+    fixed = [name for name in drawn if len({held.get(name) for held in starts}) == 1]
+    said = (
+        f"{len(fixed)} of the {len(drawn)} parameters of {arm} that are drawn at random start from the same"
+    )
+    return [f"{said} values with every seed ({fixed[0]} first)."] if fixed else []
+
+
+def apart(run: Run, other: Run, *, changed: Collection[str]) -> list[str]:
+    """What two arms did not share with the same seed, though nothing that they change explains it."""
+    return [*fed_apart(run, other, changed), *started_apart(run, other, changed)]
+
+
+def fed_apart(run: Run, other: Run, changed: Collection[str]) -> list[str]:
+    if touches(changed, "data."):
+        return []
+    seed = f"with seed {run['seed']}"
+    first = first_difference(trail(run, "batches"), trail(other, "batches"))
+    if first:
+        return [f"{seed} they were not fed the same batches (batch {first} or one before it differs)"]
+    first = first_difference(trail(run, "inputs"), trail(other, "inputs"))
+    if first and not touches(changed, "objective", "training.accumulate"):
+        return [f"{seed} the same batches became other inputs (batch {first} or one before it differs)"]
+    first = first_difference(trail(run, "draws"), trail(other, "draws"))
+    if first and not touches(changed, *OTHER_DRAWS):
+        return [f"{seed} dropout drew other numbers (in batch {first} or before)"]
+    return []
+
+
+def started_apart(run: Run, other: Run, changed: Collection[str]) -> list[str]:
+    one, two = start(run), start(other)
+    shared = [name for name in one if name in two and shape(one[name]) == shape(two[name])]
+    if touches(changed, "model."):
+        drawn = [name for name in shared if drawn_at_random(one[name]) and drawn_at_random(two[name])]
+        differ = [name for name in drawn if signs(one[name]) != signs(two[name])]
+        wrong = most(one, differ, drawn)
+    else:
+        differ = [name for name in shared if one[name] != two[name]]
+        wrong = bool(differ)
+    if not wrong:
+        return []
+    return [
+        f"with seed {run['seed']} {len(differ)} of the {len(shared)} parameters that both have started from "
+        f"other weights ({differ[0]} first)"
+    ]
+
+
+# ---------------------------------------------------------------- two seeds of an arm
+def pairs(runs: Sequence[Run], same: Callable[[Run, Run], bool]) -> list[tuple[int, int]]:
+    return [(a["seed"], b["seed"]) for a, b in combinations(runs, 2) if same(a, b)]
+
+
+def same_start(one: Run, other: Run) -> bool:
+    mine, theirs = start(one), start(other)
+    drawn = [name for name in mine if drawn_at_random(mine[name])]
+    return most(mine, [name for name in drawn if mine[name] == theirs.get(name)], drawn)
+
+
+def same_batches(one: Run, other: Run) -> bool:
+    return same_trail(trail(one, "batches"), trail(other, "batches"))
+
+
+def same_draws(one: Run, other: Run) -> bool:
+    return same_trail(trail(one, "draws"), trail(other, "draws"))
+
+
+def same_trail(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Over all that both have; nothing is not the same as nothing: a model may have no dropout."""
+    return bool(one.keys() & other.keys()) and not first_difference(one, other)
+
+
+# ---------------------------------------------------------------- reading a run's record
+def trail(run: Run, name: str) -> Mapping[str, str]:
+    return (run.get("trace") or {}).get(name) or {}
+
+
+def first_difference(one: Mapping[str, str], other: Mapping[str, str]) -> int:
+    """The first count that both trails have marked and differ at; 0 where there is none."""
+    counts = sorted(int(count) for count in one.keys() & other.keys())
+    return next((count for count in counts if one[str(count)] != other[str(count)]), 0)
+
+
+def start(run: Run) -> Initial:
+    return run.get("initial") or {}
+
+
+def shape(described: str) -> str:
+    return described.split()[0]
+
+
+def drawn_at_random(described: str) -> bool:
+    """Not a norm or a bias, whose values are all equal at the start."""
+    return "=" not in described
+
+
+def signs(described: str) -> str:
+    return described.split()[-1]
+
+
+def most(initial: Initial, some: Sequence[str], drawn: Sequence[str]) -> bool:
+    """Whether these are most of the parameters that were drawn, or hold most of their numbers."""
+    return len(some) > MOST * len(drawn) or size(initial, some) > MOST * size(initial, drawn)
+
+
+def size(initial: Initial, names: Sequence[str]) -> int:
+    """How many numbers these parameters hold."""
+    return sum(math.prod(map(int, shape(initial[name]).split("x"))) for name in names)
+
+
+def touches(changed: Collection[str], *beginnings: str) -> bool:
+    return any(field.startswith(beginnings) for field in changed)
+
+
+# ---------------------------------------------------------------- words
+def seeds_in(found: Sequence[tuple[int, int]]) -> str:
+    return listed([str(seed) for seed in sorted({seed for pair in found for seed in pair})])

@@ -1,0 +1,35 @@
+"""How much of the text was cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attnlab.data.encode.encoding import MUCH
+from attnlab.studies.report.study import Study
+
+
+def truncation(study: Study) -> dict[str, Any] | None:
+    """One row for each split; arms that lost the same stand in it together."""
+    rows: dict[tuple[str, tuple[tuple[str, float], ...]], dict[str, Any]] = {}
+    for arm, run in study.runs():
+        for split, cut in (run.get("truncation") or {}).items():
+            row = rows.setdefault((split, tuple(sorted(cut.items()))), _row(split, cut))
+            row["arms"][arm.name] = arm
+    if not rows:
+        return None
+    found = sorted(rows.values(), key=lambda row: str(row["split"]), reverse=True)
+    for row in found:
+        row["arms"] = [] if len(row["arms"]) == len(study.arms) else list(row["arms"].values())
+    return {"rows": found, "much": f"{MUCH:.0%}"}
+
+
+def _row(split: str, cut: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "split": split,
+        "arms": {},
+        "texts": f"{cut['texts_cut']:,} of {cut['texts']:,} ({cut['texts_cut_share']:.1%})",
+        "tokens": f"{cut['tokens_cut']:,} of {cut['tokens']:,} ({cut['tokens_cut_share']:.1%})",
+        "longest": f"{cut['longest']:,}",
+        "much": cut["tokens_cut_share"] > MUCH,
+    }

@@ -1,0 +1,137 @@
+"""What a run was really given: hashes of its first weights, its batches and its random draws.
+
+Settings and seeds say what should have decided these; only what arrived at the model shows whether
+seeds changed anything, and whether arms shared what they claim to share.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.data.batch import Batch
+from attnlab.model.draws import seed_everything
+from attnlab.objectives.objective import Prepared
+
+SIZE = 8
+"""Bytes of a hash: with a million of them, two are equal by chance once in ten million."""
+
+
+@dataclass(frozen=True)
+class Trail:
+    """A running hash over things in their order, with its value after 1, 2, 4, 8, … of them.
+
+    So two runs of different length are compared over what they have in common. A run that was
+    begun before trails were kept has no `complete` one.
+    """
+
+    count: int = 0
+    last: str = ""
+    marks: Mapping[str, str] = field(default_factory=dict)
+    complete: bool = True
+
+    def add(self, *things: bytes) -> Trail:
+        """The trail with each of these things after the others."""
+        count, last, marks = self.count, self.last, dict(self.marks)
+        for thing in things:
+            count, last = count + 1, digest(last.encode(), thing)
+            if count & (count - 1) == 0:
+                marks[str(count)] = last
+        return replace(self, count=count, last=last, marks=marks)
+
+    @property
+    def record(self) -> dict[str, Any] | None:
+        """For run.json: the hash after each count that was marked, and after the last; None if unknown."""
+        if not self.complete:
+            return None
+        return {**self.marks, **({str(self.count): self.last} if self.count else {})}
+
+
+@dataclass(frozen=True)
+class Trace:
+    """`batches` are those of the loader, `inputs` what the objective made of them for the model.
+
+    `draws` has the state of the random generator before each batch that drew from it, as dropout does.
+    """
+
+    batches: Trail = Trail()
+    inputs: Trail = Trail()
+    draws: Trail = Trail()
+
+    @classmethod
+    def of(cls, held: Mapping[str, Any] | None) -> Trace:
+        """From a checkpoint; None where it was written before there was a trace."""
+        names = [one.name for one in fields(cls)]
+        if held is None:
+            return cls(**dict.fromkeys(names, Trail(complete=False)))
+        return cls(**{name: Trail(**held[name]) for name in names})
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name).record for one in fields(self)}
+
+
+def digest(*parts: bytes) -> str:
+    made = hashlib.blake2b(digest_size=SIZE)
+    for part in parts:
+        made.update(part)
+    return made.hexdigest()
+
+
+def content(tensor: Tensor) -> bytes:
+    """A tensor's type, shape and values."""
+    held = tensor.detach().cpu().contiguous()
+    values = held.flatten().view(torch.uint8).numpy().tobytes()
+    return f"{held.dtype}{tuple(held.shape)}".encode() + values
+
+
+def batch_content(batch: Batch) -> bytes:
+    """All that a batch holds; the numbers of its rows aside, which no model reads."""
+    held = {name: value for name, value in vars(batch).items() if name != "rows"}
+    return b"".join(name.encode() + content(x) for name, x in held.items() if isinstance(x, Tensor))
+
+
+def input_content(prepared: Prepared) -> bytes:
+    """What the model reads, and what it is to predict."""
+    held = (prepared.ids, prepared.targets, prepared.source, prepared.types)
+    return b"".join(content(x) for x in held if x is not None)
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device, drawn: list[bytes]) -> Iterator[None]:
+    """Seed what dropout draws from; adds the state that the draws began at, where there were any."""
+    seed_everything(seed)
+    before = generator_state(device)
+    yield
+    if generator_state(device) != before:
+        drawn.append(before)
+
+
+def generator_state(device: torch.device) -> bytes:
+    """The state of the generator that dropout on this device draws from."""
+    source: Any = torch if device.type == "cpu" else torch.get_device_module(device)
+    held: Tensor = source.get_rng_state()
+    return held.cpu().numpy().tobytes()
+
+
+def initial_weights(model: nn.Module) -> dict[str, str]:
+    """Each parameter in a few words: "16x48 VALUES SIGNS", or "16 = 1.0" where all values are equal.
+
+    VALUES is a hash of the values, SIGNS of their signs alone: a part that is scaled, as a deeper
+    model scales its residuals, was drawn from the same numbers.
+    """
+    return {name: described(parameter.detach().cpu()) for name, parameter in model.named_parameters()}
+
+
+def described(tensor: Tensor) -> str:
+    shape = "x".join(map(str, tensor.shape)) or "scalar"
+    low, high = tensor.aminmax()
+    if low == high:
+        return f"{shape} = {float(low)}"
+    return f"{shape} {digest(content(tensor))} {digest(content(tensor < 0))}"

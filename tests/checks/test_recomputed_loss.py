@@ -1,0 +1,265 @@
+"""Reported numbers that are no cross-entropies, each put in on purpose where it could happen."""
+
+import math
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from attnlab.checks.real import evaluator_of
+from attnlab.checks.recomputed_loss import confirm
+from attnlab.config.values import Choice
+from attnlab.data.batch import Batch
+from attnlab.evaluation.documents import Documents, document_losses
+from attnlab.evaluation.perplexity import Score
+from attnlab.experiment.setup import set_up
+from attnlab.model.heads.language import LanguageModel
+from attnlab.objectives import OBJECTIVES
+from attnlab.training import accumulate, evaluate
+from attnlab.training.evaluate import Evaluation, Evaluator
+from tests.checks.cases import case, config, found, made, of
+from tests.contracts import grid
+
+
+def loosened(objective="causal", **facts):
+    """A case whose model says something, as if it had been trained."""
+    about = case(objective, **facts)
+    grid.loosen(about.model, seed=3)
+    return about
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_runs_own_numbers_are_cross_entropies(objective):
+    for about in (case(objective), loosened(objective, when="after")):
+        finding = found("recomputed_loss", about)
+        assert finding.outcome == "pass" and finding.number < 1e-9, finding.found
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data": {"padding": "left", "batching": {"kind": "padded", "rows": 5}}},
+        {"data": {"batching": {"kind": "bucketed", "tokens": 96}}},
+        {"model": {"attention": "argmax"}},
+        {"model": {"attention": "linear", "positions": "rotary"}},
+        {"training": {"precision": "bfloat16"}},
+        {"data": {"length": 8}},
+    ],
+    ids=str,
+)
+def test_healthy_settings_pass(changes):
+    assert found("recomputed_loss", of(set_up(config(**changes)))).outcome == "pass"
+
+
+def test_smoothing_is_for_the_gradient_alone():
+    """It has a gradient, and the reported training loss is the plain cross-entropy all the same."""
+    smoothed = replace(config("seq2seq"), objective=Choice("seq2seq", {"smoothing": 0.3}))
+    about = of(set_up(smoothed))
+    assert found("recomputed_loss", about).outcome == "pass"
+    batch = about.objective.prepare(*first_batch(about))
+    model, plain = about.model, made("seq2seq").objective
+    model.eval().training = True
+    loss, _ = accumulate.backward(model, about.objective, [batch])
+    smooth = {name: p.grad.clone() for name, p in model.named_parameters()}
+    model.zero_grad()
+    wanted, _ = accumulate.backward(model, plain, [batch])
+    assert loss == pytest.approx(wanted, rel=1e-6)
+    gaps = [(smooth[n] - p.grad).abs().max() / p.grad.abs().max() for n, p in model.named_parameters()]
+    assert max(gaps) > 0.1
+
+
+def test_z_loss_is_for_the_gradient_alone():
+    about = of(set_up(replace(config(), objective=Choice("causal", {"z_weight": 0.1}))))
+    assert found("recomputed_loss", about).outcome == "pass"
+
+
+def first_batch(about):
+    loader = about.dataset.loader("train", seed=0)
+    return loader.load(loader.plan(0), 0), 1
+
+
+# ---------------------------------------------------------------- the loss of a target
+@pytest.mark.parametrize("extra", [{"smoothing": 0.1}, {"z_weight": 0.01}], ids=str)
+def test_smoothing_and_z_loss_in_a_reported_loss(extra, monkeypatch):
+    plain = LanguageModel.loss
+
+    def added(self, hidden, targets, **given):
+        return plain(self, hidden, targets, **given | extra)
+
+    monkeypatch.setattr(LanguageModel, "loss", added)
+    finding = found("recomputed_loss", loosened())
+    assert finding.outcome == "fail" and "recomputed" in finding.found
+
+
+def test_dropout_left_on_in_an_evaluation(monkeypatch):
+    monkeypatch.setattr(evaluate, "judging", lambda model: nullcontext(model.train()))
+    assert found("recomputed_loss", loosened()).outcome == "fail"
+
+
+def test_positions_that_run_on_across_packed_texts(monkeypatch):
+    about = loosened()
+    prepare = about.objective.prepare
+
+    def running_on(batch, seed):
+        made = prepare(batch, seed)
+        tokens = made.tokens
+        return replace(made, tokens=replace(tokens, position=tokens.index.expand_as(made.ids), bound=24))
+
+    monkeypatch.setattr(about.objective, "prepare", running_on)
+    finding = found("recomputed_loss", about)
+    assert finding.outcome == "fail" and "a target in its batch" in finding.found
+
+
+def test_packed_texts_that_see_each_other(monkeypatch):
+    about = loosened()
+    prepare = about.objective.prepare
+
+    def joined(batch, seed):
+        made = prepare(batch, seed)
+        return replace(made, tokens=replace(made.tokens, document=None))
+
+    monkeypatch.setattr(about.objective, "prepare", joined)
+    assert found("recomputed_loss", about).outcome == "fail"
+
+
+@pytest.mark.parametrize("objective", ["causal", "masked", "seq2seq"])
+def test_a_precision_lower_than_declared(objective):
+    about = loosened(objective)
+    lower = replace(evaluator_of(about), autocast=partial(torch.autocast, "cpu", dtype=torch.bfloat16))
+    finding = found("recomputed_loss", replace(about, evaluator=lower))
+    assert finding.outcome == "fail" and "in float32 differ" in finding.found
+
+
+# ---------------------------------------------------------------- means
+def spoilt(change):
+    """An evaluation whose result is changed by what its batches were."""
+
+    def call(self):
+        sums = [(float(loss.total), int(loss.count)) for _, _, loss in self.losses()]
+        total, count = (sum(column) for column in zip(*sums, strict=True))
+        scores = {"perplexity": math.exp(total / count), "targets": count}
+        return change(Evaluation(total / count, scores), sums)
+
+    return call
+
+
+def mean_of_means(whole, sums):
+    mean = sum(total / count for total, count in sums) / len(sums)
+    return Evaluation(mean, whole.scores | {"perplexity": math.exp(mean)})
+
+
+def mean_of_exponentials(whole, sums):
+    mean = sum(math.exp(total / count) for total, count in sums) / len(sums)
+    return Evaluation(whole.loss, whole.scores | {"perplexity": mean})
+
+
+def one_divisor_more(whole, sums):
+    count = whole.scores["targets"]
+    return Evaluation(whole.loss * count / (count + 1), whole.scores)
+
+
+def bits(whole, sums):
+    return Evaluation(whole.loss / math.log(2), whole.scores)
+
+
+def fewer(whole, sums):
+    return Evaluation(whole.loss, whole.scores | {"targets": whole.scores["targets"] - 1})
+
+
+@pytest.mark.parametrize("fault", [mean_of_means, mean_of_exponentials, one_divisor_more, bits, fewer])
+def test_an_evaluation_that_divides_wrongly(fault, monkeypatch):
+    monkeypatch.setattr(Evaluator, "__call__", spoilt(fault))
+    finding = found("recomputed_loss", loosened())
+    assert finding.outcome == "fail" and "evaluation" in finding.found
+
+
+def test_the_untouched_stand_in_is_healthy(monkeypatch):
+    monkeypatch.setattr(Evaluator, "__call__", spoilt(lambda whole, sums: whole))
+    assert found("recomputed_loss", loosened()).outcome == "pass"
+
+
+def owners_shifted(monkeypatch):
+    whole = Batch.owner.fget
+    monkeypatch.setattr(Batch, "owner", property(lambda self: whole(self).roll(1, 0)))
+
+
+def texts_weighed_alike(monkeypatch):
+    mean = property(lambda self: float(np.mean(self.nats / np.maximum(self.targets, 1))))
+    monkeypatch.setattr(Documents, "loss", mean)
+
+
+def texts_exponentials(monkeypatch):
+    def mean(self):
+        return float(np.mean(np.exp(self.nats[self.targets > 0] / self.targets[self.targets > 0])))
+
+    monkeypatch.setattr(Documents, "perplexity", property(mean))
+
+
+def bytes_as_divisor(monkeypatch):
+    monkeypatch.setattr(Score, "loss", property(lambda self: self.nats / max(1, self.bytes)))
+
+
+@pytest.mark.parametrize("fault", [owners_shifted, texts_weighed_alike, texts_exponentials, bytes_as_divisor])
+def test_losses_by_text_that_are_wrong(fault, monkeypatch):
+    fault(monkeypatch)
+    finding = found("recomputed_loss", loosened())
+    assert finding.outcome == "fail" and "text" in finding.found
+
+
+def trained_mean_of_means(model, batches, objective):
+    means = [accumulate.backward(model, objective, [batch])[0] for batch in batches]
+    return sum(means) / len(means), {}
+
+
+def trained_with_smoothing(model, batches, objective):
+    loss, _ = accumulate.backward(model, objective, batches)
+    return loss + 0.01, {}
+
+
+def trained_by_rows(model, batches, objective):
+    loss, _ = accumulate.backward(model, objective, batches)
+    return loss * sum(b.count for b in batches) / sum(b.ids.numel() for b in batches), {}
+
+
+@pytest.mark.parametrize("fault", [trained_mean_of_means, trained_with_smoothing, trained_by_rows])
+def test_a_training_loss_that_is_another_number(fault):
+    about = loosened()
+    finding = found("recomputed_loss", replace(about, backward=partial(fault, objective=about.objective)))
+    assert finding.outcome == "fail" and "training step" in finding.found
+
+
+# ---------------------------------------------------------------- what evaluate and studies report
+def confirmed(about, change=lambda found, reported: (found, reported), **chosen):
+    evaluator = replace(evaluator_of(about), **chosen)
+    measured = document_losses(evaluator)
+    reported = {"loss": measured.loss, "perplexity": measured.perplexity}
+    return confirm(evaluator_of(about), *change(measured, reported))
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_what_is_reported_is_confirmed(objective):
+    finding = confirmed(loosened(objective))
+    assert finding.outcome == "pass" and int(finding.found.split()[0]) >= 5, finding.found
+
+
+FAULTS = {
+    "a mean over texts": lambda f, r: (f, r | {"loss": float(np.mean(f.nats / np.maximum(f.targets, 1)))}),
+    "exponentials": lambda f, r: (f, r | {"perplexity": r["perplexity"] * 1.001}),
+    "smoothed": lambda f, r: (replace(f, nats=f.nats * 1.01), {k: v * 1.01 for k, v in r.items()}),
+    "shuffled texts": lambda f, r: (replace(f, nats=f.nats[::-1], targets=f.targets[::-1]), r),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_reports_that_are_wrong_are_not_confirmed(fault):
+    assert confirmed(loosened(), FAULTS[fault]).outcome == "fail"
+
+
+def test_reports_under_dropout_or_another_precision_are_not_confirmed(monkeypatch):
+    lower = partial(torch.autocast, "cpu", dtype=torch.bfloat16)
+    assert confirmed(loosened(), autocast=lower).outcome == "fail"
+    monkeypatch.setattr(evaluate, "judging", lambda model: nullcontext(model.train()))
+    assert confirmed(loosened()).outcome == "fail"

@@ -1,0 +1,166 @@
+"""Arms that differ in more than what is studied: the verdict says in what, and by how much."""
+
+from statistics import fmean
+
+import pytest
+
+from attnlab.config.values import ConfigError
+from attnlab.studies.equality import changed_settings, inequalities
+from attnlab.studies.files import study_of
+from attnlab.studies.judgement import comparisons, verdict
+from attnlab.studies.metrics import METRICS
+from attnlab.studies.resolved import resolve
+from attnlab.studies.runner import run_study
+from tests.studies.here import here
+from tests.studies.small import study
+from tests.studies.test_guards import run
+
+COST = {"steps": 60, "tokens": 12_000, "flops": 5e9, "seconds": 30.0, "parameters": 4_000}
+
+
+def told(folder, changes, *, tried=None, costs=None, arms=None, **facts):
+    """What is said of an arm with these changes whose two runs cost so much."""
+    given = study(folder, arms=arms or {"base": {}, "arm": changes}, **facts)
+    base = [COST | {"seed": seed} for seed in (0, 1)]
+    arm = [{**one, **(costs or {})} for one in base]
+    return inequalities(given, "arm", arm, base, tried or {})
+
+
+ONE = {"model.attention": "linear"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "costs", "words"),
+    [
+        (
+            ONE | {"training.budget.steps": 120},
+            {"steps": 120, "tokens": 24_000, "flops": 1e10},
+            "arm changes 2 settings: model.attention, training.budget. "
+            "It had 2 × the steps, tokens and FLOPs (120 steps, base 60).",
+        ),
+        (
+            {"training.budget.steps": 120},
+            {"steps": 120, "tokens": 24_000, "flops": 1e10},
+            "arm had 2 × the steps, tokens and FLOPs (120 steps, base 60).",
+        ),
+        (
+            {"data.batching": "packed(rows=8)"},
+            {"tokens": 24_000, "flops": 1e10},
+            "arm had 2 × the tokens and FLOPs (24,000 tokens, base 12,000).",
+        ),
+        (
+            {"model.width": 32},
+            {"parameters": 8_000, "flops": 1.1e10},
+            "arm had 2 × the parameters (8,000 parameters, base 4,000); 2.2 × the FLOPs.",
+        ),
+        (
+            {"training.optimizer.rate": 2e-3},
+            {},
+            "arm had 4 × the learning rate (0.002, base 0.0005).",
+        ),
+        (ONE, {"parameters": 4_100}, "arm had 2.5 % more parameters (4,100 parameters, base 4,000)."),
+        (ONE, {"flops": 4.5e9}, "arm had 10 % fewer FLOPs."),
+        (ONE, {"seconds": 75.0}, "arm had 2.5 × the training time (75 s, base 30 s)."),
+        (
+            ONE | {"model.heads": 1, "model.norm": "rms"},
+            {},
+            "arm changes 3 settings: model.heads, model.attention, model.norm.",
+        ),
+        (ONE, {}, ""),
+        (ONE, {"parameters": 4_010, "flops": 5.1e9, "seconds": 40.0}, ""),
+    ],
+    ids=str,
+)
+def test_each_difference_beyond_the_change_is_named(tmp_path, changes, costs, words):
+    assert told(tmp_path, changes, costs=costs) == words
+
+
+def test_times_of_less_than_a_second_are_start_up_and_one_slow_seed_is_load(tmp_path):
+    given = study(tmp_path, arms={"base": {}, "arm": ONE})
+
+    def said(arm, base):
+        runs = [[COST | {"seed": s, "seconds": t} for s, t in enumerate(side)] for side in (arm, base)]
+        return inequalities(given, "arm", *runs, {})
+
+    assert said([0.9, 0.8], [0.2, 0.2]) == ""
+    assert said([60, 31], [30, 30]) == ""
+    assert "0.5 × the training time" in said([15, 15], [30, 30])
+
+
+@pytest.mark.parametrize(
+    ("about", "changes", "costs"),
+    [
+        ("size", {"model.width": 32}, {"parameters": 8_000, "flops": 1e10, "seconds": 90.0}),
+        ("budget", {"training.budget.steps": 120}, {"steps": 120, "tokens": 24_000, "flops": 1e10}),
+        ("learning_rate", {"training.optimizer.rate": 2e-3}, {}),
+        ("speed", ONE, {"flops": 1e10, "seconds": 90.0}),
+        ("settings", ONE | {"model.heads": 1}, {}),
+    ],
+)
+def test_a_study_that_says_what_it_is_about_is_not_told_so_again(tmp_path, about, changes, costs):
+    assert told(tmp_path, changes, costs=costs) != ""
+    assert told(tmp_path, changes, costs=costs, about=(about,)) == ""
+    other = "tuning" if about != "tuning" else "size"
+    assert told(tmp_path, changes, costs=costs, about=(other,)) != ""
+
+
+def test_rates_that_the_study_itself_tuned_are_its_own_and_unequal_effort_is_named(tmp_path):
+    rated = {"training.optimizer.rate": 2e-3}
+    assert told(tmp_path, rated, rates=(1e-3, 2e-3)) == ""
+    said = told(tmp_path, ONE, rates=(1e-3, 2e-3), tried={"arm": 2, "base": 1})
+    assert said == "arm had 2 tried settings (base: 1)."
+
+
+def test_settings_count_once_and_only_where_they_differ(tmp_path):
+    arms = {
+        "base": {"model.attention": "dot", "training.budget": {"steps": 8}},
+        "arm": {"model.attention": "linear", "training.budget": {"steps": 8}},
+        "options": {"training.optimizer.rate": 1e-3, "training.optimizer.decay": 0.0},
+        "family": {"model.family": "encoder", "objective": "masked"},
+    }
+    given = study(tmp_path, arms=arms)
+    assert changed_settings(given, "arm") == ["model.attention"]
+    assert changed_settings(given, "options") == ["training.optimizer"]
+    assert changed_settings(given, "family") == ["model.family", "objective"], "its mask follows from it"
+
+
+def test_the_sentence_is_in_the_row_and_in_the_verdict(tmp_path):
+    given = study(tmp_path, arms={"dot": {}, "linear": ONE | {"model.heads": 1}}, metric="seconds")
+    runs = [run(arm, seed, 2.0) | COST for arm in ("dot", "linear") for seed in (0, 1)]
+    (row,), _ = comparisons(given, runs, tmp_path, METRICS)
+    end = "linear changes 2 settings: model.heads, model.attention."
+    assert row["words"].endswith(end) and verdict(given, [], [row]).endswith(end)
+    assert verdict(given, [], [row]).startswith("linear compared with dot (baseline): identical: ")
+
+
+def test_topics_are_checked_and_do_not_make_it_another_study(tmp_path):
+    with pytest.raises(ConfigError, match='Did you mean "size"'):
+        study(tmp_path, about=("sizes",))
+    held = {"question": "?", "arms": {"a": {}}, "about": ["size", "budget"]}
+    assert study_of(held, name="x").about == ("size", "budget")
+    assert resolve(study(tmp_path, about=("size",))).identity == resolve(study(tmp_path)).identity
+
+
+def test_the_report_shows_what_each_arm_really_took(tmp_path, monkeypatch):
+    """Injected: one arm runs twice as long, and says so nowhere but in its settings."""
+    monkeypatch.setattr("attnlab.experiment.soundness.run_checks", lambda case: [])
+    arms = {"dot": {}, "long": {"training.budget.steps": 16, "training.optimizer.rate": 1e-3}}
+    with here():
+        ended = run_study(resolve(study(tmp_path, arms=arms, seeds=2)), tmp_path / "study", jobs=1)
+    said = (
+        "long changes 2 settings: training.optimizer, training.budget. It had 2 × the steps, tokens and FLOPs"
+    )
+    assert said in ended.results["verdict"]
+    assert "2 × the learning rate (0.001, dot 0.0005)" in ended.results["verdict"]
+    page = (ended.folder / "report.md").read_text()
+    assert "Budget of each run: 8 steps (long: 16 steps)" in page
+    rows = [
+        line
+        for line in page.splitlines()
+        if line.startswith(("| dot (baseline) | nothing", "| long | train"))
+    ]
+    tokens = fmean(run["tokens"] for run in ended.results["runs"] if run["arm"] == "dot")
+    assert f"| 8 steps, {tokens:,.0f} tokens, " in rows[0] and "learning rate 0.0005 |" in rows[0]
+    assert "| 16 steps, " in rows[1] and "learning rate 0.001 |" in rows[1]
+    html = (ended.folder / "report.html").read_text()
+    assert "8 steps (long: 16 steps) a run" in html and said in html

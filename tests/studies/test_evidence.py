@@ -1,0 +1,365 @@
+"""Studies whose seeds do nothing, or whose arms were not given the same: no verdict but invalid."""
+
+import itertools
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from attnlab.config.files import config_of
+from attnlab.evaluation.documents import Documents
+from attnlab.evaluation.pairs import SeedResult
+from attnlab.evaluation.statistics import compare
+from attnlab.experiment import model as experiment_model
+from attnlab.experiment import run as experiment_run
+from attnlab.experiment.model import build_model
+from attnlab.model.attention.linear import Linear
+from attnlab.studies.builtin import STUDIES, builtin
+from attnlab.studies.equality import changed_settings
+from attnlab.studies.evidence import apart, idle_seeds, started_apart
+from attnlab.studies.resolved import resolve
+from attnlab.studies.runner import run_study
+from attnlab.training import loop
+from attnlab.training.loop import Loop
+from attnlab.training.trace import Trace, Trail, initial_weights
+from tests.studies.here import here
+from tests.studies.small import study
+
+QUIET = {"training.evaluate_every": "never", "training.checkpoint_every": 100}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("evidence")
+
+
+@pytest.fixture
+def results(place, monkeypatch, request):
+    """Runs the small study here, without its checks: what is wrong must show in what runs record."""
+    monkeypatch.setattr("attnlab.experiment.soundness.run_checks", lambda case: [])
+    monkeypatch.setattr("attnlab.studies.worker.default_cache", lambda: place / "cache")
+    monkeypatch.setattr("attnlab.studies.runner.report.write", lambda results, folder: None)
+    monkeypatch.setattr("attnlab.studies.measure.is_causal", lambda trained: False)  # writes no samples
+
+    def ended(arms=None, **changes):
+        given = {"probes": (), "sentence": "", "set": QUIET} | ({"arms": arms} if arms else {}) | changes
+        folder = place / f"{request.node.name[:60]}-{len(list(place.iterdir()))}".replace("/", "-")
+        with here():
+            return run_study(resolve(study(place, **given)), folder, jobs=1).results
+
+    return ended
+
+
+# ---------------------------------------------------------------- faults: seeds that do nothing
+def init_ignores_the_seed(patch):
+    healthy = experiment_model.initialise
+    patch.setattr(experiment_model, "initialise", lambda model, seed: healthy(model, 0))
+
+
+def loader_ignores_the_seed(patch):
+    patch.setattr(experiment_run, "in_order", lambda setup: setup.dataset.loader("train", seed=0))
+
+
+def shuffle_ignores_the_seed(patch):
+    """The settings still say that the order differs."""
+    patch.setattr(
+        "attnlab.data.batching.shuffled",
+        lambda count, seed, epoch, *names: np.random.default_rng(epoch).permutation(count),
+    )
+
+
+def dropout_ignores_the_seed(patch):
+    healthy = loop.stream_seed
+    patch.setattr(
+        loop, "stream_seed", lambda seed, name, *rest: healthy(seed if name != "dropout" else 0, name, *rest)
+    )
+
+
+def all_ignore_the_seed(patch):
+    init_ignores_the_seed(patch)
+    loader_ignores_the_seed(patch)
+    dropout_ignores_the_seed(patch)
+
+
+SAME = ("initial weights", "batches in the same order", "random draws in dropout")
+
+
+@pytest.mark.parametrize(
+    ("fault", "named"),
+    [
+        (init_ignores_the_seed, ["the same initial weights"]),
+        (loader_ignores_the_seed, ["the same batches in the same order"]),
+        (shuffle_ignores_the_seed, ["the same batches in the same order"]),
+        (dropout_ignores_the_seed, ["the same random draws in dropout"]),
+        (
+            all_ignore_the_seed,
+            list(SAME),
+        ),
+    ],
+)
+def test_seeds_that_do_nothing_make_the_verdict_invalid(results, monkeypatch, fault, named):
+    fault(monkeypatch)
+    found = results()
+    (row,) = found["comparisons"]
+    assert row["verdict"] == "invalid" and {arm["status"] for arm in found["arms"]} == {"invalid"}
+    assert row["words"].endswith("proves nothing. linear had 11 % fewer FLOPs.")
+    assert any(note.startswith("Seeds that change nothing: look for") for note in found["study"]["notes"])
+    for words in named:
+        assert words in found["verdict"] and "seeds 0 and 1 of linear" in found["verdict"]
+    healthy = [words for words in SAME if not any(words in one for one in named)]
+    assert not any(f"the same {words}" in found["verdict"] for words in healthy)
+
+
+def test_a_seed_whose_losses_were_copied_from_another_is_no_second_result(results, place, monkeypatch):
+    found = results()
+    assert found["comparisons"][0]["verdict"] != "invalid"
+    folder = Path(found["again"].split()[-1])
+    first, second = (folder / "runs" / "linear" / f"seed-{seed}" for seed in (0, 1))
+    shutil.copy(first / "documents.safetensors", second / "documents.safetensors")
+    held = [json.loads((one / "result.json").read_text()) for one in (first, second)]
+    (second / "result.json").write_text(json.dumps(held[1] | {"metrics": held[0]["metrics"]}))
+    with here():
+        again = run_study(
+            resolve(study(place, probes=(), sentence="", set=QUIET)), folder, jobs=1, resume=True
+        ).results
+    assert again["comparisons"][0]["verdict"] == "invalid"
+    assert "seeds 0 and 1 of linear have the same loss for every text" in again["verdict"]
+
+
+def test_copied_losses_are_no_evidence_from_python_either():
+    random = np.random.default_rng(0)
+
+    def result(seed, nats):
+        held = Documents(nats, np.full(40, 10), np.full(40, 50))
+        return SeedResult(seed, held.loss, held)
+
+    base = [result(seed, random.normal(30, 1, 40)) for seed in range(4)]
+    better = [result(one.seed, one.documents.nats - 5 + random.normal(0, 0.1, 40)) for one in base]
+    (healthy,) = compare({"base": base, "arm": better}, "base", metric="loss")
+    assert healthy.verdict == "better"
+    copied = [result(seed, better[0].documents.nats) for seed in range(4)]
+    (found,) = compare({"base": base, "arm": copied}, "base", metric="loss")
+    assert found.verdict == "invalid" and "seeds 0, 1, 2 and 3 of arm" in found.words
+    (found,) = compare(
+        {"base": [*base[:3], result(3, base[0].documents.nats)], "arm": better}, "base", metric="loss"
+    )
+    assert found.verdict == "invalid" and "seeds 0 and 3 of base" in found.words
+
+
+# ---------------------------------------------------------------- faults: arms that were not given the same
+def is_linear(model):
+    return any(isinstance(module, Linear) for module in model.modules())
+
+
+def another_order_for_one_arm(patch):
+    healthy = experiment_run.in_order
+
+    def in_order(setup):
+        loader = healthy(setup)
+        loader.seed += is_linear(setup.model)
+        return loader
+
+    patch.setattr(experiment_run, "in_order", in_order)
+
+
+def a_batch_dropped_for_one_arm(patch):
+    """The loader's settings and fingerprint stay those of the others."""
+    healthy = Loop.__init__
+
+    def init(self, **parts):
+        healthy(self, **parts)
+        if is_linear(self.model):
+            self.batches = itertools.islice(self.batches, 1, None)
+
+    patch.setattr(Loop, "__init__", init)
+
+
+def rows_reversed_for_one_arm(patch):
+    """Only within batches, and only late in the run."""
+    healthy = Loop.next_batch
+
+    def next_batch(self, step, number):
+        batch, prepared = healthy(self, step, number)
+        if is_linear(self.model) and step >= 5:
+            batch = batch._each(lambda tensor: tensor.flip(0))
+        return batch, prepared
+
+    patch.setattr(Loop, "next_batch", next_batch)
+
+
+def inputs_changed_for_one_arm(patch):
+    """The batches are the same; what the objective makes of them is not."""
+    healthy = Loop.next_batch
+
+    def next_batch(self, step, number):
+        batch, prepared = healthy(self, step, number)
+        if is_linear(self.model):
+            prepared.targets[0, :3] = -100
+        return batch, prepared
+
+    patch.setattr(Loop, "next_batch", next_batch)
+
+
+def other_weights_for_one_arm(patch):
+    healthy = experiment_model.initialise
+    patch.setattr(
+        experiment_model, "initialise", lambda model, seed: healthy(model, seed + 10 * is_linear(model))
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (another_order_for_one_arm, "with seed 0 they were not fed the same batches (batch 1 or one"),
+        (a_batch_dropped_for_one_arm, "with seed 0 they were not fed the same batches (batch 1 or one"),
+        (rows_reversed_for_one_arm, "with seed 0 they were not fed the same batches (batch 8 or one"),
+        (inputs_changed_for_one_arm, "the same batches became other inputs (batch 1"),
+        (other_weights_for_one_arm, "parameters that both have started from other weights"),
+    ],
+)
+def test_arms_that_were_not_given_the_same_are_not_compared_as_if_they_were(
+    results, monkeypatch, fault, words
+):
+    fault(monkeypatch)
+    found = results()
+    (row,) = found["comparisons"]
+    assert row["verdict"] == "invalid" and words in row["words"] and words in found["verdict"]
+    assert found["verdict"].startswith("linear compared with dot (baseline): invalid: ")
+    assert {arm["status"] for arm in found["arms"]} == {"finished"}, "each by itself is sound"
+
+
+# ---------------------------------------------------------------- healthy: differences by design
+BY_DESIGN = {
+    "muon": {"training.optimizer": "muon(rate=1e-3)"},
+    "accumulate": {"training.accumulate": 2},
+    "longer": {"training.budget": {"steps": 11}},
+    "bucketed": {"data.batching": {"kind": "bucketed", "tokens": 96}},
+    "characters": {"data.tokenizer": "character", "model.length": 64, "data.length": 64},
+    "deeper": {"model.layers": 2},
+    "no-dropout": {"model.dropout": 0.0},
+    "parts": {"model.positions": "learned", "model.norm": "rms"},
+}
+
+
+def test_arms_that_differ_by_design_are_not_accused(results):
+    found = results({"plain": {}} | BY_DESIGN)
+    rows = {row["arm"]: row for row in found["comparisons"]}
+    assert {*rows} == {*BY_DESIGN}
+    assert not any(row["verdict"] == "invalid" for row in rows.values()), found["verdict"]
+    assert {arm["status"] for arm in found["arms"]} == {"finished"}
+    assert not any("in the same order" in note for note in found["study"]["notes"])
+
+
+def test_an_order_that_cannot_depend_on_the_seed_is_said_and_not_accused(results, place):
+    """Rows sorted by their lengths, all different: no seed can change their order."""
+    lines = [" ".join(["cat", "dog", "bird"][i % 3] for i in range(n)) for n in range(2, 40)]
+    file = place / "lengths.txt"
+    file.write_text("\n".join(lines))
+    base = study(place).base | {}
+    base["data"] = base["data"] | {
+        "corpus": {"kind": "files", "path": str(file), "unit": "line"},
+        "batching": {"kind": "longest_first", "rows": 4},
+        "length": 48,
+        "dev_share": 0.3,
+        "test_share": 0.0,
+    }
+    base["model"] = base["model"] | {"length": 48}
+    found = results(base=base)
+    assert found["comparisons"][0]["verdict"] != "invalid", found["verdict"]
+    told = [note for note in found["study"]["notes"] if "data.batching longest_first sorts them" in note]
+    assert len(told) == 2, found["study"]["notes"]
+
+
+def as_run(seed, **facts):
+    start = {"a.weight": f"4x4 v{seed} s{seed}", "a.bias": "4 = 0.0"}
+    trail = {"1": f"x{seed}", "2": f"y{seed}"}
+    trace = {"batches": trail, "inputs": trail, "draws": trail}
+    return {"seed": seed, "initial": start, "trace": trace, "epoch_batches": 9} | facts
+
+
+def test_one_batch_of_text_leaves_no_order_to_vary():
+    same = {"batches": {"1": "x"}, "inputs": {"1": "x"}, "draws": {}}
+    reasons, notes = idle_seeds("a", [as_run(s, trace=same) for s in (0, 1)], batching="packed")
+    assert reasons == ["seeds 0 and 1 of a have the same batches in the same order"] and not notes
+    runs = [as_run(s, trace=same, epoch_batches=1) for s in (0, 1)]
+    reasons, notes = idle_seeds("a", runs, batching="packed")
+    assert reasons == [] and "all training text is one batch" in notes[0]
+
+
+def test_runs_of_before_there_was_a_trace_are_said_to_be_unknown():
+    reasons, notes = idle_seeds("a", [{"seed": 0}, {"seed": 1}], batching="packed")
+    assert reasons == [] and len(notes) == 1 and "is not known" in notes[0]
+    assert apart({"seed": 0}, as_run(0), changed=()) == []
+
+
+def starting(seed, *, fixed):
+    """A large table and four small matrices, of which some start from the same values with every seed."""
+    shapes = {"table": "100x8", "a": "8x8", "b": "8x8", "c": "8x8", "d": "8x8"}
+    drawn = {
+        n: f"{shape} same same" if n in fixed else f"{shape} {seed} {seed}" for n, shape in shapes.items()
+    }
+    return as_run(seed, initial=drawn | {"norm": "8 = 1.0"})
+
+
+@pytest.mark.parametrize("fixed", ["abcd", ["table"], ["table", *"abcd"]], ids=str)
+def test_most_of_the_parameters_or_most_of_their_numbers_started_alike(fixed):
+    runs = [starting(seed, fixed=fixed) for seed in (0, 1, 2)]
+    reasons, _ = idle_seeds("arm", runs, batching="packed")
+    assert reasons == ["seeds 0, 1 and 2 of arm have the same initial weights"]
+
+
+def test_a_part_with_a_fixed_start_is_said_and_does_not_make_seeds_idle():
+    runs = [starting(seed, fixed="a") for seed in (0, 1)]
+    reasons, notes = idle_seeds("arm", runs, batching="packed")
+    told = "1 of the 5 parameters of arm that are drawn at random start from the same values with every seed"
+    assert reasons == [] and notes == [f"{told} (a first)."]
+    assert idle_seeds("arm", [starting(seed, fixed="") for seed in (0, 1)], batching="packed") == ([], [])
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_arms_of_the_studies_start_from_the_same_weights_where_they_share_parts(name):
+    """With the widest differences that ship: recipes, positions, widths, families."""
+    asked = builtin(name).quickly()
+    starts = {}
+    for arm in asked.arms:
+        small = config_of(
+            {"model": vars(asked.config(arm).model) | {"vocabulary": 50, "length": 32, "layers": 2}}
+        ).model
+        starts[arm] = {"seed": 3, "initial": initial_weights(build_model(small, seed=3))}
+    for arm in asked.arms:
+        other = asked.baseline_of(arm)
+        assert started_apart(starts[arm], starts[other], changed_settings(asked, arm)) == [], arm
+
+
+# ---------------------------------------------------------------- the record itself
+def test_a_trail_is_comparable_over_what_two_runs_have_in_common():
+    things = [str(number).encode() for number in range(120)]
+    short, long = Trail().add(*things[:60]), Trail().add(*things)
+    assert list(short.record) == ["1", "2", "4", "8", "16", "32", "60"]
+    assert short.record["32"] == long.record["32"] and short.record["60"] != long.record["64"]
+    assert Trail().add(*things[:7]).add(*things[7:60]) == short, "wherever a run was cut"
+    swapped = Trail().add(*things[:40], things[41], things[40], *things[42:60])
+    assert swapped.record["32"] == short.record["32"] and swapped.record["60"] != short.record["60"]
+
+
+def test_a_checkpoint_of_before_there_was_a_trace_gives_an_unknown_one():
+    old = Trace.of(None)
+    went_on = Trace(old.batches.add(b"x"), old.inputs, old.draws)
+    assert went_on.record == {"batches": None, "inputs": None, "draws": None}
+
+
+def test_the_hash_of_initial_weights_tells_values_and_signs_apart():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.LayerNorm(3))
+    before = initial_weights(model)
+    assert before["1.weight"] == "3 = 1.0" and before["0.weight"].startswith("3x4 ")
+    with torch.no_grad():
+        model[0].weight.mul_(0.5)
+    after = initial_weights(model)
+    assert after["0.weight"].split()[1] != before["0.weight"].split()[1]
+    assert after["0.weight"].split()[2] == before["0.weight"].split()[2]
+    with torch.no_grad():
+        model[0].weight[2, 3] *= -1
+    assert initial_weights(model)["0.weight"].split()[2] != before["0.weight"].split()[2]
