@@ -104,16 +104,15 @@ def judge_of(setup: Setup) -> Judge:
 
 
 def our_points(setup: Setup, judge: Judge, folder: Path) -> Iterator[Point]:
-    """`attnlab train modern-mini`, looked at ten times in the second half of its budget."""
-    loop = loop_of(setup, folder)
-    steps = math.ceil(OUR_TOKENS / (ROWS * LENGTH))
-    look = {round(steps * share / 20) for share in range(10, 20)}
-    while loop.progress(loop.state) < 1:
+    """`attnlab train modern-mini`, looked at every twentieth of its budget from the middle on."""
+    loop, look = loop_of(setup, folder), 0.5
+    while look <= 1:
         loop.step()
-        if loop.state.step in look or loop.progress(loop.state) >= 1:
+        if min(loop.progress(loop.state), 1.0) >= look:
             with judging(setup.model):
                 loss = judge(lambda prepared: setup.objective.loss(setup.model, prepared).total)
             yield Point(loop.state.seconds, loop.state.tokens, loss)
+            look = round(look + 0.05, 2)
 
 
 def nano_points(module: Any, setup: Setup, judge: Judge, *, warmup: int = 100) -> Iterator[Point]:
