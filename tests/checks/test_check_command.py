@@ -3,12 +3,14 @@
 import json
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from attnlab.cli import app
 from attnlab.config.values import ConfigError
 from attnlab.experiment.run import train
 from attnlab.experiment.soundness import UnsoundError
+from attnlab.model.cache import KeyValues
 from attnlab.studies.listing import about
 from tests.training.small import config, settings
 
@@ -74,7 +76,12 @@ def test_every_number_of_an_allowed_run_is_marked(allowed):
     assert written["sound"] is False and written["unsound"] == ["dependency", "honesty"]
 
 
-def test_the_probe_is_repeated_on_trained_weights(allowed, folder):
+def keys_alone(self, rows):
+    """Rows of the cache are reordered, but not their values."""
+    self.keys, self.values = self.keys[rows], self.values[torch.arange(len(rows)) % len(self.values)]
+
+
+def test_checks_are_repeated_on_trained_weights(allowed, folder, monkeypatch):
     moments = {one["when"] for one in json.loads((allowed / "checks.json").read_text())["findings"]}
     assert {"before", "after"} <= moments
     found = invoke("check", allowed, "--json")
@@ -84,6 +91,11 @@ def test_the_probe_is_repeated_on_trained_weights(allowed, folder):
     train(config(folder), folder / "sound")
     assert invoke("check", folder / "sound").exit_code == 0
     assert invoke("check", folder / "sound" / "checkpoints" / "step-12").exit_code == 0
+    monkeypatch.setattr(KeyValues, "select", keys_alone)
+    found = invoke("check", folder / "sound", "--json")
+    assert found.exit_code == 1
+    failed = [one["check"] for one in json.loads(found.stdout) if one["outcome"] == "fail"]
+    assert "decoding" in failed
 
 
 def test_wrong_names_are_answered(folder, allowed):

@@ -16,6 +16,7 @@ CHECKS: Registry[Check] = Registry(
     variants={
         "dependency": "attnlab.checks.dependency:Dependency",
         "invariance": "attnlab.checks.invariance:Invariance",
+        "decoding": "attnlab.checks.decoding:Decoding",
         "first_loss": "attnlab.checks.first_loss:FirstLoss",
         "overfit": "attnlab.checks.overfit:Overfit",
         "targets": "attnlab.checks.targets:Targets",
@@ -32,7 +33,9 @@ CHECKS: Registry[Check] = Registry(
         "samples": "attnlab.checks.samples:Samples",
         "majority": "attnlab.checks.majority:Majority",
         "collapse": "attnlab.checks.collapse:Collapse",
+        "examples": "attnlab.checks.examples:Examples",
         "inputs_matter": "attnlab.checks.inputs_matter:InputsMatter",
+        "parameters": "attnlab.checks.parameters:Parameters",
         "moved": "attnlab.checks.moved:Moved",
         "throughput": "attnlab.checks.throughput:Throughput",
         "tokenizer": "attnlab.checks.tokenizer:TokenizerIdentity",

@@ -28,6 +28,9 @@ class Accumulation(Check):
 
     When it helps: a mean of means weighs a short text as much as a long one. The loss looks right,
     and another function is minimised.
+
+    Cannot see: accumulation over devices, and parts whose loss is right while their gradient is scaled
+    again by an optimizer.
     """
 
     when: ClassVar[tuple[When, ...]] = ("before",)

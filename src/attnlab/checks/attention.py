@@ -16,21 +16,26 @@ from attnlab.model.attention.argmax import Argmax
 from attnlab.model.attention.rule import Rule, masked_softmax
 from attnlab.model.blocks import Attention as Layer
 from attnlab.model.pairs import Pairs
+from attnlab.model.projections import SharedQK, SharedQKV
 
 ROWS, LENGTH = 4, 64
 CROWD = 4
 """Keys, besides its own, that a query must have for its weights to say anything."""
-SHARP_AT_FIRST, SHARP = 0.5, 0.05
+SHARP_AT_FIRST, SHARP_AT_FIRST_SHARED, SHARP = 0.5, 0.3, 0.05
 DEAD = 1e-4
 
 
 @dataclass(frozen=True)
 class Head:
-    """One head on a real batch: its entropy, of what mask and bias alone would give; its part in the sum."""
+    """One head on a real batch: its entropy, of what mask and bias alone would give; its part in the sum.
+
+    `least` is the entropy that an untrained one has at least.
+    """
 
     name: str
     entropy: float
     part: float
+    least: float
 
 
 class Attention(Check):
@@ -38,12 +43,16 @@ class Attention(Check):
 
     Formula: the entropy of each query's weights over other tokens, divided by that of its mask and
     bias alone, averaged for each head over a real batch. Before training it is about 0.85, since
-    scores have variance 1; a head below 0.5 is told. After training heads may look at one token:
+    scores have variance 1; a head below 0.5 is told (below 0.3 where queries are keys, since equal
+    tokens then attract each other). After training heads may look at one token:
     it is told when more than half are below 0.05. A head is dead when what it adds is below 1e-4 of
     what the layer's largest head adds, or when all its weights are equal to 1e-6.
 
     When it helps: without 1/√K the scores' variance is K, the softmax looks at one key from the
     start and its gradient vanishes. Not for argmax, which looks at one key by design.
+
+    Cannot see: heads that look at the wrong tokens, or saturate on longer rows than the first 64
+    tokens. Linear attention has no softmax: only its dead heads are told.
     """
 
     when: ClassVar[tuple[When, ...]] = ("before", "after")
@@ -59,8 +68,9 @@ class Attention(Check):
             f"{len(heads)} heads, entropy {middle:.2f} of the possible in the middle, "
             f"{lowest.entropy:.2f} the least"
         )
-        bound = SHARP_AT_FIRST if case.when == "before" else SHARP
-        sharp = [head for head in heads if not head.entropy >= bound]
+        sharp = [
+            head for head in heads if not head.entropy >= (head.least if case.when == "before" else SHARP)
+        ]
         enough = 1 if case.when == "before" else len(heads) // 2 + 1
         if len(sharp) >= enough:
             return self.warned(
@@ -114,11 +124,21 @@ def looked(name: str, layer: Layer, heads: list[Head]) -> Any:
         added = torch.einsum("bhtk,dhk->hbtd", weights @ values, outwards).flatten(1).norm(dim=1)
         parts = added / max(float(added.max()), 1e-30)
         heads.extend(
-            Head(f"{name}, head {number}", float(found[number]), float(parts[number]))
+            Head(f"{name}, head {number}", float(found[number]), float(parts[number]), least_of(layer))
             for number in range(len(found))
         )
 
     return hook
+
+
+def least_of(layer: Layer) -> float:
+    """The least entropy of an untrained head, of the possible."""
+    if not layer.rule.takes_bias:  # it forms no scores: there is no softmax to saturate
+        return 0.0
+    shared = isinstance(
+        layer.projections, (SharedQK, SharedQKV)
+    )  # equal tokens then score high with each other
+    return SHARP_AT_FIRST_SHARED if shared else SHARP_AT_FIRST
 
 
 def doubled(rule: Rule) -> Rule:

@@ -46,11 +46,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class Predictions:
-    """What a classifier said, beside what was right. `classes` are all that it could have said."""
+    """What a classifier said, beside what was right. `classes` are all that it could have said, `texts` what
+    it read."""
 
     labels: Sequence[Hashable]
     predicted: Sequence[Hashable]
     classes: Sequence[Hashable] = ()
+    texts: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

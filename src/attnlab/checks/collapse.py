@@ -12,11 +12,14 @@ from attnlab.checks.check import Case, Check, Finding, When
 class Collapse(Check):
     """Collapse: does a classifier say more than one class, or two?
 
-    Formula: the distribution of predictions; one class alone fails, two are told where the labels
-    have more that are each at least 2 % of all.
+    Formula: the distribution of predictions; one class alone fails. Told are two where the labels
+    have more that are each at least 2 % of all, and classes that are never predicted, though they
+    have 10 examples and half the share of equally frequent ones.
 
     When it helps: a model that collapsed to one class has that class's share as its accuracy, in
     every run and to every digit.
+
+    Cannot see: a class that is predicted once, or at random.
     """
 
     when: ClassVar[tuple[When, ...]] = ("evaluation", "after")

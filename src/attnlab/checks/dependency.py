@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import torch
+from torch import Tensor, nn
+
+from attnlab.checks.causes import ACROSS_TEXTS, FIXES, cause_of
 from attnlab.checks.check import Case, Check, Finding, When
 from attnlab.checks.measure import Leak, Measured
 from attnlab.checks.paths import paths_of
-from attnlab.checks.prefixes import prefix_gap
-from attnlab.checks.probing import measured, worst
+from attnlab.checks.probing import cut_gap, measured, worst
 from attnlab.checks.real import copy_of, real
+from attnlab.checks.rows import company_leak, ids_leak
 from attnlab.model.attention.argmax import Argmax
+from attnlab.model.heads.language import LanguageModel
+from attnlab.model.masks import asks_for_source, incremental
 from attnlab.model.model import Model
+from attnlab.model.tokens import Tokens
 
 LENGTH = 12  # every pair of so many tokens, on every path
-WHOLE = 256  # some inputs of a row as long as the model reads, or this
+WHOLE = 1024  # some inputs of a row as long as the model reads, or this
 EQUAL = 1e-9
-"""Of the largest score, in float64: how far the cached and the parallel way may differ."""
+"""Of the largest score, in float64: how far two ways to the same score may differ."""
 
 
 class Dependency(Check):
@@ -25,70 +32,135 @@ class Dependency(Check):
     Formula: for every pair (i, j) of positions, output i is compared before and after token j is
     replaced, and ∂output_i/∂input_j is taken, both in a float64 copy of the model, so that a leak
     of 1e-9 is one and rounding is not. Pairs that the mask, the rule's layout, padding and
-    documents do not join in any number of layers must not move. For decoders, every score is also
-    computed from its prefix alone, with the cache.
+    documents do not join in any number of layers must not move. Where no token sees a later one,
+    every score is also computed from its prefix alone; and no output of a text may move when another
+    text of the batch is changed.
 
-    Paths: training and evaluation mode, padded on either side, packed, and a piece of a real batch
-    as the objective makes it; the source of an encoder-decoder too.
+    Paths: training and evaluation mode, padded on either side, packed, rows of one token, some inputs
+    of a row as long as the model reads (up to 1024), short rows of 320 token ids, and a piece of a
+    real batch as the objective makes it; the source of an encoder-decoder too.
 
     When it helps: a mask that leaks makes the loss look better and the text worse. A permitted pair
     that nothing joins is told as a warning (never for argmax, which looks at one key by design).
+    The module in which a leak begins decides the advice: scores, embedding, or statistics.
+
+    Cannot see: a leak of less than 1e-11, one that needs an id that was not tried, or one that in
+    long rows begins and ends between the sampled inputs.
     """
 
     when: ClassVar[tuple[When, ...]] = ("before", "after")
     limit: ClassVar[float] = 4.0
 
     def run(self, case: Case) -> Finding:
-        model = exact(case.model)
-        vocabulary = case.dataset.tokenizer.size
+        try:
+            return self.asked(case, exact(case.model), case.dataset.tokenizer.size)
+        except (IndexError, RuntimeError, ValueError) as error:
+            return self.failed(
+                case,
+                f"the model cannot be asked: {error}",
+                meaning="Rows that training or writing meets stop it: padded, packed, of one token, or long.",
+                fix="Mend what the message names; rows of every length up to model.length must be read.",
+            )
+
+    def asked(self, case: Case, model: Model, vocabulary: int) -> Finding:
         length, whole = (min(most, case.config.model.length) for most in (LENGTH, WHOLE))
+        others = company_leak(model, vocabulary, length)
+        if others is not None:
+            return self.mixing(case, others)
         paths = paths_of(model, real(case), vocabulary, length=length, whole=whole)
         found = [measured(model, path, vocabulary) for path in paths]
         leaks = [leak for leak in (worst(model, one, vocabulary) for one in found) if leak is not None]
+        pairs = sum(one.leaking for one in found)
+        if not leaks:
+            leak = ids_leak(model, vocabulary)
+            leaks, pairs = ([], 0) if leak is None else ([leak], 1)
         if leaks:
-            return self.leaking(case, leaks, found)
+            return self.leaking(case, model, leaks, pairs)
         gap = prefix_gap(model, vocabulary, length)
-        if gap is not None and gap > EQUAL:
+        if gap > EQUAL:
             return self.failed(
                 case,
                 f"a score differs by {gap:.1g} of the largest when only its prefix is there",
                 gap,
                 meaning="The parallel scores, on which the loss is computed, are not those of writing.",
-                fix="Look for what depends on the length of the row, or for a cache that forgets.",
+                fix="Look for what depends on the length of the row: positions counted from its end, or a "
+                "mean over all of it. The mask is not at fault.",
             )
-        dead = [] if argmax(model) else [one for one in found if one.dead]
-        if dead:
-            pairs = sum(len(one.dead) for one in dead)
-            (i, j), where = dead[0].dead[0], dead[0].path.name
-            return self.warned(
-                case,
-                f"{pairs} permitted pairs are dead; in {where}, output {i} does not depend on input {j}",
-                float(pairs),
-                meaning="The mask permits what the model does not use: a part of it is cut off.",
-                fix="Look for weights that underflow (a missing 1/√d), or a mask applied twice.",
-            )
+        return self.dead(case, found) if not argmax(model) else self.sound(case, found)
+
+    def sound(self, case: Case, found: list[Measured]) -> Finding:
         pairs = sum(one.pairs for one in found)
         return self.passed(case, f"{pairs:,} pairs of positions on {len(found)} paths, none leaks", 0.0)
 
-    def leaking(self, case: Case, leaks: list[Leak], found: list[Measured]) -> Finding:
+    def dead(self, case: Case, found: list[Measured]) -> Finding:
+        """Sound, unless the mask permits what nothing uses."""
+        dead = [one for one in found if one.dead]
+        if not dead:
+            return self.sound(case, found)
+        pairs = sum(len(one.dead) for one in dead)
+        (i, j), where = dead[0].dead[0], dead[0].path.name
+        return self.warned(
+            case,
+            f"{pairs} permitted pairs are dead; in {where}, output {i} does not depend on input {j}",
+            float(pairs),
+            meaning="The mask permits what the model does not use: a part of it is cut off.",
+            fix="Look for weights that underflow (a missing 1/√d), or a mask applied twice.",
+        )
+
+    def leaking(self, case: Case, model: Model, leaks: list[Leak], pairs: int) -> Finding:
         leak = max(leaks, key=lambda one: one.size)
         names = ", ".join(one.path for one in leaks)
-        pairs = sum(one.leaking for one in found)
-        place = f", first in {leak.place}" if leak.place else ""
-        fix = "Apply the mask to the scores before the softmax, as −inf, on every path."
-        if case.config.model.masking == "zero":
+        cause = cause_of(model, leak.place)
+        fix = FIXES[cause]
+        if case.config.model.masking == "zero" and cause == "scores":
             fix = (
                 'Set model.masking = "-inf": zeroing weights after the softmax leaves the future in its sum.'
             )
         return self.failed(
             case,
             f"output {leak.query} moves by {leak.size:.2g} of the largest score when input {leak.key} "
-            f"changes, which it may not see{place}; {pairs} pairs leak ({names})",
+            f"changes, which it may not see{first_in(leak)}; {pairs} pairs leak ({names})",
             leak.size,
             meaning="The loss is computed with what it is to predict, or with another text, in sight: it "
             "says nothing true of the text that the model writes.",
             fix=fix,
         )
+
+    def mixing(self, case: Case, leak: Leak) -> Finding:
+        return self.failed(
+            case,
+            f"in {leak.path}, output {leak.query} moves by {leak.size:.2g} of the largest score when only "
+            f"another text of the batch changes{first_in(leak)}",
+            leak.size,
+            meaning="Texts of a batch see each other, and what comes after in their own: the loss depends on "
+            "the batch, and says nothing true of a text by itself.",
+            fix=ACROSS_TEXTS,
+        )
+
+
+def first_in(leak: Leak) -> str:
+    return f", first in {leak.place}" if leak.place else ""
+
+
+def prefix_gap(model: Model, vocabulary: int, length: int) -> float:
+    """How far scores move when what follows is cut off, of the largest; 0 where they may see all of it."""
+    mask = model.trunk.main.mask
+    if not incremental(mask):
+        return 0.0
+    ids = torch.randint(vocabulary, (1, length), generator=torch.Generator().manual_seed(1))
+    both = model.trunk.encoder is not None and model.trunk.decoder is not None
+    inputs = {"source": ids.flip(1)} if both else {}
+    read = length // 2 if asks_for_source(mask) else 0  # a source is read at once: it is not cut
+    head = isinstance(model.head, LanguageModel)
+
+    def call(asked: nn.Module, ids: Tensor) -> Tensor:
+        marked = (torch.arange(ids.shape[1]) < read)[None] if asks_for_source(mask) else None
+        found: Tensor = (asked if head else model.trunk)(
+            ids, Tokens.of(ids.shape[1], source=marked), **inputs
+        )
+        return found
+
+    return cut_gap(model, ids, call, shortest=max(read, 1))
 
 
 def exact(model: Model) -> Model:

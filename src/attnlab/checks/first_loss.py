@@ -20,6 +20,9 @@ class FirstLoss(Check):
     When it helps: a loss far below ln V means that the answer is in sight before anything is learnt
     (a leak, targets among the inputs). One far above means that the first scores are too large, and
     that the first steps go into making them smaller.
+
+    Cannot see: an answer that is in sight but that random weights do not use (see `visible_targets`), and
+    a start that is poor but not out of scale.
     """
 
     when: ClassVar[tuple[When, ...]] = ("before",)

@@ -24,6 +24,9 @@ class FullyMasked(Check):
 
     When it helps: a softmax over no keys is 0/0. One such row, anywhere in a batch, and the next
     step makes every weight NaN; where it is caught by a clamp, the row sees padding instead.
+
+    Cannot see: rows that a mask of one's own empties in the middle of a text, and kernels of other
+    devices.
     """
 
     when: ClassVar[tuple[When, ...]] = ("before",)

@@ -25,6 +25,9 @@ class InputsMatter(Check):
 
     When it helps: a model whose input does not arrive still learns how often each word occurs, and
     its loss falls. A translator that never looks at its source writes fluent sentences.
+
+    Cannot see: an input that helps for the wrong reason (a label among the words), and models below step
+    200.
     """
 
     when: ClassVar[tuple[When, ...]] = ("after",)

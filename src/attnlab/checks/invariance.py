@@ -31,6 +31,9 @@ class Invariance(Check):
 
     When it helps: a pad key that stays in a sum (linear attention's denominator), a position that
     counts padding, or statistics over the batch make results depend on the batch they were in.
+
+    Cannot see: a dependence on more than three texts or on lengths above eleven tokens, and anything that
+    shows in float32 alone.
     """
 
     when: ClassVar[tuple[When, ...]] = ("before",)

@@ -169,15 +169,27 @@ def run(path: Path, ids: Tensor) -> Tensor:
 @torch.no_grad()
 def origin(model: nn.Module, path: Path, query: int, key: int, vocabulary: int) -> str:
     """The first module, in order of computing, whose output at `query` moves with input `key`."""
-    plain = recorded(model, lambda: run(path, path.ids))
     ids = path.ids.clone()
     ids[0, key] = min(replacements(int(ids[0, key]), vocabulary))
-    other = recorded(model, lambda: run(path, ids))
-    for (name, before), (_, after) in zip(plain, other, strict=True):
-        if before.shape != after.shape or before.ndim < 3 or before.shape[-2] <= query:
+
+    def at(output: Tensor) -> Tensor | None:
+        return output[..., query, :] if output.ndim >= 3 and output.shape[-2] > query else None
+
+    return first_moved(model, lambda: run(path, path.ids), lambda: run(path, ids), at)
+
+
+def first_moved(
+    model: nn.Module,
+    plain: Callable[[], object],
+    other: Callable[[], object],
+    part: Callable[[Tensor], Tensor | None],
+) -> str:
+    """The first module of which that `part` of its output differs between two computations."""
+    for (name, before), (_, after) in zip(recorded(model, plain), recorded(model, other), strict=True):
+        held, new = part(before), part(after)
+        if before.shape != after.shape or held is None or new is None:
             continue
-        moved = (before - after)[..., query, :].abs().max()
-        if float(moved) > ROUNDING * max(float(before.abs().max()), 1.0):
+        if float((held - new).abs().max()) > ROUNDING * max(float(before.abs().max()), 1.0):
             return name
     return ""
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from statistics import median
 from typing import ClassVar
 
 import torch
@@ -10,17 +13,25 @@ from torch import nn
 
 from attnlab.checks.check import Case, Check, Finding, When
 from attnlab.model.attention.argmax import Argmax
-from attnlab.model.blocks import Attention
+from attnlab.model.blocks import Attention, CrossAttention, PreNorm
 from attnlab.training.checkpoint import listed
+
+FAR_LESS = 1e-3
 
 
 class Moved(Check):
     """Moved: has every tuned weight changed, and no frozen one?
 
-    Formula: each parameter after training beside its value before the first step, bit by bit.
+    Formula: each parameter after training beside its value before the first step: Δ = w′ − w. Frozen
+    ones are the same bit by bit. Of tuned ones, those are told whose Δ is 0; whose w′ is only a
+    smaller w (what is left of Δ beside w is below 0.001 of it: weight decay alone); and whose Δ is
+    below 0.001 of the median of all, both for each number and relative to the tensor's own size.
 
     When it helps: a frozen part that moved makes "only the adapter was tuned" untrue; a tuned one
     that did not was never reached by a gradient, or was not given to the optimizer.
+
+    Cannot see: a part that moves like the others and learns nothing, such as one that a gradient of
+    rounding errors moves; rows of a table that no text looks up.
     """
 
     when: ClassVar[tuple[When, ...]] = ("after",)
@@ -59,8 +70,65 @@ class Moved(Check):
                 meaning="No gradient reached them, or the optimizer does not have them.",
                 fix="Freeze what is not to be tuned; otherwise look where its gradient is lost.",
             )
+        slow = lagging(named, initial, tuned - barely_taught(case.model))
+        if slow:
+            return self.warned(
+                case,
+                f"{len(slow)} of {len(tuned)} tuned parameters hardly moved: {told(slow)}",
+                float(len(slow)),
+                meaning="They were not taught like the others: what they hold is still what they began with.",
+                fix="Look where their gradient is lost, and whether all are in the optimizer with the same "
+                "learning rate; freeze what is not to be tuned.",
+            )
         frozen = len(named) - len(tuned)
         return self.passed(case, f"{len(tuned)} tuned parameters moved, {frozen} frozen ones did not", 0.0)
+
+
+@dataclass(frozen=True)
+class Movement:
+    """How far a tensor moved: in the mean of its numbers, relative to its size, and beside a mere scaling."""
+
+    each: float
+    relative: float
+    beside_scaling: float  # of Δ
+
+    @staticmethod
+    def of(value: torch.Tensor, before: torch.Tensor) -> Movement:
+        new, old = value.double().flatten(), before.detach().cpu().double().flatten()
+        size, moved = float(old.norm()), float((new - old).norm())
+        relative = moved / size if size else 0.0  # from nothing: what each number moved must do
+        scaled = old * (new @ old / (old @ old)) if size and len(old) > 1 else old
+        beside = float((new - scaled).norm()) / moved if moved else 1.0
+        return Movement(moved / len(old) ** 0.5, relative, beside)
+
+
+def lagging(
+    named: Mapping[str, torch.Tensor], initial: Mapping[str, torch.Tensor], judged: Collection[str]
+) -> dict[str, str]:
+    """Parameters that moved by weight decay alone, or far less than the others, each with what was seen."""
+    moves = {name: Movement.of(named[name], initial[name]) for name in judged if name in initial}
+    if not moves:
+        return {}
+    each = median(move.each for move in moves.values())
+    relative = median(move.relative for move in moves.values() if move.relative or not move.each)
+    found = {}
+    for name, move in moves.items():
+        if move.beside_scaling < FAR_LESS:
+            found[name] = f"by weight decay alone, {move.relative:.1%}"
+        elif move.each < FAR_LESS * each and move.relative < FAR_LESS * relative:
+            found[name] = f"{each / move.each:,.0f} times less than the median"
+    return found
+
+
+def told(found: Mapping[str, str]) -> str:
+    return listed(f"{name} ({how})" for name, how in found.items())
+
+
+def barely_taught(model: nn.Module) -> set[str]:
+    """What no gradient reaches but rounding: an argmax's scores, and the keys' bias, which is the same for
+    every key, so that a softmax ignores it."""
+    biases = {name for name, _ in model.named_parameters() if name.endswith("projections.key.bias")}
+    return taught_nothing(model) | biases
 
 
 def equal(value: torch.Tensor, before: torch.Tensor) -> bool:
@@ -77,4 +145,10 @@ def taught_nothing(model: nn.Module) -> set[str]:
     ]
     scored = re.compile(r"projections\.(query|key)(_norm)?\.|positions\.table")
     found = {name for name, _ in model.named_parameters() if hard and scored.search(name)}
-    return {name for name in found if "positions" in name or any(name.startswith(place) for place in hard)}
+    scores = {name for name in found if "positions" in name or any(name.startswith(place) for place in hard)}
+    return scores | {
+        f"{place}.norm.{name}"  # it feeds the queries of cross-attention alone
+        for place, part in model.named_modules()
+        if isinstance(part, PreNorm) and isinstance(part.inner, CrossAttention) and f"{place}.inner" in hard
+        for name, _ in part.norm.named_parameters()
+    }

@@ -17,6 +17,9 @@ from attnlab.model.tokens import Tokens
 from attnlab.model.transformer import Stack
 from attnlab.objectives.objective import Prepared
 
+AT_MOST = 2816
+"""Tokens of all rows in which an input of a long row is changed."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Path:
@@ -50,8 +53,11 @@ def joined(layers: Sequence[Tensor]) -> Tensor:
 
 
 def closure(allowed: Tensor) -> Tensor:
-    """What any number of such layers reaches."""
-    return joined([allowed] * max(len(allowed), 1))
+    """What any number of such layers reaches: two of them reach what the square joins, and so on."""
+    reach = allowed | torch.eye(len(allowed), dtype=torch.bool)
+    for _ in range(max(len(allowed) - 1, 1).bit_length()):
+        reach = (reach.float() @ reach.float()) > 0
+    return reach
 
 
 def declared(stack: Stack, tokens: Tokens) -> list[Tensor]:
@@ -79,9 +85,10 @@ def paths_of(
 
     Every pair of `length` tokens, and some inputs of a row of `whole`: blocks and groups have borders there.
     """
-    made = Made(model, vocabulary, length)
+    made, single = Made(model, vocabulary, length), Made(model, vocabulary, 1)
     for training in (True, False):
         yield from made.paths("training" if training else "evaluation", training=training)
+        yield from single.paths("a row of one token", training=training)
     half = torch.arange(length)[None] >= length // 3
     yield from made.paths("padded on the left", real=half)
     yield from made.paths("padded on the right", real=half.flip(1))
@@ -95,8 +102,11 @@ def paths_of(
 
 
 def spread_over(length: int) -> tuple[int, ...]:
-    """The last input and some others, at no regular distance: no block or group is passed by."""
-    steps = (round(length * (0.618 * n % 1)) for n in range(1, 11))
+    """The last input and some others, at no regular distance: no block or group is passed by.
+
+    Fewer of longer rows, which cost more.
+    """
+    steps = (round(length * (0.618 * n % 1)) for n in range(1, max(min(11, AT_MOST // length), 3)))
     return tuple(sorted({length - 1, *(min(step, length - 1) for step in steps)}))
 
 

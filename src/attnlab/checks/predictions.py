@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 from statistics import NormalDist
 from typing import Any
 
 from attnlab.checks.check import Finding, Predictions
+from attnlab.checks.relabelling import by_chance, relabelled, renamed
 
 CONFIDENCE = 0.95
+ENOUGH = 10
+"""Examples of a class that a model should not pass over altogether."""
+SOME = 0.01
+"""The share of rows from which on repeated texts are told."""
 FEW_LABELS = 0.02
 """The share of a class below which a model may leave it out."""
 
 ONE_LABEL: dict[str, Any] = {"outcome": "not applicable", "found": "all examples have the same label"}
 
 
-def judge(labels: Sequence[Hashable], predicted: Sequence[Hashable]) -> list[Finding]:
-    """What the checks `majority` and `collapse` say of predictions, wherever they come from."""
-    given = Predictions(labels, predicted)
+def judge(
+    labels: Sequence[Hashable], predicted: Sequence[Hashable], texts: Sequence[str] = ()
+) -> list[Finding]:
+    """What the checks `majority` and `collapse` say of predictions, wherever they come from; and with the
+    texts that they are about, what `examples` says."""
+    given = Predictions(labels, predicted, texts=texts)
     found = {"majority": majority(given), "collapse": collapse(given)}
+    if texts:
+        found["examples"] = repeated(given)
     return [one or Finding(check=name, when="evaluation", **ONE_LABEL) for name, one in found.items()]
 
 
@@ -44,6 +54,9 @@ def majority(given: Predictions) -> Finding | None:
     always = f"always saying “{label}” gives {share:.1%}"
     told = f"accuracy {right / n:.1%} [{low:.1%}, {high:.1%}] of {n:,}; {always}"
     common = {"check": "majority", "when": "evaluation", "number": right / n - share}
+    names = renamed(given) or relabelled(given, share)
+    if names is not None:
+        return Finding(outcome="fail", found=f"{told}; {names.found}", **names.advice, **common)  # type: ignore[arg-type]
     if low > share:
         return Finding(outcome="pass", found=told, **common)  # type: ignore[arg-type]
     if right == n:
@@ -52,6 +65,16 @@ def majority(given: Predictions) -> Finding | None:
             found=told,
             meaning="All are right, and still so few that luck cannot be ruled out.",
             fix="Judge on more examples.",
+            **common,  # type: ignore[arg-type]
+        )
+    if high < by_chance(given):
+        return Finding(
+            outcome="fail",
+            found=f"{told}; by chance {by_chance(given):.1%} would be right",
+            meaning="Fewer are right than by chance: predictions and labels are opposed, which takes "
+            "knowledge of both.",
+            fix="Look whether each prediction stands beside the label of its own row, and whether a class "
+            "means the same in both.",
             **common,  # type: ignore[arg-type]
         )
     meaning = "The model has learned nothing that the most frequent label does not say."
@@ -87,15 +110,68 @@ def collapse(given: Predictions) -> Finding | None:
             fix="Look at the learning rate, and whether the input reaches the head.",
             **common,  # type: ignore[arg-type]
         )
-    if len(said) == 2 < len(due):
+    missing = [name for name in unsaid(labels, said, classes) if renamed(given) is None]
+    if missing or len(said) == 2 < len(due):
+        never = ", ".join(f"“{name}” ({labels[name] / n:.0%} of the labels)" for name in missing[:3])
         return Finding(
             outcome="warn",
-            found=told,
-            meaning=f"The model knows two classes; {len(due)} are frequent enough to be learnt.",
+            found=f"{told}; never {never}" if never else told,
+            meaning=f"The model knows {len(said)} classes; {len(due)} are frequent enough to be learnt.",
             fix="Look at the classes that are never predicted: are their labels read, are they weighed?",
             **common,  # type: ignore[arg-type]
         )
     return Finding(outcome="pass", found=told, **common)  # type: ignore[arg-type]
+
+
+def unsaid(labels: Counter[Hashable], said: Counter[Hashable], classes: int) -> list[Hashable]:
+    """Labels that are never predicted and at least half as frequent as if all classes were equally so."""
+    least = max(labels.total() / classes / 2, ENOUGH)
+    return [name for name, count in labels.most_common() if count >= least and name not in said]
+
+
+def repeated(given: Predictions) -> Finding:
+    """Texts that are there more than once: with other labels, other predictions, or the same."""
+    same_length(given)
+    labels, said = defaultdict[str, Counter[Hashable]](Counter), defaultdict[str, set[Hashable]](set)
+    for text, label, prediction in zip(given.texts, given.labels, given.predicted, strict=True):
+        labels[" ".join(text.casefold().split())][label] += 1
+        said[text].add(prediction)
+    n = len(given.labels)
+    again = n - len(labels)
+    torn = {text: counts for text, counts in labels.items() if len(counts) > 1}
+    conflicts = sum(counts.total() for counts in torn.values())
+    best = sum(max(counts.values()) for counts in labels.values()) / n
+    unsteady = sum(len(answers) > 1 for answers in said.values())
+    told = f"{n:,} rows, {again:,} of them repeat a text; {conflicts:,} have a text with two labels"
+    common: dict[str, Any] = {"check": "examples", "when": "evaluation"}
+    if unsteady:
+        return Finding(
+            outcome="fail",
+            found=f"{unsteady:,} texts have two predictions",
+            number=float(unsteady),
+            meaning="The same text gets another answer: chance decides, or what else is in the batch.",
+            fix="Predict in evaluation mode (no dropout), and look at padding and batch statistics.",
+            **common,
+        )
+    if conflicts >= SOME * n:
+        return Finding(
+            outcome="warn",
+            found=f"{told}, such as “{next(iter(torn))[:60]}”",
+            number=conflicts / n,
+            meaning=f"No model can be right on both: at the most {best:.1%} of these rows.",
+            fix="Look which label is right, and whether something that decides it is missing from the text.",
+            **common,
+        )
+    if again >= SOME * n:
+        return Finding(
+            outcome="warn",
+            found=told,
+            number=again / n,
+            meaning=f"There are {len(labels):,} different texts: intervals over {n:,} rows are too narrow.",
+            fix="Leave out repeated rows, and look whether the same texts were trained on.",
+            **common,
+        )
+    return Finding(outcome="pass", found=told, number=again / n, **common)
 
 
 def correct(given: Predictions) -> int:
@@ -109,3 +185,7 @@ def same_length(given: Predictions) -> None:
         )
     if not given.labels:
         raise ValueError("There are no predictions to judge; give at least one.")
+    if given.texts and len(given.texts) != len(given.labels):
+        raise ValueError(
+            f"There are {len(given.labels)} labels and {len(given.texts)} texts; give one for each, or none."
+        )

@@ -5,14 +5,15 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attnlab.checks.measure import Leak, Measured, measure, origin
-from attnlab.checks.paths import Path, allows, closure, joined
+from attnlab.checks.paths import Path, allows, closure, joined, spread_over
+from attnlab.checks.rows import SHORT, leaks_of, spread_ids
 from attnlab.config.values import Choice, ConfigError
 from attnlab.model.masks import MASKS, Mask
 from attnlab.model.model import Model
@@ -74,11 +75,13 @@ def probe(
     mask: str | Choice | Mask = "causal",
     *,
     length: int = 12,
+    whole: int = 512,
     source: int = 0,
     layers: int | None = None,
     forward: Callable[[nn.Module, Tensor], Any] | None = None,
 ) -> Probe:
-    """Declared mask against measured dependence, at every pair of `length` positions, in float64.
+    """Declared mask against measured dependence, at every pair of `length` positions, in float64; and at some
+    pairs of a row as long as the model reads (up to `whole`), and of short rows of many token ids.
 
     `forward(model, ids)` gives the logits (N,T,V) of ids (N,T), or what holds them; by default the model is
     called with the ids, and logits are the result itself, its `.logits`, or its first item. The first
@@ -90,17 +93,29 @@ def probe(
     refuse_unusable(model, size, length, source)
     copied = copied_apart(model)
     call = forward or called(copied)
-    generator = torch.Generator().manual_seed(0)
-    ids = torch.randint(size, (1, length), generator=generator)
     first = entrance(copied, size)
-    refuse_broken(copied, call, ids, size)
-    near = allows(given, length, source)
-    reach = closure(near) if layers is None else joined([near] * layers)
-    paths = both_modes(copied, ids, near, reach, first, call)
-    found = [measured(copied, path, size) for path in paths]
+
+    def row(count: int) -> Path:
+        """A row of so many random tokens, in evaluation."""
+        near = allows(given, count, min(source, count))
+        reach = closure(near) if layers is None else joined([near] * layers)
+        ids = torch.randint(size, (1, count), generator=torch.Generator().manual_seed(0))
+        return path_of(copied, ids, near, reach, first, call)
+
+    short = row(length)
+    refuse_broken(copied, call, short.ids, size)
+    paths = [replace(short, name="training", training=True), short]
+    found = [asked_of(copied, path, size) for path in paths]
     leaks = tuple(leak for leak in (worst(copied, one, size) for one in found) if leak is not None)
+    if not leaks:
+        leaks = tuple(leaks_of(copied.eval(), row(SHORT), spread_ids(size)))[:1]
+    longest = length if leaks else longest_read(copied, call, length, whole)
+    if longest > length:
+        long = replace(row(longest), name=f"a row of {longest} tokens", keys=spread_over(longest))
+        found.append(asked_of(copied, long, size))
+        leaks = tuple(filter(None, [worst(copied, found[-1], size)]))
     dead = tuple(sorted({pair for one in found for pair in one.dead}))
-    gap = 0.0 if bool(near.triu(1).any()) else cut_gap(copied, ids, call)
+    gap = 0.0 if bool(short.near.triu(1).any()) else cut_gap(copied, short.ids, call)
     names = tuple(one.path.name for one in found)
     return Probe(leaks, dead, sum(one.pairs for one in found), names, gap, length)
 
@@ -135,7 +150,9 @@ def refuse_broken(
     model.eval()
     try:
         scores = logits_of(call(model, ids))
-    except (IndexError, RuntimeError) as error:
+    except ConfigError:
+        raise
+    except Exception as error:  # whatever another project's model raises
         raise ConfigError(
             f"The model cannot read {ids.shape[1]} tokens below {vocabulary}: {error}. Give its own "
             "`vocabulary`, and a `length` that it takes."
@@ -147,27 +164,49 @@ def refuse_broken(
         )
 
 
-def both_modes(
+def path_of(
     model: nn.Module,
     ids: Tensor,
     near: Tensor,
     reach: Tensor,
     entrance: nn.Module,
     call: Callable[[nn.Module, Tensor], Any],
-) -> list[Path]:
-    return [
-        Path(
-            name="training" if training else "evaluation",
-            ids=ids,
-            forward=lambda ids: logits_of(call(model, ids)),
-            near=near,
-            reach=reach,
-            judged=torch.ones(ids.shape[1], dtype=torch.bool),
-            entrance=entrance,
-            training=training,
-        )
-        for training in (True, False)
-    ]
+) -> Path:
+    return Path(
+        name="evaluation",
+        ids=ids,
+        forward=lambda ids: logits_of(call(model, ids)),
+        near=near,
+        reach=reach,
+        judged=torch.ones(ids.shape[1], dtype=torch.bool),
+        entrance=entrance,
+    )
+
+
+@torch.no_grad()
+def longest_read(model: nn.Module, call: Callable[[nn.Module, Tensor], Any], least: int, most: int) -> int:
+    """How many tokens the model reads, up to `most`: by halving, since some refuse and some do not say."""
+    model.eval()
+    low, high = least, max(least, most)
+    count = high  # most models read all of it
+    while low < high:
+        try:
+            call(model, torch.zeros(1, count, dtype=torch.long))
+            low = count
+        except Exception:  # whatever another project's model raises
+            high = count - 1
+        count = (low + high + 1) // 2
+    return low
+
+
+def asked_of(model: nn.Module, path: Path, vocabulary: int) -> Measured:
+    """`measured`, of a model that may raise what it likes."""
+    try:
+        return measured(model, path, vocabulary)
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"The model cannot be asked in {path.name}: {error}") from error
 
 
 def measured(model: nn.Module, path: Path, vocabulary: int) -> Measured:
@@ -186,7 +225,9 @@ def worst(model: nn.Module, found: Measured, vocabulary: int) -> Leak | None:
 
 
 @torch.no_grad()
-def cut_gap(model: nn.Module, ids: Tensor, call: Callable[[nn.Module, Tensor], Any]) -> float:
+def cut_gap(
+    model: nn.Module, ids: Tensor, call: Callable[[nn.Module, Tensor], Any], *, shortest: int = 1
+) -> float:
     """How far scores move when everything after them is cut off, of the largest."""
     model.eval()
 
@@ -195,8 +236,9 @@ def cut_gap(model: nn.Module, ids: Tensor, call: Callable[[nn.Module, Tensor], A
         return scores.masked_fill(scores.isinf(), 0.0)
 
     whole = finite(ids)
-    gaps = [(finite(ids[:, :end])[-1] - whole[end - 1]).abs().max() for end in range(1, ids.shape[1] + 1)]
-    return float(torch.stack(gaps).max() / whole.abs().max().clamp(min=1e-30))
+    ends = range(shortest, ids.shape[1] + 1)
+    gaps = [(finite(ids[:, :end])[-1] - whole[end - 1]).abs().max() for end in ends]
+    return float(torch.stack(gaps).max().nan_to_num(torch.inf) / whole.abs().max().clamp(min=1e-30))
 
 
 def called(model: nn.Module) -> Callable[[nn.Module, Tensor], Any]:

@@ -32,6 +32,9 @@ class Ranges(Check):
 
     When it helps: a run that explodes between two evaluations and recovers, one that no longer
     learns, or one whose every step is cut to a fraction.
+
+    Cannot see: a part that is small but not zero, and an explosion in steps of which metrics.jsonl has
+    been lost.
     """
 
     when: ClassVar[tuple[When, ...]] = ("during", "after")

@@ -78,8 +78,8 @@ def piece(batch: Batch, rows: int, length: int | None = None) -> Batch:
 
 
 def rows_of(prepared: Prepared, start: int, stop: int) -> Prepared:
-    """Some rows of what is prepared."""
-    rows = torch.arange(start, stop)
+    """Some rows of what is prepared, as far as there are any."""
+    rows = torch.arange(start, min(stop, len(prepared.ids)))
 
     def chosen(value: Tensor | None) -> Tensor | None:
         return None if value is None else value[start:stop]

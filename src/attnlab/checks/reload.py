@@ -25,6 +25,9 @@ class Reload(Check):
 
     When it helps: what is not among the parameters (a buffer, a head that is made later, a setting)
     is lost by saving, and the loaded model predicts something else.
+
+    Cannot see: another machine, precision or version of torch, and settings that only matter beyond two
+    rows of sixteen tokens.
     """
 
     when: ClassVar[tuple[When, ...]] = ("after",)

@@ -23,6 +23,9 @@ class Samples(Check):
     Not in the first 200 steps.
 
     When it helps: the loss of a model that loops can be good. It is told, and is no failure.
+
+    Cannot see: text that is fluent and wrong, and what other decoding rules than the run's own samples
+    would write.
     """
 
     when: ClassVar[tuple[When, ...]] = ("evaluation",)

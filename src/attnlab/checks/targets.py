@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
@@ -10,7 +11,8 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.check import Case, Check, Finding, When
-from attnlab.checks.real import batch_of, prepared_of, rows_of
+from attnlab.checks.real import LOOKED_AT, batch_of, prepared_of, rows_of
+from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.model.heads.language import LanguageModel
@@ -36,6 +38,8 @@ class Targets(Check):
 
     When it helps: labels that were shifted twice, or not at all; targets across the border of two
     texts, or on padding. The loss falls all the same, and means nothing.
+
+    Cannot see: a text that is wrong itself, or a loss that goes wrong in training mode alone.
     """
 
     when: ClassVar[tuple[When, ...]] = ("before",)
@@ -46,9 +50,9 @@ class Targets(Check):
         prepared = prepared_of(case, batch)
         if not prepared.count:
             return self.not_applicable(case, "the first batch has no targets")
-        hidden = hides(prepared, batch)
+        hidden = hides(case, batch)
         right, place = (batch.ids, 0) if hidden else (shifted(prepared.ids, 1), 1)
-        wrong = misplaced(prepared, right, batch)
+        wrong = misplaced(prepared, right, batch, hidden)
         if wrong:
             return self.wrong(case, prepared, batch, wrong, hidden)
         rival = self.rival(case, prepared, right, place)
@@ -60,7 +64,7 @@ class Targets(Check):
                 meaning="The loss compares each answer with another token than the one to be predicted.",
                 fix="Shift targets in one place only: in the objective's prepare, and not again in its loss.",
             )
-        copied = share(prepared, prepared.ids)
+        copied = copied_share(case, batch) if hidden else share(prepared, prepared.ids)
         what = "the hidden token" if hidden else "the next token of its text"
         told = f"{prepared.count:,} targets, each {what}; {copied:.0%} equal their input, such as "
         told += example(prepared, case.dataset.tokenizer)
@@ -127,20 +131,36 @@ class Answering:
         return float(case.objective.head_loss(self.model, said, plain).total)
 
 
-def hides(prepared: Prepared, batch: Batch) -> bool:
-    """Whether the objective hid some of the tokens that are read."""
-    alone = prepared.source is None and prepared.ids.shape == batch.ids.shape
-    return alone and not torch.equal(prepared.ids, batch.ids)
+def draws(case: Case, batch: Batch) -> Iterator[Prepared]:
+    """What the objective makes of a batch with other random numbers: in one draw, all tokens may stay."""
+    for number in range(LOOKED_AT):
+        yield case.objective.prepare(batch, stream_seed(case.config.seed, "masking", 0, number))
 
 
-def misplaced(prepared: Prepared, right: Tensor, batch: Batch) -> int:
+def hides(case: Case, batch: Batch) -> bool:
+    """Whether the objective hides some of the tokens that are read."""
+    for prepared in draws(case, batch):
+        if prepared.source is not None or prepared.ids.shape != batch.ids.shape:
+            return False
+        if not torch.equal(prepared.ids, batch.ids):
+            return True
+    return False
+
+
+def copied_share(case: Case, batch: Batch) -> float:
+    """The share of targets that stand in the input all the same."""
+    found = [prepared for prepared in draws(case, batch) if prepared.count]
+    return sum(share(one, one.ids) * one.count for one in found) / sum(one.count for one in found)
+
+
+def misplaced(prepared: Prepared, right: Tensor, batch: Batch, hidden: bool) -> int:
     """How many targets are another token than the right one, of another text, or padding."""
     there = prepared.targets != IGNORE
     bad = there & (prepared.targets != right)
     if prepared.source is not None:
         bad[:, -1] = False  # the last target of all is read by nobody: the ids end before it
     document = prepared.tokens.document
-    if not hides(prepared, batch) and document is not None:
+    if not hidden and document is not None:
         bad[:, :-1] |= there[:, :-1] & (document[:, 1:] != document[:, :-1])
     real = batch.real if prepared.source is None else batch.target_real
     if real is not None:

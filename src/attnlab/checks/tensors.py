@@ -19,6 +19,8 @@ class Tensors(Check):
 
     When it helps: weights that were not saved or not loaded are random after loading, with a report
     that says that all went well.
+
+    Cannot see: checkpoints of other steps than the last, and values that were wrong already in memory.
     """
 
     when: ClassVar[tuple[When, ...]] = ("after",)

@@ -26,6 +26,8 @@ class Throughput(Check):
 
     When it helps: padding counted as text, a step counted twice, or a clock that is read wrongly
     makes a model look faster than it is.
+
+    Cannot see: time spent outside steps (evaluation, saving), and a machine whose clock itself is wrong.
     """
 
     when: ClassVar[tuple[When, ...]] = ("after",)

@@ -18,6 +18,9 @@ class TokenizerIdentity(Check):
     recorded when the run began; and the model's table has a row for each id.
 
     When it helps: with another checkpoint's tokenizer every id is a valid one and means another word.
+
+    Cannot see: a tokenizer file that was replaced before the run began, and one that differs only in
+    words outside the four fixed strings while keeping the fingerprint.
     """
 
     when: ClassVar[tuple[When, ...]] = ("after",)

@@ -46,7 +46,7 @@ class VisibleTargets(Check):
         prepared = prepared_of(case, batch)
         if not prepared.count:
             return self.not_applicable(case, "the first batch has no targets")
-        if hides(prepared, batch):
+        if hides(case, batch):
             return self.at_their_place(case, prepared)
         if prepared.source is not None and case.objective.shown_source < 1:
             finding = self.in_source(case, prepared, batch)

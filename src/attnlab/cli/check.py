@@ -24,7 +24,7 @@ def check(
         typer.Argument(
             metavar="CONFIG|RUN|CHECKPOINT|PREDICTIONS",
             help="A config (file or name), a run's folder, one of its checkpoints, or a .csv, .tsv or .jsonl "
-            "with the columns label and prediction.",
+            "with the columns label and prediction, and text if it is there.",
         ),
     ],
     set: SetOption = None,

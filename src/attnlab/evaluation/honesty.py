@@ -49,7 +49,7 @@ class Honesty:
     @property
     def meaning(self) -> str:
         if self.sound:
-            return "Equal at every token: no score depends on tokens that come later"
+            return "Equal at every token: in these texts no score depends on tokens that come later"
         if abs(self.difference) <= EQUAL:
             return (
                 f"The means agree, but single tokens differ by up to {self.largest:.2g} nats: scores depend "

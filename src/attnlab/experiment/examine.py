@@ -67,7 +67,12 @@ def of_predictions(file: Path) -> list[Finding]:
         records.append(record.values)
     if not records:
         raise DataError(f"{file} has no rows; give a label and a prediction in each.")
-    return judge([str(r["label"]) for r in records], [str(r["prediction"]) for r in records])
+    texts = [str(r["text"]) for r in records if str(r.get("text") or "").strip()]
+    if texts and len(texts) < len(records):
+        raise DataError(
+            f"{file} has a text in {len(texts)} of {len(records)} rows; give it in each, or in none."
+        )
+    return judge([str(r["label"]) for r in records], [str(r["prediction"]) for r in records], texts)
 
 
 def _made(setup: Setup, when: When, tell: Told, **facts: Any) -> list[Finding]:

@@ -1,0 +1,250 @@
+"""Cached decoding against each text alone, without a cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.dependency import EQUAL, LENGTH, exact, prefix_gap
+from attnlab.generation.beam import beam_searches
+from attnlab.generation.decoder import Decoder
+from attnlab.generation.generate import generate
+from attnlab.model.heads.language import LanguageModel
+from attnlab.model.masks import asks_for_source, incremental
+from attnlab.model.model import Model
+from attnlab.model.tokens import Tokens
+
+PROMPTS, SOURCES, STEPS = (1, 3, 6), (4, 2, 5), 14  # so many steps outgrow a cache's first buffer
+FEW, LONG = 4, 256
+BEAMS = 6  # of fewer, an untrained model's all come from one row
+FIXES = {
+    "one text": "Let each new token see the cached keys and values of all tokens before it.",
+    "a second text": "Make a new cache for every text; the model must keep nothing between calls.",
+    "prompts of unequal length": "Mask padding in the cached path too, and count positions without it "
+    "(prompts are padded on the left, sources on the right).",
+    "reordered rows": "Let select() choose the same rows of every tensor that a cache holds: keys, values, "
+    "coordinates, and the encoder's keys and values.",
+    "a long prompt": "Keep as many keys as the mask and the rule can reach, and no others.",
+    "greedy search": "Look at how texts that ended leave the batch: rows and tokens must stay together.",
+    "beam search": "Look at how beams are matched with rows of the batch after each step.",
+}
+
+
+class Decoding(Check):
+    """Decoding: is the text that is written the one that the model's scores stand for?
+
+    Formula: the scores of the next token, from the cache, against those of the same text alone, read
+    anew without a cache, in a float64 copy, to 1e-9 of the largest: for one text, a second text
+    after it, prompts of unequal length in one batch, rows that were reordered and repeated (as beams
+    are), and a prompt as long as the model reads. A source is there where the model reads one. The
+    tokens of greedy search must be the most likely ones, and the total of every beam the sum of its
+    tokens' log-probabilities, both by scores without a cache.
+
+    When it helps: a cache that mixes up rows, forgets positions or remembers the last text writes
+    worse text than the model could, while its loss says nothing of it.
+
+    Cannot see: what happens after more than 14 new tokens, in batches of more than a dozen rows, or in
+    float32 and fewer bits; sampling rules.
+    """
+
+    when: ClassVar[tuple[When, ...]] = ("before", "after")
+    limit: ClassVar[float] = 1.0
+
+    def run(self, case: Case) -> Finding:
+        if not writes(case.model):
+            return self.not_applicable(case, "the model does not write text from left to right")
+        room = case.config.model.length
+        if room < FEW:
+            return self.not_applicable(case, f"a model of {room} tokens cannot go on with a text")
+        trial = Trial(exact(case.model).eval(), case.dataset.tokenizer.size, room)
+        largest = 0.0
+        for name, gap in trial.gaps():
+            largest = max(largest, gap)
+            if not gap <= EQUAL:
+                return self.differs(case, trial, name, gap)
+        told = f"cached scores agree with each text alone, uncached, to {largest:.1g}, in {len(FIXES)} uses"
+        return self.passed(case, told, largest)
+
+    def differs(self, case: Case, trial: Trial, name: str, gap: float) -> Finding:
+        if prefix_gap(trial.model, trial.vocabulary, min(LENGTH, trial.room)) > EQUAL:
+            return self.not_applicable(case, "scores depend on what comes later, which no cache can hold")
+        stops = f"cached decoding of {name} stops: {trial.error}"
+        moved = (
+            f"scores for {name} differ by {gap:.2g} of the largest from those of each text alone, uncached"
+        )
+        return self.failed(
+            case,
+            stops if trial.error else moved,
+            gap,
+            meaning="The text that is written is not the one that the model finds likely: samples, beams and "
+            "translations are not those of this model.",
+            fix=FIXES[name],
+        )
+
+
+def writes(model: Model) -> bool:
+    """Whether text can be generated with this model."""
+    trunk = model.trunk
+    head = isinstance(model.head, LanguageModel)
+    return head and trunk.decoder is not None and incremental(trunk.main.mask)
+
+
+@dataclass(frozen=True)
+class Text:
+    """What one row of a batch holds."""
+
+    prompt: tuple[int, ...]
+    source: tuple[int, ...]
+    new: tuple[int, ...] = ()
+
+
+class Trial:
+    """A model that is asked in every way in which text is written."""
+
+    def __init__(self, model: Model, vocabulary: int, room: int):
+        self.model, self.vocabulary, self.room = model, vocabulary, room
+        self.generator = torch.Generator().manual_seed(3)
+        self.error = ""
+        self.known: dict[Text, Tensor] = {}
+        longest = max(room - STEPS, room // 2)
+        self.texts = [
+            Text(self.tokens(min(prompt, longest)), self.tokens(min(source, room)))
+            for prompt, source in zip(PROMPTS, SOURCES, strict=True)
+        ]
+        self.steps = min(STEPS, room - max(len(text.prompt) for text in self.texts))
+
+    def tokens(self, count: int) -> tuple[int, ...]:
+        return tuple(torch.randint(self.vocabulary, (count,), generator=self.generator).tolist())
+
+    @torch.no_grad()
+    def gaps(self) -> Iterator[tuple[str, float]]:
+        """Each use and the largest difference in it, the simple ones first: the first that fails is named."""
+        uses: dict[str, Callable[[], Iterator[float]]] = {
+            "one text": lambda: self.one(self.texts[-1]),
+            "a second text": lambda: self.one(self.texts[-2]),
+            "prompts of unequal length": self.unequal,
+            "reordered rows": self.reordered,
+            "a long prompt": self.long,
+            "greedy search": self.greedy,
+            "beam search": self.beams,
+        }
+        for name, use in uses.items():
+            try:
+                yield name, max(use())
+            except (IndexError, RuntimeError, ValueError) as error:
+                self.error = str(error).strip().splitlines()[0]
+                yield name, math.inf
+
+    def one(self, text: Text) -> Iterator[float]:
+        batch = Batch(self, [replace(text, prompt=text.prompt[:1])])
+        for token in text.prompt[1:]:
+            batch.step([token])
+            yield batch.gap()
+
+    def unequal(self) -> Iterator[float]:
+        batch = Batch(self, self.texts)
+        yield batch.gap()
+        batch.step(self.tokens(len(self.texts)))
+        yield batch.gap()
+
+    def reordered(self) -> Iterator[float]:
+        batch = Batch(self, self.texts)
+        batch.step(self.tokens(len(batch.texts)))
+        batch.select([2, 0, 0, 1])
+        for left in reversed(range(self.steps - 1)):
+            batch.step(self.tokens(len(batch.texts)))
+            if left == 1:
+                yield batch.gap()
+                batch.select([1, 3])
+        yield batch.gap()
+
+    def long(self) -> Iterator[float]:
+        whole = min(self.room, LONG) - FEW + 1
+        batch = Batch(self, [replace(self.texts[0], prompt=self.tokens(whole)), self.texts[1]])
+        for _ in range(FEW - 1):
+            batch.step(self.tokens(2))
+        yield batch.gap()
+
+    def greedy(self) -> Iterator[float]:
+        """How far each token that was chosen is from the most likely one. One text ends early, if it can."""
+        first = int(self.alone(self.texts[0]).argmax())
+        for stop in ((), (first,)):
+            found = generate(
+                self.model,
+                [text.prompt for text in self.texts],
+                length=min(FEW, self.steps),
+                stop=stop,
+                sources=self.sources(self.texts),
+            )
+            for text, written in zip(self.texts, found, strict=True):
+                for place, token in enumerate(written.new):
+                    scores = self.alone(replace(text, new=tuple(written.new[:place])))
+                    yield distance(scores[token], scores.max(), scores)
+        yield 0.0  # also where every text ended at once
+
+    def beams(self) -> Iterator[float]:
+        texts = self.texts[1:]
+        prompts = [text.prompt for text in texts]
+        length = min(FEW, self.steps)
+        found = beam_searches(self.model, prompts, width=BEAMS, length=length, sources=self.sources(texts))
+        for text, hypotheses in zip(texts, found, strict=True):
+            for one in hypotheses:
+                sums = [
+                    self.alone(replace(text, new=tuple(one.new[:place]))).log_softmax(-1)[token]
+                    for place, token in enumerate(one.new)
+                ]
+                total = torch.stack(sums).sum()
+                yield distance(torch.tensor(one.total, dtype=total.dtype), total, total)
+
+    def sources(self, texts: Sequence[Text]) -> list[tuple[int, ...]] | None:
+        return None if self.model.trunk.encoder is None else [text.source for text in texts]
+
+    def alone(self, text: Text) -> Tensor:
+        """The scores (V) of the token after a text, read anew in a batch of its own."""
+        if text not in self.known:
+            ids = torch.tensor([[*text.prompt, *text.new]])
+            prompt = (torch.arange(ids.shape[1]) < len(text.prompt))[None]
+            source = prompt if asks_for_source(self.model.trunk.main.mask) else None
+            tokens = Tokens.of(ids.shape[1], source=source)
+            inputs: dict[str, Any] = {}
+            if self.model.trunk.encoder is not None:
+                inputs = {"source": torch.tensor([text.source])}
+            hidden = self.model.trunk(ids, tokens, **inputs)
+            self.known[text] = self.model.head(hidden[:, -1:], tokens)[0, 0]
+        return self.known[text]
+
+
+class Batch:
+    """Texts that are written side by side, with a cache."""
+
+    def __init__(self, trial: Trial, texts: Sequence[Text]):
+        self.trial, self.texts = trial, list(texts)
+        prompts = [text.prompt for text in texts]
+        self.decoder = Decoder(trial.model, prompts, sources=trial.sources(texts))
+
+    def step(self, tokens: Sequence[int]) -> None:
+        self.decoder.step(torch.tensor(tokens))
+        pairs = zip(self.texts, tokens, strict=True)
+        self.texts = [replace(text, new=(*text.new, token)) for text, token in pairs]
+
+    def select(self, rows: Sequence[int]) -> None:
+        self.decoder.select(torch.tensor(rows))
+        self.texts = [self.texts[row] for row in rows]
+
+    def gap(self) -> float:
+        """How far the scores are from those of each text alone, of the largest."""
+        alone = [self.trial.alone(text) for text in self.texts]
+        return max(distance(own, other, other) for own, other in zip(self.decoder.next, alone, strict=True))
+
+
+def distance(own: Tensor, other: Tensor, scale: Tensor) -> float:
+    """The largest difference, of the largest number; what is no number is infinitely far."""
+    apart = torch.where(own == other, 0.0, (own - other).abs())  # −inf is −inf: a token that is never said
+    largest = scale[scale.isfinite()].abs().max() if bool(scale.isfinite().any()) else scale.new_ones(())
+    return float(apart.max().nan_to_num(torch.inf) / largest.clamp(min=1e-30))

@@ -1,0 +1,32 @@
+"""Rows that a classifier is judged on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from attnlab.checks import predictions
+from attnlab.checks.check import Case, Check, Finding, When
+
+
+class Examples(Check):
+    """Examples: is every row another text, with one label and one prediction?
+
+    Formula: texts are compared without case and spaces. The same text with two predictions fails; 1 %
+    of rows whose text has two labels, or that repeat a text, are told.
+
+    When it helps: on a text with two labels no model can be right twice; repeated rows make intervals
+    too narrow; two predictions for one text mean dropout, or a batch that matters.
+
+    Cannot see: texts that say the same in other words; labels that are wrong and consistent.
+    """
+
+    when: ClassVar[tuple[When, ...]] = ("evaluation", "after")
+    limit: ClassVar[float] = 0.5
+
+    def run(self, case: Case) -> Finding:
+        if case.predictions is None:
+            return self.not_applicable(case, "the model does not classify")
+        if not case.predictions.texts:
+            return self.not_applicable(case, "the texts of the predictions are not given")
+        return replace(predictions.repeated(case.predictions), when=case.when)

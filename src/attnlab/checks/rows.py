@@ -1,0 +1,109 @@
+"""Leaks that one row does not show: from other texts of the batch, and for some token ids only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.checks.measure import AT_ONCE, ROUNDING, Leak, first_moved, run
+from attnlab.checks.paths import Made, Path
+from attnlab.model.model import Model
+
+SHORT, TRIED = 4, 320
+"""Tokens of a row, and how many token ids are tried in such rows."""
+LOW, HIGH = 64, 16
+"""Ids that are always among them: special tokens are the first or the last of a vocabulary."""
+
+
+@torch.no_grad()
+def company_leak(model: Model, vocabulary: int, length: int) -> Leak | None:
+    """Whether a text's outputs move when only another text of its batch is changed."""
+    made = Made(model, vocabulary, length)
+    found = [
+        company(model, path, vocabulary)
+        for training in (True, False)
+        for path in made.paths("training" if training else "evaluation", training=training, asked=model.trunk)
+    ]
+    return max((leak for leak in found if leak is not None), key=lambda leak: leak.size, default=None)
+
+
+def company(model: nn.Module, path: Path, vocabulary: int) -> Leak | None:
+    model.train(path.training)
+    generator = torch.Generator().manual_seed(4)
+    one, other = (
+        torch.cat([path.ids, torch.randint(vocabulary, path.ids.shape, generator=generator)])
+        for _ in range(2)
+    )
+    plain, changed = run(path, one)[0], run(path, other)[0]
+    size = apart(plain, changed, plain)
+    if not float(size.max()) > ROUNDING:
+        return None
+    query = int(size.argmax())
+
+    def own(output: Tensor) -> Tensor | None:
+        return output[0] if output.shape[0] == len(one) else None
+
+    place = first_moved(model, lambda: run(path, one), lambda: run(path, other), own)
+    return Leak(path.name, query, -1, float(size.max()), place)
+
+
+@torch.no_grad()
+def ids_leak(model: Model, vocabulary: int) -> Leak | None:
+    """The largest leak in short rows of many token ids: some may be treated otherwise than the rest."""
+    model.eval()
+    ids = spread_ids(vocabulary)
+    made = Made(model, vocabulary, SHORT)
+    found = [
+        leak for path in made.paths("evaluation", asked=model.trunk) for leak in leaks_of(model, path, ids)
+    ]
+    return max(found, key=lambda leak: leak.size, default=None)
+
+
+@torch.no_grad()
+def leaks_of(model: nn.Module, path: Path, rows: Tensor) -> Iterator[Leak]:
+    """Leaks of a path whose row is each of these (N,S) in turn; as many at once as memory allows."""
+    if bool(path.reach.all()):
+        return
+    together = max(AT_ONCE // run(path, rows[:1]).numel(), 1)
+    other = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(5))]
+    for some, new in zip(rows.split(together), other.split(together), strict=True):
+        plain = run(path, some)
+        for key in range(rows.shape[1]):
+            changed = some.clone()
+            changed[:, key] = new[:, key]
+            size = torch.where(path.reach[:, key], 0.0, apart(plain, run(path, changed), plain))
+            if float(size.max()) > ROUNDING:
+                row, query = divmod(int(size.argmax()), size.shape[1])
+                place = moved_at(model, path, some[row : row + 1], changed[row : row + 1], query)
+                yield Leak(f"token ids {some[row].tolist()}", query, key, float(size.max()), place)
+
+
+def moved_at(model: nn.Module, path: Path, ids: Tensor, changed: Tensor, query: int) -> str:
+    length = ids.shape[1]
+
+    def at(output: Tensor) -> Tensor | None:
+        return output[..., query, :] if output.ndim >= 3 and output.shape[-2] == length else None
+
+    path = replace(path, ids=ids)
+    return first_moved(model, lambda: run(path, ids), lambda: run(path, changed), at)
+
+
+def spread_ids(vocabulary: int) -> Tensor:
+    """Rows (N, SHORT) that hold every token id of a small vocabulary, and many of a large one, each at two
+    places: what comes after the last of a row cannot leak."""
+    ends = sorted({*range(min(LOW, vocabulary)), *range(max(vocabulary - HIGH, 0), vocabulary)})
+    shuffled = torch.randperm(vocabulary, generator=torch.Generator().manual_seed(6))
+    ids = torch.cat([torch.tensor(ends), shuffled])[:TRIED]
+    short = -len(ids) % SHORT
+    whole = torch.cat([ids, shuffled.repeat(SHORT)[:short]])
+    return torch.cat([whole, whole.roll(SHORT // 2)]).view(-1, SHORT)
+
+
+def apart(own: Tensor, other: Tensor, scale: Tensor) -> Tensor:
+    """(…,T): how far outputs (…,T,D) are from each other, of the largest; no number is infinitely far."""
+    gap = torch.where(own == other, 0.0, (own - other).abs()).amax(-1).nan_to_num(torch.inf)
+    largest = float(scale[scale.isfinite()].abs().amax()) if bool(scale.isfinite().any()) else 1.0
+    return gap / (largest or 1.0)
