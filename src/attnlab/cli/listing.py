@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -58,13 +59,15 @@ def list_everything(json: bool) -> None:
     found = overview()
     if json:
         return emit({name: list(variants) for name, variants in found.items()})
-    shown = Table.grid(padding=(0, 2))
+    left = 2 + max(len(variant) for variants in found.values() for variant in variants)
+    indent = " " * (left + 2)
     for name, variants in found.items():
-        shown.add_row(f"[bold]{name}[/]")
-        for variant, summary in variants.items():
-            shown.add_row(f"  {variant}", escape(summary))
-    out.print(shown)
-    out.print("Options: attnlab list TABLE. One variant's card: attnlab show NAME.", highlight=False)
+        typer.secho(name, bold=True)
+        for variant, summary in variants.items():  # by hand: a table of rich takes as long as all the rest
+            typer.echo(
+                fill(summary, out.width, initial_indent=f"  {variant:<{left}}", subsequent_indent=indent)
+            )
+    typer.echo("Options: attnlab list TABLE. One variant's card: attnlab show NAME.")
     return None
 
 
