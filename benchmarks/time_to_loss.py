@@ -31,7 +31,7 @@ from benchmarks.training import loop_of
 
 ROWS, LENGTH = 32, 128
 NANO_STEPS = 293  # 1.2 million tokens
-OUR_TOKENS = 340_000
+OUR_TOKENS = 205_000
 JUDGED = 16  # batches of dev text
 
 
