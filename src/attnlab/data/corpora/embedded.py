@@ -174,7 +174,7 @@ def docstrings_of(files: tuple[tuple[str, Path], ...]) -> tuple[tuple[str, str],
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without garbage collection: trees hold no cycles, and each pass looks through all that torch imported."""
+    """Without garbage collection: trees hold no cycles, and a pass looks through all that torch imported."""
     enabled = gc.isenabled()
     gc.disable()
     try:
