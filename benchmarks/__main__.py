@@ -14,7 +14,7 @@ from rich.table import Table
 
 from benchmarks.measure import peak_gflops
 
-MODULES = ("attention", "data", "training", "generation", "loading")
+MODULES = ("starting", "attention", "data", "training", "time_to_loss", "memory", "generation", "loading")
 
 
 def main() -> None:

@@ -6,8 +6,6 @@ folder that holds nanoGPT's model.py, it is measured too.
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import statistics
 import subprocess
 import sys
@@ -27,7 +25,10 @@ from attnlab.data.loader import Loader
 from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
 from attnlab.experiment.model import build_model
+from attnlab.experiment.setup import Setup, in_order
+from attnlab.model.model import Model
 from attnlab.objectives import OBJECTIVES
+from attnlab.objectives.objective import Objective
 from attnlab.objectives.vocabulary import Vocabulary
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import Checkpoints
@@ -37,7 +38,7 @@ from attnlab.training.loop import Loop
 from attnlab.training.machine import autocast_of
 from attnlab.training.optimizers import OPTIMIZERS, Optimizers
 from attnlab.training.schedules import SCHEDULES
-from benchmarks.measure import high_water, interleaved, row
+from benchmarks.measure import high_water, interleaved, nanogpt, row
 
 Step = Callable[[], object]
 
@@ -61,7 +62,7 @@ WORK = {"small": (SMALL, 32), "medium": (MEDIUM, 8), "masked": (BERT, 16)}
 
 def config_for(name: str) -> Config:
     model, _ = WORK[name]
-    budget = {"budget": {"steps": 1_000_000}}
+    budget = {"budget": {"steps": 1_000_000}, "schedule": "constant"}
     return config_of(
         {"model": model, "objective": "masked" if name == "masked" else "causal", "training": budget}
     )
@@ -73,21 +74,32 @@ def loop(name: str, folder: Path) -> Loop:
     vocabulary, length = sizes["vocabulary"], sizes["length"]
     generator = np.random.default_rng(0)
     held = [Row(generator.integers(6, vocabulary, length).tolist(), i, length) for i in range(8 * rows)]
-    model = build_model(config.model)
-    checkpoints = Checkpoints(folder / "checkpoints")
+    objective = OBJECTIVES.build(config.objective, vocabulary=Vocabulary.draft(vocabulary))
+    loader = Loader(in_memory(held, vocabulary=vocabulary), Padded(length, rows=rows), seed=0, pad=0)
+    return made(config, build_model(config.model), objective, loader, folder)
+
+
+def loop_of(setup: Setup, folder: Path) -> Loop:
+    """The loop of a run on its own text."""
+    return made(setup.config, setup.model, setup.objective, in_order(setup), folder)
+
+
+def made(config: Config, model: Model, objective: Objective, loader: Loader, folder: Path) -> Loop:
+    settings, device, checkpoints = config.training, torch.device("cpu"), Checkpoints(folder / "checkpoints")
+    model.train()
     return Loop(
         model=model,
-        objective=OBJECTIVES.build(config.objective, vocabulary=Vocabulary.draft(vocabulary)),
-        loader=Loader(in_memory(held, vocabulary=vocabulary), Padded(length, rows=rows), seed=0, pad=0),
+        objective=objective,
+        loader=loader,
         evaluate=None,
-        optimizer=Optimizers(OPTIMIZERS.build(config.training.optimizer), model),
-        schedule=SCHEDULES.build("constant"),
-        settings=config.training,
+        optimizer=Optimizers(OPTIMIZERS.build(settings.optimizer), model),
+        schedule=SCHEDULES.build(settings.schedule),
+        settings=settings,
         checkpoints=checkpoints,
         failure=Failure(folder, checkpoints),
-        seed=0,
-        autocast=autocast_of("float32", torch.device("cpu")),
-        device=torch.device("cpu"),
+        seed=config.seed,
+        autocast=autocast_of(settings.precision, device),
+        device=device,
     )
 
 
@@ -140,14 +152,9 @@ def transformers_step(name: str) -> Step:
 
 
 def nanogpt_step(name: str) -> Step | None:
-    folder = os.environ.get("NANOGPT")
-    if not folder or name == "masked":
+    module = nanogpt()
+    if module is None or name == "masked":
         return None
-    spec = importlib.util.spec_from_file_location("nanogpt_model", Path(folder) / "model.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
     sizes, rows = WORK[name]
     settings = module.GPTConfig(
         block_size=sizes["length"],

@@ -6,7 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from attnlab.cli import app
-from attnlab.config.registry import TABLES, table
+from attnlab.config.overview import overview
+from attnlab.config.registry import TABLES, card, table
 
 
 def run(*arguments):
@@ -24,13 +25,23 @@ def answer(*arguments):
     return json.loads(result.stdout)
 
 
-def test_help_needs_no_torch():
+@pytest.mark.parametrize(
+    ("arguments", "said"), [("--help", "explain"), ("list", "additive"), ("list configs", "mini-gpt")]
+)
+def test_help_and_lists_need_no_torch(arguments, said):
     code = (
         "import sys; from attnlab.cli import app; from typer.testing import CliRunner;"
-        "r = CliRunner().invoke(app, ['--help']); assert r.exit_code == 0 and 'explain' in r.output;"
+        f"r = CliRunner().invoke(app, {arguments.split()}); assert r.exit_code == 0 and '{said}' in r.output;"
         "heavy = {'torch', 'numpy', 'datasets', 'tokenizers'} & set(sys.modules); assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_overview_is_what_the_tables_and_cards_say():
+    found = overview()
+    assert {name: list(variants) for name, variants in found.items()} == {t: list(table(t)) for t in TABLES}
+    for name, variants in found.items():
+        assert variants == {variant: card(table(name), variant).summary for variant in variants}
 
 
 def test_list_shows_every_table_and_every_variant():

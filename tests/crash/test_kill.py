@@ -66,11 +66,11 @@ def same(found, expected):
 
 @pytest.mark.parametrize("part", range(6))
 def test_killed_at_instants_all_over_a_run(attnlab, file, whole, tmp_path, part):
-    """Inside steps, saves, renames, half-written files and half-written lines."""
+    """Inside steps, saves, renames, half-written files and half-written lines; `test-all` tries them all."""
     expected, points = whole
     assert points > 200
     stretch = range(1 + part * points // 6, 1 + (part + 1) * points // 6)
-    for at in random.Random(part).sample(stretch, 3):
+    for at in random.Random(part).sample(stretch, 2):
         folder = tmp_path / f"run-{at}"
         killed = attnlab("train", file, "--out", folder, inject="kill", at=at)
         assert killed.code == -signal.SIGKILL

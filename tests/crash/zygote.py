@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch._dynamo
 
 import attnlab.experiment.run  # noqa: F401 - loaded here, so that children have it
 from attnlab.cli import main

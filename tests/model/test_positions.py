@@ -36,6 +36,20 @@ def test_rotated_products_depend_on_the_difference_alone(double):
     assert abs(product(3, 9) - product(3, 10)) > 1e-3
 
 
+def test_a_rotation_turns_each_pair_by_its_angle_and_its_gradient_turns_back(double):
+    tokens = Tokens.of(5, document=torch.tensor([[0, 0, 0, 1, 1], [0, 1, 1, 1, 1]]))
+    rotation = POSITIONS.build("rotary", head_width=6).rotation(tokens)
+    drawn = torch.randn(2, 5, 3, 6, generator=torch.Generator().manual_seed(0))
+    x = drawn.transpose(1, 2).requires_grad_()  # as projections give it
+    pairs = torch.complex(x[..., :3], x[..., 3:])
+    angle = tokens.position[:, None, :, None] * 10_000.0 ** (-torch.arange(0, 6, 2) / 6)
+    expected = torch.view_as_real(pairs * torch.polar(torch.ones_like(angle), angle))
+    expected = torch.cat([expected[..., 0], expected[..., 1]], -1)
+    for found in (rotation(x), rotation(x.detach())):
+        torch.testing.assert_close(found, expected.detach().expand_as(found), rtol=0, atol=1e-6)
+    assert torch.autograd.gradcheck(rotation, (x,))
+
+
 @pytest.mark.parametrize("family", ["encoder", "decoder"])
 def test_word_order_needs_positions_in_an_encoder(family, double):
     """ "The man chased the dog": without positions an encoder only sees a bag, a causal decoder does not."""

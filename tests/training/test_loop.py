@@ -1,6 +1,8 @@
 """The loop's arithmetic: targets counted, budgets kept, checkpoints kept by rule, speed told truly."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,12 +12,15 @@ from attnlab.config.values import ConfigError
 from attnlab.experiment.model import build_model
 from attnlab.experiment.run import train
 from attnlab.experiment.setup import check, set_up
+from attnlab.model.draws import seed_everything
 from attnlab.training.budget import nearest
 from attnlab.training.checkpoint import Checkpoints
 from attnlab.training.events import Stepped
 from attnlab.training.listeners.metrics import read
 from attnlab.training.machine import recompute_blocks
 from tests.training.small import config
+
+ROOT = Path(__file__).parents[2]
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -198,3 +203,23 @@ def test_what_cannot_work_is_refused_before_any_text_is_read(tmp_path, changes, 
 def test_wrong_settings_are_refused_when_they_load(tmp_path, changes, message):
     with pytest.raises(ConfigError, match=message):
         config(tmp_path, training=changes)
+
+
+def test_a_run_does_not_import_torchs_compiler(tmp_path):
+    """It would double the time until the first step; with dropout, Muon, checks and samples on the way."""
+    code = (
+        "import sys; from pathlib import Path; from attnlab.experiment.run import train;"
+        "from tests.training.small import config; folder = Path(sys.argv[1]);"
+        "settings = {'budget': {'steps': 2}, 'optimizer': 'muon', 'evaluate_every': 2};"
+        "train(config(folder, training=settings), folder / 'run');"
+        "assert 'torch._dynamo' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, cwd=ROOT)
+
+
+def test_seeding_is_torchs_own():
+    drawn = []
+    for seed in (torch.manual_seed, seed_everything):
+        seed(2**62 + 5)
+        drawn.append((torch.rand(3), torch.nn.functional.dropout(torch.ones(50))))
+    assert all(torch.equal(a, b) for a, b in zip(*drawn, strict=True))

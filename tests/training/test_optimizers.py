@@ -7,6 +7,7 @@ import attnlab as lab
 from attnlab.config.values import ConfigError
 from attnlab.training.optimizers import OPTIMIZERS, Optimizers, divided, owned
 from attnlab.training.schedules import SCHEDULES
+from attnlab.training.updates import AdamWUpdate
 
 SIZES = {"vocabulary": 23, "length": 16, "width": 16, "heads": 4, "layers": 1}
 
@@ -31,11 +32,46 @@ def test_norms_biases_embeddings_and_positions_do_not_decay(positions, attention
 def test_muon_takes_hidden_matrices_and_adamw_the_rest():
     model = lab.decoder(**SIZES, output="language_model(tied=false)")
     muon, adamw = Optimizers(OPTIMIZERS.build("muon"), model).made
-    of_muon = {id(p) for group in muon.param_groups for p in group["params"]}
+    of_muon = {id(p) for group in muon.groups for p in group.parameters}
     for name, p in model.named_parameters():
         hidden = p.ndim == 2 and "blocks" in name
         assert (id(p) in of_muon) == hidden, name
-    assert isinstance(adamw, torch.optim.AdamW)
+    assert isinstance(adamw, AdamWUpdate) and not any(group.decay for group in adamw.groups)
+
+
+def test_adamw_may_have_a_rate_of_its_own_beside_muon():
+    model = lab.decoder(**SIZES)
+    for choice, rates in (
+        ("muon(rate=0.01)", [0.01, 0.01]),
+        ("muon(rate=0.01, adamw_rate=0.002)", [0.01, 0.002]),
+    ):
+        made = Optimizers(OPTIMIZERS.build(choice), model).made
+        assert [group.rate for update in made for group in update.groups] == rates
+
+
+def test_adamw_takes_torchs_own_steps_to_the_bit():
+    """With and without decay, at a rate that changes, with a parameter that has no gradient at first."""
+    models = [lab.decoder(**SIZES) for _ in range(2)]
+    decaying, plain = divided(models[1])
+    recipe = OPTIMIZERS.build("adamw(rate=0.01, decay=0.3, betas=[0.8, 0.9], eps=1e-6)")
+    mine = Optimizers(recipe, models[0])
+    groups = [{"params": decaying, "weight_decay": 0.3}, {"params": plain, "weight_decay": 0.0}]
+    theirs = torch.optim.AdamW(groups, betas=(0.8, 0.9), eps=1e-6, fused=True)
+    for step, factor in enumerate((0.1, 1.0, 0.5)):
+        for model in models:
+            generator = torch.Generator().manual_seed(step)
+            for p in model.parameters():
+                p.grad = torch.randn(p.shape, generator=generator)
+            if step == 0:
+                model.trunk.decoder.final.bias.grad = None
+        mine.step(factor)
+        for group in theirs.param_groups:
+            group["lr"] = 0.01 * factor
+        theirs.step()
+    for p, q in zip(*(model.parameters() for model in models), strict=True):
+        assert torch.equal(p, q)
+    names = {name.rsplit("/")[-1] for name in mine.state()}
+    assert names == {what for held in theirs.state.values() for what in held}
 
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
@@ -80,6 +116,7 @@ def test_schedules_are_what_their_cards_say():
         (SCHEDULES, "wsd(warmup=0.6, decay=0.6)", "exceed the budget"),
         (OPTIMIZERS, "adamw(rate=0.0)", r"optimizer\.rate is 0"),
         (OPTIMIZERS, "adamw(betas=[0.9])", "two numbers"),
+        (OPTIMIZERS, "muon(adamw_rate=0.0)", r"optimizer\.adamw_rate is 0"),
     ],
 )
 def test_wrong_options_are_refused(table, choice, message):

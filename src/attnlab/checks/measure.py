@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks.paths import Path
+from attnlab.model.draws import seed_everything
 
 ROUNDING = 1e-11
 """In float64, of the largest output: what is below is no dependence, but arithmetic."""
@@ -73,7 +74,7 @@ class Measured:
 def seeded() -> Iterator[None]:
     """The same random numbers each time, and the global ones as they were."""
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        seed_everything(0)
         yield
 
 
@@ -116,7 +117,7 @@ def replaced(path: Path, vocabulary: int) -> Iterator[tuple[int, Tensor]]:
 def drawless(path: Path, plain: Tensor) -> bool:
     """Whether other random numbers give the same scores."""
     with torch.random.fork_rng():
-        torch.manual_seed(1)
+        seed_everything(1)
         return bool(torch.equal(path.forward(path.ids), plain))
 
 

@@ -16,6 +16,7 @@ from attnlab.model.heads.boundary import SpanBoundary
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
 from attnlab.objectives.objective import Objective, Prepared, Spans
+from attnlab.training.updates import AdamWUpdate, Group
 
 ROWS, LENGTH = 2, 16
 ATTEMPTS = ((0.3, 80), (0.9, 80), (0.1, 80), (0.03, 320))
@@ -83,7 +84,7 @@ def course(
 ) -> list[float]:
     """The loss before each step; the last one is before none."""
     tuned = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.Adam(tuned, lr=rate, betas=(0.9, 0.95), fused=True)
+    optimizer = AdamWUpdate([Group(tuned, rate)], betas=(0.9, 0.95))
     losses: list[float] = []
     with torch.random.fork_rng(), torch.enable_grad():
         for _ in range(steps + 1):

@@ -88,7 +88,7 @@ class RecomputedLoss(Check):
         step = trained(case, exact, truth)
         if not step.size <= (EQUAL if precision == "float32" else ROUNDED[precision]):
             return self.wrong(case, str(step), step.size)
-        rounded = rounding(replace(evaluator, loader=pieces), truth)
+        rounded = rounding(replace(evaluator, loader=pieces, batches="all"), truth)
         if not rounded <= ROUNDED[precision]:
             return self.wrong(
                 case, f"target by target, losses in {precision} differ by {rounded:.2g} nats", rounded

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
-from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -137,6 +136,8 @@ def watch(
 
     def growing() -> Group:
         return Group(*(passage(trained, *pair) for pair in zip(prompts, texts, strict=True)))
+
+    from rich.live import Live
 
     live = Live(get_renderable=growing, console=out, transient=True, refresh_per_second=8)
     with live if shown else nullcontext():

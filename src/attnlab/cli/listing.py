@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markdown import Markdown
 from rich.markup import escape
-from rich.panel import Panel
-from rich.syntax import Syntax
 from rich.table import Table
 
 from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.files import load, ready_configs, to_json
+from attnlab.config.overview import overview
 from attnlab.config.registry import TABLES, Card, Option, as_json, card, table
 from attnlab.config.values import Choice, unknown
-from attnlab.studies.builtin import STUDIES, builtin
-from attnlab.studies.spec import Study
+
+if TYPE_CHECKING:
+    from attnlab.studies.spec import Study
 
 
 def list_(
@@ -36,26 +36,38 @@ def list_(
         return list_configs(json)
     if what == "studies":
         return list_studies(json)
-    if what and what not in TABLES:
+    if not what:
+        return list_everything(json)
+    if what not in TABLES:
         raise unknown("attnlab list", what, [*TABLES, "configs", "studies", "combinations"])
-    cards = {
-        name: [card(table(name), variant) for variant in table(name)] for name in ([what] if what else TABLES)
-    }
+    cards = [card(table(what), variant) for variant in table(what)]
     if json:
-        return emit(
-            [described(c) for c in cards[what]]
-            if what
-            else {n: [c.name for c in cs] for n, cs in cards.items()}
+        return emit([described(c) for c in cards])
+    last = ("made", "at most") if what == "checks" else ("options",)
+    shown = Table("name", "what it is", *last, title=what, title_justify="left", title_style="bold")
+    for entry in cards:
+        options = escape(", ".join(map(written, entry.options)))
+        shown.add_row(
+            entry.name, escape(entry.summary), *(moments(entry.name) if len(last) > 1 else [options])
         )
-    for name, entries in cards.items():
-        last = ("made", "at most") if name == "checks" else ("options",)
-        shown = Table("name", "what it is", *last, title=name, title_justify="left", title_style="bold")
-        for entry in entries:
-            options = escape(", ".join(map(written, entry.options)))
-            shown.add_row(
-                entry.name, escape(entry.summary), *(moments(entry.name) if len(last) > 1 else [options])
+    out.print(shown)
+    return None
+
+
+def list_everything(json: bool) -> None:
+    """Every table with its variants, from their source: nothing heavy is imported."""
+    found = overview()
+    if json:
+        return emit({name: list(variants) for name, variants in found.items()})
+    left = 2 + max(len(variant) for variants in found.values() for variant in variants)
+    indent = " " * (left + 2)
+    for name, variants in found.items():
+        typer.secho(name, bold=True)
+        for variant, summary in variants.items():  # by hand: a table of rich takes as long as all the rest
+            typer.echo(
+                fill(summary, out.width, initial_indent=f"  {variant:<{left}}", subsequent_indent=indent)
             )
-        out.print(shown)
+    typer.echo("Options: attnlab list TABLE. One variant's card: attnlab show NAME.")
     return None
 
 
@@ -81,6 +93,8 @@ def list_configs(json: bool) -> None:
 
 def list_studies(json: bool) -> None:
     """The questions that come with the package, ready for `attnlab run`."""
+    from attnlab.studies.builtin import STUDIES, builtin
+
     studies = [builtin(name) for name in STUDIES]
     if json:
         return emit([{"name": s.name, "question": s.question, "arms": list(s.arms)} for s in studies])
@@ -123,6 +137,8 @@ def show(
     json: JsonOption = False,
 ) -> None:
     """Show the card of a variant (formula, cost, when it helps, paper) or of a study, or a ready config."""
+    from attnlab.studies.builtin import STUDIES, builtin
+
     place, _, name = name.rpartition(".")
     if name in ready_configs() and place in ("", "configs"):
         return show_config(ready_configs()[name], json)
@@ -139,10 +155,7 @@ def show(
     if json:
         return emit([described(c) for c in found])
     for entry in found:
-        body = Markdown(f"{entry.summary}\n\n{entry.text}\n\n{below(entry)}")
-        out.print(
-            Panel(body, title=f"{entry.table}: [bold]{entry.name}[/]", title_align="left", padding=(1, 2))
-        )
+        print_card(f"{entry.table}: {entry.name}", f"{entry.summary}\n\n{entry.text}\n\n{below(entry)}")
     return None
 
 
@@ -158,6 +171,8 @@ def show_config(file: Path, json: bool) -> None:
     """A ready config: its file, or with every default filled in."""
     if json:
         return emit(to_json(load(file)))
+    from rich.syntax import Syntax
+
     out.print(Syntax(file.read_text(encoding="utf-8"), "toml", word_wrap=True))
     return None
 
@@ -168,9 +183,15 @@ def show_study(study: Study, json: bool) -> None:
         return emit(asdict(study))
     arms = "\n".join(f"- `{arm}`: {changes_of(changes)}" for arm, changes in study.arms.items())
     seeds = f"{len(study.all_seeds)} seeds, or {study.quick.seeds} with --quick"
-    body = Markdown(f"{study.card}\n\nArms ({seeds}):\n\n{arms}")
-    out.print(Panel(body, title=f"studies: [bold]{study.name}[/]", title_align="left", padding=(1, 2)))
+    print_card(f"studies: {study.name}", f"{study.card}\n\nArms ({seeds}):\n\n{arms}")
     return None
+
+
+def print_card(title: str, text: str) -> None:
+    from rich.markdown import Markdown  # slow to import, and every command would
+    from rich.panel import Panel
+
+    out.print(Panel(Markdown(text), title=f"[bold]{title}[/]", title_align="left", padding=(1, 2)))
 
 
 def changes_of(changes: Mapping[str, Any]) -> str:

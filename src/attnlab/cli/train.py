@@ -6,15 +6,17 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from attnlab.cli.console import JsonOption, SetOption, checked, emit, err, not_sound, out
 from attnlab.config.files import config_of, identity, load, override, parse_override, to_json
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 
 def train(
@@ -116,6 +118,8 @@ def summary(ended: Any, place: Path) -> str:
 @contextmanager
 def bar(device: str, *, resume: bool) -> Iterator[Bar]:
     """A progress bar on stderr, where a terminal is; stdout stays for results."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (
         TextColumn("[bold]step {task.fields[step]}[/]"),
         BarColumn(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ class Splits:
     def names(self) -> tuple[str, ...]:
         return tuple(s for s in SPLITS if s in self.corpus.given or s in self.made)
 
-    @property
+    @functools.cached_property
     def made(self) -> dict[str, float]:
         """The splits that are taken from "train", and their shares of it."""
         shares = {"dev": self.dev_share, "test": self.test_share}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -21,7 +23,7 @@ def answer(model: Model) -> tuple[float, ...]:
     """Some of the head's scores for a fixed short input, in float32 and without dropout."""
     trained = model.training
     try:
-        with torch.compiler.set_stance("force_eager"), torch.autocast(_device(model).type, enabled=False):
+        with _eager(), torch.autocast(_device(model).type, enabled=False):
             scores = model.eval()(**_input(model)).flatten().float()
     finally:
         model.train(trained)
@@ -39,6 +41,11 @@ def differs(model: Model, expected: Sequence[float]) -> str:
         return ""
     worst = int((found - wanted).abs().nan_to_num(torch.inf).argmax())
     return f"to the fixed input it answers {found[worst]:.5g} where it answered {wanted[worst]:.5g}"
+
+
+def _eager() -> AbstractContextManager[Any]:
+    """Without compiled code: torch's compiler, slow to import, is loaded where anything was compiled."""
+    return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
 
 
 def _device(model: Model) -> torch.device:

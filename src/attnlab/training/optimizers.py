@@ -1,26 +1,27 @@
-"""How a gradient becomes a change of the weights: torch's own optimizers, with the right groups."""
+"""How a gradient becomes a change of the weights: updates with the right groups."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
 from attnlab.config.registry import Registry
 from attnlab.config.values import ConfigError
 from attnlab.model.positions.position import Position
 from attnlab.training.errors import RunError
+from attnlab.training.muon import MuonUpdate
+from attnlab.training.updates import AdamWUpdate, Group, Update
 
 
 class Recipe(ABC):
     """How a model's weights are to change."""
 
     @abstractmethod
-    def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
-        """Torch's optimizers for this model's parameters, each parameter in exactly one."""
+    def make(self, model: nn.Module) -> list[Update]:
+        """Updates of this model's parameters, each parameter in exactly one."""
 
 
 class AdamW(Recipe):
@@ -46,14 +47,10 @@ class AdamW(Recipe):
     ):
         self.rate, self.decay, self.betas, self.eps = positive("rate", rate), decay, two(betas), eps
 
-    def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
+    def make(self, model: nn.Module) -> list[Update]:
         decaying, plain = divided(model)
-        groups = [
-            {"params": decaying, "weight_decay": self.decay},
-            {"params": plain, "weight_decay": 0.0},
-        ]
-        used = [group for group in groups if group["params"]]
-        return [torch.optim.AdamW(used, lr=self.rate, betas=self.betas, eps=self.eps, fused=True)]
+        groups = Group(decaying, self.rate, self.decay), Group(plain, self.rate)
+        return [AdamWUpdate(groups, betas=self.betas, eps=self.eps)]
 
 
 class Muon(Recipe):
@@ -61,7 +58,7 @@ class Muon(Recipe):
 
     Formula: W ← W − rate·0.2·√max(rows, columns)·orth(momentum) − rate·decay·W, where orth takes
     every singular value to about 1 (five Newton-Schulz steps). With that scale the update is as
-    large as AdamW's, so both share `rate`.
+    large as AdamW's, so both share `rate` unless `adamw_rate` is given.
 
     Cost: one more number for each weight of a matrix, and a few matrix products a step.
 
@@ -75,30 +72,25 @@ class Muon(Recipe):
         self,
         *,
         rate: float = 2e-3,
+        adamw_rate: float | Literal["same"] = "same",
         decay: float = 0.1,
         momentum: float = 0.95,
         betas: tuple[float, ...] = (0.9, 0.95),
         eps: float = 1e-8,
     ):
         self.rate, self.decay, self.momentum = positive("rate", rate), decay, momentum
+        self.adamw_rate = rate if adamw_rate == "same" else positive("adamw_rate", adamw_rate)
         self.betas, self.eps = two(betas), eps
 
-    def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
+    def make(self, model: nn.Module) -> list[Update]:
         matrices: list[nn.Parameter] = []
         others: list[nn.Parameter] = []
         for _, parameter, owner in owned(model):
             (matrices if isinstance(owner, nn.Linear) and parameter.ndim == 2 else others).append(parameter)
-        muon = torch.optim.Muon(
-            matrices,
-            lr=self.rate,
-            weight_decay=self.decay,
-            momentum=self.momentum,
-            adjust_lr_fn="match_rms_adamw",
-        )
-        adamw = torch.optim.AdamW(
-            others, lr=self.rate, betas=self.betas, eps=self.eps, weight_decay=0.0, fused=True
-        )
-        return [muon, adamw]
+        return [
+            MuonUpdate([Group(matrices, self.rate, self.decay)], momentum=self.momentum),
+            AdamWUpdate([Group(others, self.adamw_rate)], betas=self.betas, eps=self.eps),
+        ]
 
 
 OPTIMIZERS: Registry[Recipe] = Registry(
@@ -137,52 +129,47 @@ def divided(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
 
 
 class Optimizers:
-    """The optimizers of a run as one, with a state that is named by the parameters."""
+    """The updates of a run as one, with a state that is named by the parameters."""
 
     def __init__(self, recipe: Recipe, model: nn.Module):
         self.made = recipe.make(model)
         self.names: dict[Tensor, str] = {parameter: name for name, parameter, _ in owned(model)}
-        self.rates = [[float(group["lr"]) for group in o.param_groups] for o in self.made]
 
     def step(self, factor: float) -> None:
         """One step at this share of the full rate."""
-        for optimizer, rates in zip(self.made, self.rates, strict=True):
-            for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                group["lr"] = rate * factor
-            optimizer.step()
+        for update in self.made:
+            update.step(factor)
 
     def zero_grad(self) -> None:
-        for optimizer in self.made:
-            optimizer.zero_grad(set_to_none=True)
+        for update in self.made:
+            update.zero_grad()
 
     @property
     def rate(self) -> float:
         """The full rate of the first group, for the record."""
-        return self.rates[0][0]
+        return self.made[0].groups[0].rate
 
     def state(self) -> dict[str, Tensor]:
-        """Every tensor that the optimizers hold, as `parameter/what`."""
-        found = {}
-        for optimizer in self.made:
-            for parameter, held in optimizer.state.items():
-                for what, value in held.items():
-                    assert isinstance(value, Tensor)  # AdamW and Muon hold nothing else
-                    found[f"{self.names[parameter]}/{what}"] = value
-        return found
+        """Every tensor that the updates hold, as `parameter/what`."""
+        return {
+            f"{self.names[parameter]}/{what}": value
+            for update in self.made
+            for parameter, held in update.state.items()
+            for what, value in held.items()
+        }
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Take up a saved state; every entry must find its parameter."""
-        places: dict[str, tuple[torch.optim.Optimizer, Any]] = {}
-        for optimizer in self.made:
-            for group in optimizer.param_groups:
-                places |= {self.names[p]: (optimizer, p) for p in group["params"]}
+        places: dict[str, tuple[Update, Tensor]] = {}
+        for update in self.made:
+            for group in update.groups:
+                places |= {self.names[p]: (update, p) for p in group.parameters}
         for key, value in state.items():
             name, what = key.rsplit("/", 1)
             if name not in places:
                 raise RunError(f"The checkpoint's optimizer holds {name}, which this model does not have.")
-            optimizer, parameter = places[name]
-            # a step count stays where torch put it: fused kernels want it on the parameter's device
-            optimizer.state[parameter][what] = value.to(parameter.device)
+            update, parameter = places[name]
+            update.state.setdefault(parameter, {})[what] = value.to(parameter.device)
 
 
 def positive(name: str, value: float) -> float:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.data.batch import Batch
+from attnlab.model.draws import seed_everything
 from attnlab.objectives.objective import Prepared
 
 SIZE = 8
@@ -105,7 +106,7 @@ def input_content(prepared: Prepared) -> bytes:
 @contextmanager
 def seeded(seed: int, device: torch.device, drawn: list[bytes]) -> Iterator[None]:
     """Seed what dropout draws from; adds the state that the draws began at, where there were any."""
-    torch.manual_seed(seed)
+    seed_everything(seed)
     before = generator_state(device)
     yield
     if generator_state(device) != before:

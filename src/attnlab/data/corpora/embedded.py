@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import hashlib
 import os
 import sysconfig
 import warnings
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from attnlab.data.corpora.corpus import Corpus
@@ -157,16 +159,29 @@ def source_hash(files: tuple[tuple[str, Path], ...]) -> str:
 def docstrings_of(files: tuple[tuple[str, Path], ...]) -> tuple[tuple[str, str], ...]:
     """(module, docstring) of every module, class and function that has one, in source order."""
     found = []
-    for module, file in files:
-        with warnings.catch_warnings():  # old escapes in the library's own strings are not our matter
-            warnings.simplefilter("ignore")
-            tree = ast.parse(file.read_bytes())
-        for node in statements(tree):
-            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-                text = ast.get_docstring(node)
-                if text and text.strip() and not unusable(text):
-                    found.append((module, text))
+    with uncollected():
+        for module, file in files:
+            with warnings.catch_warnings():  # old escapes in the library's own strings are not our matter
+                warnings.simplefilter("ignore")
+                tree = ast.parse(file.read_bytes())
+            for node in statements(tree):
+                if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+                    text = ast.get_docstring(node)
+                    if text and text.strip() and not unusable(text):
+                        found.append((module, text))
     return tuple(found)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without garbage collection: trees hold no cycles, and a pass looks through all that torch imported."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def statements(tree: ast.Module) -> Iterator[ast.AST]:

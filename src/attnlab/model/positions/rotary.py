@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,10 +40,32 @@ class Rotary(Position):
         steps = torch.arange(0, self.head_width, 2, device=tokens.position.device).float()
         frequency = self.base ** (-steps / self.head_width)
         angle = (tokens.position[..., None].float() * frequency)[:, None]  # (B|1, 1, T, K/2)
-        return partial(_turned, cosine=angle.cos(), sine=angle.sin())
+        cosine, sine = angle.cos(), angle.sin()
+        return partial(_rotated, cosine=torch.cat([cosine, cosine], -1), sine=torch.cat([-sine, sine], -1))
 
 
-def _turned(x: Tensor, *, cosine: Tensor, sine: Tensor) -> Tensor:
+def _rotated(x: Tensor, *, cosine: Tensor, sine: Tensor) -> Tensor:
     cosine, sine = cosine.to(x.dtype), sine.to(x.dtype)
+    if x.requires_grad and not torch.compiler.is_compiling():
+        return _Rotation.apply(x, cosine, sine)  # type: ignore[no-untyped-call]
+    return _turned(x, cosine, sine)
+
+
+def _turned(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    """Each pair (x_i, x_{i+K/2}) turned: x·cos, and its halves changed about times ∓sin."""
     first, second = x.chunk(2, -1)
-    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], -1)
+    return (x * cosine).addcmul_(torch.cat([second, first], -1), sine)
+
+
+class _Rotation(torch.autograd.Function):
+    """A rotation's gradient is the rotation back: two operations, where torch would take a dozen."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+        ctx.save_for_backward(cosine, sine)
+        return _turned(x, cosine, sine)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        cosine, sine = ctx.saved_tensors
+        return _turned(gradients[0], cosine, -sine), None, None

@@ -48,7 +48,7 @@ def study() -> Study:
                 "training.optimizer": "adamw(rate=1e-3)",
                 "training.schedule": "cosine(warmup=0.05)",
             },
-            "modern": {},
+            "modern": {"training.optimizer": "muon(rate=4e-3)"},
         },
         set={
             "data.tokenizer": "bpe(vocabulary=4000)",
