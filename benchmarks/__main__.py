@@ -27,6 +27,7 @@ def main() -> None:
     for name in chosen:
         console.print(f"Measuring [bold]{name}[/] …")
         found[name] = importlib.import_module(f"benchmarks.{name}").rows()
+        save({name: found[name]}, peak)  # what was measured stays, whatever becomes of the rest
     table = Table("work", "ratio", "target", "met", "measured")
     for rows in found.values():
         for r in rows:
@@ -37,7 +38,6 @@ def main() -> None:
     console.print(
         f"Matrix products: {peak:.0f} GFLOP/s, {torch.get_num_threads()} threads, torch {torch.__version__}."
     )
-    save(found, peak)
 
 
 def save(found: dict[str, list[dict[str, object]]], peak: float) -> None:

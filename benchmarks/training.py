@@ -73,7 +73,7 @@ def loop(name: str, folder: Path) -> Loop:
     config, (sizes, rows) = config_for(name), WORK[name]
     vocabulary, length = sizes["vocabulary"], sizes["length"]
     generator = np.random.default_rng(0)
-    held = [Row(generator.integers(6, vocabulary, length).tolist(), i, length) for i in range(8 * rows)]
+    held = [Row(generator.integers(6, vocabulary, length).tolist(), i, [1] * length) for i in range(8 * rows)]
     objective = OBJECTIVES.build(config.objective, vocabulary=Vocabulary.draft(vocabulary))
     loader = Loader(in_memory(held, vocabulary=vocabulary), Padded(length, rows=rows), seed=0, pad=0)
     return made(config, build_model(config.model), objective, loader, folder)
