@@ -8,6 +8,7 @@ import attnlab
 SOURCE = Path(attnlab.__file__).parent
 LAYERS = """
 config
+metrics
 data model
 objectives
 training generation

@@ -9,11 +9,11 @@ from scipy import stats
 from attnlab.checks import CHECKS, judge
 from attnlab.checks.check import Predictions
 from attnlab.checks.denominators import expected
-from attnlab.checks.predictions import interval
 from attnlab.checks.real import evaluator_of
 from attnlab.data.encode.encoding import Encoding
 from attnlab.experiment.setup import set_up
 from attnlab.generation.generate import Written
+from attnlab.metrics.metric import wilson
 from attnlab.objectives import causal
 from tests.checks.cases import case, config, found, of
 from tests.training import small
@@ -269,7 +269,7 @@ def test_two_of_many_classes_are_told():
 @pytest.mark.parametrize(("right", "n"), [(31, 50), (0, 7), (610, 1000)])
 def test_the_interval_is_wilsons(right, n):
     expected = stats.binomtest(right, n).proportion_ci(0.95, method="wilson")
-    assert interval(right, n) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    assert wilson(right, n) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
 def test_predictions_of_a_case_are_judged_and_wrong_ones_refused():

@@ -7,8 +7,10 @@ import pytest
 from scipy import stats
 
 from attnlab.evaluation.pairs import SeedResult
-from attnlab.evaluation.spread import error_over_texts, freedom_of, half_width, influences, t_reach
+from attnlab.evaluation.spread import error_over_texts, half_width
 from attnlab.evaluation.statistics import compare, smallest_difference
+from attnlab.metrics import METRICS
+from attnlab.metrics.metric import freedom_of, jackknife, t_reach
 from tests.evaluation.simulated import World
 
 SOURCES = {  # which of the three is how large: seeds, texts, the rest
@@ -18,6 +20,11 @@ SOURCES = {  # which of the three is how large: seeds, texts, the rest
     "texts above all": (0.002, 0.3, 0.05),
     "every text its own luck in every seed": (0.0, 0.1, 0.3),
 }
+
+
+def influences(nats, sizes):
+    """(…, n) of each text on the loss over all of them."""
+    return jackknife(np.stack([nats, sizes], -1), METRICS.build("loss").of)
 
 
 def world(source, **changes):
@@ -30,7 +37,7 @@ def measured(world, rng, repetitions):
     shape = (repetitions,)
     sizes, ease = world.sizes_of_texts(rng, shape), world.ease(rng, shape)
     a, b = (world.arm(rng, sizes, ease) for _ in range(2))
-    u = [influences(nats, np.broadcast_to(sizes, nats.shape), np.positive) for nats in (a, b)]
+    u = [influences(nats, np.broadcast_to(sizes, nats.shape)) for nats in (a, b)]
     differences = (a - b).sum(-1) / sizes.sum(-1)
     return differences, u[0] - u[1], sizes[:, 0]
 
@@ -143,7 +150,7 @@ def test_a_loss_covers_other_texts_like_these(texts, least):
 
     truth = 4 - 0.2 * 0.8**2  # a token is more often of a long text: the mean of log size, weighed by size
     nats, sizes = drawn(3000, texts)
-    error = np.sqrt((influences(nats, sizes, np.positive) ** 2).sum(-1))
+    error = np.sqrt((influences(nats, sizes) ** 2).sum(-1))
     half = t_reach(freedom_of(sizes), 0.05) * error
     covered = (np.abs(nats.sum(-1) / sizes.sum(-1) - truth) <= half).mean()
     assert least <= covered <= 0.965, covered

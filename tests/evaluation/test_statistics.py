@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from attnlab.evaluation.documents import Documents
-from attnlab.evaluation.spread import RATIOS, Spread, error_over_texts, influences, spread_between
+from attnlab.evaluation.spread import Spread, error_over_texts, of_documents, spread_between
 from attnlab.evaluation.statistics import (
     SeedResult,
     compare,
@@ -78,11 +78,14 @@ def test_p_is_where_the_interval_reaches_zero():
     assert spread.p(1e6, 5) == 1e-15
 
 
+OF_WORDS = ("loss", "perplexity", "bits_per_byte")
+
+
 def columns(documents):
     return documents.nats, documents.targets, documents.bytes
 
 
-@pytest.mark.parametrize("metric", RATIOS)
+@pytest.mark.parametrize("metric", OF_WORDS)
 def test_influences_are_what_leaving_out_each_text_does(metric):
     documents = study()["baseline"][0].documents
     n, without = len(documents), []
@@ -90,8 +93,7 @@ def test_influences_are_what_leaving_out_each_text_does(metric):
         rest = [np.delete(column, text) for column in columns(documents)]
         without.append(getattr(Documents(*rest), metric))
     variance = (n - 1) / n * sum((w - np.mean(without)) ** 2 for w in without)
-    bottom, outer = RATIOS[metric]
-    u = influences(documents.nats, getattr(documents, bottom).astype(float), outer)
+    u = of_documents(documents, metric)
     assert (u**2).sum() == pytest.approx(variance)
     # and that is what resampling texts gives
     rng = np.random.default_rng(0)
@@ -143,7 +145,7 @@ def test_pairs_are_by_seed_and_by_text():
     assert only({"baseline": arms["baseline"], "arm": mixed}).spread.texts > 3 * found.spread.texts
 
 
-@pytest.mark.parametrize("metric", RATIOS)
+@pytest.mark.parametrize("metric", OF_WORDS)
 def test_every_ratio_is_compared(metric):
     arms = {
         name: [SeedResult(r.seed, getattr(r.documents, metric), r.documents) for r in results]
@@ -277,5 +279,5 @@ def test_what_cannot_be_paired_is_refused():
         only(good | {"arm": [dataclasses.replace(r, value=r.value + 0.1) for r in good["arm"]]})
     with pytest.raises(ValueError, match='The baseline "other" is not among the arms: baseline, arm'):
         compare(good, "other", metric="loss")
-    with pytest.raises(ValueError, match='"seconds" is no loss over texts'):
+    with pytest.raises(ValueError, match='"seconds" is no metric of these texts; those are loss, perplexity'):
         loss_interval(good["arm"][0].documents, "seconds")

@@ -10,7 +10,7 @@ from sklearn import metrics as sk
 
 from attnlab.config.registry import card
 from attnlab.metrics import METRICS
-from attnlab.metrics.metric import Examples, freedom_of, mean_of, reach, wilson
+from attnlab.metrics.metric import Examples, freedom_of, mean_of, t_reach, wilson
 
 
 def classified(seed, n=60, classes=4, skill=1.0):
@@ -140,7 +140,7 @@ def test_influences_are_what_leaving_an_example_out_does(name):
 
 @pytest.mark.parametrize("name", [name for name in METRICS if name != "calibration_error"])
 def test_intervals_hold_the_truth_as_often_as_they_say(name):
-    """Samples of 80 out of 4000 examples; the calibration error is left out: |·| makes small ones too large."""
+    """Samples of 80 out of 4000 examples. Not of calibration error: |·| makes small ones too large."""
     metric = METRICS.build(name)
     make = MADE[metric.needs[0]]
     whole = make(7, n=4000)
@@ -162,7 +162,7 @@ def test_wilsons_interval_is_the_one_that_solves_its_equation():
 
 
 def test_students_reach_and_unequal_weights():
-    assert reach(10, 0.05) == pytest.approx(2.228139, abs=1e-5)
+    assert t_reach(10, 0.05) == pytest.approx(2.228139, abs=1e-5)
     assert freedom_of(np.ones(11)) == 10
     assert freedom_of(np.array([1.0, 0, 0, 1.0])) == 1, "two that count"
 

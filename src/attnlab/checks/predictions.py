@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
-from statistics import NormalDist
 from typing import Any
 
 from attnlab.checks.check import Finding, Predictions
 from attnlab.checks.relabelling import by_chance, relabelled, renamed
+from attnlab.metrics.metric import wilson
 
-CONFIDENCE = 0.95
 ENOUGH = 10
 """Examples of a class that a model should not pass over altogether."""
 SOME = 0.01
@@ -34,15 +32,6 @@ def judge(
     return [one or Finding(check=name, when="evaluation", **ONE_LABEL) for name, one in found.items()]
 
 
-def interval(right: int, n: int) -> tuple[float, float]:
-    """Wilson's interval of a share: the shares that lie within z of their own standard errors of it."""
-    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
-    share, room = right / n, z * z / n
-    middle = (share + room / 2) / (1 + room)
-    half = z / (1 + room) * math.sqrt(share * (1 - share) / n + room / (4 * n))
-    return middle - half, middle + half
-
-
 def majority(given: Predictions) -> Finding | None:
     """Accuracy against that of always saying the most frequent label; None where there is only one label."""
     same_length(given)
@@ -50,22 +39,22 @@ def majority(given: Predictions) -> Finding | None:
     if len(counts) < 2:
         return None
     (label, most), right = counts.most_common(1)[0], correct(given)
-    share, (low, high) = most / n, interval(right, n)
+    share, (low, high) = most / n, wilson(right, n)
     always = f"always saying “{label}” gives {share:.1%}"
     told = f"accuracy {right / n:.1%} [{low:.1%}, {high:.1%}] of {n:,}; {always}"
-    common = {"check": "majority", "when": "evaluation", "number": right / n - share}
+    common: dict[str, Any] = {"check": "majority", "when": "evaluation", "number": right / n - share}
     names = renamed(given) or relabelled(given, share)
     if names is not None:
-        return Finding(outcome="fail", found=f"{told}; {names.found}", **names.advice, **common)  # type: ignore[arg-type]
+        return Finding(outcome="fail", found=f"{told}; {names.found}", **names.advice, **common)
     if low > share:
-        return Finding(outcome="pass", found=told, **common)  # type: ignore[arg-type]
+        return Finding(outcome="pass", found=told, **common)
     if right == n:
         return Finding(
             outcome="warn",
             found=told,
             meaning="All are right, and still so few that luck cannot be ruled out.",
             fix="Judge on more examples.",
-            **common,  # type: ignore[arg-type]
+            **common,
         )
     if high < by_chance(given):
         return Finding(
@@ -75,7 +64,7 @@ def majority(given: Predictions) -> Finding | None:
             "knowledge of both.",
             fix="Look whether each prediction stands beside the label of its own row, and whether a class "
             "means the same in both.",
-            **common,  # type: ignore[arg-type]
+            **common,
         )
     meaning = "The model has learned nothing that the most frequent label does not say."
     if right / n > share:
@@ -86,7 +75,7 @@ def majority(given: Predictions) -> Finding | None:
         meaning=meaning,
         fix="Look whether the input arrives and the loss falls; judge on more examples, or by a measure "
         "that weighs classes equally.",
-        **common,  # type: ignore[arg-type]
+        **common,
     )
 
 
@@ -101,14 +90,14 @@ def collapse(given: Predictions) -> Finding | None:
     classes = len(set(given.classes) | labels.keys() | said.keys())
     told = f"{len(said)} of {classes} classes are predicted: {shares}"
     due = [name for name, count in labels.items() if count / n >= FEW_LABELS]
-    common = {"check": "collapse", "when": "evaluation", "number": float(len(said))}
+    common: dict[str, Any] = {"check": "collapse", "when": "evaluation", "number": float(len(said))}
     if len(said) == 1:
         return Finding(
             outcome="fail",
             found=told,
             meaning="The model says the same whatever it reads.",
             fix="Look at the learning rate, and whether the input reaches the head.",
-            **common,  # type: ignore[arg-type]
+            **common,
         )
     missing = [name for name in unsaid(labels, said, classes) if renamed(given) is None]
     if missing or len(said) == 2 < len(due):
@@ -118,9 +107,9 @@ def collapse(given: Predictions) -> Finding | None:
             found=f"{told}; never {never}" if never else told,
             meaning=f"The model knows {len(said)} classes; {len(due)} are frequent enough to be learnt.",
             fix="Look at the classes that are never predicted: are their labels read, are they weighed?",
-            **common,  # type: ignore[arg-type]
+            **common,
         )
-    return Finding(outcome="pass", found=told, **common)  # type: ignore[arg-type]
+    return Finding(outcome="pass", found=told, **common)
 
 
 def unsaid(labels: Counter[Hashable], said: Counter[Hashable], classes: int) -> list[Hashable]:

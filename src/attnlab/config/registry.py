@@ -35,6 +35,7 @@ TABLES = {
     "encodings": "attnlab.data.encode:ENCODINGS",
     "batching": "attnlab.data.batching:BATCHING",
     "objectives": "attnlab.objectives:OBJECTIVES",
+    "metrics": "attnlab.metrics:METRICS",
     "optimizers": "attnlab.training.optimizers:OPTIMIZERS",
     "schedules": "attnlab.training.schedules:SCHEDULES",
     "listeners": "attnlab.training.listeners:LISTENERS",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.evaluation.perplexity import Score
+from attnlab.metrics.metric import Examples
 from attnlab.model.losses import IGNORE
 from attnlab.training.evaluate import Evaluator
 
@@ -33,6 +34,12 @@ class Documents:
 
     def __len__(self) -> int:
         return len(self.nats)
+
+    @property
+    def examples(self) -> Examples:
+        """The same as columns, which metrics are made of."""
+        columns = {"nats": self.nats, "targets": self.targets, "bytes": self.bytes}
+        return Examples(columns if self.words is None else columns | {"words": self.words})
 
     @property
     def score(self) -> Score:

@@ -11,14 +11,14 @@ import numpy as np
 
 from attnlab.evaluation.documents import Documents
 from attnlab.evaluation.spread import (
-    RATIOS,
     Floats,
     Spread,
-    denominators,
     several_texts,
     spread_between,
     t_reach,
+    weights,
 )
+from attnlab.metrics import METRICS
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Pairs:
     @functools.cached_property
     def texts(self) -> tuple[list[Documents], list[Documents]]:
         """The texts of every seed of both; none where the metric is not a loss over texts."""
-        if self.metric not in RATIOS:
+        if self.metric not in METRICS:
             return [], []
         held = [[r.documents for r in side if r.documents is not None] for side in (self.arm, self.baseline)]
         return held[0], held[1]
@@ -55,7 +55,7 @@ class Pairs:
     def documents(self) -> int:
         """How many texts the metric is over; 0 where it is not told by texts."""
         mine, theirs = self.texts
-        return max((int((denominators(d, self.metric) > 0).sum()) for d in (*mine, *theirs)), default=0)
+        return max((int((weights(d, self.metric) > 0).sum()) for d in (*mine, *theirs)), default=0)
 
     @property
     def identical(self) -> bool:
@@ -118,7 +118,7 @@ def refuse_unpaired(arms: Mapping[str, Sequence[SeedResult]], baseline: str, met
                 f'"{baseline}" has {listed(wanted)}; run those that are missing, or leave the arm out.'
             )
         finite(f'{metric} of the seeds of "{arm}"', [result.value for result in results])
-        if metric in RATIOS:
+        if metric in METRICS:
             _refuse_texts(arm, results, arms[baseline], metric)
 
 
@@ -136,7 +136,7 @@ def _refuse_texts(
         if result.documents is None:
             continue
         finite(f'nats of the texts of "{arm}"', result.documents.nats)
-        whole = float(getattr(result.documents, metric))
+        whole = METRICS.build(metric).value(result.documents.examples)
         if not math.isclose(whole, result.value, rel_tol=1e-3, abs_tol=1e-6):
             raise ValueError(
                 f'{metric} of "{arm}" with seed {result.seed} is {result.value:g}, but its texts come to '

@@ -23,27 +23,19 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
 
 from attnlab.evaluation.documents import Documents
+from attnlab.metrics import METRICS
+from attnlab.metrics.metric import Floats, freedom_of, t_reach
 
-Floats = NDArray[np.float64]
 Numbers = float | Floats
 LEAST_P = 1e-15
 """A p-value below this is not told apart from it."""
-
-RATIOS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "loss": ("targets", np.positive),
-    "perplexity": ("targets", np.exp),
-    "bits_per_byte": ("bytes", lambda nats: nats / math.log(2)),
-}
-"""Metrics that are a sum over texts by a sum over texts: by what, and what is made of that ratio."""
 
 
 @dataclass(frozen=True)
@@ -112,28 +104,10 @@ def half_width(seeds: Numbers, texts: Numbers, freedom: Numbers, count: int, mis
     return found
 
 
-def t_reach(freedom: Numbers, missing: float) -> Floats:
-    """How many standard errors to either side leave out `missing` of Student's distribution."""
-    found: Floats = -special.stdtrit(freedom, missing / 2)
-    return found
-
-
 @functools.cache
 def variance_quantiles(freedom: int) -> Floats:
     """A variance of 1 as samples estimate it, at a thousand evenly spaced quantiles."""
     found: Floats = special.chdtri(freedom, (np.arange(1000) + 0.5) / 1000) / freedom
-    return found
-
-
-def influences(nats: Floats, below: Floats, outer: Callable[[Any], Any]) -> Floats:
-    """(…, n) what each text does to outer(Σ nats / Σ below); the sum of squares is the variance over texts.
-
-    By the jackknife, which is exact for what a text does to a ratio and to what is made of it, needs no
-    random numbers, and errs to the wide side where a straight line through the ratio errs to the narrow.
-    """
-    without = outer((nats.sum(-1, keepdims=True) - nats) / (below.sum(-1, keepdims=True) - below))
-    n = nats.shape[-1]
-    found: Floats = math.sqrt((n - 1) / n) * (without.mean(-1, keepdims=True) - without)
     return found
 
 
@@ -149,28 +123,19 @@ def error_over_texts(u: Floats) -> Floats:
     return found
 
 
-def freedom_of(below: Floats) -> Floats:
-    """(…) degrees of freedom of texts of unequal size: those of equal ones, as many as they weigh."""
-    weighing = below.sum(-1) ** 2 / (below**2).sum(-1)
-    found: Floats = np.maximum(1.0, weighing - 1)
-    return found
-
-
-def denominators(documents: Documents, metric: str) -> Floats:
-    """(n) each text's part of what the metric is a ratio by."""
-    found: Floats = getattr(documents, RATIOS[metric][0]).astype(np.float64)
-    return found
+def weights(documents: Documents, metric: str) -> Floats:
+    """(n) how much each text counts in a metric."""
+    return METRICS.build(metric).weights(documents.examples)
 
 
 def of_documents(documents: Documents, metric: str) -> Floats:
     """(n) the influences of a model's texts on a metric."""
-    nats = documents.nats if metric == "loss" else documents.of_words.nats
-    return influences(nats, denominators(documents, metric), RATIOS[metric][1])
+    return METRICS.build(metric).influences(documents.examples)
 
 
 def several_texts(all_documents: Sequence[Documents], metric: str) -> bool:
     """Whether there are texts to vary by: one says nothing of others."""
-    return all((denominators(documents, metric) > 0).sum() > 1 for documents in all_documents)
+    return all((weights(documents, metric) > 0).sum() > 1 for documents in all_documents)
 
 
 def spread_between(
@@ -182,5 +147,5 @@ def spread_between(
         return Spread(seeds)
     pairs = zip(arm, baseline, strict=True)
     u = np.stack([of_documents(a, metric) - of_documents(b, metric) for a, b in pairs])
-    below = np.mean([denominators(documents, metric) for documents in (*arm, *baseline)], 0)
+    below = np.mean([weights(documents, metric) for documents in (*arm, *baseline)], 0)
     return Spread(seeds, float(error_over_texts(u)), float(freedom_of(below)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,16 +16,9 @@ import numpy as np
 from attnlab.evaluation.comparison import POWER, Comparison, corrected_level
 from attnlab.evaluation.documents import Documents
 from attnlab.evaluation.pairs import Pairs, SeedResult, finite, refuse_unpaired, repeated
-from attnlab.evaluation.spread import (
-    RATIOS,
-    Floats,
-    Spread,
-    denominators,
-    freedom_of,
-    of_documents,
-    several_texts,
-    t_reach,
-)
+from attnlab.evaluation.spread import Floats, Spread, t_reach
+from attnlab.metrics import METRICS
+from attnlab.metrics.metric import Estimate
 
 __all__ = [
     "ASSUMED",
@@ -51,17 +44,6 @@ ASSUMED = Spread(seeds=0.01, texts=0.002)
 the wide side of the one pilot there is (docs/lab-notes.md: 0.003 between seeds, 0.0002 over texts)."""
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A value, and the interval that holds the truth in `level` of such studies; nan where it is unknown."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-    level: float = 0.95
-
-
 def mean_of_seeds(values: Sequence[float], *, level: float = 0.95) -> Estimate:
     """The mean over seeds with its t interval: what training again, judged on the same texts, would give."""
     held, n = finite("the values of seeds", values), len(values)
@@ -81,22 +63,12 @@ def loss_interval(documents: Documents, metric: str = "loss", *, level: float = 
     jackknife's over texts, its t has as many degrees of freedom as the texts' sizes leave. Perplexity's
     interval is that of the words' loss, exponentiated. It says nothing of training again: for that, seeds.
     """
-    if metric not in RATIOS:
-        raise ValueError(f'"{metric}" is no loss over texts; those are {", ".join(RATIOS)}.')
-    inner = "loss" if metric == "perplexity" else metric
-    documents = documents if metric == "loss" else documents.of_words
-    value = float(getattr(documents, metric))
-    finite(f"the model's {metric}", [value])
-    if not several_texts([documents], inner):
-        return Estimate(value, math.nan, math.nan, 1, level)
-    below = denominators(documents, inner)
-    error = math.sqrt(float((of_documents(documents, inner) ** 2).sum()))
-    half = float(t_reach(freedom_of(below), 1 - level)) * error
-    middle = float(getattr(documents, inner))
-    low, high = middle - half, middle + half
-    if metric == "perplexity":
-        low, high = math.exp(low), math.exp(min(high, 700.0))
-    return Estimate(value, low, high, int((below > 0).sum()), level)
+    if metric not in METRICS or not METRICS.build(metric).applies(documents.examples):
+        of_texts = [name for name in METRICS if METRICS.build(name).applies(documents.examples)]
+        raise ValueError(f'"{metric}" is no metric of these texts; those are {", ".join(of_texts)}.')
+    found = METRICS.build(metric).interval(documents.examples, level)
+    finite(f"the model's {metric}", [found.value])
+    return found
 
 
 def compare(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 
 from attnlab.metrics.metric import Estimate, Examples, Floats, Mean, Metric, ratio, wilson
@@ -30,27 +32,30 @@ class Accuracy(Mean):
         return Estimate(self.value(examples), low, high, n, level)
 
 
-class Confusion(Metric):
-    """What is made of a confusion matrix: its sums are the counts of (label, prediction), C × C."""
+class Counts(Metric):
+    """What is made of counts by class: its sums are right answers, labels and predictions, C of each."""
 
     needs = ("label", "probabilities")
 
     def parts(self, examples: Examples) -> Floats:
-        classes = examples["probabilities"].shape[1]
-        cells = np.zeros((len(examples), classes * classes))
-        cells[np.arange(len(examples)), examples["label"] * classes + predicted(examples)] = 1
-        return cells
+        each, classes = np.arange(len(examples)), examples["probabilities"].shape[1]
+        label, said = examples["label"], predicted(examples)
+        found = np.zeros((len(examples), 3, classes))
+        found[each, 0, label] = label == said
+        found[each, 1, label] = 1
+        found[each, 2, said] = 1
+        return found.reshape(len(examples), 3 * classes)
 
     def of(self, sums: Floats) -> Floats:
-        classes = round(sums.shape[-1] ** 0.5)
-        return self.of_matrix(sums.reshape(*sums.shape[:-1], classes, classes))
+        right, labels, said = np.moveaxis(sums.reshape(*sums.shape[:-1], 3, -1), -2, 0)
+        return self.of_counts(right, labels, said)
 
-    def of_matrix(self, matrix: Floats) -> Floats:
-        """(…, C, C) counts by label and prediction -> (…)."""
-        raise NotImplementedError
+    @abstractmethod
+    def of_counts(self, right: Floats, labels: Floats, said: Floats) -> Floats:
+        """(…, C) each -> (…)."""
 
 
-class MacroF1(Confusion):
+class MacroF1(Counts):
     """Macro F1: the mean over classes of the F1 of each, rare classes counting as much as frequent ones.
 
     Formula: F1_c = 2·tp / (2·tp + fp + fn); a class that is neither there nor predicted is left out.
@@ -58,12 +63,12 @@ class MacroF1(Confusion):
 
     better = "higher"
 
-    def of_matrix(self, matrix: Floats) -> Floats:
-        found: Floats = np.nanmean(class_f1(matrix), -1)
+    def of_counts(self, right: Floats, labels: Floats, said: Floats) -> Floats:
+        found: Floats = np.nanmean(ratio(2 * right, labels + said), -1)
         return found
 
 
-class Matthews(Confusion):
+class Matthews(Counts):
     """Matthews: the correlation of labels and predictions; 0 for a model that ignores its input.
 
     Formula: (n·Σ right − Σ_c labels_c·predictions_c) / √(n² − Σ labels_c²) / √(n² − Σ predictions_c²),
@@ -72,10 +77,9 @@ class Matthews(Confusion):
 
     better = "higher"
 
-    def of_matrix(self, matrix: Floats) -> Floats:
-        labels, said = matrix.sum(-1), matrix.sum(-2)
-        n, right = matrix.sum((-2, -1)), np.trace(matrix, axis1=-2, axis2=-1)
-        above = n * right - (labels * said).sum(-1)
+    def of_counts(self, right: Floats, labels: Floats, said: Floats) -> Floats:
+        n = labels.sum(-1)
+        above = n * right.sum(-1) - (labels * said).sum(-1)
         below = np.sqrt(np.maximum(0.0, (n**2 - (labels**2).sum(-1)) * (n**2 - (said**2).sum(-1))))
         return np.nan_to_num(ratio(above, below))
 
@@ -107,9 +111,3 @@ class CalibrationError(Metric):
 def predicted(examples: Examples) -> np.ndarray:
     """(n) the most probable class of each example."""
     return examples["probabilities"].argmax(1)
-
-
-def class_f1(matrix: Floats) -> Floats:
-    """(…, C, C) -> (…, C) the F1 of each class; nan for one that is neither there nor predicted."""
-    right = np.diagonal(matrix, axis1=-2, axis2=-1)
-    return ratio(2 * right, matrix.sum(-1) + matrix.sum(-2))

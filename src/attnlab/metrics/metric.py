@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from scipy import special
 
 Floats = NDArray[np.float64]
-AT_ONCE = 10_000_000
-"""Numbers that leaving out one example after the other may hold at a time."""
 
 
 @dataclass(frozen=True)
@@ -86,17 +84,8 @@ class Metric(ABC):
         return float(self.of(self.parts(examples).sum(0)))
 
     def influences(self, examples: Examples) -> Floats:
-        """(n) what each example does to the value; the sum of squares is its variance over examples.
-
-        By the jackknife, which is exact for what an example does, needs no random numbers, and errs to the
-        wide side where a straight line through the value errs to the narrow.
-        """
-        parts = self.parts(examples)
-        n, sums = len(parts), parts.sum(0)
-        size = max(1, AT_ONCE // max(1, parts.shape[1]))
-        without = np.concatenate([self.of(sums - parts[at : at + size]) for at in range(0, n, size)])
-        found: Floats = math.sqrt((n - 1) / n) * (without.mean() - without)
-        return found
+        """(n) what each example does to the value; the sum of squares is its variance over examples."""
+        return jackknife(self.parts(examples), self.of)
 
     def interval(self, examples: Examples, level: float = 0.95) -> Estimate:
         """The value with its interval over examples like these."""
@@ -104,7 +93,9 @@ class Metric(ABC):
         n = int((weights > 0).sum())
         if n < 2:
             return Estimate(value, math.nan, math.nan, n, level)
-        half = reach(freedom_of(weights), 1 - level) * float(np.sqrt((self.influences(examples) ** 2).sum()))
+        half = t_reach(freedom_of(weights), 1 - level) * float(
+            np.sqrt((self.influences(examples) ** 2).sum())
+        )
         return Estimate(value, value - half, value + half, n, level)
 
 
@@ -126,9 +117,20 @@ class Mean(Metric):
 def mean_of(
     function: Callable[[Examples], Floats], *, better: Literal["lower", "higher"], needs: tuple[str, ...]
 ) -> type[Mean]:
-    """The metric that is the mean of what a function says of each example; its docstring is the definition."""
+    """The metric that is the mean of what a function says of each example; its docstring defines it."""
     made: dict[str, Any] = {"better": better, "needs": needs, "__doc__": function.__doc__}
     return type(function.__name__, (Mean,), made | {"each": lambda self, examples: function(examples)})
+
+
+def jackknife(parts: Floats, of: Callable[[Floats], Floats]) -> Floats:
+    """(…, n, k) what each example adds -> (…, n) what it does to the value of the sums.
+
+    Exact for what an example does, without random numbers, and to the wide side where a straight line through
+    the value errs to the narrow.
+    """
+    n, without = parts.shape[-2], of(parts.sum(-2, keepdims=True) - parts)
+    found: Floats = math.sqrt((n - 1) / n) * (without.mean(-1, keepdims=True) - without)
+    return found
 
 
 def ratio(above: Floats, below: Floats) -> Floats:
@@ -139,7 +141,7 @@ def ratio(above: Floats, below: Floats) -> Floats:
     return found
 
 
-def reach(freedom: float | Floats, missing: float) -> Any:
+def t_reach(freedom: float | Floats, missing: float) -> Any:
     """How many standard errors to either side leave out `missing` of Student's distribution."""
     return -special.stdtrit(freedom, missing / 2)
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from attnlab.metrics.metric import Examples, Floats, Metric, ratio
+from attnlab.metrics.metric import Estimate, Examples, Floats, Metric, ratio
 
 MOST = 700.0
 """Nats whose exponential is still a number."""
@@ -44,6 +44,13 @@ class Perplexity(Loss):
     def of(self, sums: Floats) -> Floats:
         found: Floats = np.exp(np.minimum(super().of(sums), MOST))
         return found
+
+    def interval(self, examples: Examples, level: float = 0.95) -> Estimate:
+        """That of the words' loss, exponentiated: a loss is nearer to a normal distribution."""
+        words = Examples({"nats": words_of(examples), "targets": examples["targets"]})
+        found = Loss().interval(words, level)
+        low, high = (math.exp(min(end, MOST)) for end in (found.low, found.high))
+        return Estimate(self.value(examples), low, high, found.n, level)
 
 
 class BitsPerByte(Metric):
