@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from attnlab.checks.check import Predictions
 
@@ -24,7 +25,7 @@ class Names:
     fix: str
 
     @property
-    def advice(self) -> dict[str, str]:
+    def advice(self) -> dict[str, Any]:
         return {"meaning": self.meaning, "fix": self.fix}
 
 

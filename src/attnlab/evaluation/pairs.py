@@ -10,15 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from attnlab.evaluation.documents import Documents
-from attnlab.evaluation.spread import (
-    Floats,
-    Spread,
-    several_texts,
-    spread_between,
-    t_reach,
-    weights,
-)
+from attnlab.evaluation.spread import Spread, several_texts, spread_between, weights
 from attnlab.metrics import METRICS
+from attnlab.metrics.metric import Floats, t_reach
 
 
 @dataclass(frozen=True)

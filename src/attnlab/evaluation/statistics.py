@@ -16,9 +16,9 @@ import numpy as np
 from attnlab.evaluation.comparison import POWER, Comparison, corrected_level
 from attnlab.evaluation.documents import Documents
 from attnlab.evaluation.pairs import Pairs, SeedResult, finite, refuse_unpaired, repeated
-from attnlab.evaluation.spread import Floats, Spread, t_reach
+from attnlab.evaluation.spread import Spread
 from attnlab.metrics import METRICS
-from attnlab.metrics.metric import Estimate
+from attnlab.metrics.metric import Estimate, Floats, t_reach
 
 __all__ = [
     "ASSUMED",
