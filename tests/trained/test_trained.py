@@ -8,6 +8,7 @@ import torch
 from attnlab.config.values import ConfigError
 from attnlab.experiment.trained import open_run
 from attnlab.generation.rules import Greedy
+from attnlab.model.cache import KeyValues
 from attnlab.training.errors import RunError
 from tests.trained.commands import answer, command
 
@@ -249,3 +250,21 @@ def test_mistakes_are_named(causal, masked, arguments, words):
     runs = {"RUN": causal[0], "MASKED": masked}
     result = command(*(runs.get(a, a) for a in arguments))
     assert isinstance(result.exception, ValueError) and words in str(result.exception)
+
+
+def test_a_cache_that_mixes_up_rows_is_told_when_a_run_is_opened(
+    causal, leaking, translating, monkeypatch
+):
+    """Also where it broke after the run's own checks; a leak is another failure, and told as such."""
+    assert open_run(causal[0]).unsound == [] == open_run(translating).unsound
+    assert open_run(leaking).unsound == ["dependency", "honesty"]
+
+    def select(self, rows):
+        if self.keys is not None:
+            self.keys = self.keys[rows]
+            self.values = self.values[torch.arange(len(rows)) % len(self.values)]
+
+    monkeypatch.setattr(KeyValues, "select", select)
+    assert open_run(causal[0]).unsound == ["decoding"] == open_run(translating).unsound
+    shown = command("generate", causal[0], "the cat", "--length", "3")
+    assert "decoding" in shown.output

@@ -22,6 +22,10 @@ from attnlab.model.tokens import Tokens
 
 PROMPTS, SOURCES, STEPS = (1, 3, 6), (4, 2, 5), 14  # so many steps outgrow a cache's first buffer
 FEW, LONG = 4, 256
+COPIED = 20_000_000
+"""Parameters up to which a model is copied in float64 before it writes."""
+ROUNDED = 1e-3
+"""Of the largest score, what float32 may make of larger ones."""
 BEAMS = 6  # of fewer, an untrained model's all come from one row
 FIXES = {
     "one text": "Let each new token see the cached keys and values of all tokens before it.",
@@ -88,6 +92,23 @@ class Decoding(Check):
         )
 
 
+def miswrites(model: Model, vocabulary: int, room: int) -> bool:
+    """The check in short, for a model that is opened to write: a batch of unequal prompts, reordered once.
+
+    In float64, but for models that are too large to be copied for it.
+    """
+    if not writes(model) or room < FEW:
+        return False
+    small = sum(parameter.numel() for parameter in model.parameters()) < COPIED
+    trial = Trial(exact(model).eval() if small else model.eval(), vocabulary, room)
+    allowed = EQUAL if small else ROUNDED
+    try:
+        gap = trial.brief()
+    except (IndexError, RuntimeError, ValueError):
+        gap = math.inf
+    return gap > allowed and prefix_gap(trial.model, vocabulary, min(LENGTH, room)) <= allowed
+
+
 def writes(model: Model) -> bool:
     """Whether text can be generated with this model."""
     trunk = model.trunk
@@ -140,6 +161,16 @@ class Trial:
             except (IndexError, RuntimeError, ValueError) as error:
                 self.error = str(error).strip().splitlines()[0]
                 yield name, math.inf
+
+    @torch.no_grad()
+    def brief(self) -> float:
+        """The largest difference in a few steps of the uses that go wrong most often."""
+        batch = Batch(self, self.texts)
+        before = batch.gap()
+        batch.step(self.tokens(len(batch.texts)))
+        batch.select([2, 0, 0, 1])
+        batch.step(self.tokens(len(batch.texts)))
+        return max(before, batch.gap())
 
     def one(self, text: Text) -> Iterator[float]:
         batch = Batch(self, [replace(text, prompt=text.prompt[:1])])

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from attnlab.checks.decoding import miswrites
 from attnlab.config.schema import Config
 from attnlab.config.values import Choice, ConfigError
 from attnlab.data.tokenizers.files import load as load_tokenizer
@@ -50,7 +51,13 @@ class Trained:
     @property
     def unsound(self) -> list[str]:
         """The checks that the run failed: while there is one, its numbers do not mean what they say."""
-        return unsound_of(self.folder)
+        found = unsound_of(self.folder)
+        return sorted({*found, "decoding"}) if self.miswrites else found
+
+    @cached_property
+    def miswrites(self) -> bool:
+        """Whether cached decoding gives other scores than each text alone, as the model is now."""
+        return miswrites(self.model, self.tokenizer.size, self.config.model.length)
 
     @cached_property
     def objective(self) -> Objective:
