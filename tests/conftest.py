@@ -23,3 +23,12 @@ def double():
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
+
+
+@pytest.fixture
+def unchecked(monkeypatch):
+    """Runs without their checks, which take as long as a small training: for tests of something else.
+
+    That checks change nothing of a run has tests of its own (tests/checks/test_recipe.py, the goldens).
+    """
+    monkeypatch.setattr("attnlab.experiment.soundness.run_checks", lambda case: [])

@@ -21,6 +21,8 @@ from attnlab.training.folder import RunFolder
 from attnlab.training.listeners.metrics import read
 from tests.training.small import config, settings
 
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 
 def weights(folder, step=12):
     return (folder / "checkpoints" / f"step-{step}" / "model.safetensors").read_bytes()

@@ -37,6 +37,7 @@ def test_an_encoder_decoder_answers_the_same_sources_at_each_evaluation(translat
     assert not (three_masks / "samples.txt").exists(), "a masked model does not go on"
 
 
+@pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize("objective", ["seq2seq", "denoising"])
 def test_samples_draw_no_number_of_training(tmp_path, monkeypatch, objective):
     settings = config(tmp_path, **for_objective(objective, tmp_path))

@@ -252,9 +252,7 @@ def test_mistakes_are_named(causal, masked, arguments, words):
     assert isinstance(result.exception, ValueError) and words in str(result.exception)
 
 
-def test_a_cache_that_mixes_up_rows_is_told_when_a_run_is_opened(
-    causal, leaking, translating, monkeypatch
-):
+def test_a_cache_that_mixes_up_rows_is_told_when_a_run_is_opened(causal, leaking, translating, monkeypatch):
     """Also where it broke after the run's own checks; a leak is another failure, and told as such."""
     assert open_run(causal[0]).unsound == [] == open_run(translating).unsound
     assert open_run(leaking).unsound == ["dependency", "honesty"]

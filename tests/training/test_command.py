@@ -16,6 +16,8 @@ from attnlab.experiment.setup import check
 from attnlab.training.listeners.metrics import read
 from tests.training.small import for_objective, merged, settings
 
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):

@@ -9,6 +9,8 @@ from attnlab.config.values import ConfigError
 from attnlab.experiment.run import train
 from tests.training.small import config
 
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 
 class Service:
     """Stands for a tracking package: remembers what it was told."""

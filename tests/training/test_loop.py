@@ -20,6 +20,8 @@ from attnlab.training.listeners.metrics import read
 from attnlab.training.machine import recompute_blocks
 from tests.training.small import config
 
+pytestmark = pytest.mark.usefixtures("unchecked")
+
 ROOT = Path(__file__).parents[2]
 
 
