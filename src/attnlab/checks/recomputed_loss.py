@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from attnlab.checks.check import Case, Check, Finding, When
 from attnlab.checks.real import evaluator_of, undisturbed, uneven
 from attnlab.evaluation.documents import Documents, document_losses
+from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.texts import MisreadError, Text, in_float64, nats_alone, sampled_texts, texts_of
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
@@ -21,12 +22,13 @@ from attnlab.objectives.objective import Prepared
 from attnlab.training.accumulate import backward
 from attnlab.training.evaluate import Evaluator
 
-LINES, TEXTS = 6, 12
+LINES, TEXTS, FEW = 6, 12, 4
 EQUAL = 1e-6
 """Of a loss in float64, relative: what is above is no rounding."""
 ROUNDED = {"float32": 1e-4, "bfloat16": 0.1}
 """Nats by which nine targets in ten may differ from float64, by the declared precision."""
 
+LEAKS = "scores depend on later tokens (see `dependency`), padding among them: no text has a loss of its own"
 MEANING = "A reported loss is not the cross-entropy of its targets: it cannot be compared with any other."
 FIX = (
     "Report plain sums of −log p divided once by the number of targets, in eval mode and the declared "
@@ -63,8 +65,8 @@ class RecomputedLoss(Check):
     exponentials, dropout that is left on, a lower precision than declared, positions that run on across
     packed texts: each gives a number that looks like a loss and is another one.
 
-    Cannot see: what is wrong in the model itself (both sides use it), targets that are the wrong tokens
-    (see `targets`), batches other than the two that are looked at.
+    Cannot see: what is wrong in the model itself (both sides use it; one that leaks is not asked), targets
+    that are the wrong tokens (see `targets`), batches other than the two that are looked at.
     """
 
     when: ClassVar[tuple[When, ...]] = ("before", "after")
@@ -82,6 +84,8 @@ class RecomputedLoss(Check):
         if not truth.count:
             return self.not_applicable(case, "the first batches of dev have no targets")
         worst = max([*evaluated(plain, truth), *by_text(plain, truth)], key=lambda gap: gap.size)
+        if not worst.size <= EQUAL and leaks(plain, sampled_texts(plain, FEW)):
+            return self.not_applicable(case, LEAKS)
         if not worst.size <= EQUAL:
             return self.wrong(case, str(worst), worst.size)
         precision = case.config.training.precision
@@ -224,14 +228,14 @@ def confirm(evaluator: Evaluator, found: Documents, reported: Mapping[str, float
     means = [Gap("the logarithm of the reported perplexity", log(reported["perplexity"]), loss)]
     if not found.parts:
         means.append(Gap("the reported loss", reported["loss"], loss))
-    model = in_float64(evaluator.model)
+    model, texts = in_float64(evaluator.model), whole_texts(evaluator)
     read = [
         Gap(
             f"nats a target of text {n}",
             words.nats[n] / words.targets[n],
             float(nats_alone(model, text).mean()),
         )
-        for n, text in whole_texts(evaluator)
+        for n, text in texts
     ]
     # all but one: under argmax attention, rounding may choose another of two equal keys
     worst = max(
@@ -242,7 +246,17 @@ def confirm(evaluator: Evaluator, found: Documents, reported: Mapping[str, float
         return Finding(
             outcome="pass", found=f"{len(read)} texts read alone agree to {worst.size:.1g}", **about
         )
+    if leaks(evaluator, [text for _, text in texts]):
+        return Finding(outcome="not applicable", found=LEAKS, **about)
     return Finding(outcome="fail", found=str(worst), meaning=MEANING, fix=FIX, **about)
+
+
+def leaks(evaluator: Evaluator, texts: Sequence[Text]) -> bool:
+    """Whether scores depend on later tokens: then they depend on padding too, and no text has a loss."""
+    if not texts:
+        return False
+    found = honesty(evaluator.model, evaluator.objective, texts)
+    return found is not None and not found.sound
 
 
 def whole_texts(evaluator: Evaluator) -> list[tuple[int, Text]]:
