@@ -54,9 +54,10 @@ class Arm:
         return self.data.get("metrics") or {}
 
     def findings(self, outcome: str) -> list[Mapping[str, Any]]:
-        """Findings of one outcome over all seeds, each check once."""
+        """Findings of one outcome over all seeds, each check once: its latest, of the scored model."""
         rows = [f for run in self.runs for f in run.get("checks") or [] if f.get("outcome") == outcome]
-        return list({row.get("check"): row for row in reversed(rows)}.values())[::-1]
+        rows.sort(key=lambda finding: finding.get("step") or 0)
+        return list({row.get("check"): row for row in rows}.values())
 
 
 def limits_of(budget: Mapping[str, Any] | None) -> str:
