@@ -1,6 +1,7 @@
-"""Twenty steps of every objective give the losses that were recorded: a refactor changes none of them.
+"""Twenty steps of every objective and of every ready config give the losses that were recorded.
 
-To the digit on the machine that recorded them, to a tolerance elsewhere. After a change that is meant
+A refactor changes none of them: to the digit on the machine that recorded them, to a tolerance elsewhere.
+The text of the ready configs is Python's own, so another Python has other losses. After a change that is meant
 to change them: python -m tests.training.test_goldens
 """
 
@@ -8,11 +9,14 @@ import hashlib
 import json
 import platform
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
+from attnlab.config.files import load, ready_configs
+from attnlab.config.schema import Config
 from attnlab.experiment.run import train
 from attnlab.objectives import OBJECTIVES
 from attnlab.training.listeners.metrics import read
@@ -34,8 +38,20 @@ def machine() -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def losses(name: str, folder: Path) -> dict[str, list[float]]:
-    train(config(folder, **merged(for_objective(name, folder), STEPS)), folder / name)
+def of_objective(name: str, folder: Path) -> Config:
+    return config(folder, **merged(for_objective(name, folder), STEPS))
+
+
+def of_ready_config(name: str, folder: Path) -> Config:
+    steps = {"training.budget": {"steps": 20}, "training.evaluate_every": 20, "training.evaluate_batches": 2}
+    return load(name, set=steps)
+
+
+KINDS: dict[str, Callable[[str, Path], Config]] = {"objective": of_objective, "config": of_ready_config}
+
+
+def losses(kind: str, name: str, folder: Path) -> dict[str, list[float]]:
+    train(KINDS[kind](name, folder), folder / name)
     lines = list(read(folder / name / "metrics.jsonl"))
     return {
         event: [line["loss"] for line in lines if line["event"] == event]
@@ -43,22 +59,36 @@ def losses(name: str, folder: Path) -> dict[str, list[float]]:
     }
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_losses_are_those_that_were_recorded(tmp_path, name):
+def compare(kind: str, name: str, folder: Path) -> None:
     recorded = json.loads(FILE.read_text())
-    found, expected = losses(name, tmp_path), recorded["losses"][name]
-    assert len(found["stepped"]) == 20 and len(found["evaluated"]) == 2
+    found, expected = losses(kind, name, folder), recorded[kind][name]
+    assert len(found["stepped"]) == 20 and found["evaluated"]
     if recorded["machine"] == machine():
         assert found == expected
     for event, values in expected.items():
         assert found[event] == pytest.approx(values, rel=1e-3)
 
 
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_losses_are_those_that_were_recorded(tmp_path, name):
+    compare("objective", name, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ready_configs())
+def test_losses_of_a_ready_config_are_those_that_were_recorded(tmp_path, name, unchecked):
+    if json.loads(FILE.read_text())["python"] != platform.python_version():
+        pytest.skip("another Python has another text")
+    compare("config", name, tmp_path)
+
+
 def record() -> None:
     torch.set_num_threads(1)
+    found: dict[str, object] = {"machine": machine(), "python": platform.python_version()}
     with tempfile.TemporaryDirectory() as folder:
-        found = {name: losses(name, Path(folder)) for name in OBJECTIVES}
-    FILE.write_text(json.dumps({"machine": machine(), "losses": found}, indent=1) + "\n")
+        found["objective"] = {name: losses("objective", name, Path(folder)) for name in OBJECTIVES}
+        found["config"] = {name: losses("config", name, Path(folder)) for name in ready_configs()}
+    FILE.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
