@@ -14,7 +14,7 @@ import torch
 from attnlab.config.files import load, ready_configs
 from attnlab.config.schema import Model
 from attnlab.experiment.setup import Setup, in_order, set_up
-from attnlab.objectives.objective import Prepared
+from attnlab.tasks.task import Prepared
 from benchmarks.measure import high_water, resident, row
 from benchmarks.training import Step, loop_of, trained
 
@@ -50,7 +50,7 @@ def peak(name: str, who: str) -> int:
     with tempfile.TemporaryDirectory() as folder:
         setup = set_up(load(name), cache=Path(folder))
         batch = next(in_order(setup).forever())
-        prepared = setup.objective.prepare(batch, 0)
+        prepared = setup.task.prepare(batch, 0)
         before = resident()
         high_water(anew=True)
         step = loop_of(setup, Path(folder)).step if who == "ours" else PEERS[name](setup, prepared)

@@ -24,7 +24,7 @@ from attnlab.config.schema import Config
 from attnlab.config.streams import stream_seed
 from attnlab.experiment.setup import Setup, set_up
 from attnlab.model.losses import IGNORE
-from attnlab.objectives.objective import Prepared
+from attnlab.tasks.task import Prepared
 from attnlab.training.evaluate import judging
 from benchmarks.measure import nanogpt, row, wikitext
 from benchmarks.training import loop_of
@@ -90,10 +90,10 @@ Judge = Callable[[Callable[[Prepared], torch.Tensor]], float]
 
 
 def judge_of(setup: Setup) -> Judge:
-    objective = setup.objective
+    task = setup.task
     loader = setup.dataset.loader("dev", seed=stream_seed(0, "evaluation"))
     plan = loader.plan(0)
-    held = [objective.prepare(loader.load(plan, i), 0) for i in range(min(JUDGED, len(plan)))]
+    held = [task.prepare(loader.load(plan, i), 0) for i in range(min(JUDGED, len(plan)))]
     count = sum(prepared.count for prepared in held)
 
     @torch.no_grad()
@@ -110,7 +110,7 @@ def our_points(setup: Setup, judge: Judge, folder: Path) -> Iterator[Point]:
         loop.step()
         if min(loop.progress(loop.state), 1.0) >= look:
             with judging(setup.model):
-                loss = judge(lambda prepared: setup.objective.loss(setup.model, prepared).total)
+                loss = judge(lambda prepared: setup.task.loss(setup.model, prepared).total)
             yield Point(loop.state.seconds, loop.state.tokens, loss)
             look = round(look + 0.05, 2)
 

@@ -27,9 +27,9 @@ from attnlab.data.rows import in_memory
 from attnlab.experiment.model import build_model
 from attnlab.experiment.setup import Setup, in_order
 from attnlab.model.model import Model
-from attnlab.objectives import OBJECTIVES
-from attnlab.objectives.objective import Objective
-from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.tasks import TASKS
+from attnlab.tasks.task import Task
+from attnlab.tasks.vocabulary import Vocabulary
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import Checkpoints
 from attnlab.training.failure import Failure
@@ -63,9 +63,7 @@ WORK = {"small": (SMALL, 32), "medium": (MEDIUM, 8), "masked": (BERT, 16)}
 def config_for(name: str) -> Config:
     model, _ = WORK[name]
     budget = {"budget": {"steps": 1_000_000}, "schedule": "constant"}
-    return config_of(
-        {"model": model, "objective": "masked" if name == "masked" else "causal", "training": budget}
-    )
+    return config_of({"model": model, "task": "masked" if name == "masked" else "causal", "training": budget})
 
 
 def loop(name: str, folder: Path) -> Loop:
@@ -74,22 +72,22 @@ def loop(name: str, folder: Path) -> Loop:
     vocabulary, length = sizes["vocabulary"], sizes["length"]
     generator = np.random.default_rng(0)
     held = [Row(generator.integers(6, vocabulary, length).tolist(), i, [1] * length) for i in range(8 * rows)]
-    objective = OBJECTIVES.build(config.objective, vocabulary=Vocabulary.draft(vocabulary))
+    task = TASKS.build(config.task, vocabulary=Vocabulary.draft(vocabulary))
     loader = Loader(in_memory(held, vocabulary=vocabulary), Padded(length, rows=rows), seed=0, pad=0)
-    return made(config, build_model(config.model), objective, loader, folder)
+    return made(config, build_model(config.model), task, loader, folder)
 
 
 def loop_of(setup: Setup, folder: Path) -> Loop:
     """The loop of a run on its own text."""
-    return made(setup.config, setup.model, setup.objective, in_order(setup), folder)
+    return made(setup.config, setup.model, setup.task, in_order(setup), folder)
 
 
-def made(config: Config, model: Model, objective: Objective, loader: Loader, folder: Path) -> Loop:
+def made(config: Config, model: Model, task: Task, loader: Loader, folder: Path) -> Loop:
     settings, device, checkpoints = config.training, torch.device("cpu"), Checkpoints(folder / "checkpoints")
     model.train()
     return Loop(
         model=model,
-        objective=objective,
+        task=task,
         loader=loader,
         evaluate=None,
         optimizer=Optimizers(OPTIMIZERS.build(settings.optimizer), model),

@@ -10,7 +10,7 @@ LAYERS = """
 config
 metrics
 data model
-objectives
+tasks
 training generation
 evaluation
 checks explain

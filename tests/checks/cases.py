@@ -1,4 +1,4 @@
-"""Small cases for checks: a healthy one for every objective, and the ways to break it."""
+"""Small cases for checks: a healthy one for every task, and the ways to break it."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def shared() -> Path:
     return Path(tempfile.mkdtemp(prefix="attnlab-checks-"))
 
 
-def config(objective: str = "causal", **changes: Any) -> Config:
-    return small.config(shared(), **small.merged(small.for_objective(objective, shared()), changes))
+def config(task: str = "causal", **changes: Any) -> Config:
+    return small.config(shared(), **small.merged(small.for_task(task, shared()), changes))
 
 
 @functools.cache
-def made(objective: str) -> Setup:
-    return set_up(config(objective))
+def made(task: str) -> Setup:
+    return set_up(config(task))
 
 
-def case(objective: str = "causal", *, when: str = "before", **facts: Any) -> Case:
+def case(task: str = "causal", *, when: str = "before", **facts: Any) -> Case:
     """A healthy case whose model may be broken: it is built anew."""
-    setup = made(objective)
+    setup = made(task)
     return of(replace(setup, model=initial_model(setup)), when=when, **facts)
 
 
@@ -43,7 +43,7 @@ def of(setup: Setup, *, when: str = "before", **facts: Any) -> Case:
         when=when,  # type: ignore[arg-type]
         config=setup.config,
         model=setup.model,
-        objective=setup.objective,
+        task=setup.task,
         dataset=setup.dataset,
         **parts,
     )

@@ -1,4 +1,4 @@
-"""Random configs with nothing wrong: every part, objective, tokenizer, corpus and length, drawn by a seed."""
+"""Random configs with nothing wrong: every part, task, tokenizer, corpus and length, drawn by a seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from attnlab.model.combinations import examples
 from attnlab.model.feedforward import FEEDFORWARDS
 from attnlab.model.positions import POSITIONS
 from attnlab.model.projections import PROJECTIONS
-from attnlab.objectives import OBJECTIVES
+from attnlab.tasks import TASKS
 from tests.checks.cases import of, shared
 from tests.training import small
 
@@ -28,7 +28,7 @@ TOKENIZERS = [
     "unigram(vocabulary=80)",
     "character",
 ]
-TASKS = [
+PUZZLES = [
     "copy(examples=600, shortest=6)",
     "reverse(examples=600, shortest=6)",
     "sorting(examples=600, shortest=6)",
@@ -64,12 +64,12 @@ def healthy(seed: int) -> Config:
 
 
 def drawn(pick: random.Random) -> dict[str, Any]:
-    objective = pick.choice(list(OBJECTIVES))
-    encoding = pick.choice(OBJECTIVES[objective].encodings)
+    task = pick.choice(list(TASKS))
+    encoding = pick.choice(TASKS[task].encodings)
     length = pick.choice([16, 24, 32, 48])
     rows = pick.choice([2, 4, 8])
     return {
-        "objective": objective,
+        "task": task,
         "data": {
             "corpus": pick.choice(corpora(encoding)),
             "tokenizer": pick.choice(TOKENIZERS),
@@ -79,7 +79,7 @@ def drawn(pick: random.Random) -> dict[str, Any]:
             "length": length,
             "dev_share": 0.1,
         },
-        "model": model(pick, objective)
+        "model": model(pick, task)
         | {"length": length * pick.choice([1, 1, 2, 6])}
         | {"token_types": 2 if encoding == "pair" else 0},
     }
@@ -88,7 +88,7 @@ def drawn(pick: random.Random) -> dict[str, Any]:
 def corpora(encoding: str) -> list[Any]:
     """Where an encoding finds the fields that it needs."""
     if encoding in ("translation", "prefix"):
-        return [*TASKS, str(small.pairs(shared()))]
+        return [*PUZZLES, str(small.pairs(shared()))]
     if encoding == "pair":
         return [str(questions())]
     return [{"kind": "files", "path": str(small.corpus(shared())), "unit": "line"}]
@@ -103,11 +103,11 @@ def questions() -> Path:
     return file
 
 
-def model(pick: random.Random, objective: str) -> dict[str, Any]:
+def model(pick: random.Random, task: str) -> dict[str, Any]:
     attention = [str(one) for one in examples(ATTENTION) if str(one) != UNSCALED]
     heads = pick.choice([1, 2, 4])
     return {
-        "family": pick.choice(FAMILIES[objective]),
+        "family": pick.choice(FAMILIES[task]),
         "width": pick.choice([16, 32]),
         "layers": pick.choice([1, 2, 3]),
         "heads": heads,
@@ -119,7 +119,7 @@ def model(pick: random.Random, objective: str) -> dict[str, Any]:
         "feedforward": pick.choice([str(one) for one in examples(FEEDFORWARDS)]),
         "norm": pick.choice(["layer", "rms"]),
         "residual": pick.choice(["pre", "post"]),
-        "output": pick.choice(OUTPUTS["span" if objective == "span" else "others"]),
+        "output": pick.choice(OUTPUTS["span" if task == "span" else "others"]),
         "bias": pick.random() < 0.5,
         "dropout": pick.choice([0.0, 0.1]),
         "attention_dropout": pick.choice([0.0, 0.0, 0.1]),

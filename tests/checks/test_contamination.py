@@ -7,7 +7,7 @@ import pytest
 from attnlab.config.files import section_of
 from attnlab.data import overlap
 from attnlab.data.corpora import CORPORA
-from attnlab.data.corpora.synthetic import Task
+from attnlab.data.corpora.synthetic import Puzzle
 from attnlab.data.dataset import Dataset
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.files import load
@@ -239,7 +239,7 @@ def test_a_tokenizer_without_a_record_says_nothing_and_another_ones_record_is_no
 # what is not contamination
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CORPORA if issubclass(CORPORA[kind], Task)])
+@pytest.mark.parametrize("kind", [kind for kind in CORPORA if issubclass(CORPORA[kind], Puzzle)])
 @pytest.mark.parametrize("options", [{"examples": 3000}, {"examples": 300}])
 def test_tasks_whose_lines_are_alike_by_design_are_no_alarm(kind, options):
     if kind == "modular_addition":

@@ -5,7 +5,7 @@ import torch
 
 from attnlab.checks.contexts import contexts
 from attnlab.model.tokens import Tokens
-from attnlab.objectives.objective import Prepared
+from attnlab.tasks.task import Prepared
 from tests.checks.faults import small
 
 ENCODER = {"family": "encoder", "mask": "bidirectional"}

@@ -20,9 +20,9 @@ WRITERS = ["causal", "prefix", "seq2seq", "denoising"]
 CASES = [one for one in pairwise(seed=5) if one.masking == "-inf" and one.family != "encoder"][:20]
 
 
-@pytest.mark.parametrize("objective", WRITERS)
-def test_sound_models_pass(objective):
-    finding = found("decoding", case(objective))
+@pytest.mark.parametrize("task", WRITERS)
+def test_sound_models_pass(task):
+    finding = found("decoding", case(task))
     assert finding.outcome == "pass" and finding.number < 1e-12, finding.found
 
 
@@ -32,9 +32,9 @@ def test_every_sound_combination_passes(one):
     assert len(gaps) == 7 and max(gaps.values()) < 1e-9, gaps
 
 
-@pytest.mark.parametrize("objective", ["masked", "span", "unilm"])
-def test_models_that_do_not_write_are_not_asked(objective):
-    assert found("decoding", case(objective)).outcome == "not applicable"
+@pytest.mark.parametrize("task", ["masked", "span", "unilm"])
+def test_models_that_do_not_write_are_not_asked(task):
+    assert found("decoding", case(task)).outcome == "not applicable"
 
 
 @pytest.mark.parametrize("length", [2, 4, 5, 7])
@@ -169,10 +169,10 @@ def test_every_fault_is_named_by_the_use_in_which_it_shows(fault, use, monkeypat
     assert finding.number > 1e-6 and finding.fix
 
 
-@pytest.mark.parametrize("objective", ["prefix", "seq2seq"])
+@pytest.mark.parametrize("task", ["prefix", "seq2seq"])
 @pytest.mark.parametrize("fault", [forgotten_offset, values_that_stay, the_last_texts_cache])
-def test_faults_show_with_a_prefix_and_with_a_source_too(objective, fault, monkeypatch):
-    about = case(objective)
+def test_faults_show_with_a_prefix_and_with_a_source_too(task, fault, monkeypatch):
+    about = case(task)
     fault(monkeypatch)
     assert found("decoding", about).outcome == "fail"
 

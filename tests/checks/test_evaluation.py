@@ -14,7 +14,7 @@ from attnlab.data.encode.encoding import Encoding
 from attnlab.experiment.setup import set_up
 from attnlab.generation.generate import Written
 from attnlab.metrics.metric import wilson
-from attnlab.objectives import causal
+from attnlab.tasks import causal
 from tests.checks.cases import case, config, found, of
 from tests.training import small
 
@@ -28,10 +28,10 @@ def scored(about):
 # denominators
 
 
-@pytest.mark.parametrize("objective", ["causal", "masked", "span", "prefix", "unilm", "seq2seq", "denoising"])
+@pytest.mark.parametrize("task", ["causal", "masked", "span", "prefix", "unilm", "seq2seq", "denoising"])
 @pytest.mark.parametrize("batches", ["all", 2])
-def test_the_runs_own_evaluation_has_its_denominators(objective, batches):
-    about = of(set_up(config(objective, training={"evaluate_batches": batches})), when="evaluation")
+def test_the_runs_own_evaluation_has_its_denominators(task, batches):
+    about = of(set_up(config(task, training={"evaluate_batches": batches})), when="evaluation")
     finding = found("denominators", scored(about))
     assert finding.outcome == "pass", finding.found
 
@@ -64,14 +64,14 @@ NON_ASCII = ["naïve café über alles", "你好 世界 and 🙂 more", "plain w
 CUT = {"data": {"length": 6}, "model": {"length": 6}}
 
 
-def of_texts(tmp_path, objective="causal", **data):
+def of_texts(tmp_path, task="causal", **data):
     """An evaluation of texts that do not fit into a row."""
     lines = [f"{n} {text}" for n in range(60) for text in NON_ASCII]
     file = tmp_path / "texts.txt"
     file.write_text("\n".join(lines))
     corpus = {"kind": "files", "path": str(file), "unit": "line"}
     changes = small.merged(CUT, {"data": {"corpus": corpus, "tokenizer": "bpe(vocabulary=280)"} | data})
-    about = of(set_up(config(objective, **changes)), when="evaluation")
+    about = of(set_up(config(task, **changes)), when="evaluation")
     return lambda: found("denominators", scored(about))
 
 
@@ -108,10 +108,10 @@ def test_rows_with_other_bytes_than_their_text_are_named(tmp_path, monkeypatch, 
 
 
 @pytest.mark.parametrize("tokenizer", ["bpe(vocabulary=280)", "word(minimum_count=2)", "character"])
-@pytest.mark.parametrize("objective", ["causal", "denoising"])
+@pytest.mark.parametrize("task", ["causal", "denoising"])
 @pytest.mark.parametrize("encoding", ["single", "single(cut=start)", "document", "document(long=cut)"])
-def test_cut_and_split_texts_have_the_bytes_of_what_is_predicted(tmp_path, tokenizer, objective, encoding):
-    finding = of_texts(tmp_path, objective, encoding=encoding, tokenizer=tokenizer)()
+def test_cut_and_split_texts_have_the_bytes_of_what_is_predicted(tmp_path, tokenizer, task, encoding):
+    finding = of_texts(tmp_path, task, encoding=encoding, tokenizer=tokenizer)()
     assert finding.outcome == "pass" and "dev texts has" in finding.found, finding.found
 
 

@@ -156,7 +156,7 @@ def record(**changes):
         "order": "a",
         "tokenizer": "t",
         "data": {"train": "x", "dev": "y"},
-        "config": {"objective": {"kind": "causal"}, "training": {"evaluate_batches": "all"}},
+        "config": {"task": {"kind": "causal"}, "training": {"evaluate_batches": "all"}},
         "parameters": 100,
         "flops": 1e9,
         "seconds": 3.5,
@@ -176,7 +176,7 @@ def test_runs_that_differ_in_one_part_alone_may_be_compared():
         ({"order": "b"}, "data order"),
         ({"data": {"train": "x", "dev": "z"}}, "evaluation set"),
         ({"tokenizer": "u"}, "tokenizer"),
-        ({"config": {"objective": {"kind": "masked"}, "training": {"evaluate_batches": "all"}}}, "metric"),
+        ({"config": {"task": {"kind": "masked"}, "training": {"evaluate_batches": "all"}}}, "metric"),
     ],
 )
 def test_what_keeps_runs_apart_is_named(changes, what):

@@ -13,7 +13,7 @@ from attnlab.experiment.run import train
 from attnlab.experiment.setup import set_up
 from attnlab.experiment.trained import open_run
 from attnlab.model.adapters import ADAPTERS
-from attnlab.objectives import OBJECTIVES
+from attnlab.tasks import TASKS
 from attnlab.training.optimizers import OPTIMIZERS
 from tests.checks.cases import case, config, found, of
 from tests.checks.test_false_alarms import setup_of
@@ -70,8 +70,8 @@ def taught(setup, steps=25, optimizers=None):
     loader = setup.dataset.loader("train", seed=0)
     plan = loader.plan(0)
     for step in range(steps):
-        prepared = setup.objective.prepare(loader.load(plan, step % len(plan)), step)
-        setup.objective.loss(setup.model, prepared).mean.backward()
+        prepared = setup.task.prepare(loader.load(plan, step % len(plan)), step)
+        setup.task.loss(setup.model, prepared).mean.backward()
         for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad()
@@ -97,9 +97,9 @@ def test_a_layer_that_no_gradient_reaches_only_decays_and_is_told():
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_healthy_runs_of_every_objective_are_quiet(objective, optimizer):
-    finding = found("moved", taught(set_up(config(objective, training={"optimizer": optimizer}))))
+@pytest.mark.parametrize("task", TASKS)
+def test_healthy_runs_of_every_task_are_quiet(task, optimizer):
+    finding = found("moved", taught(set_up(config(task, training={"optimizer": optimizer}))))
     assert finding.outcome == "pass", finding.found
 
 
@@ -120,9 +120,9 @@ def test_rules_that_teach_some_parameters_nothing_are_quiet(attention):
 # parameters
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_parameters_are_tied_and_counted_before_training(objective):
-    assert found("parameters", case(objective)).outcome == "pass"
+@pytest.mark.parametrize("task", TASKS)
+def test_parameters_are_tied_and_counted_before_training(task):
+    assert found("parameters", case(task)).outcome == "pass"
 
 
 def copied_weight(model):
@@ -143,9 +143,9 @@ def moved_data(model):
 
 
 @pytest.mark.parametrize("fault", [copied_weight, assigned_parameter, moved_data])
-@pytest.mark.parametrize("objective", ["causal", "seq2seq"])
-def test_a_lost_tie_is_named(fault, objective):
-    about = case(objective)
+@pytest.mark.parametrize("task", ["causal", "seq2seq"])
+def test_a_lost_tie_is_named(fault, task):
+    about = case(task)
     fault(about.model)
     finding = found("parameters", about)
     assert finding.outcome == "fail" and "head.table" in finding.found and "in memory" in finding.found

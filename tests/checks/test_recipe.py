@@ -13,14 +13,14 @@ from attnlab.experiment.setup import set_up
 from attnlab.model.attention import rule as rules
 from attnlab.model.attention.dot import Dot
 from attnlab.model.losses import IGNORE, LossSum
-from attnlab.objectives import OBJECTIVES
-from attnlab.objectives.masked import Masked
+from attnlab.tasks import TASKS
+from attnlab.tasks.masked import Masked
 from tests.checks.cases import case, config, found, of, shared
 from tests.training import small
 
 
 class Changed:
-    """An objective with one thing otherwise."""
+    """A task with one thing otherwise."""
 
     def __init__(self, inner, prepare=None, loss=None, head_loss=None):
         self.inner, self.changes = inner, {"prepare": prepare, "loss": loss, "head_loss": head_loss}
@@ -32,7 +32,7 @@ class Changed:
 
 
 def with_targets(change):
-    """An objective whose targets are changed."""
+    """A task whose targets are changed."""
 
     def prepare(own, batch, seed):
         prepared = own(batch, seed)
@@ -41,9 +41,9 @@ def with_targets(change):
     return prepare
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_healthy_models_pass_every_check_before_training(objective):
-    about = case(objective)
+@pytest.mark.parametrize("task", TASKS)
+def test_healthy_models_pass_every_check_before_training(task):
+    about = case(task)
     outcomes = {one.check: (one.outcome, one.found) for one in run_checks(about)}
     assert {name for name, (outcome, _) in outcomes.items() if outcome in ("warn", "fail")} == set(), outcomes
 
@@ -71,12 +71,10 @@ def test_checks_leave_model_and_random_numbers_as_they_were():
 
 def test_targets_that_the_model_can_see_make_the_first_loss_too_low():
     about = case()
-    objective = Changed(
-        about.objective, prepare=with_targets(lambda p, b: torch.where(b.real, p.ids, IGNORE))
-    )
+    task = Changed(about.task, prepare=with_targets(lambda p, b: torch.where(b.real, p.ids, IGNORE)))
     with torch.no_grad():
         about.model.trunk.decoder.embedding.tokens.weight.mul_(3)  # a tied table scores its own word high
-    finding = found("first_loss", replace(about, objective=objective))
+    finding = found("first_loss", replace(about, task=task))
     assert finding.outcome == "fail" and "in sight" in finding.meaning
     assert finding.number < math.log(about.dataset.tokenizer.size) - 0.5
 
@@ -102,9 +100,9 @@ def blinded(stack):
     stack.embedding.forward = lambda ids, *rest: forward(torch.zeros_like(ids), *rest) * 0 + 1
 
 
-@pytest.mark.parametrize("objective", ["causal", "seq2seq"])
-def test_an_input_that_does_not_arrive_cannot_be_overfitted(objective):
-    about = case(objective)
+@pytest.mark.parametrize("task", ["causal", "seq2seq"])
+def test_an_input_that_does_not_arrive_cannot_be_overfitted(task):
+    about = case(task)
     for stack in about.model.trunk.stacks().values():
         blinded(stack)
     finding = found("overfit", about)
@@ -130,7 +128,7 @@ def test_targets_of_other_inputs_cannot_be_overfitted():
         mixed[there] = mixed[there][torch.randperm(int(there.sum()))]
         return own(model, replace(prepared, targets=mixed))
 
-    assert found("overfit", replace(about, objective=Changed(about.objective, loss=loss))).outcome == "fail"
+    assert found("overfit", replace(about, task=Changed(about.task, loss=loss))).outcome == "fail"
 
 
 # targets
@@ -160,9 +158,7 @@ def across_documents(prepared, batch):
 )
 def test_targets_that_are_not_the_next_token_are_named(change, words):
     about = case()
-    finding = found(
-        "targets", replace(about, objective=Changed(about.objective, prepare=with_targets(change)))
-    )
+    finding = found("targets", replace(about, task=Changed(about.task, prepare=with_targets(change))))
     assert finding.outcome == "fail" and words in finding.found
 
 
@@ -172,7 +168,7 @@ def test_a_loss_that_shifts_again_is_named_by_the_model_that_copies():
     def again(own, model, hidden, prepared):
         return own(model, hidden[:, :-1], replace(prepared, targets=prepared.targets[:, 1:]))
 
-    finding = found("targets", replace(about, objective=Changed(about.objective, head_loss=again)))
+    finding = found("targets", replace(about, task=Changed(about.task, head_loss=again)))
     assert finding.outcome == "fail" and "the token after the next" in finding.found
 
 
@@ -182,7 +178,7 @@ def test_a_loss_that_shifts_back_lets_the_copier_win():
     def back(own, model, hidden, prepared):
         return own(model, hidden[:, 1:], replace(prepared, targets=prepared.targets[:, :-1]))
 
-    finding = found("targets", replace(about, objective=Changed(about.objective, head_loss=back)))
+    finding = found("targets", replace(about, task=Changed(about.task, head_loss=back)))
     assert finding.outcome == "fail" and "answers with the input itself" in finding.found
 
 
@@ -193,16 +189,14 @@ def test_masked_targets_must_be_the_hidden_tokens():
         return torch.where(prepared.targets != IGNORE, prepared.ids, IGNORE)
 
     assert found("targets", about).number == pytest.approx(0.1, abs=0.1)
-    finding = found(
-        "targets", replace(about, objective=Changed(about.objective, prepare=with_targets(visible)))
-    )
+    finding = found("targets", replace(about, task=Changed(about.task, prepare=with_targets(visible))))
     assert finding.outcome == "fail"
 
 
 def test_answers_that_stand_in_the_input_are_told():
     about = case("masked")
-    shown = Masked(about.objective.vocabulary, mask=0.2, random=0.0)
-    finding = found("targets", replace(about, objective=shown))
+    shown = Masked(about.task.vocabulary, mask=0.2, random=0.0)
+    finding = found("targets", replace(about, task=shown))
     assert finding.outcome == "warn" and finding.number > 0.5
 
 
@@ -244,14 +238,14 @@ def test_a_mean_of_means_is_named():
         loss = own(model, prepared)
         return LossSum(loss.total / loss.count * 100, loss.count)
 
-    finding = found("accumulation", replace(about, objective=Changed(about.objective, loss=mean)))
+    finding = found("accumulation", replace(about, task=Changed(about.task, loss=mean)))
     assert finding.outcome == "fail" and finding.number > 0.01
 
 
 def test_a_loop_that_averages_micro_batches_is_named(monkeypatch):
-    def averaged(model, objective, batches, **named):
+    def averaged(model, task, batches, **named):
         for batch in batches:
-            (objective.loss(model, batch).mean / len(batches)).backward()
+            (task.loss(model, batch).mean / len(batches)).backward()
 
     monkeypatch.setattr("attnlab.checks.accumulation.backward", averaged)
     assert found("accumulation", case()).outcome == "fail"

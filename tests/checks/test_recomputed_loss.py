@@ -17,23 +17,23 @@ from attnlab.evaluation.documents import Documents, document_losses
 from attnlab.evaluation.perplexity import Score
 from attnlab.experiment.setup import set_up
 from attnlab.model.heads.language import LanguageModel
-from attnlab.objectives import OBJECTIVES
+from attnlab.tasks import TASKS
 from attnlab.training import accumulate, evaluate
 from attnlab.training.evaluate import Evaluation, Evaluator
 from tests.checks.cases import case, config, found, made, of
 from tests.contracts import grid
 
 
-def loosened(objective="causal", **facts):
+def loosened(task="causal", **facts):
     """A case whose model says something, as if it had been trained."""
-    about = case(objective, **facts)
+    about = case(task, **facts)
     grid.loosen(about.model, seed=3)
     return about
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_the_runs_own_numbers_are_cross_entropies(objective):
-    for about in (case(objective), loosened(objective, when="after")):
+@pytest.mark.parametrize("task", TASKS)
+def test_the_runs_own_numbers_are_cross_entropies(task):
+    for about in (case(task), loosened(task, when="after")):
         finding = found("recomputed_loss", about)
         assert finding.outcome == "pass" and finding.number < 1e-9, finding.found
 
@@ -56,13 +56,13 @@ def test_healthy_settings_pass(changes):
 
 def test_smoothing_is_for_the_gradient_alone():
     """It has a gradient, and the reported training loss is the plain cross-entropy all the same."""
-    smoothed = replace(config("seq2seq"), objective=Choice("seq2seq", {"smoothing": 0.3}))
+    smoothed = replace(config("seq2seq"), task=Choice("seq2seq", {"smoothing": 0.3}))
     about = of(set_up(smoothed))
     assert found("recomputed_loss", about).outcome == "pass"
-    batch = about.objective.prepare(*first_batch(about))
-    model, plain = about.model, made("seq2seq").objective
+    batch = about.task.prepare(*first_batch(about))
+    model, plain = about.model, made("seq2seq").task
     model.eval().training = True
-    loss, _ = accumulate.backward(model, about.objective, [batch])
+    loss, _ = accumulate.backward(model, about.task, [batch])
     smooth = {name: p.grad.clone() for name, p in model.named_parameters()}
     model.zero_grad()
     wanted, _ = accumulate.backward(model, plain, [batch])
@@ -72,7 +72,7 @@ def test_smoothing_is_for_the_gradient_alone():
 
 
 def test_z_loss_is_for_the_gradient_alone():
-    about = of(set_up(replace(config(), objective=Choice("causal", {"z_weight": 0.1}))))
+    about = of(set_up(replace(config(), task=Choice("causal", {"z_weight": 0.1}))))
     assert found("recomputed_loss", about).outcome == "pass"
 
 
@@ -112,33 +112,33 @@ def test_dropout_left_on_in_an_evaluation(monkeypatch):
 
 def test_positions_that_run_on_across_packed_texts(monkeypatch):
     about = loosened()
-    prepare = about.objective.prepare
+    prepare = about.task.prepare
 
     def running_on(batch, seed):
         made = prepare(batch, seed)
         tokens = made.tokens
         return replace(made, tokens=replace(tokens, position=tokens.index.expand_as(made.ids), bound=24))
 
-    monkeypatch.setattr(about.objective, "prepare", running_on)
+    monkeypatch.setattr(about.task, "prepare", running_on)
     finding = found("recomputed_loss", about)
     assert finding.outcome == "fail" and "a target in its batch" in finding.found
 
 
 def test_packed_texts_that_see_each_other(monkeypatch):
     about = loosened()
-    prepare = about.objective.prepare
+    prepare = about.task.prepare
 
     def joined(batch, seed):
         made = prepare(batch, seed)
         return replace(made, tokens=replace(made.tokens, document=None))
 
-    monkeypatch.setattr(about.objective, "prepare", joined)
+    monkeypatch.setattr(about.task, "prepare", joined)
     assert found("recomputed_loss", about).outcome == "fail"
 
 
-@pytest.mark.parametrize("objective", ["causal", "masked", "seq2seq"])
-def test_a_precision_lower_than_declared(objective):
-    about = loosened(objective)
+@pytest.mark.parametrize("task", ["causal", "masked", "seq2seq"])
+def test_a_precision_lower_than_declared(task):
+    about = loosened(task)
     lower = replace(evaluator_of(about), autocast=partial(torch.autocast, "cpu", dtype=torch.bfloat16))
     finding = found("recomputed_loss", replace(about, evaluator=lower))
     assert finding.outcome == "fail" and "in float32 differ" in finding.found
@@ -220,25 +220,25 @@ def test_losses_by_text_that_are_wrong(fault, monkeypatch):
     assert finding.outcome == "fail" and "text" in finding.found
 
 
-def trained_mean_of_means(model, batches, objective):
-    means = [accumulate.backward(model, objective, [batch])[0] for batch in batches]
+def trained_mean_of_means(model, batches, task):
+    means = [accumulate.backward(model, task, [batch])[0] for batch in batches]
     return sum(means) / len(means), {}
 
 
-def trained_with_smoothing(model, batches, objective):
-    loss, _ = accumulate.backward(model, objective, batches)
+def trained_with_smoothing(model, batches, task):
+    loss, _ = accumulate.backward(model, task, batches)
     return loss + 0.01, {}
 
 
-def trained_by_rows(model, batches, objective):
-    loss, _ = accumulate.backward(model, objective, batches)
+def trained_by_rows(model, batches, task):
+    loss, _ = accumulate.backward(model, task, batches)
     return loss * sum(b.count for b in batches) / sum(b.ids.numel() for b in batches), {}
 
 
 @pytest.mark.parametrize("fault", [trained_mean_of_means, trained_with_smoothing, trained_by_rows])
 def test_a_training_loss_that_is_another_number(fault):
     about = loosened()
-    finding = found("recomputed_loss", replace(about, backward=partial(fault, objective=about.objective)))
+    finding = found("recomputed_loss", replace(about, backward=partial(fault, task=about.task)))
     assert finding.outcome == "fail" and "training step" in finding.found
 
 
@@ -250,9 +250,9 @@ def confirmed(about, change=lambda found, reported: (found, reported), **chosen)
     return confirm(evaluator_of(about), *change(measured, reported))
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_what_is_reported_is_confirmed(objective):
-    finding = confirmed(loosened(objective))
+@pytest.mark.parametrize("task", TASKS)
+def test_what_is_reported_is_confirmed(task):
+    finding = confirmed(loosened(task))
     assert finding.outcome == "pass" and int(finding.found.split()[0]) >= 5, finding.found
 
 

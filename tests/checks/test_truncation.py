@@ -52,17 +52,17 @@ def data_of(folder, encoding, *, most, length):
     }
 
 
-def objective_of(encoding):
+def task_of(encoding):
     return "seq2seq" if encoding == "translation" else "causal"
 
 
 def case_of(folder, encoding, **sizes):
-    """A run's parts; `question` has no objective of its own yet, so that its case is another one's."""
+    """A run's parts; `question` has no task of its own yet, so that its case is another one's."""
     changes = {"data": data_of(folder, encoding, **sizes), "model": {"length": sizes["length"]}}
     if encoding.startswith("question"):
         plain, data = of(set_up(config())), section_of("data", changes["data"])
         return replace(plain, dataset=Dataset(data), config=replace(plain.config, data=data))
-    return of(set_up(config(objective_of(encoding), **changes)))
+    return of(set_up(config(task_of(encoding), **changes)))
 
 
 def by_hand(dataset, split):

@@ -9,24 +9,24 @@ import torch
 from attnlab.experiment.setup import set_up
 from attnlab.model.losses import IGNORE
 from attnlab.model.tokens import Tokens
-from attnlab.objectives import OBJECTIVES
+from attnlab.tasks import TASKS
 from tests.checks.cases import case, config, found, of
 from tests.checks.faults import Leaky, next_token
 
 LATER = ("causal", "prefix", "unilm", "seq2seq", "denoising")
-"""The objectives that leave some of a text unseen."""
+"""The tasks that leave some of a text unseen."""
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_healthy_runs_hide_their_answers(objective):
-    wanted = "pass" if objective in LATER else "not applicable"
-    assert found("honesty", case(objective)).outcome == wanted
-    assert found("visible_targets", case(objective)).outcome == "pass"
+@pytest.mark.parametrize("task", TASKS)
+def test_healthy_runs_hide_their_answers(task):
+    wanted = "pass" if task in LATER else "not applicable"
+    assert found("honesty", case(task)).outcome == wanted
+    assert found("visible_targets", case(task)).outcome == "pass"
 
 
-@pytest.mark.parametrize("objective", LATER)
-def test_a_model_whose_output_depends_on_the_next_token(objective):
-    about = case(objective)
+@pytest.mark.parametrize("task", LATER)
+def test_a_model_whose_output_depends_on_the_next_token(task):
+    about = case(task)
     about.model.trunk.main.final = Leaky(about.model.trunk.main.final, next_token, size=0.1)
     about.model.train()
     finding = found("honesty", about)
@@ -49,12 +49,12 @@ def test_zeroed_weights_are_found_once_trained():
     assert found("honesty", about).outcome == "fail"
 
 
-def changed(objective, change):
-    """A case whose objective prepares something else."""
-    about = case(objective)
-    spoilt = copy.copy(about.objective)
-    spoilt.prepare = lambda batch, seed: change(batch, about.objective.prepare(batch, seed))
-    return replace(about, objective=spoilt)
+def changed(task, change):
+    """A case whose task prepares something else."""
+    about = case(task)
+    spoilt = copy.copy(about.task)
+    spoilt.prepare = lambda batch, seed: change(batch, about.task.prepare(batch, seed))
+    return replace(about, task=spoilt)
 
 
 def all_is_source(batch, made):
@@ -84,8 +84,8 @@ def never_hidden(batch, made):
     return replace(made, ids=torch.where(made.targets == IGNORE, made.ids, made.targets))
 
 
-@pytest.mark.parametrize("objective", ["masked", "span", "unilm"])
-def test_tokens_that_were_chosen_and_not_hidden(objective):
+@pytest.mark.parametrize("task", ["masked", "span", "unilm"])
+def test_tokens_that_were_chosen_and_not_hidden(task):
     # `targets` calls it hidden when anything in the row differs: the first chosen token is
     def all_but_one(batch, made):
         ids = never_hidden(batch, made).ids
@@ -93,8 +93,8 @@ def test_tokens_that_were_chosen_and_not_hidden(objective):
         ids[row, place] = made.ids[row, place] if made.ids[row, place] != ids[row, place] else 0
         return replace(made, ids=ids)
 
-    finding = found("visible_targets", changed(objective, all_but_one))
-    assert finding.outcome == "fail" and "the objective keeps 10%" in finding.found
+    finding = found("visible_targets", changed(task, all_but_one))
+    assert finding.outcome == "fail" and "the task keeps 10%" in finding.found
 
 
 def test_a_source_without_holes():
@@ -103,4 +103,4 @@ def test_a_source_without_holes():
         return replace(made, source=batch.ids, source_tokens=Tokens.of(batch.ids.shape[1], real=real))
 
     finding = found("visible_targets", changed("denoising", whole))
-    assert finding.outcome == "fail" and "the objective keeps 70%" in finding.found
+    assert finding.outcome == "fail" and "the task keeps 70%" in finding.found

@@ -24,7 +24,7 @@ def cases(which, part):
     return (COVERING if which == "pairwise" else grid.working())[part::PARTS]
 
 
-def objective(case, model, ids=grid.IDS, tokens=None, rows=slice(None)):
+def task(case, model, ids=grid.IDS, tokens=None, rows=slice(None)):
     """A scalar that every output takes part in, by uneven shares."""
     tokens = case.tokens(rows=rows) if tokens is None else tokens
     hidden = model.trunk(ids, tokens, **case.inputs(rows))
@@ -126,10 +126,8 @@ def test_padding_and_company_change_nothing(which, part):
                     source[real] = grid.SOURCE[row, :5]
                     marks["source"] = source
                 same(case, f"{side} padding", alone, measured(case, model, ids, Tokens.of(7, **marks), row))
-        both = objective(case, model)
-        each = torch.cat(
-            [objective(case, model, grid.IDS[r : r + 1], rows=slice(r, r + 1)) for r in range(B)]
-        )
+        both = task(case, model)
+        each = torch.cat([task(case, model, grid.IDS[r : r + 1], rows=slice(r, r + 1)) for r in range(B)])
         assert float((both - each).detach().abs().max()) < 1e-9 * float(each.detach().abs().max()), (
             f"{case}: company"
         )

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from attnlab.config.values import ConfigError
 from attnlab.experiment.run import train
-from attnlab.objectives.causal import Causal
+from attnlab.tasks.causal import Causal
 from attnlab.training import checkpoint, files
 from attnlab.training.checkpoint import Checkpoints
 from attnlab.training.errors import RunError

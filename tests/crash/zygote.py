@@ -20,7 +20,7 @@ import torch
 
 import attnlab.experiment.run  # noqa: F401 - loaded here, so that children have it
 from attnlab.cli import main
-from attnlab.objectives.objective import Objective
+from attnlab.tasks.task import Task
 from attnlab.training import checkpoint, files
 from attnlab.training.listeners.metrics import MetricsFile
 from attnlab.training.optimizers import Optimizers
@@ -67,7 +67,7 @@ class Points:
         module.write_bytes = watched
 
     def install(self) -> None:
-        self.around(Objective, "loss")
+        self.around(Task, "loss")
         self.around(Optimizers, "step")
         self.around(checkpoint.Checkpoints, "prune")
         for owner, name in ((os, "rename"), (os, "replace"), (os, "fsync"), (shutil, "rmtree")):

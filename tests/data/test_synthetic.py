@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from attnlab.data.corpora import CORPORA
-from attnlab.data.corpora.synthetic import Task
+from attnlab.data.corpora.synthetic import Puzzle
 from attnlab.data.errors import DataError
 from attnlab.data.splits import Splits
 
@@ -45,7 +45,7 @@ OPTIONS = {
 
 
 def test_every_task_has_a_solution_here() -> None:
-    assert set(SOLUTIONS) == {name for name in CORPORA if issubclass(CORPORA[name], Task)}
+    assert set(SOLUTIONS) == {name for name in CORPORA if issubclass(CORPORA[name], Puzzle)}
 
 
 @pytest.mark.parametrize("task", SOLUTIONS)

@@ -1,4 +1,4 @@
-"""Bits per byte of every objective, encoding and batching, against decoded text and one row at a time."""
+"""Bits per byte of every task, encoding and batching, against decoded text and one row at a time."""
 
 import json
 import math
@@ -54,10 +54,10 @@ def folder(tmp_path_factory):
     return made
 
 
-def set_up_for(folder, objective, encoding, form):
+def set_up_for(folder, task, encoding, form):
     kind = encoding.partition("(")[0]
     name = {"pair": "pair", "prefix": "target", "translation": "target"}.get(kind, "text")
-    family = "decoder" if objective == "causal" else "encoder_decoder"
+    family = "decoder" if task == "causal" else "encoder_decoder"
     data = {
         "corpus": str(folder / f"{name}.jsonl"),
         "tokenizer": str(folder / f"{form}.json"),
@@ -65,19 +65,19 @@ def set_up_for(folder, objective, encoding, form):
     }
     data |= {"encoding": encoding, "length": LENGTH, "batching": "padded(rows=5)"}
     model = {"length": LENGTH + 1, "family": family, "dropout": 0.0, "token_types": 2}
-    setup = set_up(small.config(folder, objective=objective, data=data, model=model))
+    setup = set_up(small.config(folder, task=task, data=data, model=model))
     grid.loosen(setup.model, seed=3)
     setup.model.double()
     return setup
 
 
 def predicted(setup, row):
-    """The ids that a row's model is to say, by what the objective is said to predict."""
-    rows, objective = setup.dataset.rows("dev"), type(setup.objective).__name__
-    if objective == "SequenceToSequence":
+    """The ids that a row's model is to say, by what the task is said to predict."""
+    rows, task = setup.dataset.rows("dev"), type(setup.task).__name__
+    if task == "SequenceToSequence":
         return rows.ragged("target", row).tolist()[1:]
     ids = rows.ragged("ids", row).tolist()
-    return ids if objective == "Denoising" and ids[0] != setup.dataset.tokenizer.specials.start else ids[1:]
+    return ids if task == "Denoising" and ids[0] != setup.dataset.tokenizer.specials.start else ids[1:]
 
 
 def bytes_of(setup, row):
@@ -94,19 +94,19 @@ def causal_nats(setup, row):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("objective", "encoding"), CASES)
-def test_bits_per_byte_are_those_of_the_decoded_text(folder, double, objective, encoding, form):
-    setup = set_up_for(folder, objective, encoding, form)
+@pytest.mark.parametrize(("task", "encoding"), CASES)
+def test_bits_per_byte_are_those_of_the_decoded_text(folder, double, task, encoding, form):
+    setup = set_up_for(folder, task, encoding, form)
     rows = setup.dataset.rows("dev")
     sizes = [bytes_of(setup, row) for row in range(len(rows))]
     targets = sum(len(predicted(setup, row)) for row in range(len(rows)))
-    nats = sum(causal_nats(setup, row) for row in range(len(rows))) if objective == "causal" else None
+    nats = sum(causal_nats(setup, row) for row in range(len(rows))) if task == "causal" else None
     assert setup.dataset.cuts["dev"].cut > 10 or encoding == "document"
-    for batching in KINDS if setup.objective.packs and not rows.has("target") else KINDS[:3]:
+    for batching in KINDS if setup.task.packs and not rows.has("target") else KINDS[:3]:
         for side in ("right", "left"):
             loader = setup.dataset.loader("dev", seed=4, batching=BATCHING.build(batching, length=LENGTH))
             loader.side = side
-            evaluator = Evaluator(model=setup.model, objective=setup.objective, loader=loader, seed=9)
+            evaluator = Evaluator(model=setup.model, task=setup.task, loader=loader, seed=9)
             whole, each = evaluator(), document_losses(evaluator)
             paid = whole.loss * targets if nats is None else nats
             bits = pytest.approx(paid / math.log(2) / sum(sizes), rel=1e-9)

@@ -17,27 +17,27 @@ from attnlab.evaluation.spread import of_documents
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.experiment.run import set_up
 from attnlab.model.losses import LossSum
-from attnlab.objectives import OBJECTIVES
 from attnlab.studies.measure import columns, read_documents
+from attnlab.tasks import TASKS
 from attnlab.training.evaluate import Evaluator
 from attnlab.training.machine import autocast_of
 from tests.contracts import grid
-from tests.training.small import config, for_objective, merged
+from tests.training.small import config, for_task, merged
 
 CPU = torch.device("cpu")
 SHORT = {"data": {"length": 8}, "model": {"length": 8}}  # texts of up to 11 tokens: many are cut over rows
 KINDS = ["packed(rows=4)", "bucketed(tokens=96)", "padded(rows=5)", "longest_first(rows=7)"]
 
 
-def made(folder, objective="causal", **changes):
+def made(folder, task="causal", **changes):
     """The parts of a small run, with weights that say something."""
-    setup = set_up(config(folder, **merged(for_objective(objective, folder), changes)))
+    setup = set_up(config(folder, **merged(for_task(task, folder), changes)))
     grid.loosen(setup.model, seed=3)
     return setup
 
 
 def evaluator(setup, loader, *, seed=0, autocast=nullcontext):
-    chosen = {"model": setup.model, "objective": setup.objective, "loader": loader}
+    chosen = {"model": setup.model, "task": setup.task, "loader": loader}
     return Evaluator(**chosen, seed=seed, autocast=autocast)
 
 
@@ -45,10 +45,10 @@ def losses(setup, loader, **chosen):
     return document_losses(evaluator(setup, loader, **chosen))
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_texts_add_up_to_the_whole(tmp_path, objective):
-    setup = made(tmp_path, objective)
-    for batching in KINDS if setup.objective.packs else KINDS[1:]:
+@pytest.mark.parametrize("task", TASKS)
+def test_texts_add_up_to_the_whole(tmp_path, task):
+    setup = made(tmp_path, task)
+    for batching in KINDS if setup.task.packs else KINDS[1:]:
         for precision in ("float32", "bfloat16"):
             adds_up(setup, BATCHING.build(batching, length=24), autocast_of(precision, CPU))
     assert setup.model.training
@@ -99,21 +99,21 @@ def spoken_bytes(tokenizer, predicted, text):
     return sum(len(word.encode()) + 1 for word in words) - (words[0] == text.split()[0])
 
 
-@pytest.mark.parametrize("objective", ["masked", "span"])
-def test_hidden_words_count_to_their_own_text(tmp_path, objective):
+@pytest.mark.parametrize("task", ["masked", "span"])
+def test_hidden_words_count_to_their_own_text(tmp_path, task):
     """Texts of one word each, and a loss that is the word's own number: it says whose it is."""
-    setup = made(tmp_path, objective)
+    setup = made(tmp_path, task)
     vocabulary, special = setup.dataset.tokenizer.size, 6
     texts = [[special + n] * 7 for n in range(10)]
     rows = in_memory([Row(ids, n, [1] * 7) for n, ids in enumerate(texts)], vocabulary=vocabulary)
     loader = Loader(rows, BATCHING.build("packed(rows=2)", length=24), seed=0, pad=0)
-    told = setup.objective.head_loss
+    told = setup.task.head_loss
 
     def by_target(model, hidden, prepared):
         whole = told(model, hidden, prepared)
         return LossSum(whole.total, whole.count, each=prepared.targets[prepared.targets >= 0].double())
 
-    setup.objective.head_loss = by_target
+    setup.task.head_loss = by_target
     found = losses(setup, loader)
     assert found.targets.sum() > 0
     assert found.nats.tolist() == [(special + n) * int(found.targets[n]) for n in range(10)]
@@ -124,12 +124,12 @@ def test_the_boundary_part_counts_to_its_own_place(tmp_path, double):
     setup = made(tmp_path, "span")
     model = setup.model.double().eval()
     loader = setup.dataset.loader("dev", seed=0)
-    prepared = setup.objective.prepare(loader.load(loader.plan(0), 0), 5)
+    prepared = setup.task.prepare(loader.load(loader.plan(0), 0), 5)
     s = prepared.spans
     assert not torch.equal(s.row * 1000 + s.place, (s.row * 1000 + s.place).sort().values)
     with torch.no_grad():
-        hidden = setup.objective.hidden(model, prepared)
-        each = setup.objective.loss(model, prepared).each
+        hidden = setup.task.hidden(model, prepared)
+        each = setup.task.loss(model, prepared).each
         head = model.head
         inside = -head(hidden).log_softmax(-1)
         guess = head.boundary(hidden, s.row, s.start, s.end, s.place)
@@ -161,8 +161,8 @@ def test_perplexity_is_of_the_hidden_words_alone(tmp_path):
     assert np.allclose(of_documents(kept, "perplexity"), of_documents(each.of_words, "perplexity"))
 
 
-def test_an_objective_that_tells_no_more_than_its_sum_is_refused(tmp_path):
+def test_an_task_that_tells_no_more_than_its_sum_is_refused(tmp_path):
     setup = made(tmp_path)
-    setup.objective.head_loss = lambda *_: LossSum(torch.tensor(1.0), torch.tensor(1))
+    setup.task.head_loss = lambda *_: LossSum(torch.tensor(1.0), torch.tensor(1))
     with pytest.raises(ValueError, match=r"Causal gives its loss as a whole only.*LossSum\.each"):
         losses(setup, setup.dataset.loader("dev", seed=0))

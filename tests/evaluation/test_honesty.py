@@ -11,12 +11,12 @@ from attnlab.data.rows import in_memory
 from attnlab.evaluation.honesty import honesty, thinned
 from attnlab.evaluation.texts import Text, nats_alone, nats_token_by_token
 from attnlab.model.losses import IGNORE
-from attnlab.objectives import OBJECTIVES
-from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.tasks import TASKS
+from attnlab.tasks.vocabulary import Vocabulary
 from tests.contracts import grid
 
 ROWS = [[3, 1, 4, 1, 5, 9, 2, 6], [2, 7, 1, 8], [1, 4, 1, 4, 2, 1]]
-CAUSAL = OBJECTIVES.build("causal", vocabulary=Vocabulary.draft(23))
+CAUSAL = TASKS.build("causal", vocabulary=Vocabulary.draft(23))
 
 
 def small(**settings):

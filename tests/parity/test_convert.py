@@ -19,7 +19,7 @@ from attnlab.generation.rules import Greedy
 from attnlab.training.errors import RunError
 from tests.parity.folders import published
 from tests.parity.theirs import CAUSAL, MASKED, SEQ2SEQ
-from tests.training.small import config, for_objective, merged
+from tests.training.small import config, for_task, merged
 
 TEXT = "w3 w14 w15 w9 w26"
 
@@ -122,9 +122,7 @@ def test_a_masked_run_becomes_a_bert(tmp_path):
         "token_types": 2,
         "output": {"kind": "language_model", "bias": True, "transform": "dense"},
     }
-    changes = merged(
-        for_objective("masked", tmp_path), {"model": model, "training": {"budget": {"steps": 2}}}
-    )
+    changes = merged(for_task("masked", tmp_path), {"model": model, "training": {"budget": {"steps": 2}}})
     train(config(tmp_path, **changes), tmp_path / "run")
     convert(tmp_path / "run", tmp_path / "theirs")
     trained = open_run(tmp_path / "run")

@@ -9,16 +9,16 @@ from types import SimpleNamespace
 import pytest
 
 from attnlab.studies import timing, worker
-from attnlab.studies.pool import Pool, Task
+from attnlab.studies.pool import Job, Pool
 
 WORK = {"attnlab.studies.worker": worker.work, "attnlab.studies.timing": timing.work}
 
 
-def launch(pool: Pool, task: Task) -> None:
-    task.folder.mkdir(parents=True, exist_ok=True)
-    code = WORK[task.module](task.request | {"threads": pool.threads, "folder": str(task.folder)})
-    task.process = SimpleNamespace(returncode=code, poll=lambda: code)  # type: ignore[assignment]
-    task.status = "running"
+def launch(pool: Pool, job: Job) -> None:
+    job.folder.mkdir(parents=True, exist_ok=True)
+    code = WORK[job.module](job.request | {"threads": pool.threads, "folder": str(job.folder)})
+    job.process = SimpleNamespace(returncode=code, poll=lambda: code)  # type: ignore[assignment]
+    job.status = "running"
 
 
 @contextmanager

@@ -19,11 +19,11 @@ from attnlab.studies.builtin import (
     batching,
     builtin,
     long_context,
-    objectives,
     positions,
     recall,
     recipe,
     sizes,
+    tasks,
 )
 from attnlab.studies.files import adjusted, load_study, study_of
 from attnlab.studies.guards import judged_apart
@@ -41,7 +41,7 @@ from tests.training.small import settings
     [
         ("batching", "data.batching=packed", "every arm of batching sets it itself"),
         ("long-context", "model.attention=dot", "every arm of long-context sets it itself"),
-        ("objectives", "objective=causal", "every arm of objectives sets it itself"),
+        ("tasks", "task=causal", "every arm of tasks sets it itself"),
         ("sizes", "model.width=64", "every arm of sizes sets it itself"),
         ("recall", "model.heads=3", 'Arm "dot" of recall: .*not divisible by model.heads 3'),
         ("recipe", "model.vocabulry=10", 'Arm "gpt2" of recipe: .*Did you mean "vocabulary"'),
@@ -162,16 +162,16 @@ def test_an_arm_at_the_level_of_guessing_is_said_not_to_have_learned():
     assert [note.split()[0] for note in recall.unlearned(lines, guess)] == ["linear"]
 
 
-# ---------------------------------------------------------------- objectives
+# ---------------------------------------------------------------- tasks
 def test_hidden_words_are_scored_as_the_usual_losses_score_them():
 
     row, place = [1, 7, 8, 9, 10, 2], 3
     decoder = build_model(Model(**tiny()))
-    found = objectives.answered(decoder, [(row, place)], mask=None)
+    found = tasks.answered(decoder, [(row, place)], mask=None)
     usual = token_losses(decoder, torch.tensor([row]))[0]
     assert found["hidden_loss"] == pytest.approx(float(usual[place - 1]), rel=1e-5)
     encoder = build_model(Model(**tiny(family="encoder", mask=Choice("bidirectional"))))
-    found = objectives.answered(encoder, [(row, place), (row, 2)], mask=5)
+    found = tasks.answered(encoder, [(row, place), (row, 2)], mask=5)
     pseudo = pseudo_losses(encoder, row, mask=5)
     assert found["hidden_loss"] == pytest.approx((pseudo[place] + pseudo[2]) / 2, rel=1e-5)
     assert found["hidden_words"] == 2
@@ -180,17 +180,17 @@ def test_hidden_words_are_scored_as_the_usual_losses_score_them():
 def test_hidden_words_are_ordinary_and_the_same_every_time():
     special = [token < 5 for token in range(20)]
     rows = [[1, 6, 7, 8, 9, 2], [1, 6, 7, 2], [1, 6, 0, 7, 8, 9, 10, 2]]
-    asked = objectives.questions(rows, special, seed=0)
+    asked = tasks.questions(rows, special, seed=0)
     assert [ids for ids, _ in asked] == [rows[0], rows[2]]  # the second has too few words
     assert all(not special[ids[place]] and 0 < place < len(ids) - 1 for ids, place in asked)
-    assert asked == objectives.questions(rows, special, seed=0)
+    assert asked == tasks.questions(rows, special, seed=0)
 
 
-def test_objectives_keep_their_own_losses_apart_but_not_what_is_measured_alike():
+def test_tasks_keep_their_own_losses_apart_but_not_what_is_measured_alike():
     prints = {"tokenizer": "t", "text": "x", "data": {"train": "a", "dev": "d"}}
-    one, other = prints | {"objective": "causal"}, prints | {"objective": "masked"}
+    one, other = prints | {"task": "causal"}, prints | {"task": "masked"}
     for metric in ("loss", "perplexity", "bits_per_byte", "train_loss"):
-        assert "their objectives differ" in judged_apart(one, other, metric=metric)[0]
+        assert "their tasks differ" in judged_apart(one, other, metric=metric)[0]
     for metric in ("hidden_loss", "hidden_accuracy", "seconds", "tokens_per_second"):
         assert judged_apart(one, other, metric=metric) == []
 
@@ -309,7 +309,7 @@ def test_schemes_go_on_beyond_the_trained_length_or_say_why_not(tmp_path):
 
 def test_a_source_is_given_where_a_mask_asks_for_one(tmp_path):
     """A prefix model has no probability of a whole sentence, but its attention can be drawn."""
-    arms = {"causal": {}, "prefix": {"objective": "prefix", "model.mask": "prefix"}}
+    arms = {"causal": {}, "prefix": {"task": "prefix", "model.mask": "prefix"}}
     given = study(tmp_path, arms=arms, seeds=1, budget={"steps": 2}, extras="")
     with here():
         results = run_study(resolve(given), tmp_path / "study").results

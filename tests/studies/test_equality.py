@@ -116,12 +116,12 @@ def test_settings_count_once_and_only_where_they_differ(tmp_path):
         "base": {"model.attention": "dot", "training.budget": {"steps": 8}},
         "arm": {"model.attention": "linear", "training.budget": {"steps": 8}},
         "options": {"training.optimizer.rate": 1e-3, "training.optimizer.decay": 0.0},
-        "family": {"model.family": "encoder", "objective": "masked"},
+        "family": {"model.family": "encoder", "task": "masked"},
     }
     given = study(tmp_path, arms=arms)
     assert changed_settings(given, "arm") == ["model.attention"]
     assert changed_settings(given, "options") == ["training.optimizer"]
-    assert changed_settings(given, "family") == ["model.family", "objective"], "its mask follows from it"
+    assert changed_settings(given, "family") == ["model.family", "task"], "its mask follows from it"
 
 
 def test_the_sentence_is_in_the_row_and_in_the_verdict(tmp_path):

@@ -191,7 +191,7 @@ def rows_reversed_for_one_arm(patch):
 
 
 def inputs_changed_for_one_arm(patch):
-    """The batches are the same; what the objective makes of them is not."""
+    """The batches are the same; what the task makes of them is not."""
     healthy = Loop.next_batch
 
     def next_batch(self, step, number):

@@ -18,7 +18,7 @@ SAME = {
     "data": {"train": "a", "dev": "b"},
     "tokenizer": "w",
     "order": "o",
-    "objective": {"kind": "causal"},
+    "task": {"kind": "causal"},
 }
 
 
@@ -47,7 +47,7 @@ def test_equals_are_equal_and_each_difference_is_named():
         ({"text": "u", "tokenizer": "x", "data": {"dev": "d"}}, "bits_per_byte", "different dev examples"),
         ({"data": {"train": "c", "dev": "b"}}, "loss", "trained on different examples"),
         ({"order": "p"}, "loss", "another order"),
-        ({"objective": {"kind": "masked"}}, "loss", "objectives differ"),
+        ({"task": {"kind": "masked"}}, "loss", "tasks differ"),
         ({"data": None}, "loss", "different dev examples"),
     ):
         assert any(words in reason for reason in unequal(SAME, SAME | change, metric=metric)), change
@@ -179,7 +179,7 @@ def folder_of(place: Path, loss: float, **changes):
     place.mkdir(parents=True)
     training = {"evaluate_batches": "all"}
     record = {
-        "config": {"objective": {"kind": "causal"}, "training": training, "seed": 0},
+        "config": {"task": {"kind": "causal"}, "training": training, "seed": 0},
         "seed": 0,
         "status": "finished",
         "versions": {"started": "2026-01-01T00:00:00"},

@@ -3,7 +3,7 @@
 import pytest
 
 from attnlab.experiment.run import train
-from tests.training.small import config, for_objective, merged
+from tests.training.small import config, for_task, merged
 
 LONGER = {"training": {"budget": {"steps": 40}, "optimizer": {"kind": "adamw", "rate": 1e-2}}}
 
@@ -18,7 +18,7 @@ def causal(tmp_path_factory):
 @pytest.fixture(scope="session")
 def masked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("masked")
-    train(config(folder, **merged(LONGER, for_objective("masked", folder))), folder / "run")
+    train(config(folder, **merged(LONGER, for_task("masked", folder))), folder / "run")
     return folder / "run"
 
 
@@ -26,14 +26,14 @@ def masked(tmp_path_factory):
 def spans(tmp_path_factory):
     """With the boundary's loss beside that of the hidden words."""
     folder = tmp_path_factory.mktemp("spans")
-    train(config(folder, **for_objective("span", folder)), folder / "run")
+    train(config(folder, **for_task("span", folder)), folder / "run")
     return folder / "run"
 
 
 @pytest.fixture(scope="session")
 def three_masks(tmp_path_factory):
     folder = tmp_path_factory.mktemp("unilm")
-    train(config(folder, **for_objective("unilm", folder)), folder / "run")
+    train(config(folder, **for_task("unilm", folder)), folder / "run")
     return folder / "run"
 
 
@@ -48,5 +48,5 @@ def leaking(tmp_path_factory):
 @pytest.fixture(scope="session")
 def translating(tmp_path_factory):
     folder = tmp_path_factory.mktemp("translating")
-    train(config(folder, **merged(LONGER, for_objective("seq2seq", folder))), folder / "run")
+    train(config(folder, **merged(LONGER, for_task("seq2seq", folder))), folder / "run")
     return folder / "run"

@@ -26,7 +26,7 @@ def losses(folder, event):
 
 
 def test_an_old_run_opens_with_the_scores_that_it_had(old):
-    found = open_run(old).evaluate("dev")["loss"]
+    found = open_run(old).evaluate("dev")["measures"]["loss"]["value"]
     assert found == pytest.approx(losses(RUN, "evaluated")[6], rel=1e-6)
 
 

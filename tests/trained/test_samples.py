@@ -7,7 +7,7 @@ from attnlab.data.dataset import Dataset
 from attnlab.experiment import run
 from attnlab.experiment.samples import until
 from attnlab.experiment.trained import open_run
-from tests.training.small import config, for_objective
+from tests.training.small import config, for_task
 
 
 def test_samples_are_written_at_each_evaluation_and_come_again_after_a_kill(causal):
@@ -38,12 +38,12 @@ def test_an_encoder_decoder_answers_the_same_sources_at_each_evaluation(translat
 
 
 @pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("objective", ["seq2seq", "denoising"])
-def test_samples_draw_no_number_of_training(tmp_path, monkeypatch, objective):
-    settings = config(tmp_path, **for_objective(objective, tmp_path))
+@pytest.mark.parametrize("task", ["seq2seq", "denoising"])
+def test_samples_draw_no_number_of_training(tmp_path, monkeypatch, task):
+    settings = config(tmp_path, **for_task(task, tmp_path))
     with_samples = run.train(settings, tmp_path / "with")
     text = (tmp_path / "with" / "samples.txt").read_text()
-    assert "→" in text and ("<MASK>" in text) == (objective == "denoising"), "the source as it was read"
+    assert "→" in text and ("<MASK>" in text) == (task == "denoising"), "the source as it was read"
     monkeypatch.setattr(run, "sample_files", lambda *_: [])
     without = run.train(settings, tmp_path / "without")
     theirs = dict(without.model.named_parameters())

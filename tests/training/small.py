@@ -59,8 +59,8 @@ def pairs(folder: Path) -> Path:
     return file
 
 
-def for_objective(name: str, folder: Path) -> dict[str, Any]:
-    """What must change in the small run for an objective to fit."""
+def for_task(name: str, folder: Path) -> dict[str, Any]:
+    """What must change in the small run for a task to fit."""
     encoder = {"family": "encoder", "dropout": 0.1}
     apart = {"batching": {"kind": "bucketed", "tokens": 96}}
     paired = apart | {"corpus": str(pairs(folder)), "encoding": "translation"}
@@ -73,7 +73,7 @@ def for_objective(name: str, folder: Path) -> dict[str, Any]:
         "seq2seq": {"model": {"family": "encoder_decoder"}, "data": paired},
         "denoising": {"model": {"family": "encoder_decoder"}, "data": apart},
     }
-    return {"objective": name} | changes[name]
+    return {"task": name} | changes[name]
 
 
 def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from attnlab.config.values import ConfigError
 from attnlab.experiment.model import build_model
 from attnlab.experiment.setup import check
 from attnlab.training.listeners.metrics import read
-from tests.training.small import for_objective, merged, settings
+from tests.training.small import for_task, merged, settings
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -88,22 +88,22 @@ def test_without_a_config_the_ways_are_named(run):
         run("train", "--resume", "--out", "nothing")
 
 
-@pytest.mark.parametrize("objective", ["causal", "masked", "seq2seq"])
-def test_show_batch_prints_what_is_read_and_what_is_to_be_predicted(run, tmp_path, objective):
+@pytest.mark.parametrize("task", ["causal", "masked", "seq2seq"])
+def test_show_batch_prints_what_is_read_and_what_is_to_be_predicted(run, tmp_path, task):
     file = tmp_path / "shown.json"
-    file.write_text(json.dumps(merged(settings(tmp_path), for_objective(objective, tmp_path))))
+    file.write_text(json.dumps(merged(settings(tmp_path), for_task(task, tmp_path))))
     rows = json.loads(run("train", file, "--show-batch", "--json").stdout)
     for row in rows:
         assert len(row["input"]) == len(row["target"])
-        if objective == "causal":  # each target is the next input, save at the end of a text
+        if task == "causal":  # each target is the next input, save at the end of a text
             following = [*row["input"][1:], None]
             pairs = zip(row["input"], row["target"], following, strict=True)
             assert all(target == (None if read == "<STOP>" else then) for read, target, then in pairs)
-        if objective == "seq2seq":
+        if task == "seq2seq":
             words = [token for token in row["source"] if not token.startswith("<")]
             assert [t for t in row["target"] if t] == [*reversed(words), "<STOP>"]
             assert row["input"][0] == "<START>"
-    if objective == "masked":
+    if task == "masked":
         assert any("<MASK>" in row["input"] for row in rows)
     assert "what it is to predict there" in run("train", file, "--show-batch").stdout
     assert not (tmp_path / "runs").exists()
@@ -127,10 +127,10 @@ def test_a_config_survives_its_own_json():
     from attnlab.config.files import config_of, identity
 
     for name in ready_configs():
-        config = load(name, set=["objective.share=0.2"] if name == "bert-mini" else [])
+        config = load(name, set=["task.share=0.2"] if name == "bert-mini" else [])
         again = config_of(json.loads(json.dumps(to_json(config))))
         assert identity(again) == identity(config)
         assert identity(replace(config, seed=1)) != identity(config)
-    assert load("bert-mini", set=["objective.share=0.2"]).objective.options["share"] == 0.2
-    assert load(set=["objective=masked", "objective.share=0.3"]).objective.kind == "masked"
+    assert load("bert-mini", set=["task.share=0.2"]).task.options["share"] == 0.2
+    assert load(set=["task=masked", "task.share=0.3"]).task.kind == "masked"
     assert load(set=["training.budget.tokens=500"]).training.budget.limits == {"tokens": 500}

@@ -1,8 +1,8 @@
-"""Twenty steps of every objective and of every ready config give the losses that were recorded.
+"""Twenty steps of every task and of every ready config give the losses that were recorded.
 
 A refactor changes none of them: to the digit on the machine that recorded them, to a tolerance elsewhere.
-The text of the ready configs is Python's own, so another Python has other losses. After a change that is meant
-to change them: python -m tests.training.test_goldens
+The text of the ready configs is Python's own, so another Python has other losses. After a change that is
+meant to change them: python -m tests.training.test_goldens
 """
 
 import hashlib
@@ -18,9 +18,9 @@ import torch
 from attnlab.config.files import load, ready_configs
 from attnlab.config.schema import Config
 from attnlab.experiment.run import train
-from attnlab.objectives import OBJECTIVES
+from attnlab.tasks import TASKS
 from attnlab.training.listeners.metrics import read
-from tests.training.small import config, for_objective, merged
+from tests.training.small import config, for_task, merged
 
 FILE = Path(__file__).with_name("goldens.json")
 STEPS = {"training": {"budget": {"steps": 20}, "evaluate_every": 10}}
@@ -38,8 +38,8 @@ def machine() -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def of_objective(name: str, folder: Path) -> Config:
-    return config(folder, **merged(for_objective(name, folder), STEPS))
+def of_task(name: str, folder: Path) -> Config:
+    return config(folder, **merged(for_task(name, folder), STEPS))
 
 
 def of_ready_config(name: str, folder: Path) -> Config:
@@ -47,7 +47,7 @@ def of_ready_config(name: str, folder: Path) -> Config:
     return load(name, set=steps)
 
 
-KINDS: dict[str, Callable[[str, Path], Config]] = {"objective": of_objective, "config": of_ready_config}
+KINDS: dict[str, Callable[[str, Path], Config]] = {"task": of_task, "config": of_ready_config}
 
 
 def losses(kind: str, name: str, folder: Path) -> dict[str, list[float]]:
@@ -69,9 +69,9 @@ def compare(kind: str, name: str, folder: Path) -> None:
         assert found[event] == pytest.approx(values, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("name", TASKS)
 def test_losses_are_those_that_were_recorded(tmp_path, name):
-    compare("objective", name, tmp_path)
+    compare("task", name, tmp_path)
 
 
 @pytest.mark.slow
@@ -86,7 +86,7 @@ def record() -> None:
     torch.set_num_threads(1)
     found: dict[str, object] = {"machine": machine(), "python": platform.python_version()}
     with tempfile.TemporaryDirectory() as folder:
-        found["objective"] = {name: losses("objective", name, Path(folder)) for name in OBJECTIVES}
+        found["task"] = {name: losses("task", name, Path(folder)) for name in TASKS}
         found["config"] = {name: losses("config", name, Path(folder)) for name in ready_configs()}
     FILE.write_text(json.dumps(found, indent=1) + "\n")
 

@@ -34,11 +34,11 @@ def losses(folder: Path) -> list[float]:
     return [line["loss"] for line in read(folder / "metrics.jsonl") if line["event"] == "stepped"]
 
 
-@pytest.mark.parametrize("objective", ["causal"])
-def test_accumulation_is_one_large_batch(double, tmp_path, objective):
+@pytest.mark.parametrize("task", ["causal"])
+def test_accumulation_is_one_large_batch(double, tmp_path, task):
     """Micro-batches of different lengths and target counts add up to the gradient of all of them at once."""
     data = {"batching": {"kind": "padded", "rows": 8}}
-    setup = set_up(config(tmp_path, data=data, model={"dropout": 0.0}, objective=objective))
+    setup = set_up(config(tmp_path, data=data, model={"dropout": 0.0}, task=task))
     loader = setup.dataset.loader("train", seed=0)
     plan = loader.plan(0)
     rows = plan.batch(0)
@@ -51,10 +51,10 @@ def test_accumulation_is_one_large_batch(double, tmp_path, objective):
             from attnlab.data.batch import collate
 
             batch = collate(loader.rows, part, pad=loader.pad)
-            prepared.append(setup.objective.prepare(batch, 0))
+            prepared.append(setup.task.prepare(batch, 0))
         total = sum(p.count for p in prepared)
         for p in prepared:
-            (setup.objective.loss(model, p).total / total).backward()
+            (setup.task.loss(model, p).total / total).backward()
         return total, [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
     count, whole = gradient([rows])
@@ -177,11 +177,11 @@ def test_bfloat16_trains_close_to_float32(tmp_path):
     [
         ({"model": {"family": "encoder"}}, "the loss would mean"),
         ({"model": {"family": "encoder_decoder"}}, "set model.family to decoder"),
-        ({"model": {"mask": "prefix"}}, 'objective "causal" marks none'),
+        ({"model": {"mask": "prefix"}}, 'task "causal" marks none'),
         ({"model": {"output": "classification"}}, "predicts words"),
         ({"data": {"length": 40}}, r"data\.length 40 is more than model\.length 24"),
         ({"data": {"encoding": "translation"}}, 'cannot use data.encoding "translation"'),
-        ({"data": {"encoding": "translation"}}, "That encoding goes with objective seq2seq"),
+        ({"data": {"encoding": "translation"}}, "That encoding goes with task seq2seq"),
         ({"training": {"listeners": ["tensorbord"]}}, 'Did you mean "tensorboard"'),
     ],
 )

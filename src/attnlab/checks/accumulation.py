@@ -12,7 +12,7 @@ from attnlab.checks.check import Case, Check, Finding, When
 from attnlab.checks.dependency import exact
 from attnlab.checks.real import batch_of, piece, prepared_of, rows_of
 from attnlab.model.model import Model
-from attnlab.objectives.objective import Objective, Prepared
+from attnlab.tasks.task import Prepared, Task
 from attnlab.training.accumulate import backward
 
 ROWS, LENGTH = 4, 16
@@ -23,7 +23,7 @@ class Accumulation(Check):
     """Accumulation: do a batch and its parts of different sizes give the same gradient?
 
     Formula: ∇ Σ loss / Σ targets over a batch of four rows, beside the same over its first row and
-    its other three, through the objective's own sums and counts and the loop's own backward, in a
+    its other three, through the task's own sums and counts and the loop's own backward, in a
     float64 copy; they agree to 1e-9 of the largest.
 
     When it helps: a mean of means weighs a short text as much as a long one. The loss looks right,
@@ -42,8 +42,8 @@ class Accumulation(Check):
             return self.not_applicable(case, "a batch has one row, which cannot be parted")
         model = exact(case.model).eval()
         parts = [rows_of(whole, 0, 1), rows_of(whole, 1, len(whole.ids))]
-        together = gradient(model, case.objective, [whole])
-        apart = gradient(model, case.objective, parts)
+        together = gradient(model, case.task, [whole])
+        apart = gradient(model, case.task, parts)
         largest = max(float(g.abs().max()) for g in together)
         gap = max(float((a - b).abs().max()) for a, b in zip(together, apart, strict=True))
         gap /= max(largest, 1e-30)
@@ -59,11 +59,11 @@ class Accumulation(Check):
         return self.passed(case, f"parts of {counts} give the gradient of the whole, to {gap:.1g}", gap)
 
 
-def gradient(model: Model, objective: Objective, batches: Sequence[Prepared]) -> list[Tensor]:
+def gradient(model: Model, task: Task, batches: Sequence[Prepared]) -> list[Tensor]:
     """The gradient of one step over these batches, as the loop takes it."""
     model.zero_grad()
     with torch.random.fork_rng(), torch.enable_grad():
-        backward(model, objective, batches)
+        backward(model, task, batches)
     found = [p.grad.clone() for p in model.parameters() if p.grad is not None]
     model.zero_grad()
     return found

@@ -106,7 +106,7 @@ def heads_of(case: Case) -> list[Head]:
             if not any(isinstance(part, Argmax) for part in layer.rule.modules()):
                 layer.rule.register_forward_pre_hook(looked(f"{name}, layer {number}", layer, heads))
     with torch.no_grad():
-        case.objective.hidden(model, prepared)
+        case.task.hidden(model, prepared)
     return heads
 
 

@@ -14,7 +14,7 @@ from attnlab.config.schema import Config
 from attnlab.data.dataset import Dataset
 from attnlab.generation.generate import Written
 from attnlab.model.model import Model
-from attnlab.objectives.objective import Objective, Prepared
+from attnlab.tasks.task import Prepared, Task
 from attnlab.training.evaluate import Evaluator
 
 When = Literal["config", "before", "during", "after", "evaluation"]
@@ -68,7 +68,7 @@ class Case:
     when: When
     config: Config
     model: Model
-    objective: Objective
+    task: Task
     dataset: Dataset
     initial: Callable[[], Model] | None = None
     folder: Path | None = None

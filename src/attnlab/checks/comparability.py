@@ -92,7 +92,7 @@ def evaluated_on(run: Record) -> Any:
 
 def metric_of(run: Record) -> Any:
     """What the loss is a loss of."""
-    return run.get("config", {}).get("objective")
+    return run.get("config", {}).get("task")
 
 
 def costs(runs: Sequence[Record]) -> Finding:

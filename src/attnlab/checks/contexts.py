@@ -18,7 +18,7 @@ from attnlab.model.positions.alibi import Alibi
 from attnlab.model.positions.position import Position
 from attnlab.model.tokens import Tokens
 from attnlab.model.transformer import Stack
-from attnlab.objectives.objective import Prepared
+from attnlab.tasks.task import Prepared
 
 Colours = list[Hashable]
 """One a token: tokens of one colour have the same vector, whatever the weights."""

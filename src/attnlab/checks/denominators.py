@@ -12,10 +12,10 @@ from attnlab.checks.check import Case, Check, Finding, When
 from attnlab.checks.retokenised import Retokenised
 from attnlab.config.streams import stream_seed
 from attnlab.data.rows import Column, Rows
-from attnlab.objectives.causal import Causal
-from attnlab.objectives.denoising import Denoising
-from attnlab.objectives.objective import Objective
-from attnlab.objectives.seq2seq import SequenceToSequence
+from attnlab.tasks.causal import Causal
+from attnlab.tasks.denoising import Denoising
+from attnlab.tasks.seq2seq import SequenceToSequence
+from attnlab.tasks.task import Task
 
 EQUAL = 1e-6
 TEXTS, TOKENS = 200, 20_000
@@ -29,7 +29,7 @@ class Denominators(Check):
     """Denominators: does each score of an evaluation have the denominator that its name says?
 
     Formula: the number of targets is that of the split's rows (all tokens but the first of each text
-    for objectives that predict the next, at most all tokens for others); perplexity is e^loss over
+    for tasks that predict the next, at most all tokens for others); perplexity is e^loss over
     all targets (of its first part, where it has several), not a mean of sentences'; bits per byte are
     nats·targets / ln 2 / bytes, where the bytes are those of the text that the predicted tokens stand for.
     For the first 200 dev texts these are counted anew: each text is read and tokenised again, the predicted
@@ -121,20 +121,20 @@ def expected(case: Case) -> tuple[int, int, int]:
     rows = plan.order[: plan.place_bounds[plan.batch_bounds[end]]]
     lengths = loader.rows.sizes
     counted = rows if "bits_per_byte" in case.scores else ()
-    size = sum(int(predicted(case.objective, loader.rows, int(row))[1].sum()) for row in counted)
-    if type(case.objective) is Causal:
+    size = sum(int(predicted(case.task, loader.rows, int(row))[1].sum()) for row in counted)
+    if type(case.task) is Causal:
         count = int(np.maximum(lengths[0][rows] - 1, 0).sum())
         return count, count, size
-    if type(case.objective) is SequenceToSequence:
+    if type(case.task) is SequenceToSequence:
         count = int(np.maximum(lengths[1][rows] - 1, 0).sum())
         return count, count, size
     return 1, int(lengths[0][rows].sum()) + len(rows), size
 
 
-def predicted(objective: Objective, rows: Rows, row: int) -> tuple[Column, Column]:
+def predicted(task: Task, rows: Rows, row: int) -> tuple[Column, Column]:
     """The ids of a row that are predicted, and their bytes: all but what a decoder begins with."""
-    columns = ("target", "target_sizes") if type(objective) is SequenceToSequence else ("ids", "sizes")
-    first = 0 if type(objective) is Denoising else 1  # a denoising decoder begins with a token of its own
+    columns = ("target", "target_sizes") if type(task) is SequenceToSequence else ("ids", "sizes")
+    first = 0 if type(task) is Denoising else 1  # a denoising decoder begins with a token of its own
     ids, sizes = (rows.ragged(column, row)[first:] for column in columns)
     return ids, sizes
 
@@ -147,7 +147,7 @@ def bytes_of_rows_and_text(case: Case) -> tuple[int, int, int]:
     for number, example in enumerate(examples):
         text = Retokenised(dataset.tokenizer, example)
         while row < len(rows) and rows.scalar("example", row) == number:
-            ids, sizes = predicted(case.objective, rows, row)
+            ids, sizes = predicted(case.task, rows, row)
             held, read, tokens = (
                 held + int(sizes.sum()),
                 read + text.bytes_of(ids.tolist()),

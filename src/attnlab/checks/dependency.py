@@ -38,7 +38,7 @@ class Dependency(Check):
 
     Paths: training and evaluation mode, padded on either side, packed, rows of one token, some inputs
     of a row as long as the model reads (up to 1024), short rows of 320 token ids, and a piece of a
-    real batch as the objective makes it; the source of an encoder-decoder too.
+    real batch as the task makes it; the source of an encoder-decoder too.
 
     When it helps: a mask that leaks makes the loss look better and the text worse. A permitted pair
     that nothing joins is told as a warning (never for argmax, which looks at one key by design).

@@ -33,7 +33,7 @@ class FirstLoss(Check):
             return self.not_applicable(case, "the model begins with learnt weights")
         prepared = prepared_of(case, piece(batch_of(case), ROWS))
         with undisturbed(case.model) as model:
-            found = case.objective.loss(model, prepared.to(device_of(model)))
+            found = case.task.loss(model, prepared.to(device_of(model)))
         parts = max(len(found.parts), 1)  # each part is a loss of its own over the same targets
         loss, expected = float(found.mean) / parts, math.log(case.dataset.tokenizer.size)
         told = (

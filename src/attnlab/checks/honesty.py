@@ -39,7 +39,7 @@ class Honesty(Check):
             for text in texts_of(batch, evaluator.prepare(batch, number), pieces.rows)
         ]
         with undisturbed(case.model) as model:
-            found = honesty(model, case.objective, texts, tokens=TOKENS)
+            found = honesty(model, case.task, texts, tokens=TOKENS)
         if found is None:
             return self.not_applicable(case, "every prediction may depend on all of its text")
         low, high = found.interval

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attnlab.checks.check import EARLY, Case, Check, Finding, When
 from attnlab.checks.real import batch_of, device_of, held_out, piece, prepared_of, undisturbed
-from attnlab.objectives.objective import Prepared
+from attnlab.tasks.task import Prepared
 
 ROWS = 16
 MARGIN = 0.05
@@ -42,9 +42,9 @@ class InputsMatter(Check):
         variants = others(prepared, case.dataset.tokenizer.pad)
         with undisturbed(case.model) as model:
             device = device_of(model)
-            own = float(case.objective.loss(model, prepared.to(device)).mean)
+            own = float(case.task.loss(model, prepared.to(device)).mean)
             losses = {
-                name: float(case.objective.loss(model, one.to(device)).mean) for name, one in variants.items()
+                name: float(case.task.loss(model, one.to(device)).mean) for name, one in variants.items()
             }
         name, least = min(losses.items(), key=lambda item: item[1])
         told = f"loss {own:.3f} on real inputs, " + ", ".join(f"{v:.3f} {n}" for n, v in losses.items())

@@ -15,7 +15,7 @@ from attnlab.checks.real import batch_of, copy_of, piece, prepared_of
 from attnlab.model.heads.boundary import SpanBoundary
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
-from attnlab.objectives.objective import Objective, Prepared, Spans
+from attnlab.tasks.task import Prepared, Spans, Task
 from attnlab.training.updates import AdamWUpdate, Group
 
 ROWS, LENGTH = 2, 16
@@ -49,7 +49,7 @@ class Overfit(Check):
         if not prepared.count:
             return self.not_applicable(case, f"no target is among the first {ROWS} × {LENGTH} tokens")
         wanted = goal(case.model, prepared)
-        first, best, steps = learnt(case.model, case.objective, prepared, wanted)
+        first, best, steps = learnt(case.model, case.task, prepared, wanted)
         told = (
             f"{prepared.count} targets: loss {first:.2f} → {best:.2f} in {steps} steps; "
             f"{wanted:.2f} was to be reached"
@@ -66,12 +66,12 @@ class Overfit(Check):
         )
 
 
-def learnt(model: Model, objective: Objective, prepared: Prepared, wanted: float) -> tuple[float, float, int]:
+def learnt(model: Model, task: Task, prepared: Prepared, wanted: float) -> tuple[float, float, int]:
     """The first loss, the best one, and the steps until then."""
     first, best, taken = math.nan, math.inf, 0
     width = model.trunk.main.embedding.tokens.embedding_dim
     for rate, steps in ATTEMPTS:
-        losses = course(copy_of(model).eval(), objective, prepared, wanted, rate / width, steps)
+        losses = course(copy_of(model).eval(), task, prepared, wanted, rate / width, steps)
         taken += len(losses) - 1
         first, best = losses[0], min(best, *losses)
         if best <= wanted:
@@ -80,7 +80,7 @@ def learnt(model: Model, objective: Objective, prepared: Prepared, wanted: float
 
 
 def course(
-    model: Model, objective: Objective, prepared: Prepared, wanted: float, rate: float, steps: int
+    model: Model, task: Task, prepared: Prepared, wanted: float, rate: float, steps: int
 ) -> list[float]:
     """The loss before each step; the last one is before none."""
     tuned = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -88,7 +88,7 @@ def course(
     losses: list[float] = []
     with torch.random.fork_rng(), torch.enable_grad():
         for _ in range(steps + 1):
-            found = objective.loss(model, prepared)
+            found = task.loss(model, prepared)
             parts = max(len(found.parts), 1)
             losses.append(float(found.mean.detach()) / parts)
             if losses[-1] <= wanted or not math.isfinite(losses[-1]):

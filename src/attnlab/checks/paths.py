@@ -15,7 +15,7 @@ from attnlab.model.model import Model
 from attnlab.model.pairs import Pairs
 from attnlab.model.tokens import Tokens
 from attnlab.model.transformer import Stack
-from attnlab.objectives.objective import Prepared
+from attnlab.tasks.task import Prepared
 
 AT_MOST = 2816
 """Tokens of all rows in which an input of a long row is changed."""
@@ -135,7 +135,7 @@ class Made:
 
 
 def of_batch(model: Model, prepared: Prepared, length: int) -> Iterator[Path]:
-    """A piece of a real batch, just as the objective made it, around a document's border if it has one."""
+    """A piece of a real batch, just as the task made it, around a document's border if it has one."""
     tokens = prepared.tokens
     start = 0
     if tokens.document is not None:

@@ -142,7 +142,7 @@ def activations(case: Case) -> dict[str, float]:
         handles = [part.register_forward_hook(noted(name)) for name, part in model.named_modules() if name]
         try:
             with torch.no_grad():
-                case.objective.loss(model, prepared.to(device_of(model)))
+                case.task.loss(model, prepared.to(device_of(model)))
         finally:
             for handle in handles:
                 handle.remove()

@@ -17,7 +17,7 @@ from attnlab.data.batch import Batch
 from attnlab.data.rows import Rows
 from attnlab.evaluation.texts import owners_of
 from attnlab.model.model import Model
-from attnlab.objectives.objective import Prepared, Spans
+from attnlab.tasks.task import Prepared, Spans
 from attnlab.training.evaluate import Batches, Evaluator
 
 LOOKED_AT = 8
@@ -40,17 +40,17 @@ def batch_of(case: Case, split: str = "train", *, least: int = 1) -> Batch:
 
 
 def prepared_of(case: Case, batch: Batch) -> Prepared:
-    """What the objective makes of a batch; of a small one, the first masking that leaves a target."""
+    """What the task makes of a batch; of a small one, the first masking that leaves a target."""
     for number in range(LOOKED_AT):
         seed = stream_seed(case.config.seed, "masking", 0, number)
-        prepared = case.objective.prepare(batch, seed).to(torch.device("cpu"))
+        prepared = case.task.prepare(batch, seed).to(torch.device("cpu"))
         if prepared.count:
             break
     return prepared
 
 
 def real(case: Case) -> Prepared:
-    """The first batch that training meets, as the objective makes it."""
+    """The first batch that training meets, as the task makes it."""
     return prepared_of(case, batch_of(case))
 
 
@@ -128,7 +128,7 @@ def evaluator_of(case: Case) -> Evaluator:
         return case.evaluator
     seed = case.config.data.split_seed
     loader = case.dataset.loader(held_out(case), seed=stream_seed(seed, "evaluation"))
-    return Evaluator(model=case.model, objective=case.objective, loader=loader, seed=seed)
+    return Evaluator(model=case.model, task=case.task, loader=loader, seed=seed)
 
 
 @dataclass(frozen=True)

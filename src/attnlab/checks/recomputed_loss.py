@@ -18,7 +18,7 @@ from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.texts import MisreadError, Text, in_float64, nats_alone, sampled_texts, texts_of
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
-from attnlab.objectives.objective import Prepared
+from attnlab.tasks.task import Prepared
 from attnlab.training.accumulate import backward
 from attnlab.training.evaluate import Evaluator
 
@@ -76,7 +76,7 @@ class RecomputedLoss(Check):
         evaluator = evaluator_of(case)
         pieces = uneven(evaluator.loader, LINES)
         exact = in_float64(case.model)
-        plain = Evaluator(model=exact, objective=case.objective, loader=pieces, seed=evaluator.seed)
+        plain = Evaluator(model=exact, task=case.task, loader=pieces, seed=evaluator.seed)
         try:
             truth = recomputed(plain)
         except MisreadError as error:
@@ -155,7 +155,7 @@ def recomputed(evaluator: Evaluator) -> Truth:
 
 
 def evaluated(evaluator: Evaluator, truth: Truth) -> Iterator[Gap]:
-    """The objective's loss target by target, and the evaluation's means."""
+    """The task's loss target by target, and the evaluation's means."""
     for (_, _, loss), each in zip(evaluator.losses(), truth.each, strict=True):
         yield token_gap("the loss of a target in its batch", loss.of_words, each)
     found = evaluator()
@@ -195,10 +195,8 @@ def by_text(evaluator: Evaluator, truth: Truth) -> Iterator[Gap]:
 def trained(case: Case, exact: Model, truth: Truth) -> Gap:
     """The loss that a training step reports of the same batches, without dropout."""
     batches = [prepared for prepared, _ in truth.batches]
-    exact.training = True  # of the model alone, which objectives ask; its parts still drop nothing
-    taken = (
-        backward(exact, case.objective, batches) if case.backward is None else case.backward(exact, batches)
-    )
+    exact.training = True  # of the model alone, which tasks ask; its parts still drop nothing
+    taken = backward(exact, case.task, batches) if case.backward is None else case.backward(exact, batches)
     loss, parts = taken
     exact.zero_grad(set_to_none=True)
     exact.training = False
@@ -255,7 +253,7 @@ def leaks(evaluator: Evaluator, texts: Sequence[Text]) -> bool:
     """Whether scores depend on later tokens: then they depend on padding too, and no text has a loss."""
     if not texts:
         return False
-    found = honesty(evaluator.model, evaluator.objective, texts)
+    found = honesty(evaluator.model, evaluator.task, texts)
     return found is not None and not found.sound
 
 

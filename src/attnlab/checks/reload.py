@@ -10,7 +10,7 @@ from attnlab.checks.check import Case, Check, Finding, When
 from attnlab.checks.real import batch_of, copy_of, held_out, piece, prepared_of
 from attnlab.checks.tensors import saved
 from attnlab.model.model import Model
-from attnlab.objectives.objective import Prepared
+from attnlab.tasks.task import Prepared
 from attnlab.training.checkpoint import load_weights
 from attnlab.training.errors import RunError
 
@@ -66,5 +66,5 @@ def scores(model: Model, case: Case, prepared: Prepared) -> torch.Tensor:
     """The head's scores, without dropout."""
     model.eval()
     with torch.random.fork_rng():
-        found: torch.Tensor = model.head(case.objective.hidden(model, prepared), prepared.tokens)
+        found: torch.Tensor = model.head(case.task.hidden(model, prepared), prepared.tokens)
     return found

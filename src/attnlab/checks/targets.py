@@ -18,7 +18,7 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
-from attnlab.objectives.objective import Prepared
+from attnlab.tasks.task import Prepared
 
 SHIFTS = (0, 1, 2, -1)
 NAMES = {0: "the input itself", 1: "the next token", 2: "the token after the next", -1: "the token before"}
@@ -33,7 +33,7 @@ class Targets(Check):
 
     Formula: of every target of a real batch: where the text is read as it is, it is the next token
     of the same text, id for id; where tokens were hidden, it is the one that stood there. Then a
-    model that answers with the right token must lose less, by the objective's own loss, than models
+    model that answers with the right token must lose less, by the task's own loss, than models
     that answer with their input, the token before it, or the one after the next.
 
     When it helps: labels that were shifted twice, or not at all; targets across the border of two
@@ -59,10 +59,10 @@ class Targets(Check):
         if rival is not None:
             return self.failed(
                 case,
-                f"a model that answers with {NAMES[rival]} loses least, by the objective's loss",
+                f"a model that answers with {NAMES[rival]} loses least, by the task's loss",
                 float(rival),
                 meaning="The loss compares each answer with another token than the one to be predicted.",
-                fix="Shift targets in one place only: in the objective's prepare, and not again in its loss.",
+                fix="Shift targets in one place only: in the task's prepare, and not again in its loss.",
             )
         copied = copied_share(case, batch) if hidden else share(prepared, prepared.ids)
         what = "the hidden token" if hidden else "the next token of its text"
@@ -74,7 +74,7 @@ class Targets(Check):
                 told,
                 copied,
                 meaning="Most answers stand in the input: a model that copies it scores well.",
-                fix="Hide more of the chosen tokens (objective.mask), or look at the text: does it repeat?",
+                fix="Hide more of the chosen tokens (task.mask), or look at the text: does it repeat?",
             )
         return self.passed(case, told, copied)
 
@@ -110,7 +110,7 @@ class Targets(Check):
 
 
 class Answering:
-    """The model's own head and the objective's own loss, on answers that are given."""
+    """The model's own head and the task's own loss, on answers that are given."""
 
     def __init__(self, model: Model):
         head = copy.deepcopy(model.head).cpu().double()
@@ -128,17 +128,17 @@ class Answering:
         """The loss of a model that gives these answers (B,T), without a doubt."""
         said = self.table[answers.clamp(min=0)] * LOUD
         plain = replace(prepared, spans=None)  # what boundaries say of them is a loss of its own
-        return float(case.objective.head_loss(self.model, said, plain).total)
+        return float(case.task.head_loss(self.model, said, plain).total)
 
 
 def draws(case: Case, batch: Batch) -> Iterator[Prepared]:
-    """What the objective makes of a batch with other random numbers: in one draw, all tokens may stay."""
+    """What the task makes of a batch with other random numbers: in one draw, all tokens may stay."""
     for number in range(LOOKED_AT):
-        yield case.objective.prepare(batch, stream_seed(case.config.seed, "masking", 0, number))
+        yield case.task.prepare(batch, stream_seed(case.config.seed, "masking", 0, number))
 
 
 def hides(case: Case, batch: Batch) -> bool:
-    """Whether the objective hides some of the tokens that are read."""
+    """Whether the task hides some of the tokens that are read."""
     for prepared in draws(case, batch):
         if prepared.source is not None or prepared.ids.shape != batch.ids.shape:
             return False

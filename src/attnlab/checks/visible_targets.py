@@ -16,7 +16,7 @@ from attnlab.checks.real import batch_of, prepared_of
 from attnlab.checks.targets import hides
 from attnlab.data.batch import Batch
 from attnlab.model.losses import IGNORE
-from attnlab.objectives.objective import Prepared
+from attnlab.tasks.task import Prepared
 
 LINES, LENGTH = 8, 256
 UNLIKELY = 1e-4
@@ -27,7 +27,7 @@ class VisibleTargets(Check):
 
     Formula: of a real batch, by the mask that the model declares and by the targets alone. Where the next
     token is predicted, place p must not reach token p + 1 in any number of layers. Where tokens are
-    hidden, no more of them may stand at their own place than the objective keeps on purpose (binomial
+    hidden, no more of them may stand at their own place than the task keeps on purpose (binomial
     test over stretches of targets, 1e-4). Where the source is a text with holes, no more of the target may
     be in it than half-way from what it keeps to everything.
 
@@ -48,7 +48,7 @@ class VisibleTargets(Check):
             return self.not_applicable(case, "the first batch has no targets")
         if hides(case, batch):
             return self.at_their_place(case, prepared)
-        if prepared.source is not None and case.objective.shown_source < 1:
+        if prepared.source is not None and case.task.shown_source < 1:
             finding = self.in_source(case, prepared, batch)
             if finding.outcome != "pass":
                 return finding
@@ -75,11 +75,11 @@ class VisibleTargets(Check):
         there = prepared.targets != IGNORE
         left = there & (prepared.ids == prepared.targets)
         stretches = [bool(left[row, places].all()) for row, places in runs(there)]
-        allowed = min(1.0, case.objective.shown_targets + 1 / case.dataset.tokenizer.size)
+        allowed = min(1.0, case.task.shown_targets + 1 / case.dataset.tokenizer.size)
         share = float(left.sum()) / float(there.sum())
         told = (
             f"{share:.0%} of {prepared.count:,} targets stand at their own place in the input; "
-            f"the objective keeps {case.objective.shown_targets:.0%}"
+            f"the task keeps {case.task.shown_targets:.0%}"
         )
         if bdtrc(sum(stretches) - 1, len(stretches), allowed) < UNLIKELY:
             return self.shown(
@@ -98,8 +98,8 @@ class VisibleTargets(Check):
             wanted = targets[targets != IGNORE].tolist()
             blocks = SequenceMatcher(None, source.tolist(), wanted, autojunk=False).get_matching_blocks()
             matched, count = matched + sum(block.size for block in blocks), count + len(wanted)
-        share, kept = matched / count, case.objective.shown_source
-        told = f"the source holds {share:.0%} of the target; the objective keeps {kept:.0%}"
+        share, kept = matched / count, case.task.shown_source
+        told = f"the source holds {share:.0%} of the target; the task keeps {kept:.0%}"
         if share > kept + (1 - kept) / 2:
             return self.shown(
                 case, told, share, fix="Give the encoder the text with its holes, not the whole."

@@ -19,7 +19,7 @@ Cell = tuple[str, str | None]
 
 
 def show(config: Config, *, json: bool) -> None:
-    """Print the first rows of the first batch as the objective prepares them."""
+    """Print the first rows of the first batch as the task prepares them."""
     rows = pairs(config)
     if json:
         return emit(rows)
@@ -73,7 +73,7 @@ def pairs(config: Config) -> list[dict[str, Any]]:
 
     setup = set_up(config, cache=default_cache())
     loader = setup.dataset.loader("train", seed=stream_seed(config.seed, "data"))
-    prepared = setup.objective.prepare(next(iter(loader)), stream_seed(config.seed, "masking", 0, 0))
+    prepared = setup.task.prepare(next(iter(loader)), stream_seed(config.seed, "masking", 0, 0))
     tokenizer, pad = setup.dataset.tokenizer, setup.dataset.tokenizer.pad
 
     def text(token: int) -> str:

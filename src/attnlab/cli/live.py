@@ -15,7 +15,7 @@ from rich.table import Table
 from attnlab.cli.console import err
 
 if TYPE_CHECKING:
-    from attnlab.studies.pool import Task, View
+    from attnlab.studies.pool import Job, View
 
 KEEP = 0.95  # of what was seen before: a few dozen steps decide the speed that is shown
 COLUMNS = ("arm", "seed", "state", "progress", "loss", "tokens/s", "left")
@@ -25,14 +25,14 @@ COLOURS = {"running": "cyan", "finished": "green", "failed": "bold red", "stoppe
 class Follower:
     """Reads a run's metrics.jsonl as it grows."""
 
-    def __init__(self, task: Task):
-        self.task, self.place = task, 0
+    def __init__(self, job: Job):
+        self.job, self.place = job, 0
         self.progress = self.seconds = self.tokens = self.spent = 0.0
         self.loss = ""
 
     def look(self) -> None:
         try:
-            with (self.task.folder / "metrics.jsonl").open("rb") as stream:
+            with (self.job.folder / "metrics.jsonl").open("rb") as stream:
                 stream.seek(self.place)
                 text = stream.read()
         except FileNotFoundError:
@@ -55,7 +55,7 @@ class Follower:
 
     @property
     def left(self) -> str:
-        if self.task.status != "running" or not self.progress:
+        if self.job.status != "running" or not self.progress:
             return ""
         if self.progress >= 1:
             return "measuring"
@@ -65,7 +65,7 @@ class Follower:
 
 @contextmanager
 def live() -> Iterator[View]:
-    """A view of the tasks on stderr; stdout stays for results."""
+    """A view of the work on stderr; stdout stays for results."""
     preparing = "Preparing the text …"
     if not err.is_terminal:
         err.print(preparing)
@@ -81,15 +81,15 @@ class Lines:
     def __init__(self) -> None:
         self.seen: dict[str, str] = {}
 
-    def __call__(self, tasks: Sequence[Task]) -> None:
-        for task in tasks:
-            before = self.seen.get(str(task.folder), "waiting")
-            if task.status != before:
-                self.seen[str(task.folder)] = task.status
-                done = sum(t.status in ("finished", "failed") for t in tasks)
-                why = f": {task.result['reason']}" if task.status == "failed" else ""
+    def __call__(self, work: Sequence[Job]) -> None:
+        for job in work:
+            before = self.seen.get(str(job.folder), "waiting")
+            if job.status != before:
+                self.seen[str(job.folder)] = job.status
+                done = sum(t.status in ("finished", "failed") for t in work)
+                why = f": {job.result['reason']}" if job.status == "failed" else ""
                 err.print(
-                    f"[{done}/{len(tasks)}] {task.name}: {task.status}{why}",
+                    f"[{done}/{len(work)}] {job.name}: {job.status}{why}",
                     highlight=False,
                     markup=False,
                     soft_wrap=True,
@@ -103,30 +103,30 @@ class Rows:
         self.screen = screen
         self.followers: dict[str, Follower] = {}
 
-    def __call__(self, tasks: Sequence[Task]) -> None:
-        for task in tasks:
-            follower = self.followers.setdefault(str(task.folder), Follower(task))
-            follower.task = task
-            if task.status == "running":
+    def __call__(self, work: Sequence[Job]) -> None:
+        for job in work:
+            follower = self.followers.setdefault(str(job.folder), Follower(job))
+            follower.job = job
+            if job.status == "running":
                 follower.look()
-        self.screen.update(self.table(tasks))
+        self.screen.update(self.table(work))
 
-    def table(self, tasks: Sequence[Task]) -> Table:
+    def table(self, work: Sequence[Job]) -> Table:
         """Runs that go on or have failed, and as many others as there is room for."""
         room = max(4, self.screen.console.height - 6)
         first = ("running", "failed", "stopped")
-        shown = sorted(tasks, key=lambda task: task.status not in first)[:room]
-        done = sum(task.status in ("finished", "failed") for task in tasks)
-        table = Table(*COLUMNS, title=f"{done} of {len(tasks)} runs")
-        for task in (t for t in tasks if t in shown):
-            table.add_row(*self.row(self.followers[str(task.folder)]))
+        shown = sorted(work, key=lambda job: job.status not in first)[:room]
+        done = sum(job.status in ("finished", "failed") for job in work)
+        table = Table(*COLUMNS, title=f"{done} of {len(work)} runs")
+        for job in (t for t in work if t in shown):
+            table.add_row(*self.row(self.followers[str(job.folder)]))
         return table
 
     @staticmethod
     def row(follower: Follower) -> tuple[Any, ...]:
-        task = follower.task
-        colour = COLOURS.get(task.status, "dim")
-        share = 1.0 if task.status == "finished" else follower.progress
+        job = follower.job
+        colour = COLOURS.get(job.status, "dim")
+        share = 1.0 if job.status == "finished" else follower.progress
         bar = ProgressBar(total=1.0, completed=share, width=24)
-        state = f"[{colour}]{task.status}[/]"
-        return task.arm, str(task.seed), state, bar, follower.loss, follower.speed, follower.left
+        state = f"[{colour}]{job.status}[/]"
+        return job.arm, str(job.seed), state, bar, follower.loss, follower.speed, follower.left

@@ -34,7 +34,7 @@ TABLES = {
     "tokenizers": "attnlab.data.tokenizers:TOKENIZERS",
     "encodings": "attnlab.data.encode:ENCODINGS",
     "batching": "attnlab.data.batching:BATCHING",
-    "objectives": "attnlab.objectives:OBJECTIVES",
+    "tasks": "attnlab.tasks:TASKS",
     "metrics": "attnlab.metrics:METRICS",
     "optimizers": "attnlab.training.optimizers:OPTIMIZERS",
     "schedules": "attnlab.training.schedules:SCHEDULES",

@@ -164,7 +164,7 @@ class Config:
 
     model: Model = field(default_factory=Model)
     data: Data = field(default_factory=Data)
-    objective: Choice = chosen("objectives", "causal")
+    task: Choice = chosen("tasks", "causal")
     training: Training = field(default_factory=Training)
     seed: int = 0
 

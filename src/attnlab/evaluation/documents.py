@@ -18,15 +18,15 @@ from attnlab.training.evaluate import Evaluator
 class Documents:
     """One entry a text of a split, in the split's own order, whatever the batches were; all (n).
 
-    `nats` is the objective's loss summed over the text's `targets`; `bytes` the UTF-8 size of the text
-    that these targets stand for, 0 where the objective counts none. A text without a target keeps its place.
+    `nats` is the task's loss summed over the text's `targets`; `bytes` the UTF-8 size of the text
+    that these targets stand for, 0 where the task counts none. A text without a target keeps its place.
     """
 
     nats: NDArray[np.float64]
     targets: NDArray[np.int64]
     bytes: NDArray[np.int64]
     parts: Mapping[str, float] = field(default_factory=dict)
-    """Sums of an objective's parts of the loss over all texts, where it has parts."""
+    """Sums of a task's parts of the loss over all texts, where it has parts."""
     words: NDArray[np.float64] | None = None
     """The nats of the predicted words alone, where the loss has other parts beside them."""
     unknown: int = 0
@@ -74,7 +74,7 @@ def document_losses(evaluator: Evaluator) -> Documents:
     A text that was parted into several rows is put together again, and those that shared a line of a
     batch are told apart.
     """
-    rows, objective = evaluator.loader.rows, evaluator.objective
+    rows, task = evaluator.loader.rows, evaluator.task
     example = rows.scalars("example")
     count = int(example.max()) + 1
     nats, targets, bytes_ = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -82,7 +82,7 @@ def document_losses(evaluator: Evaluator) -> Documents:
     for batch, prepared, loss in evaluator.losses():
         if loss.each is None or loss.of_words.each is None:
             raise ValueError(
-                f"{type(objective).__name__} gives its loss as a whole only, which cannot be told by "
+                f"{type(task).__name__} gives its loss as a whole only, which cannot be told by "
                 "texts; hand the nats of each target on in LossSum.each."
             )
         wanted = prepared.targets != IGNORE
@@ -90,7 +90,7 @@ def document_losses(evaluator: Evaluator) -> Documents:
         nats += np.bincount(text, loss.each.double().cpu().numpy(), minlength=count)
         words += np.bincount(text, loss.of_words.each.double().cpu().numpy(), minlength=count)
         targets += np.bincount(text, minlength=count)
-        unknown += prepared.targets[wanted].tolist().count(objective.vocabulary.unknown)
+        unknown += prepared.targets[wanted].tolist().count(task.vocabulary.unknown)
         for name, part in loss.parts.items():
             parts[name] = parts.get(name, 0.0) + float(part)
         if prepared.sizes is not None:

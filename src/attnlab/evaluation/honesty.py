@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from attnlab.evaluation.perplexity import Score
 from attnlab.evaluation.texts import Cut, Text, in_float64, nats_alone, nats_token_by_token
 from attnlab.model.model import Model
-from attnlab.objectives.objective import Objective
+from attnlab.tasks.task import Task
 
 EQUAL = 1e-6
 """Nats, in float64: what two ways of computing the same number may differ by."""
@@ -62,16 +62,14 @@ class Honesty:
         )
 
 
-def honesty(
-    model: Model, objective: Objective, texts: Sequence[Text], *, tokens: int | None = None
-) -> Honesty | None:
+def honesty(model: Model, task: Task, texts: Sequence[Text], *, tokens: int | None = None) -> Honesty | None:
     """Both losses of the targets of these texts, or of as many as `tokens` read tokens allow.
 
     None where there is nothing to compare: no target, or each may depend on all of its text.
     """
     if tokens is None:
         tokens = max(LEAST, int(OPERATIONS / max(1, sum(p.numel() for p in model.parameters()))))
-    cuts = thinned([cuts_of(objective, text) for text in texts], tokens)
+    cuts = thinned([cuts_of(task, text) for text in texts], tokens)
     if all(end == len(text.ids) for some in cuts for text, _, end in some):
         return None
     exact = in_float64(model)
@@ -91,9 +89,9 @@ def honesty(
     )
 
 
-def cuts_of(objective: Objective, text: Text) -> list[Cut]:
+def cuts_of(task: Task, text: Text) -> list[Cut]:
     """Each target of a text with the number of tokens that are there when it is scored."""
-    ends = objective.last_seen(len(text.ids), text.marked) + 1
+    ends = task.last_seen(len(text.ids), text.marked) + 1
     return [(text, int(place), int(ends[place])) for place in text.asked]
 
 

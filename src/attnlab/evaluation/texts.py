@@ -20,7 +20,7 @@ from attnlab.data.rows import Rows
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.objectives.objective import Prepared
+from attnlab.tasks.task import Prepared
 from attnlab.training.evaluate import Evaluator
 
 ROWS = 32
@@ -61,7 +61,7 @@ class MisreadError(ValueError):
 
 
 def texts_of(batch: Batch, prepared: Prepared, rows: Rows) -> list[Text]:
-    """Every text of a batch, as the objective made it."""
+    """Every text of a batch, as the task made it."""
     owners = list(owners_of(batch, rows))
     if prepared.source is not None:
         return [_pair(batch, prepared, rows, line, own[0]) for line, own in enumerate(owners)]

@@ -26,7 +26,7 @@ from attnlab.model.witness import answer, differs
 from attnlab.training.checkpoint import Checkpoint, weights_of
 from attnlab.training.folder import RECORD, RunFolder
 
-OBJECTIVES = {"decoder": "causal", "encoder": "masked", "encoder_decoder": "seq2seq"}
+TASKS = {"decoder": "causal", "encoder": "masked", "encoder_decoder": "seq2seq"}
 
 
 def convert(
@@ -129,7 +129,7 @@ def _run_config(model: Model) -> Config:
         {
             "model": plain(model),
             "data": {"tokenizer": {"kind": "file", "path": "tokenizer.json"}, "length": model.length},
-            "objective": OBJECTIVES[model.family],
+            "task": TASKS[model.family],
         }
     )
 

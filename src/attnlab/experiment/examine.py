@@ -83,7 +83,7 @@ def _made(setup: Setup, when: When, tell: Told, **facts: Any) -> list[Finding]:
 def _evaluated(setup: Setup) -> dict[str, Any]:
     """The dev scores and samples of the model as it is, as an evaluation in training gives them."""
     batches = setup.config.training.evaluate_batches
-    found = evaluator_of(setup.config, setup.dataset, setup.model, setup.objective, "dev", batches=batches)()
+    found = evaluator_of(setup.config, setup.dataset, setup.model, setup.task, "dev", batches=batches)()
     return {"scores": {"loss": found.loss, **found.scores}, "samples": _samples(setup)}
 
 

@@ -122,7 +122,7 @@ def _loop(setup: Setup, folder: RunFolder) -> Loop:
     autocast = autocast_of(settings.precision, device)
     return Loop(
         model=model,
-        objective=setup.objective,
+        task=setup.task,
         loader=in_order(setup),
         evaluate=_evaluator(setup, device, autocast),
         optimizer=Optimizers(OPTIMIZERS.build(settings.optimizer), model),
@@ -141,7 +141,7 @@ def _evaluator(setup: Setup, device: torch.device, autocast: Any) -> Evaluator |
     if config.training.evaluate_every == "never" or "dev" not in setup.dataset.splits.names:
         return None
     chosen = {"batches": config.training.evaluate_batches, "device": device, "autocast": autocast}
-    return evaluator_of(config, setup.dataset, setup.model, setup.objective, "dev", **chosen)
+    return evaluator_of(config, setup.dataset, setup.model, setup.task, "dev", **chosen)
 
 
 def _restored(loop: Loop, folder: RunFolder) -> list[str]:

@@ -20,7 +20,7 @@ from attnlab.experiment.setup import Setup
 from attnlab.generation.generate import Written, generate
 from attnlab.generation.rules import Sample
 from attnlab.model.model import Model
-from attnlab.objectives.seq2seq import SequenceToSequence
+from attnlab.tasks.seq2seq import SequenceToSequence
 from attnlab.training.events import Evaluated, Event
 
 SAMPLES = 3
@@ -81,18 +81,18 @@ def sample_files(setup: Setup, file: Path, step: int) -> list[SampleFile]:
     """The file of a model that writes; none of one that does not."""
     trunk, config = setup.model.trunk, setup.config
     about: dict[str, Any] = {"length": config.model.length, "step": step}
-    if isinstance(setup.objective, SequenceToSequence):
-        about["sources"] = sources_of(setup, setup.objective)
-    elif trunk.decoder is None or config.objective.kind != "causal":
+    if isinstance(setup.task, SequenceToSequence):
+        about["sources"] = sources_of(setup, setup.task)
+    elif trunk.decoder is None or config.task.kind != "causal":
         return []
     return [SampleFile(file, setup.model, setup.dataset.tokenizer, **about)]
 
 
-def sources_of(setup: Setup, objective: SequenceToSequence) -> list[list[int]]:
+def sources_of(setup: Setup, task: SequenceToSequence) -> list[list[int]]:
     """What the encoder reads of the first texts of dev, or of train where there is no dev."""
     rows = setup.dataset.rows("dev" if "dev" in setup.dataset.splits.names else "train")
     held = (rows.ragged("ids", row).astype(np.int64) for row in range(min(SAMPLES, len(rows))))
-    return [objective.read(ids, stream_seed(0, "samples", n)).tolist() for n, ids in enumerate(held)]
+    return [task.read(ids, stream_seed(0, "samples", n)).tolist() for n, ids in enumerate(held)]
 
 
 def answered(

@@ -46,7 +46,7 @@ PART = "a part of the loss, nats a target"
 
 
 def of_split(trained: Trained, split: str, *, rows: int) -> dict[str, Any]:
-    """The objective's own loss over a split with its interval over texts; and on a sample of `rows` texts the
+    """The task's own loss over a split with its interval over texts; and on a sample of `rows` texts the
     token-by-token loss where predictions may not see all of their text, the pseudo-perplexity of masked
     models."""
     config = trained.config
@@ -58,7 +58,7 @@ def of_split(trained: Trained, split: str, *, rows: int) -> dict[str, Any]:
             f"The corpus of {trained.folder} gives another tokenizer than the run's own: its text has "
             "changed since. Restore it, or score another text with --on FILE."
         )
-    evaluator = evaluator_of(config, dataset, trained.model, trained.objective, split)
+    evaluator = evaluator_of(config, dataset, trained.model, trained.task, split)
     found = document_losses(evaluator)
     result = {
         "name": f"{split} of {config.data.corpus.options.get('path', config.data.corpus.kind)}",
@@ -68,7 +68,7 @@ def of_split(trained: Trained, split: str, *, rows: int) -> dict[str, Any]:
     }
     values = {name: one["value"] for name, one in result["measures"].items()}
     result["recomputed"] = asdict(confirm(evaluator, found, values))
-    compared = honesty(trained.model, trained.objective, sampled_texts(evaluator, rows))
+    compared = honesty(trained.model, trained.task, sampled_texts(evaluator, rows))
     if compared is not None:
         result["honesty"] = told_honesty(compared)
     if is_masked(trained):
@@ -118,14 +118,14 @@ def definitions_for(trained: Trained) -> dict[str, str]:
     """What the measures mean for this model."""
     if not is_masked(trained):
         return DEFINITIONS
-    return DEFINITIONS | MASKED | (THREE_MASKS if trained.config.objective.kind == "unilm" else {})
+    return DEFINITIONS | MASKED | (THREE_MASKS if trained.config.task.kind == "unilm" else {})
 
 
 def is_masked(trained: Trained) -> bool:
     """Whether the model guesses what is hidden, seeing both sides of it."""
     model, mask = trained.model, trained.tokenizer.specials.mask
     reads = isinstance(model.head, LanguageModel) and model.trunk.decoder is None
-    hides = trained.config.objective.kind == "unilm" or not asks_for_source(model.trunk.main.mask)
+    hides = trained.config.task.kind == "unilm" or not asks_for_source(model.trunk.main.mask)
     return reads and mask is not None and hides
 
 
@@ -133,7 +133,7 @@ def is_causal(trained: Trained) -> bool:
     """Whether the model writes from left to right, so that parallel and incremental loss must agree."""
     trunk = trained.model.trunk
     alone = trunk.decoder is not None and trunk.encoder is None
-    return alone and trained.config.objective.kind == "causal" and incremental(trunk.main.mask)
+    return alone and trained.config.task.kind == "causal" and incremental(trunk.main.mask)
 
 
 def spread_rows(dataset: Dataset, split: str, count: int) -> list[list[int]]:

@@ -14,9 +14,9 @@ from attnlab.data.dataset import Dataset, ProgressOf, no_progress
 from attnlab.data.loader import Loader
 from attnlab.experiment.model import build_model
 from attnlab.model.model import Model
-from attnlab.objectives import OBJECTIVES
-from attnlab.objectives.objective import Objective
-from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.tasks import TASKS
+from attnlab.tasks.task import Task
+from attnlab.tasks.vocabulary import Vocabulary
 from attnlab.training.evaluate import Evaluator
 from attnlab.training.listeners import LISTENERS
 from attnlab.training.optimizers import OPTIMIZERS
@@ -29,24 +29,24 @@ class Setup:
 
     config: schema.Config
     dataset: Dataset
-    objective: Objective
+    task: Task
     model: Model
 
 
 def check(config: schema.Config) -> None:
     """Refuse what cannot work before any text is read: parts, sizes and names that do not go together."""
-    objective = OBJECTIVES.build(config.objective, vocabulary=Vocabulary.draft(config.model.vocabulary))
-    objective.check(build_model(config.model, device="meta"))
-    name, encoding, batching = config.objective.kind, config.data.encoding.kind, config.data.batching.kind
-    if encoding not in objective.encodings:
-        others = " or ".join(kind for kind in OBJECTIVES if encoding in OBJECTIVES[kind].encodings)
+    task = TASKS.build(config.task, vocabulary=Vocabulary.draft(config.model.vocabulary))
+    task.check(build_model(config.model, device="meta"))
+    name, encoding, batching = config.task.kind, config.data.encoding.kind, config.data.batching.kind
+    if encoding not in task.encodings:
+        others = " or ".join(kind for kind in TASKS if encoding in TASKS[kind].encodings)
         raise ConfigError(
-            f'objective "{name}" cannot use data.encoding "{encoding}"; it takes '
-            f"{' or '.join(objective.encodings)}. That encoding goes with objective {others or 'none here'}."
+            f'task "{name}" cannot use data.encoding "{encoding}"; it takes '
+            f"{' or '.join(task.encodings)}. That encoding goes with task {others or 'none here'}."
         )
-    if BATCHING[batching].packs and not objective.packs:
+    if BATCHING[batching].packs and not task.packs:
         raise ConfigError(
-            f'objective "{name}" needs a line for each text; use data.batching = "bucketed" or "padded".'
+            f'task "{name}" needs a line for each text; use data.batching = "bucketed" or "padded".'
         )
     if config.data.length > config.model.length:
         raise ConfigError(
@@ -60,13 +60,13 @@ def check(config: schema.Config) -> None:
 
 
 def set_up(config: schema.Config, *, cache: Path | None = None, progress: ProgressOf = no_progress) -> Setup:
-    """Corpus, tokenizer, objective and model. The vocabulary's size is the tokenizer's."""
+    """Corpus, tokenizer, task and model. The vocabulary's size is the tokenizer's."""
     check(config)
     dataset = Dataset(config.data, cache=cache, progress=progress)
     tokenizer = dataset.tokenizer
-    objective = OBJECTIVES.build(config.objective, vocabulary=Vocabulary.of(tokenizer))
+    task = TASKS.build(config.task, vocabulary=Vocabulary.of(tokenizer))
     model = build_model(replace(config.model, vocabulary=tokenizer.size), seed=config.seed)
-    return Setup(config, dataset, objective, model)
+    return Setup(config, dataset, task, model)
 
 
 def initial_model(setup: Setup) -> Model:
@@ -81,13 +81,13 @@ def in_order(setup: Setup) -> Loader:
 
 
 def evaluator_of(
-    config: schema.Config, dataset: Dataset, model: Model, objective: Objective, split: str, **chosen: Any
+    config: schema.Config, dataset: Dataset, model: Model, task: Task, split: str, **chosen: Any
 ) -> Evaluator:
     """How a split is scored. Its stream is the split's, not the run's: runs of other seeds meet the same
     batches with the same tokens hidden."""
     seed = config.data.split_seed
     loader = dataset.loader(split, seed=stream_seed(seed, "evaluation"))
-    return Evaluator(model=model, objective=objective, loader=loader, seed=seed, **chosen)
+    return Evaluator(model=model, task=task, loader=loader, seed=seed, **chosen)
 
 
 def fingerprints(setup: Setup) -> dict[str, Any]:

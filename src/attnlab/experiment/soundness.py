@@ -32,7 +32,7 @@ def case_of(setup: Setup, when: When, **facts: Any) -> Case:
         when=when,
         config=setup.config,
         model=setup.model,
-        objective=setup.objective,
+        task=setup.task,
         dataset=setup.dataset,
         initial=partial(initial_model, setup),
         **facts,

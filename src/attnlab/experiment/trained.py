@@ -30,9 +30,9 @@ from attnlab.model.heads.classification import pooled
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.objectives import OBJECTIVES
-from attnlab.objectives.objective import Objective
-from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.tasks import TASKS
+from attnlab.tasks.task import Task
+from attnlab.tasks.vocabulary import Vocabulary
 from attnlab.training.checkpoint import Checkpoints, DamagedError, load_checked
 from attnlab.training.errors import RunError
 from attnlab.training.folder import RECORD, RunFolder, read_record
@@ -60,9 +60,9 @@ class Trained:
         return miswrites(self.model, self.tokenizer.size, self.config.model.length)
 
     @cached_property
-    def objective(self) -> Objective:
+    def task(self) -> Task:
         """What it was trained to predict."""
-        return OBJECTIVES.build(self.config.objective, vocabulary=Vocabulary.of(self.tokenizer))
+        return TASKS.build(self.config.task, vocabulary=Vocabulary.of(self.tokenizer))
 
     def prompt(self, text: str) -> list[int]:
         """A text as the beginning of one: the tokens before it, its own, and none that end it."""

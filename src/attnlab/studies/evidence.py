@@ -2,7 +2,7 @@
 
 `trace` and `initial` of a run are in its run.json (training/trace.py says what they hold).
 
-Cannot see: a seed that decides the masking of an objective only in part, dropout that a module of one's
+Cannot see: a seed that decides the masking of a task only in part, dropout that a module of one's
 own seeds anew inside its forward, and batches that differ after the last count that two runs of
 different length have both marked.
 """
@@ -27,7 +27,7 @@ Not all of them: a part may have a fixed start by design, as a table that is fil
 """
 
 OTHER_DRAWS = (
-    *("model.", "data.", "objective", "training.accumulate", "training.precision"),
+    *("model.", "data.", "task", "training.accumulate", "training.precision"),
     *("training.recompute", "training.compile", "training.device"),
 )
 """Settings under which the same seed draws other numbers in dropout, or as many in another order."""
@@ -95,7 +95,7 @@ def fed_apart(run: Run, other: Run, changed: Collection[str]) -> list[str]:
     if first:
         return [f"{seed} they were not fed the same batches (batch {first} or one before it differs)"]
     first = first_difference(trail(run, "inputs"), trail(other, "inputs"))
-    if first and not touches(changed, "objective", "training.accumulate"):
+    if first and not touches(changed, "task", "training.accumulate"):
         return [f"{seed} the same batches became other inputs (batch {first} or one before it differs)"]
     first = first_difference(trail(run, "draws"), trail(other, "draws"))
     if first and not touches(changed, *OTHER_DRAWS):

@@ -25,8 +25,8 @@ def judged_apart(one: Fingerprints, other: Fingerprints, *, metric: str) -> list
     """How the two were judged differently."""
     reasons = []
     own = metric in METRICS and METRICS[metric].own
-    if own and one.get("objective") != other.get("objective"):
-        reasons.append("their objectives differ, and so what their losses mean")
+    if own and one.get("task") != other.get("task"):
+        reasons.append("their tasks differ, and so what their losses mean")
     same_tokens = one.get("tokenizer") == other.get("tokenizer")
     if not same_tokens and metric != SURVIVES:
         reasons.append(f"their tokenizers differ, so that {metric} counts other units; use {SURVIVES}")

@@ -54,7 +54,7 @@ def about(place: Path) -> dict[str, Any]:
         "whole": result.get("status") == "finished" or whole_dev(record),
         **{name: record.get(name) for name in ("trace", "initial")},
         "fingerprints": {name: record.get(name) for name in ("text", "data", "tokenizer", "order")}
-        | {"objective": record["config"]["objective"]},
+        | {"task": record["config"]["task"]},
         "config": record["config"],
     }
 

@@ -59,7 +59,7 @@ def measured(
 
 def losses(trained: Trained, dataset: Dataset, documents: Path) -> dict[str, float]:
     """Over all of dev, text by text, and over as many batches of train; the same for every run."""
-    parts = trained.config, dataset, trained.model, trained.objective
+    parts = trained.config, dataset, trained.model, trained.task
     splits = [split for split in ("train", "dev") if split in dataset.splits.names]
     evaluators = {split: evaluator_of(*parts, split) for split in splits}
     size = min(len(evaluator.loader.plan(0)) for evaluator in evaluators.values())
@@ -93,8 +93,8 @@ def token_by_token(trained: Trained, dataset: Dataset) -> dict[str, float]:
     """The loss of a few texts all at once, and token by token; nothing where each sees all its text."""
     if "dev" not in dataset.splits.names:
         return {}
-    evaluator = evaluator_of(trained.config, dataset, trained.model, trained.objective, "dev")
-    found = honesty(trained.model, trained.objective, sampled_texts(evaluator, HONEST_TEXTS))
+    evaluator = evaluator_of(trained.config, dataset, trained.model, trained.task, "dev")
+    found = honesty(trained.model, trained.task, sampled_texts(evaluator, HONEST_TEXTS))
     if found is None:
         return {}
     return {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Metric:
     """A number of a run. Only a `loss` is a sum over texts, which comparisons then pair.
 
-    `own` is one that the run's objective gives its meaning: under another it is another number.
+    `own` is one that the run's task gives its meaning: under another it is another number.
     """
 
     definition: str

@@ -13,7 +13,7 @@ from typing import Any
 from attnlab.evaluation.spread import Spread
 from attnlab.evaluation.statistics import smallest_difference, spread_of
 from attnlab.studies.judgement import seed_result
-from attnlab.studies.pool import Pool, Task, View
+from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved
 from attnlab.studies.runner import RESULTS, cores, request_of, threads_for, unseen
@@ -71,8 +71,8 @@ def timed(resolved: Resolved, jobs: int, view: View) -> tuple[dict[str, Pace], d
     seed = resolved.study.all_seeds[0]
     interrupt = Interrupt()
     with TemporaryDirectory() as folder, interrupt.heard():
-        tasks = [
-            Task(
+        work = [
+            Job(
                 arm,
                 seed,
                 Path(folder) / arm,
@@ -81,8 +81,8 @@ def timed(resolved: Resolved, jobs: int, view: View) -> tuple[dict[str, Pace], d
             )
             for arm in resolved.configs
         ]
-        Pool(jobs=jobs, threads=threads_for(resolved), view=view, interrupt=interrupt).run(tasks)
-        found = {task.arm: task.result for task in tasks}
+        Pool(jobs=jobs, threads=threads_for(resolved), view=view, interrupt=interrupt).run(work)
+        found = {job.arm: job.result for job in work}
     if interrupt.asked:
         raise KeyboardInterrupt
     paces = {arm: Pace(**result["pace"]) for arm, result in found.items() if "pace" in result}

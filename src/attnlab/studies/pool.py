@@ -24,7 +24,7 @@ Status = Literal["waiting", "running", "finished", "failed", "stopped"]
 
 
 @dataclass
-class Task:
+class Job:
     """One run that is wanted: its folder, and what its worker is told."""
 
     arm: str
@@ -46,8 +46,8 @@ class Task:
         return read_result(self.folder)
 
 
-View = Callable[[Sequence[Task]], None]
-"""Is shown the tasks again and again while they run."""
+View = Callable[[Sequence[Job]], None]
+"""Is shown the work again and again while they run."""
 
 
 def read_result(folder: Path) -> dict[str, Any]:
@@ -64,43 +64,43 @@ class Pool:
     def __init__(self, *, jobs: int, threads: int, view: View, interrupt: Interrupt):
         self.jobs, self.threads, self.view, self.interrupt = jobs, threads, view, interrupt
 
-    def run(self, tasks: Sequence[Task]) -> None:
+    def run(self, work: Sequence[Job]) -> None:
         """Until all have ended, or a person asked to stop and the running ones have saved."""
-        for task in tasks:
-            if task.result.get("status") == "finished":
-                task.status = "finished"
+        for job in work:
+            if job.result.get("status") == "finished":
+                job.status = "finished"
         try:
-            while any(task.status == "running" for task in tasks) or self._start(tasks):
-                self.view(tasks)
+            while any(job.status == "running" for job in work) or self._start(work):
+                self.view(work)
                 time.sleep(LOOK)
-                for task in tasks:
-                    self._look(task)
+                for job in work:
+                    self._look(job)
                 if self.interrupt.asked:
-                    self._stop(tasks)
+                    self._stop(work)
                 else:
-                    self._start(tasks)
-            self.view(tasks)
+                    self._start(work)
+            self.view(work)
         finally:
-            for task in tasks:
-                if task.process is not None and task.process.poll() is None:
-                    task.process.kill()
+            for job in work:
+                if job.process is not None and job.process.poll() is None:
+                    job.process.kill()
 
-    def _start(self, tasks: Sequence[Task]) -> bool:
+    def _start(self, work: Sequence[Job]) -> bool:
         """Start what waits while there is room; gives whether anything runs now."""
-        running = sum(task.status == "running" for task in tasks)
-        waiting = [task for task in tasks if task.status == "waiting"]
+        running = sum(job.status == "running" for job in work)
+        waiting = [job for job in work if job.status == "waiting"]
         if not self.interrupt.asked:
-            for task in waiting[: self.jobs - running]:
-                self._launch(task)
-        return any(task.status == "running" for task in tasks)
+            for job in waiting[: self.jobs - running]:
+                self._launch(job)
+        return any(job.status == "running" for job in work)
 
-    def _launch(self, task: Task) -> None:
-        task.folder.mkdir(parents=True, exist_ok=True)
-        request = task.request | {"threads": self.threads, "parent": os.getpid(), "folder": str(task.folder)}
+    def _launch(self, job: Job) -> None:
+        job.folder.mkdir(parents=True, exist_ok=True)
+        request = job.request | {"threads": self.threads, "parent": os.getpid(), "folder": str(job.folder)}
         environment = os.environ | {"OMP_NUM_THREADS": str(self.threads), "TOKENIZERS_PARALLELISM": "false"}
-        with (task.folder / LOG).open("a", encoding="utf-8") as log:
-            task.process = subprocess.Popen(
-                [sys.executable, "-m", task.module],
+        with (job.folder / LOG).open("a", encoding="utf-8") as log:
+            job.process = subprocess.Popen(
+                [sys.executable, "-m", job.module],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -108,30 +108,30 @@ class Pool:
                 env=environment,
                 start_new_session=True,  # a terminal's Ctrl-C is ours to hand on, once
             )
-        assert task.process.stdin is not None
-        task.process.stdin.write(json.dumps(request))
-        task.process.stdin.close()
-        task.status = "running"
+        assert job.process.stdin is not None
+        job.process.stdin.write(json.dumps(request))
+        job.process.stdin.close()
+        job.status = "running"
 
-    def _look(self, task: Task) -> None:
+    def _look(self, job: Job) -> None:
         """What became of a worker that has ended."""
-        if task.status != "running" or task.process is None or task.process.poll() is None:
+        if job.status != "running" or job.process is None or job.process.poll() is None:
             return
-        code, status = task.process.returncode, task.result.get("status")
+        code, status = job.process.returncode, job.result.get("status")
         if status in ("finished", "failed"):
-            task.status = "finished" if status == "finished" else "failed"
+            job.status = "finished" if status == "finished" else "failed"
         elif self.interrupt.asked:
-            task.status = "stopped"
+            job.status = "stopped"
         else:
-            task.status = "failed"
-            replace_json(task.folder / RESULT, {"status": "failed", "reason": died(code, task.folder)})
+            job.status = "failed"
+            replace_json(job.folder / RESULT, {"status": "failed", "reason": died(code, job.folder)})
 
-    def _stop(self, tasks: Sequence[Task]) -> None:
+    def _stop(self, work: Sequence[Job]) -> None:
         """Ask every running worker to save and leave; those that have not begun stay as they are."""
-        for task in tasks:
-            if task.status == "running" and task.process is not None and not task.asked:
-                task.process.send_signal(signal.SIGTERM)
-                task.asked = True
+        for job in work:
+            if job.status == "running" and job.process is not None and not job.asked:
+                job.process.send_signal(signal.SIGTERM)
+                job.asked = True
 
 
 def died(code: int, folder: Path) -> str:

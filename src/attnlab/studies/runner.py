@@ -12,7 +12,7 @@ from typing import Any
 from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
 from attnlab.studies import report
-from attnlab.studies.pool import Pool, Task, View
+from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved, to_record
 from attnlab.studies.results import gather
@@ -46,7 +46,7 @@ class Ended:
         return written
 
 
-def unseen(tasks: Sequence[Task]) -> None:
+def unseen(work: Sequence[Job]) -> None:
     """No view."""
 
 
@@ -74,7 +74,7 @@ def run_study(
         replace_json(folder / RECORD, record)
         with interrupt.heard():
             resolved, tuning = tuned(resolved, folder, pool)
-            pool.run(tasks_of(resolved, folder))
+            pool.run(work_of(resolved, folder))
         results = gather(resolved, folder, record=record, tuning=tuning)
         replace_json(folder / RESULTS, results)
         report.write(results, folder)
@@ -104,11 +104,11 @@ def read_record(folder: Path) -> dict[str, Any]:
     return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
 
 
-def tasks_of(resolved: Resolved, folder: Path) -> list[Task]:
+def work_of(resolved: Resolved, folder: Path) -> list[Job]:
     """Arm by arm within each seed, so that a study that is half done is balanced already."""
     study = resolved.study
     return [
-        Task(arm, seed, run_folder(folder, arm, seed), request_of(resolved, arm, seed))
+        Job(arm, seed, run_folder(folder, arm, seed), request_of(resolved, arm, seed))
         for seed in study.all_seeds
         for arm in study.arms
     ]

@@ -10,7 +10,7 @@ from typing import Any
 from attnlab.config.files import to_json
 from attnlab.config.schema import Config
 from attnlab.config.values import Choice
-from attnlab.studies.pool import Pool, Task
+from attnlab.studies.pool import Job, Pool
 from attnlab.studies.resolved import Resolved
 
 SEED = 1_000_003
@@ -23,14 +23,14 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
     if not rates:
         return resolved, []
     tried = [(arm, rate) for rate in rates for arm in resolved.configs]
-    tasks = [
-        Task(arm, SEED, folder / "tuning" / arm / f"rate-{rate:g}", request(resolved, arm, rate))
+    work = [
+        Job(arm, SEED, folder / "tuning" / arm / f"rate-{rate:g}", request(resolved, arm, rate))
         for arm, rate in tried
     ]
-    pool.run(tasks)
+    pool.run(work)
     if pool.interrupt.asked:
         return resolved, []
-    losses = {pair: loss_of(task) for pair, task in zip(tried, tasks, strict=True)}
+    losses = {pair: loss_of(job) for pair, job in zip(tried, work, strict=True)}
     best = {arm: min(rates, key=lambda rate: losses[arm, rate]) for arm in resolved.configs}
     table = [
         {"arm": arm, "rate": rate, "loss": finite(losses[arm, rate]), "chosen": rate == best[arm]}
@@ -54,9 +54,9 @@ def with_rate(config: Config, rate: float) -> Config:
     return replace(config, training=replace(config.training, optimizer=chosen))
 
 
-def loss_of(task: Task) -> float:
+def loss_of(job: Job) -> float:
     """The dev loss; a run that failed, as at too high a rate, is worse than all others."""
-    return float(task.result.get("metrics", {}).get("loss", math.inf))
+    return float(job.result.get("metrics", {}).get("loss", math.inf))
 
 
 def finite(loss: float) -> float | None:

@@ -104,7 +104,7 @@ def finished(request: dict[str, Any], run: Run) -> dict[str, Any]:
         **course,
         **added,
         "fingerprints": {name: record.get(name) for name in ("text", "data", "tokenizer", "order")}
-        | {"objective": record["config"]["objective"]},
+        | {"task": record["config"]["task"]},
         **{name: record.get(name) for name in ("trace", "initial", "epoch_batches")},
         "truncation": record.get("truncation", {}),
         "versions": record["versions"],

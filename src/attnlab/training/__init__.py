@@ -1,1 +1,1 @@
-"""From a model and an objective to trained weights: a loop that survives anything."""
+"""From a model and a task to trained weights: a loop that survives anything."""

@@ -9,12 +9,12 @@ from typing import Any
 from torch import Tensor
 
 from attnlab.model.model import Model
-from attnlab.objectives.objective import Objective, Prepared
+from attnlab.tasks.task import Prepared, Task
 
 
 def backward(
     model: Model,
-    objective: Objective,
+    task: Task,
     batches: Sequence[Prepared],
     *,
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
@@ -30,7 +30,7 @@ def backward(
     for number, batch in enumerate(batches):
         with around(number):
             with autocast():
-                loss = objective.loss(model, batch)
+                loss = task.loss(model, batch)
             (loss.total / count).backward()
         for name, part in {"": loss.reported, **loss.parts}.items():
             sums[name] = sums.get(name, 0) + part.detach()

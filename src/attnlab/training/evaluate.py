@@ -16,7 +16,7 @@ from attnlab.data.batch import Batch
 from attnlab.data.rows import Rows
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
-from attnlab.objectives.objective import Objective, Prepared
+from attnlab.tasks.task import Prepared, Task
 
 CPU = torch.device("cpu")
 
@@ -45,7 +45,7 @@ class Evaluator:
     """How a model is scored on a split: which batches, what they hide, where, in what precision."""
 
     model: Model
-    objective: Objective
+    task: Task
     loader: Batches
     seed: int
     batches: int | Literal["all"] = "all"
@@ -67,7 +67,7 @@ class Evaluator:
         return Evaluation(total / max(1, count), scores)
 
     def losses(self) -> Iterator[tuple[Batch, Prepared, LossSum]]:
-        """Each of the first batches of the first epoch, what the objective made of it, and its loss."""
+        """Each of the first batches of the first epoch, what the task made of it, and its loss."""
         plan = self.loader.plan(0)
         numbers = itertools.islice(range(len(plan)), None if self.batches == "all" else self.batches)
         with judging(self.model):
@@ -77,13 +77,13 @@ class Evaluator:
 
     @torch.no_grad()
     def loss(self, batch: Batch, number: int) -> tuple[Prepared, LossSum]:
-        """What the objective makes of batch `number`, and its loss."""
+        """What the task makes of batch `number`, and its loss."""
         prepared = self.prepare(batch, number)
         with self.autocast():
-            return prepared, self.objective.loss(self.model, prepared.to(self.device))
+            return prepared, self.task.loss(self.model, prepared.to(self.device))
 
     def prepare(self, batch: Batch, number: int) -> Prepared:
-        return self.objective.prepare(batch, stream_seed(self.seed, "evaluation", number))
+        return self.task.prepare(batch, stream_seed(self.seed, "evaluation", number))
 
 
 @contextmanager

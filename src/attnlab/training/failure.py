@@ -11,7 +11,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from attnlab.model.tokens import Tokens
-from attnlab.objectives.objective import Prepared
+from attnlab.tasks.task import Prepared
 from attnlab.training.checkpoint import Checkpoint, Checkpoints
 from attnlab.training.errors import RunError
 from attnlab.training.files import replace_bytes

@@ -13,6 +13,7 @@ from typing import Any
 
 from attnlab.config.files import config_of, identity, to_json
 from attnlab.config.schema import Config
+from attnlab.config.upgrade import upgrade
 from attnlab.config.values import ConfigError
 from attnlab.training.checkpoint import Checkpoints
 from attnlab.training.errors import RunError
@@ -113,13 +114,14 @@ class RunFolder:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """A run's run.json."""
+    """A run's run.json, its config in today's names."""
     file = path / RECORD
     try:
-        return dict(json.loads(file.read_text(encoding="utf-8")))
+        record = dict(json.loads(file.read_text(encoding="utf-8")))
+        return record | {"config": upgrade(record["config"])}
     except FileNotFoundError:
         raise ConfigError(f"{path} holds no run: there is no {RECORD} in it.") from None
-    except ValueError as error:
+    except (ValueError, KeyError) as error:
         raise RunError(f"{file} cannot be read: {error}.") from error
 
 

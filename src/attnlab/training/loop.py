@@ -1,4 +1,4 @@
-"""The loop: knows steps, budgets and events; of the model only that an objective can tell its loss."""
+"""The loop: knows steps, budgets and events; of the model only that a task can tell its loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
 from attnlab.model.model import Model
 from attnlab.model.witness import answer
-from attnlab.objectives.objective import Objective, Prepared
+from attnlab.tasks.task import Prepared, Task
 from attnlab.training import accumulate, budget
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import Checkpoint, Checkpoints, load_checked, weights_of
@@ -37,7 +37,7 @@ class Loop:
         self,
         *,
         model: Model,
-        objective: Objective,
+        task: Task,
         loader: Loader,
         evaluate: Evaluator | None,
         optimizer: Optimizers,
@@ -50,7 +50,7 @@ class Loop:
         autocast: Callable[[], AbstractContextManager[Any]],
         device: torch.device,
     ):
-        self.model, self.objective, self.loader, self.evaluate_model = model, objective, loader, evaluate
+        self.model, self.task, self.loader, self.evaluate_model = model, task, loader, evaluate
         self.optimizer, self.schedule, self.settings = optimizer, schedule, settings
         self.checkpoints, self.failure, self.seed = checkpoints, failure, seed
         self.listeners, self.autocast, self.device = list(listeners), autocast, device
@@ -91,7 +91,7 @@ class Loop:
             step=before.step + 1,
             tokens=before.tokens + sum(batch.tokens for batch, _ in batches),
             epochs=self.loader.epoch + self.loader.batch / len(self.loader),
-            flops=before.flops + sum(self.objective.flops(self.model, p) for _, p in batches),
+            flops=before.flops + sum(self.task.flops(self.model, p) for _, p in batches),
             seconds=before.seconds + time.perf_counter() - began,
             trace=self.traced(batches, drawn),
         )
@@ -124,7 +124,7 @@ class Loop:
         def around(number: int) -> AbstractContextManager[None]:
             return seeded(stream_seed(self.seed, "dropout", self.state.step, number), self.device, drawn)
 
-        return accumulate.backward(model, self.objective, batches, autocast=self.autocast, around=around)
+        return accumulate.backward(model, self.task, batches, autocast=self.autocast, around=around)
 
     def traced(self, batches: list[tuple[Batch, Prepared]], drawn: list[bytes]) -> Trace:
         """What the run was really given up to here, these batches included."""
@@ -136,9 +136,9 @@ class Loop:
         )
 
     def next_batch(self, step: int, number: int) -> tuple[Batch, Prepared]:
-        """The next batch, and what the objective makes of it."""
+        """The next batch, and what the task makes of it."""
         batch = next(self.batches)
-        prepared = self.objective.prepare(batch, stream_seed(self.seed, "masking", step, number))
+        prepared = self.task.prepare(batch, stream_seed(self.seed, "masking", step, number))
         return batch, prepared.to(self.device)
 
     def progress(self, state: State) -> float:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from attnlab.data.batch import Batch
 from attnlab.model.draws import seed_everything
-from attnlab.objectives.objective import Prepared
+from attnlab.tasks.task import Prepared
 
 SIZE = 8
 """Bytes of a hash: with a million of them, two are equal by chance once in ten million."""
@@ -55,7 +55,7 @@ class Trail:
 
 @dataclass(frozen=True)
 class Trace:
-    """`batches` are those of the loader, `inputs` what the objective made of them for the model.
+    """`batches` are those of the loader, `inputs` what the task made of them for the model.
 
     `draws` has the state of the random generator before each batch that drew from it, as dropout does.
     """

@@ -19,7 +19,7 @@ from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 
 
-class Task(Corpus):
+class Puzzle(Corpus):
     """A question and its answer, again and again."""
 
     def __init__(self, *, examples: int = 10_000, seed: int = 0):
@@ -40,7 +40,7 @@ class Task(Corpus):
         return hashlib.sha256(repr((type(self).__name__, settings)).encode()).hexdigest()[:16]
 
 
-class Drawn(Task):
+class Drawn(Puzzle):
     """A task whose questions are drawn at random, each from a stream of its own."""
 
     def item(self, number: int) -> tuple[list[str], list[str]]:
@@ -195,7 +195,7 @@ class Induction(Drawn):
         return [f"s{n}" for n in [*sequence, asked]], [f"s{sequence[place + 1]}"]
 
 
-class ModularAddition(Task):
+class ModularAddition(Puzzle):
     """`12 + 40 =` → `52`: sums modulo a prime, every pair once.
 
     Small enough to be memorised, and learned as a rule long after that: grokking. Power et al. 2022.

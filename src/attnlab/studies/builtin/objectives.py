@@ -1,14 +1,14 @@
 """Objectives: what should a model be trained to say, the next word or a hidden one?
 
 Set-up: the course's small model (mini-gpt's words, sentences and sizes, about 1.4 million parameters), one
-epoch of the embedded Python documentation, with four objectives and the masks that belong to them:
+epoch of the embedded Python documentation, with four training objectives and the masks that belong to them:
 causal, every word predicts the next; prefix, a beginning is read as a whole and the rest predicted;
 masked, 15 % of the words are hidden and guessed from both sides; span, the same for whole stretches.
 
-What cannot be compared: each objective's own loss, perplexity and bits per byte. They are taken over other
+What cannot be compared: each task's own loss, perplexity and bits per byte. They are taken over other
 words that were predicted from other things seen, and for masked and span they are no probability of a
 text at all (a pseudo-perplexity); the report keeps them apart. What can: the same words of the same dev
-sentences, one hidden in each, and every model asked for it with all that its objective lets it see:
+sentences, one hidden in each, and every model asked for it with all that its task lets it see:
 causal and prefix what stands before it, masked and span both sides.
 
 Hypothesis: for the same text, masked and span learn from a seventh of the words a step, so that after one
@@ -47,17 +47,17 @@ Question = tuple[list[int], int]
 
 def study() -> Study:
     return Study(
-        question="Which objective teaches a model most about its words, for the same text?",
+        question="Which training objective teaches a model most about its words, for the same text?",
         hypothesis="After one epoch those that predict every word lead; hidden words teach a seventh a step.",
         base="mini-gpt",
         arms={
-            "causal": {"objective": "causal"},
-            "prefix": {"objective": "prefix", "model.mask": "prefix"},
-            "masked": {"objective": "masked", **BOTH_SIDES},
-            "span": {"objective": "span", **BOTH_SIDES},
+            "causal": {"task": "causal"},
+            "prefix": {"task": "prefix", "model.mask": "prefix"},
+            "masked": {"task": "masked", **BOTH_SIDES},
+            "span": {"task": "span", **BOTH_SIDES},
         },
         metric="hidden_loss",
-        about=("settings",),  # an objective comes with its mask and family
+        about=("settings",),  # a task comes with its mask and family
         set={"training.evaluate_every": 100},
         quick=Quick(seeds=3, budget={"tokens": 60_000}, set={"training.evaluate_every": 40}),
         extras="attnlab.studies.builtin.objectives:HiddenWords",
@@ -65,10 +65,10 @@ def study() -> Study:
 
 
 class HiddenWords(Extras):
-    """One word of each of some dev sentences, the same for every arm, asked as its objective allows."""
+    """One word of each of some dev sentences, the same for every arm, asked as its task allows."""
 
     metrics: ClassVar[dict[str, Metric]] = {
-        "hidden_loss": Metric("nats a hidden word of dev: the same words for every objective"),
+        "hidden_loss": Metric("nats a hidden word of dev: the same words for every task"),
         "hidden_accuracy": Metric("share of the hidden words whose likeliest guess is right", False),
         "hidden_words": Metric("how many words of dev were hidden, one a sentence", False),
     }
@@ -76,13 +76,13 @@ class HiddenWords(Extras):
     def measure(self, trained: Trained) -> dict[str, Any]:
         from attnlab.data.dataset import Dataset
         from attnlab.experiment.run import default_cache
-        from attnlab.objectives.vocabulary import Vocabulary
+        from attnlab.tasks.vocabulary import Vocabulary
 
         rows = Dataset(trained.config.data, cache=default_cache()).rows("dev")
         ids = [rows.ragged("ids", row).tolist() for row in spread(len(rows), ROWS)]
         special = Vocabulary.of(trained.tokenizer).special
         asked = questions(ids, special.tolist(), trained.config.data.split_seed)
-        left = trained.config.objective.kind in ("causal", "prefix")
+        left = trained.config.task.kind in ("causal", "prefix")
         mask = None if left else trained.tokenizer.specials.mask
         return {"metrics": answered(trained.model, asked, mask=mask)}
 
@@ -108,7 +108,7 @@ class HiddenWords(Extras):
         return {
             "tables": [
                 table(
-                    "The same hidden words for every objective",
+                    "The same hidden words for every task",
                     columns,
                     rows,
                     "Means over the seeds. e^nats is the perplexity of single hidden words: for masked and "
@@ -116,8 +116,8 @@ class HiddenWords(Extras):
                 )
             ],
             "notes": [
-                "Dev loss, perplexity, train loss and bits per byte are each objective's own and are not "
-                "compared across objectives; hidden words and time are."
+                "Dev loss, perplexity, train loss and bits per byte are each task's own and are not "
+                "compared across tasks; hidden words and time are."
             ],
         }
 

@@ -46,7 +46,7 @@ def study() -> Study:
         question="How many pairs can attention recall, and where does linear attention lose?",
         hypothesis="Dot recalls any number alike; linear falls off, later with a larger state.",
         base={
-            "objective": "prefix",
+            "task": "prefix",
             "data": {
                 "corpus": {
                     "kind": "pairs",

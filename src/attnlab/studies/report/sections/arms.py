@@ -29,7 +29,7 @@ def arms(study: Study) -> dict[str, Any] | None:
 
 
 def comparable(arms: Sequence[Arm]) -> list[list[Arm]]:
-    """Arms judged on the same texts in the same tokens by the same objective: these stand side by side."""
+    """Arms judged on the same texts in the same tokens by the same task: these stand side by side."""
     groups: dict[str, list[Arm]] = {}
     for arm in arms:
         prints: Mapping[str, Any] = next(
@@ -46,7 +46,7 @@ def _judged(prints: Mapping[str, Any]) -> list[Any]:
     """What a loss is taken over; data that only train differ on purpose in some studies."""
     data = prints.get("data")
     dev = data.get("dev") if isinstance(data, Mapping) else data
-    return [prints.get("objective"), prints.get("tokenizer"), dev] if prints else []
+    return [prints.get("task"), prints.get("tokenizer"), dev] if prints else []
 
 
 Row = tuple[Arm, int | None, list[Figure]]

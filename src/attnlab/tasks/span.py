@@ -9,7 +9,7 @@ from attnlab.data.batch import Batch
 from attnlab.model.heads.boundary import SpanBoundary
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
-from attnlab.objectives.masking import (
+from attnlab.tasks.masking import (
     ATTEMPTS,
     Lengths,
     Replacement,
@@ -20,11 +20,11 @@ from attnlab.objectives.masking import (
     targets_at,
     words_of,
 )
-from attnlab.objectives.objective import Objective, Prepared, Spans, language_head, tokens_of
-from attnlab.objectives.vocabulary import Flags, Ids, Vocabulary
+from attnlab.tasks.task import Prepared, Spans, Task, language_head, tokens_of
+from attnlab.tasks.vocabulary import Flags, Ids, Vocabulary
 
 
-class Span(Objective):
+class Span(Task):
     """Span: whole stretches of words are hidden, and guessed from within and from their two neighbours.
 
     Formula: lengths in words are geometric, P(l) ∝ p(1 − p)^{l−1} up to `longest` (mean 3.8 for 0.2
@@ -54,10 +54,10 @@ class Span(Objective):
         super().__init__(vocabulary)
         vocabulary.needed("mask", "the masked tokens are replaced by")
         if not 0 < p < 1:
-            raise ConfigError(f"objective.p is {p}; it must be above 0 and below 1.")
+            raise ConfigError(f"task.p is {p}; it must be above 0 and below 1.")
         if longest < 1:
-            raise ConfigError(f"objective.longest is {longest}; it must be at least 1.")
-        self.share, self.p, self.longest = in_unit("objective.share", share), p, longest
+            raise ConfigError(f"task.longest is {longest}; it must be at least 1.")
+        self.share, self.p, self.longest = in_unit("task.share", share), p, longest
         self.replacement = Replacement(mask, random)
 
     @property
@@ -135,7 +135,7 @@ class Span(Objective):
         super().check(model)
         if isinstance(model.head, SpanBoundary) and model.head.longest < self.longest:
             raise ConfigError(
-                f"objective.longest {self.longest} is more than the head's places {model.head.longest}; "
+                f"task.longest {self.longest} is more than the head's places {model.head.longest}; "
                 f"use model.output = span_boundary(longest={self.longest})."
             )
 

@@ -8,10 +8,10 @@ from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
-from attnlab.objectives.masked import Masked
-from attnlab.objectives.objective import Prepared, tokens_of
-from attnlab.objectives.prefix import cut_sources
-from attnlab.objectives.vocabulary import Flags, Vocabulary
+from attnlab.tasks.masked import Masked
+from attnlab.tasks.prefix import cut_sources
+from attnlab.tasks.task import Prepared, tokens_of
+from attnlab.tasks.vocabulary import Flags, Vocabulary
 
 
 class UniLM(Masked):
@@ -46,7 +46,7 @@ class UniLM(Masked):
         self.bidirectional, self.causal = bidirectional, causal
         if min(bidirectional, causal) < 0 or bidirectional + causal > 1:
             raise ConfigError(
-                f"objective.bidirectional {bidirectional} and objective.causal {causal} are shares; they "
+                f"task.bidirectional {bidirectional} and task.causal {causal} are shares; they "
                 "must not be negative, nor more than 1 together."
             )
 
@@ -54,7 +54,7 @@ class UniLM(Masked):
         super().check(model)
         if not asks_for_source(model.trunk.main.mask):
             raise ConfigError(
-                'objective "unilm" mixes three masks by what it marks as source, which model.mask does not '
+                'task "unilm" mixes three masks by what it marks as source, which model.mask does not '
                 'look at; use model.mask = "prefix".'
             )
 

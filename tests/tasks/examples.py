@@ -8,7 +8,7 @@ import torch
 from attnlab.data.batch import Batch, collate
 from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
-from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.tasks.vocabulary import Vocabulary
 
 PAD, UNKNOWN, START, STOP, SEPARATOR, MASK = range(6)
 SIZE = 40

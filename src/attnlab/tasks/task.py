@@ -1,4 +1,4 @@
-"""The contract of an objective: what the model reads, what it is to say, and how wrong it was."""
+"""The contract of a task: what the model reads, what it is to say, and how wrong it was."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.objectives import OBJECTIVES
-from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.tasks import TASKS
+from attnlab.tasks.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class Prepared:
         return replace(self, **{name: moved(value) for name, value in vars(self).items()})
 
 
-class Objective(ABC):
+class Task(ABC):
     """What a model is trained to predict.
 
     `prepare` is a pure function of the batch and a seed, so that a step can be done again;
@@ -132,19 +132,19 @@ class Objective(ABC):
 
     def check(self, model: Model) -> None:
         """Refuse a model that cannot be trained this way, before any work; a ConfigError says why."""
-        name = next((n for n in OBJECTIVES if OBJECTIVES[n] is type(self)), type(self).__name__)
+        name = next((n for n in TASKS if TASKS[n] is type(self)), type(self).__name__)
         if not isinstance(model.head, LanguageModel):
             raise ConfigError(
-                f'objective "{name}" predicts words; model.output must be language_model or span_boundary.'
+                f'task "{name}" predicts words; model.output must be language_model or span_boundary.'
             )
         both = model.trunk.encoder is not None and model.trunk.decoder is not None
         if both != self.two_stacks:
             fix = "encoder_decoder" if self.two_stacks else "decoder or encoder"
-            raise ConfigError(f'objective "{name}" is not for this model; set model.family to {fix}.')
+            raise ConfigError(f'task "{name}" is not for this model; set model.family to {fix}.')
         if asks_for_source(model.trunk.main.mask) and not self.marks_source:
             raise ConfigError(
-                f'model.mask asks which tokens are in the source, and objective "{name}" marks none; '
-                'use objective "prefix" or "unilm", or another mask.'
+                f'model.mask asks which tokens are in the source, and task "{name}" marks none; '
+                'use task "prefix" or "unilm", or another mask.'
             )
 
     def flops(self, model: Model, prepared: Prepared) -> int:

@@ -1,4 +1,4 @@
-"""Every objective learns a small task: words that count upwards, so that a neighbour tells all."""
+"""Every task learns a small task: words that count upwards, so that a neighbour tells all."""
 
 import math
 
@@ -7,12 +7,12 @@ import pytest
 import torch
 
 import attnlab as lab
-from attnlab.objectives import OBJECTIVES
-from tests.objectives.examples import FIRST, SIZE, START, STOP, batch, vocabulary
+from attnlab.tasks import TASKS
+from tests.tasks.examples import FIRST, SIZE, START, STOP, batch, vocabulary
 
 WORDS = SIZE - FIRST
 MODEL = {"vocabulary": SIZE, "width": 32, "layers": 2, "heads": 2, "length": 24, "positions": "rotary"}
-TASKS = {
+LEARNT = {
     # steps, and the part of a uniform guess's loss that must be left at the most. What cannot be
     # known (the first word, a word among masked ones at both ends) keeps each from 0.
     "causal": (lab.decoder, {}, 120, 0.35),
@@ -41,18 +41,18 @@ def data(name: str, seed: int):
     return batch(*rows)
 
 
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_every_objective_learns_a_small_task(name):
-    family, changes, steps, left = TASKS[name]
+@pytest.mark.parametrize("name", TASKS)
+def test_every_task_learns_a_small_task(name):
+    family, changes, steps, left = LEARNT[name]
     model = family(**MODEL, **changes)
-    objective = OBJECTIVES.build(name, vocabulary=vocabulary())
-    objective.check(model)
+    task = TASKS.build(name, vocabulary=vocabulary())
+    task.check(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3, betas=(0.9, 0.98))
     uniform = math.log(SIZE)
     for step in range(steps):
         for group in optimizer.param_groups:
             group["lr"] = 5e-3 * min(1.0, (step + 1) / 20, (steps - step) / (steps / 2))
-        loss = objective.loss(model, objective.prepare(data(name, step), step))
+        loss = task.loss(model, task.prepare(data(name, step), step))
         mean = loss.parts.get("masked", loss.total) / loss.count
         if step == 0:
             assert float(mean.detach()) == pytest.approx(uniform, rel=0.15)
@@ -62,7 +62,7 @@ def test_every_objective_learns_a_small_task(name):
         optimizer.zero_grad()
     model.eval()
     with torch.no_grad():
-        tests = [objective.loss(model, objective.prepare(data(name, 10_000 + i), i)) for i in range(4)]
+        tests = [task.loss(model, task.prepare(data(name, 10_000 + i), i)) for i in range(4)]
     total = sum(float(test.parts.get("masked", test.total)) for test in tests)
     count = sum(int(test.count) for test in tests)
     assert total / count < left * uniform, total / count / uniform

@@ -12,7 +12,7 @@ from torch import Tensor
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.model.losses import IGNORE
-from attnlab.objectives.vocabulary import Flags, Ids, Vocabulary
+from attnlab.tasks.vocabulary import Flags, Ids, Vocabulary
 
 Lengths = NDArray[np.float64]
 
@@ -29,10 +29,10 @@ class Replacement:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            in_unit(f"objective.{name}", value)
+            in_unit(f"task.{name}", value)
         if self.mask + self.random > 1 + 1e-9:
             raise ConfigError(
-                f"objective.mask {self.mask} and objective.random {self.random} are more than 1 together; "
+                f"task.mask {self.mask} and task.random {self.random} are more than 1 together; "
                 "what is left of 1 keeps its token."
             )
 

@@ -7,18 +7,18 @@ from attnlab.data.batch import Batch
 from attnlab.model.losses import LossSum
 from attnlab.model.masks import backward_looking
 from attnlab.model.model import Model
-from attnlab.objectives.objective import (
-    Objective,
+from attnlab.tasks.task import (
     Prepared,
+    Task,
     language_head,
     next_sizes,
     next_tokens,
     tokens_of,
 )
-from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.tasks.vocabulary import Vocabulary
 
 
-class Causal(Objective):
+class Causal(Task):
     """Causal: every token predicts the next one of its text.
 
     Formula: −Σ log p(x_{i+1} | x_1 … x_i); `z_weight` adds z_weight·log²Z in training, which keeps
@@ -55,6 +55,6 @@ class Causal(Objective):
         super().check(model)
         if not backward_looking(model.trunk.main.mask):
             raise ConfigError(
-                'objective "causal" predicts the next token, which model.mask shows: the loss would mean '
-                'nothing. Use model.mask = "causal", or objective = "masked".'
+                'task "causal" predicts the next token, which model.mask shows: the loss would mean '
+                'nothing. Use model.mask = "causal", or task = "masked".'
             )

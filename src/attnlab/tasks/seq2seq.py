@@ -10,11 +10,11 @@ from attnlab.data.batch import Batch
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.objectives.objective import Objective, Prepared, language_head, tokens_of
-from attnlab.objectives.vocabulary import Ids, Vocabulary
+from attnlab.tasks.task import Prepared, Task, language_head, tokens_of
+from attnlab.tasks.vocabulary import Ids, Vocabulary
 
 
-class SequenceToSequence(Objective):
+class SequenceToSequence(Task):
     """Sequence to sequence: the encoder reads the source, the decoder predicts the target after it.
 
     Formula: −Σ log p(y_{i+1} | source, y_1 … y_i), with the true y before each (teacher forcing);
@@ -35,7 +35,7 @@ class SequenceToSequence(Objective):
     def __init__(self, vocabulary: Vocabulary, *, smoothing: float = 0.0):
         super().__init__(vocabulary)
         if not 0 <= smoothing < 1:
-            raise ConfigError(f"objective.smoothing is {smoothing}; it must be at least 0 and below 1.")
+            raise ConfigError(f"task.smoothing is {smoothing}; it must be at least 0 and below 1.")
         self.smoothing = smoothing
 
     def prepare(self, batch: Batch, seed: int) -> Prepared:

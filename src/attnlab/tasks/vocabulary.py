@@ -1,4 +1,4 @@
-"""What objectives know of the tokenizer: sizes, special tokens, and where words begin."""
+"""What tasks know of the tokenizer: sizes, special tokens, and where words begin."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Vocabulary:
         return cls(size, 0, 1, 2, 3, 4, 5, nothing, nothing)
 
     def needed(self, role: str, why: str) -> int:
-        """The id of a role that an objective cannot do without."""
+        """The id of a role that a task cannot do without."""
         found: int | None = getattr(self, role)
         if found is None:
             raise ConfigError(

@@ -7,10 +7,10 @@ from torch import Tensor
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.model.tokens import Tokens
-from attnlab.objectives.masking import ATTEMPTS, budget, in_unit
-from attnlab.objectives.objective import Prepared
-from attnlab.objectives.seq2seq import SequenceToSequence, taught
-from attnlab.objectives.vocabulary import Flags, Ids, Vocabulary
+from attnlab.tasks.masking import ATTEMPTS, budget, in_unit
+from attnlab.tasks.seq2seq import SequenceToSequence, taught
+from attnlab.tasks.task import Prepared
+from attnlab.tasks.vocabulary import Flags, Ids, Vocabulary
 
 
 class Denoising(SequenceToSequence):
@@ -34,9 +34,9 @@ class Denoising(SequenceToSequence):
         super().__init__(vocabulary, smoothing=smoothing)
         self.mask = vocabulary.needed("mask", "stands for each hole")
         self.start = vocabulary.needed("start", "the decoder begins with")
-        self.share, self.mean = in_unit("objective.share", share), mean
+        self.share, self.mean = in_unit("task.share", share), mean
         if mean <= 0:
-            raise ConfigError(f"objective.mean is {mean}; it must be above 0.")
+            raise ConfigError(f"task.mean is {mean}; it must be above 0.")
 
     @property
     def shown_source(self) -> float:

@@ -7,12 +7,12 @@ from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.model.masks import incremental
 from attnlab.model.model import Model
-from attnlab.objectives.masking import documents, in_unit
-from attnlab.objectives.objective import Objective, Prepared, next_tokens, tokens_of
-from attnlab.objectives.vocabulary import Flags, Vocabulary
+from attnlab.tasks.masking import documents, in_unit
+from attnlab.tasks.task import Prepared, Task, next_tokens, tokens_of
+from attnlab.tasks.vocabulary import Flags, Vocabulary
 
 
-class Prefix(Objective):
+class Prefix(Task):
     """Prefix: the source is read as a whole, and the target is predicted token by token after it.
 
     Formula: −Σ log p(x_{i+1} | source, x up to i), over the target. Rows with a source of their own
@@ -32,15 +32,15 @@ class Prefix(Objective):
 
     def __init__(self, vocabulary: Vocabulary, *, least: float = 0.1, most: float = 0.9):
         super().__init__(vocabulary)
-        self.least, self.most = in_unit("objective.least", least), in_unit("objective.most", most)
+        self.least, self.most = in_unit("task.least", least), in_unit("task.most", most)
         if least > most:
-            raise ConfigError(f"objective.least {least} is more than objective.most {most}; swap them.")
+            raise ConfigError(f"task.least {least} is more than task.most {most}; swap them.")
 
     def check(self, model: Model) -> None:
         super().check(model)
         if not incremental(model.trunk.main.mask):
             raise ConfigError(
-                'objective "prefix" predicts the next token of the target, which model.mask shows: the loss '
+                'task "prefix" predicts the next token of the target, which model.mask shows: the loss '
                 'would mean nothing. Use model.mask = "prefix".'
             )
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from attnlab.data.batch import Batch
-from attnlab.objectives.masking import (
+from attnlab.tasks.masking import (
     Replacement,
     choose_tokens,
     choose_words,
@@ -15,11 +15,11 @@ from attnlab.objectives.masking import (
     units_of,
     words_of,
 )
-from attnlab.objectives.objective import Objective, Prepared, tokens_of
-from attnlab.objectives.vocabulary import Vocabulary
+from attnlab.tasks.task import Prepared, Task, tokens_of
+from attnlab.tasks.vocabulary import Vocabulary
 
 
-class Masked(Objective):
+class Masked(Task):
     """Masked: some tokens are hidden, and the model says which they were.
 
     Formula: −Σ log p(x_i | the text with `share` of its tokens replaced), over the chosen tokens:
@@ -47,7 +47,7 @@ class Masked(Objective):
     ):
         super().__init__(vocabulary)
         vocabulary.needed("mask", "the masked tokens are replaced by")
-        self.share, self.replacement = in_unit("objective.share", share), Replacement(mask, random)
+        self.share, self.replacement = in_unit("task.share", share), Replacement(mask, random)
         self.whole_words = whole_words
 
     @property

@@ -1,4 +1,4 @@
-"""Every objective's (input, target) pairs, on examples small enough to check by eye."""
+"""Every task's (input, target) pairs, on examples small enough to check by eye."""
 
 import itertools
 
@@ -9,9 +9,9 @@ import torch
 import attnlab as lab
 from attnlab.config.values import ConfigError
 from attnlab.model.losses import IGNORE
-from attnlab.objectives import OBJECTIVES
-from attnlab.objectives.vocabulary import word_characters
-from tests.objectives.examples import (
+from attnlab.tasks import TASKS
+from attnlab.tasks.vocabulary import word_characters
+from tests.tasks.examples import (
     FIRST,
     MASK,
     PAD,
@@ -29,26 +29,26 @@ from tests.objectives.examples import (
 NONE = IGNORE
 
 
-def objective(choice, parts=()):
-    return OBJECTIVES.build(choice, vocabulary=vocabulary(parts))
+def task(choice, parts=()):
+    return TASKS.build(choice, vocabulary=vocabulary(parts))
 
 
 # ---------------------------------------------------------------- causal
 def test_causal_targets_are_the_next_tokens_shifted_once():
-    prepared = objective("causal").prepare(batch([START, 7, 8, STOP], [START, 9, STOP]), 0)
+    prepared = task("causal").prepare(batch([START, 7, 8, STOP], [START, 9, STOP]), 0)
     assert prepared.ids.tolist() == [[START, 7, 8, STOP], [START, 9, STOP, PAD]]
     assert prepared.targets.tolist() == [[7, 8, STOP, NONE], [9, STOP, NONE, NONE]]
     assert prepared.count == 5
 
 
 def test_causal_does_not_predict_across_packed_documents():
-    prepared = objective("causal").prepare(batch([START, 7, STOP], [8, 9, STOP], packed=True), 0)
+    prepared = task("causal").prepare(batch([START, 7, STOP], [8, 9, STOP], packed=True), 0)
     assert prepared.ids.tolist() == [[START, 7, STOP, 8, 9, STOP]]
     assert prepared.targets.tolist() == [[7, STOP, NONE, 9, STOP, NONE]]
 
 
 def test_causal_with_left_padding():
-    prepared = objective("causal").prepare(batch([START, 7, 8, STOP], [START, STOP], side="left"), 0)
+    prepared = task("causal").prepare(batch([START, 7, 8, STOP], [START, STOP], side="left"), 0)
     assert prepared.targets.tolist() == [[7, 8, STOP, NONE], [NONE, NONE, STOP, NONE]]
     assert prepared.tokens.real is not None  # left padding would be seen, right padding is not
 
@@ -56,7 +56,7 @@ def test_causal_with_left_padding():
 def test_right_padding_that_nobody_sees_changes_nothing(double):
     """Leaving the padding mask out keeps the fast path, and gives what rows alone give."""
     model = lab.decoder(vocabulary=SIZE, width=16, layers=2, heads=2, length=12).double()
-    chosen = objective("causal")
+    chosen = task("causal")
     rows = [text(9, 1), text(4, 2), text(6, 3)]
     together = chosen.prepare(batch(*rows), 0)
     assert together.tokens.real is None
@@ -67,7 +67,7 @@ def test_right_padding_that_nobody_sees_changes_nothing(double):
 # ---------------------------------------------------------------- masked
 def test_masked_targets_are_the_original_tokens_at_the_masked_places():
     rows = [text(22, 1), text(12, 2)]
-    prepared = objective("masked(mask=1.0, random=0.0)").prepare(batch(*rows), 3)
+    prepared = task("masked(mask=1.0, random=0.0)").prepare(batch(*rows), 3)
     for row, ids, targets in zip(rows, prepared.ids.tolist(), prepared.targets.tolist(), strict=True):
         chosen = [i for i, t in enumerate(targets) if t != NONE]
         assert len(chosen) == round(0.15 * (len(row) - 2))
@@ -78,7 +78,7 @@ def test_masked_targets_are_the_original_tokens_at_the_masked_places():
 
 def test_special_tokens_and_padding_are_never_masked():
     for seed in range(20):
-        prepared = objective("masked(share=1.0)").prepare(batch(text(9), [START, 7, SEPARATOR, STOP]), seed)
+        prepared = task("masked(share=1.0)").prepare(batch(text(9), [START, 7, SEPARATOR, STOP]), seed)
         assert shown(prepared)[1] and len(shown(prepared)[1]) == 1
         assert len(shown(prepared)[0]) == 7
         assert {t for row in shown(prepared) for _, t in row}.isdisjoint({PAD, START, STOP, SEPARATOR, MASK})
@@ -86,7 +86,7 @@ def test_special_tokens_and_padding_are_never_masked():
 
 def test_masked_replaces_eighty_ten_ten():
     row = text(4002)
-    prepared = objective("masked(share=0.5)").prepare(batch(row), 1)
+    prepared = task("masked(share=0.5)").prepare(batch(row), 1)
     pairs = shown(prepared)[0]
     masked = np.mean([i == MASK for i, _ in pairs])
     kept = np.mean([i == t for i, t in pairs])
@@ -98,7 +98,7 @@ def test_masked_replaces_eighty_ten_ten():
 
 def test_masked_is_a_function_of_the_seed():
     data = batch(text(40), text(30, 1))
-    chosen = objective("masked")
+    chosen = task("masked")
     assert equal(chosen.prepare(data, 5), chosen.prepare(data, 5))
     assert not equal(chosen.prepare(data, 5), chosen.prepare(data, 6))
 
@@ -109,7 +109,7 @@ def test_whole_words_are_masked_together_or_not_at_all():
     words = [[1, 2, 3], [4], [5, 6], [7], [8], [9, 10], [11], [12]]
     seen = set()
     for seed in range(60):
-        prepared = objective("masked(share=0.3, whole_words=true)", (20, 21)).prepare(batch(row), seed)
+        prepared = task("masked(share=0.3, whole_words=true)", (20, 21)).prepare(batch(row), seed)
         hit = {i for i, t in enumerate(prepared.targets[0].tolist()) if t != NONE}
         for word in words:
             assert hit.isdisjoint(word) or hit.issuperset(word)
@@ -137,7 +137,7 @@ def test_spans_are_whole_apart_and_between_observed_tokens():
     for seed in range(30):
         rows = [text(30, seed), text(20, seed + 1)]
         data = batch(*rows, packed=seed % 2 == 0)
-        prepared = objective("span(mask=1.0, random=0.0)").prepare(data, seed)
+        prepared = task("span(mask=1.0, random=0.0)").prepare(data, seed)
         hidden = prepared.targets != NONE
         for row, start, end in spans_of(prepared):
             assert hidden[row, start : end + 1].all()
@@ -151,7 +151,7 @@ def test_spans_are_whole_apart_and_between_observed_tokens():
 
 
 def test_span_lengths_follow_the_geometric_distribution():
-    chosen = objective("span")
+    chosen = task("span")
     lengths = []
     for seed in range(6):
         generator = np.random.default_rng(seed)
@@ -170,7 +170,7 @@ def test_span_lengths_follow_the_geometric_distribution():
 def test_spans_are_whole_words():
     row = [START, *[7, 20, 21, 8, 20] * 12, STOP]  # words of three tokens and of two
     for seed in range(20):
-        prepared = objective("span", (20, 21)).prepare(batch(row), seed)
+        prepared = task("span", (20, 21)).prepare(batch(row), seed)
         for _, start, end in spans_of(prepared):
             assert row[start] in (7, 8) and row[end + 1] in (7, 8, STOP)
             assert end - start + 1 <= 10
@@ -180,7 +180,7 @@ def test_tokens_of_one_span_share_their_fate():
     kinds = set()
     for seed in range(40):
         data = batch(text(60, seed))
-        prepared = objective("span(random=0.2, mask=0.6)").prepare(data, seed)
+        prepared = task("span(random=0.2, mask=0.6)").prepare(data, seed)
         for row, start, end in spans_of(prepared):
             read, was = prepared.ids[row, start : end + 1], data.ids[row, start : end + 1]
             kind = "mask" if bool((read == MASK).all()) else "kept" if torch.equal(read, was) else "random"
@@ -189,11 +189,11 @@ def test_tokens_of_one_span_share_their_fate():
     assert kinds == {"mask", "kept", "random"}
 
 
-def test_the_boundary_objective_sees_the_boundaries_and_nothing_else():
+def test_the_boundary_task_sees_the_boundaries_and_nothing_else():
     """By gradient: of all vectors, only those right before and right after a span matter to its guess."""
     model = lab.encoder(vocabulary=SIZE, width=16, layers=1, heads=2, length=64, output="span_boundary")
     data = batch(text(40, 3), text(40, 4))
-    prepared = objective("span").prepare(data, 1)
+    prepared = task("span").prepare(data, 1)
     s = prepared.spans
     hidden = torch.randn(2, 40, 16, requires_grad=True)
     wanted = prepared.targets[s.row, s.place]
@@ -206,7 +206,7 @@ def test_the_boundary_objective_sees_the_boundaries_and_nothing_else():
 
 def test_both_parts_of_the_span_loss_are_shown():
     model = lab.encoder(vocabulary=SIZE, width=16, layers=1, heads=2, length=64, output="span_boundary")
-    chosen = objective("span")
+    chosen = task("span")
     loss = chosen.loss(model, chosen.prepare(batch(text(40, 3)), 1))
     assert set(loss.parts) == {"masked", "boundary"}
     torch.testing.assert_close(loss.total, loss.parts["masked"] + loss.parts["boundary"])
@@ -216,7 +216,7 @@ def test_both_parts_of_the_span_loss_are_shown():
 # ---------------------------------------------------------------- prefix, UniLM
 def test_prefix_predicts_the_target_alone():
     data = batch([START, 7, 8, SEPARATOR, 9, 10, STOP], source=[4])
-    prepared = objective("prefix").prepare(data, 0)
+    prepared = task("prefix").prepare(data, 0)
     assert prepared.targets.tolist() == [[NONE, NONE, NONE, 9, 10, STOP, NONE]]
     assert prepared.tokens.source.tolist() == [[True] * 4 + [False] * 3]
 
@@ -224,7 +224,7 @@ def test_prefix_predicts_the_target_alone():
 def test_prefix_cuts_plain_text_at_a_random_place():
     cuts = set()
     for seed in range(30):
-        prepared = objective("prefix").prepare(batch([START, 7, 8, 9, STOP], [10, 11, 12], packed=True), seed)
+        prepared = task("prefix").prepare(batch([START, 7, 8, 9, STOP], [10, 11, 12], packed=True), seed)
         source, targets = prepared.tokens.source[0].tolist(), prepared.targets[0].tolist()
         first, second = sum(source[:5]), sum(source[5:])
         assert source == [True] * first + [False] * (5 - first) + [True] * second + [False] * (3 - second)
@@ -241,7 +241,7 @@ def test_unilm_mixes_three_masks():
     kinds = {"bidirectional": 0, "causal": 0, "prefix": 0}
     data = batch(*[text(20, i) for i in range(30)])
     for seed in range(20):
-        prepared = objective("unilm").prepare(data, seed)
+        prepared = task("unilm").prepare(data, seed)
         for source in prepared.tokens.source.tolist():
             kind = "bidirectional" if all(source) else "prefix" if any(source) else "causal"
             assert source == sorted(source, reverse=True)
@@ -253,7 +253,7 @@ def test_unilm_mixes_three_masks():
 # ---------------------------------------------------------------- encoder-decoder
 def test_seq2seq_is_taught_with_the_target_shifted_once():
     data = batch([START, 7, 8, STOP], [START, 9, STOP], target=[[START, 17, STOP], [START, 18, 19, STOP]])
-    prepared = objective("seq2seq").prepare(data, 0)
+    prepared = task("seq2seq").prepare(data, 0)
     assert prepared.source.tolist() == [[START, 7, 8, STOP], [START, 9, STOP, PAD]]
     assert prepared.source_tokens.real.tolist() == [[True] * 4, [True] * 3 + [False]]
     assert prepared.ids.tolist() == [[START, 17, STOP], [START, 18, 19]]
@@ -263,7 +263,7 @@ def test_seq2seq_is_taught_with_the_target_shifted_once():
 def test_smoothing_is_for_training_and_not_for_the_reported_loss():
     model = lab.encoder_decoder(vocabulary=SIZE, width=16, layers=1, heads=2, length=16)
     data = batch([START, 7, STOP], target=[[START, 17, STOP]])
-    plain, smooth = objective("seq2seq"), objective("seq2seq(smoothing=0.3)")
+    plain, smooth = task("seq2seq"), task("seq2seq(smoothing=0.3)")
     losses = {}
     for name, mode in (("train", True), ("eval", False)):
         model.train(mode)
@@ -275,7 +275,7 @@ def test_denoising_replaces_stretches_by_one_mask_and_wants_the_whole_text():
     row = text(42, 5)
     holes = 0
     for seed in range(20):
-        prepared = objective("denoising").prepare(batch(row, row[1:]), seed)
+        prepared = task("denoising").prepare(batch(row, row[1:]), seed)
         assert prepared.ids[0].tolist() == row[:-1] and prepared.targets[0].tolist() == row[1:]
         assert prepared.ids[1].tolist()[:1] == [START]  # a later part of a text begins like any other
         source = [i for i in prepared.source[0].tolist() if i != PAD]
@@ -310,7 +310,7 @@ MODEL = {"vocabulary": SIZE, "width": 16, "layers": 1, "heads": 2, "length": 16}
 def test_models_that_cannot_learn_this_are_refused(choice, family, changes, message):
     model = getattr(lab, family)(**MODEL, **changes)
     with pytest.raises(ConfigError, match=message):
-        objective(choice).check(model)
+        task(choice).check(model)
 
 
 @pytest.mark.parametrize(
@@ -327,8 +327,8 @@ def test_models_that_cannot_learn_this_are_refused(choice, family, changes, mess
     ],
 )
 def test_wrong_options_are_refused(choice):
-    with pytest.raises(ConfigError, match="objective"):
-        objective(choice)
+    with pytest.raises(ConfigError, match="task"):
+        task(choice)
 
 
 def test_a_tokenizer_without_a_mask_token_is_refused():
@@ -336,4 +336,4 @@ def test_a_tokenizer_without_a_mask_token_is_refused():
 
     for choice in ("masked", "span", "unilm", "denoising"):
         with pytest.raises(ConfigError, match="no mask token"):
-            OBJECTIVES.build(choice, vocabulary=replace(vocabulary(), mask=None))
+            TASKS.build(choice, vocabulary=replace(vocabulary(), mask=None))
