@@ -21,7 +21,7 @@ from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, s
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
 from attnlab.experiment.run import default_cache
-from attnlab.experiment.setup import evaluator_of
+from attnlab.experiment.setup import dataset_of, evaluator_of
 from attnlab.experiment.trained import Trained
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.masks import asks_for_source, incremental
@@ -50,7 +50,7 @@ def of_split(trained: Trained, split: str, *, rows: int) -> dict[str, Any]:
     token-by-token loss where predictions may not see all of their text, the pseudo-perplexity of masked
     models."""
     config = trained.config
-    dataset = Dataset(config.data, cache=default_cache())
+    dataset = dataset_of(config, cache=default_cache())
     if split not in dataset.splits.names:
         raise ConfigError(f'This corpus has no split "{split}"; it has {", ".join(dataset.splits.names)}.')
     if dataset.tokenizer.fingerprint != trained.tokenizer.fingerprint:

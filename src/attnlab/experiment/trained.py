@@ -14,6 +14,7 @@ from torch import Tensor
 from attnlab.checks.decoding import miswrites
 from attnlab.config.schema import Config
 from attnlab.config.values import Choice, ConfigError
+from attnlab.data.labels import Labels
 from attnlab.data.tokenizers.files import load as load_tokenizer
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.experiment.filling import Places, places
@@ -47,6 +48,7 @@ class Trained:
     config: Config
     tokenizer: Tokenizer
     model: Model
+    labels: Labels = Labels()
 
     @property
     def unsound(self) -> list[str]:
@@ -62,7 +64,8 @@ class Trained:
     @cached_property
     def task(self) -> Task:
         """What it was trained to predict."""
-        return TASKS.build(self.config.task, vocabulary=Vocabulary.of(self.tokenizer))
+        vocabulary = Vocabulary.of(self.tokenizer)
+        return TASKS.build(self.config.task, vocabulary=vocabulary, labels=self.labels)
 
     def prompt(self, text: str) -> list[int]:
         """A text as the beginning of one: the tokens before it, its own, and none that end it."""
@@ -311,12 +314,14 @@ def open_run(path: str | Path, *, which: Literal["last", "best"] = "last") -> Tr
         config = replace(config, data=replace(config.data, tokenizer=own))
     step = _step(record, folder, which) if step is None else step
     vocabulary = record.get("vocabulary", tokenizer.size)  # published tables have rows to spare
-    model = build_model(replace(config.model, vocabulary=vocabulary), device="meta")
+    labels = Labels.of(record["labels"]) if "labels" in record else Labels()
+    settings = replace(config.model, vocabulary=vocabulary)
+    model = build_model(settings, device="meta", labels=labels.outputs)
     try:
         load_checked(model, Checkpoints(folder / "checkpoints").read(step))
     except DamagedError as damage:
         raise RunError(f"The checkpoint of step {step} in {folder} is damaged: {damage}") from damage
-    return Trained(folder, step, config, tokenizer, model.eval())
+    return Trained(folder, step, config, tokenizer, model.eval(), labels)
 
 
 def _step(record: dict[str, object], folder: Path, which: str) -> int:
