@@ -24,8 +24,8 @@ from attnlab.data.batching import Padded
 from attnlab.data.loader import Loader
 from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
-from attnlab.experiment.model import build_model
 from attnlab.experiment.setup import Setup, in_order
+from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task

@@ -14,6 +14,7 @@ tasks
 training generation
 evaluation
 checks explain
+interop
 experiment
 studies
 web cli

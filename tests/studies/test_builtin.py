@@ -14,7 +14,7 @@ from attnlab.data.dataset import Dataset
 from attnlab.evaluation.pairs import SeedResult
 from attnlab.evaluation.perplexity import pseudo_losses, token_losses
 from attnlab.evaluation.statistics import corrected, differences, holm
-from attnlab.experiment.model import build_model
+from attnlab.model.assemble import build_model
 from attnlab.studies.builtin import (
     batching,
     builtin,

@@ -13,9 +13,9 @@ from attnlab.config.files import config_of
 from attnlab.evaluation.documents import Documents
 from attnlab.evaluation.pairs import SeedResult
 from attnlab.evaluation.statistics import compare
-from attnlab.experiment import model as experiment_model
 from attnlab.experiment import run as experiment_run
-from attnlab.experiment.model import build_model
+from attnlab.model import assemble
+from attnlab.model.assemble import build_model
 from attnlab.model.attention.linear import Linear
 from attnlab.studies.builtin import STUDIES, builtin
 from attnlab.studies.equality import changed_settings
@@ -55,8 +55,8 @@ def results(place, monkeypatch, request):
 
 # ---------------------------------------------------------------- faults: seeds that do nothing
 def init_ignores_the_seed(patch):
-    healthy = experiment_model.initialise
-    patch.setattr(experiment_model, "initialise", lambda model, seed: healthy(model, 0))
+    healthy = assemble.initialise
+    patch.setattr(assemble, "initialise", lambda model, seed: healthy(model, 0))
 
 
 def loader_ignores_the_seed(patch):
@@ -204,10 +204,8 @@ def inputs_changed_for_one_arm(patch):
 
 
 def other_weights_for_one_arm(patch):
-    healthy = experiment_model.initialise
-    patch.setattr(
-        experiment_model, "initialise", lambda model, seed: healthy(model, seed + 10 * is_linear(model))
-    )
+    healthy = assemble.initialise
+    patch.setattr(assemble, "initialise", lambda model, seed: healthy(model, seed + 10 * is_linear(model)))
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment.model import build_model
 from attnlab.experiment.run import train
 from attnlab.experiment.setup import check, set_up
+from attnlab.model.assemble import build_model
 from attnlab.model.draws import seed_everything
 from attnlab.training.budget import nearest
 from attnlab.training.checkpoint import Checkpoints

@@ -17,7 +17,6 @@ from attnlab.config.values import Choice, ConfigError
 from attnlab.data.tokenizers.files import load as load_tokenizer
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.experiment.filling import Places, places
-from attnlab.experiment.model import build_model
 from attnlab.experiment.request import SAMPLED, Request, request_of, several
 from attnlab.experiment.soundness import unsound_of
 from attnlab.generation import DECODING
@@ -26,6 +25,7 @@ from attnlab.generation.decoder import Beyond, Decoder, padded, window_start
 from attnlab.generation.generate import Written, stream
 from attnlab.generation.rules import DecodingRule, Greedy
 from attnlab.generation.weights import Difference, PackedHead, by_columns, difference, pack
+from attnlab.model.assemble import build_model
 from attnlab.model.heads.classification import pooled
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.model import Model
@@ -66,7 +66,7 @@ class Trained:
 
     def prompt(self, text: str) -> list[int]:
         """A text as the beginning of one: the tokens before it, its own, and none that end it."""
-        return [*self.tokenizer.form.before, *self.tokenizer.encode(text)] or [self.first]
+        return [*self.tokenizer.form.before, *self.tokenizer.encode(text)] or [self.tokenizer.first]
 
     @property
     def unknown(self) -> int:
@@ -162,19 +162,13 @@ class Trained:
                 f"A prompt of {longest} tokens is longer than the {room} that this model reads."
             )
         for text in texts:
-            text.prompt = [self.first]
+            text.prompt = [self.tokenizer.first]
         return sources
 
     @property
     def reads_source(self) -> bool:
         """Whether what it writes stands apart from the prompt, which is its source."""
         return self.model.trunk.encoder is not None and self.model.trunk.decoder is not None
-
-    @property
-    def first(self) -> int:
-        """What an encoder-decoder's text begins with."""
-        found = self.tokenizer.specials.start
-        return self.tokenizer.pad if found is None else found
 
     def beams(
         self,

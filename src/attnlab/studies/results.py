@@ -169,7 +169,7 @@ def state_of(runs: list[Run]) -> tuple[str, str]:
 
 def flops_per_token(config: Config) -> float:
     """Operations of training a token at the data's length: forward, and twice that backward."""
-    from attnlab.experiment.model import build_model
+    from attnlab.model.assemble import build_model
     from attnlab.model.counts import count
 
     length = config.data.length
