@@ -4,7 +4,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import attnlab as lab
 from attnlab.config.files import load
-from attnlab.experiment.model import build_model
+from attnlab.model.assemble import build_model
 from attnlab.model.counts import count
 from attnlab.model.heads import HEADS
 from tests.contracts import grid

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from attnlab.experiment.foreign import load_model, save_model
 from attnlab.generation.generate import generate
-from attnlab.model.hub import FAMILIES
+from attnlab.interop.families import FAMILIES
+from attnlab.interop.foreign import load_model, save_model
 from attnlab.model.tokens import Tokens
 from tests.parity.theirs import ALL, CAUSAL, MASKED, OTHERS, SEQ2SEQ, V, scores
 
@@ -211,7 +211,7 @@ def test_what_goes_in_comes_out_bit_for_bit(pair, name, tmp_path):
 @pytest.mark.parametrize("name", ALL)
 def test_settings_are_read_back_as_written(pair, name):
     from attnlab.config.files import plain
-    from attnlab.experiment.foreign import layout_of
+    from attnlab.interop.foreign import layout_of
 
     _, ours, _ = pair(name)
     family, head, written = layout_of(ours.config, ours.certificate.architecture)

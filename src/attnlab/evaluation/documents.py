@@ -102,7 +102,7 @@ def document_losses(evaluator: Evaluator) -> Documents:
             parts[name] = parts.get(name, 0.0) + float(part)
         if prepared.sizes is not None:
             np.add.at(bytes_, text, prepared.sizes[wanted].numpy())
-    return Documents(nats, targets, bytes_, parts, words if parts else None, unknown)
+    return Documents(nats, targets, bytes_, parts, words if parts else None, unknown=unknown)
 
 
 def _labelled(evaluator: Evaluator, example: NDArray[np.int64]) -> Documents:
@@ -113,13 +113,10 @@ def _labelled(evaluator: Evaluator, example: NDArray[np.int64]) -> Documents:
 
     def ordered(name: str) -> NDArray[Any]:
         found = np.concatenate([columns[name] for _, columns in judged])
-        held = np.zeros((count, *found.shape[1:]))
+        held = np.zeros((count, *found.shape[1:]), found.dtype)
         held[place] = found
         return held
 
     said = {name: ordered(name) for name in judged[0][1] if name not in ("nats", "targets")}
-    for name in ("label", "labels"):
-        if name in said:
-            said[name] = said[name].astype(np.int64)
     targets = ordered("targets").astype(np.int64)
     return Documents(ordered("nats"), targets, np.zeros(count, np.int64), said=said)

@@ -13,7 +13,7 @@ from attnlab.data.batching import BATCHING
 from attnlab.data.dataset import Dataset, ProgressOf, no_progress
 from attnlab.data.labels import Labels, refuse_unlearnable
 from attnlab.data.loader import Loader
-from attnlab.experiment.model import build_model
+from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task
@@ -74,7 +74,8 @@ def set_up(config: schema.Config, *, cache: Path | None = None, progress: Progre
 def draft_task(config: schema.Config) -> Task:
     """The task before any text is read."""
     vocabulary = Vocabulary.draft(config.model.vocabulary)
-    return TASKS.build(config.task, vocabulary=vocabulary, labels=Labels.draft(TASKS[config.task.kind].label_kind))
+    labels = Labels.draft(TASKS[config.task.kind].label_kind)
+    return TASKS.build(config.task, vocabulary=vocabulary, labels=labels)
 
 
 def dataset_of(

@@ -73,4 +73,3 @@ class BitsPerByte(Metric):
 
     def weights(self, examples: Examples) -> Floats:
         return examples["bytes"].astype(np.float64)
-

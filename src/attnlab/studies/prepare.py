@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from attnlab.config.schema import Config
-
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.setup import dataset_of
 from attnlab.studies.resolved import Resolved

@@ -25,6 +25,7 @@ class Labelled(Task):
     sees = "all"
     packs = False
     heads: ClassVar[tuple[str, ...]] = ("classification",)
+    head: ClassVar[str] = "classification(pooling=mean)"  # the one that serves encoders and decoders alike
     encodings: ClassVar[tuple[str, ...]] = ("single", "pair")
 
     def __init__(self, vocabulary: Vocabulary, labels: Labels):
@@ -70,7 +71,7 @@ class Labelled(Task):
 
 
 def summed(each: Tensor, plain: Tensor | None = None) -> LossSum:
-    """A loss out of those of each example (B); `plain` are the ones to report, where training adds to them."""
+    """A loss out of those of each example (B); `plain` are those to report, where training adds to them."""
     count = torch.tensor(len(each), device=each.device)
     total = each.sum()
     penalty = None if plain is None else (total - plain.sum()).detach()

@@ -39,7 +39,8 @@ class Regression(Labelled):
     def targets(self, batch: Batch) -> Tensor | None:
         if batch.number is None:
             return None
-        return ((batch.number - self.labels.mean) / self.labels.deviation).float()  # some devices have no double
+        standard = (batch.number - self.labels.mean) / self.labels.deviation
+        return standard.float()  # some devices have no double
 
     def truth(self, prepared: Prepared) -> Columns:
         return {"number": self.in_unit(prepared.targets)}

@@ -105,7 +105,9 @@ class Task(ABC):
     """
 
     heads: ClassVar[tuple[str, ...]] = ("language_model", "span_boundary", "sentence_pair")
-    """The values of model.output that give what it needs; the first is the default."""
+    """The kinds of model.output that give what it needs."""
+    head: ClassVar[str] = "language_model"
+    """The model.output that is chosen where none is set."""
     metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity", "bits_per_byte")
     """What it is judged by; the first decides which checkpoint is the best, and a study's verdict."""
     label_kind: ClassVar[Kind] = "none"
@@ -197,8 +199,8 @@ class Task(ABC):
         name = name_of(type(self))
         if not isinstance(model.head, tuple(HEADS[head] for head in self.heads)):
             raise ConfigError(
-                f'task "{name}" needs another head than {type(model.head).__name__}; set model.output to '
-                f"{' or '.join(self.heads)}."
+                f'task "{name}" predicts {"words" if self.label_kind == "none" else "labels"}; set model.output '
+                f"to {' or '.join(self.heads)}."
             )
         both = model.trunk.encoder is not None and model.trunk.decoder is not None
         if both != self.two_stacks:

@@ -10,13 +10,14 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
 from attnlab.data.rows import Rows
 from attnlab.metrics import METRICS
-from attnlab.metrics.metric import Examples, Floats
+from attnlab.metrics.metric import Examples
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.tasks.task import Prepared, Task
@@ -50,15 +51,20 @@ class Judged:
     said: Mapping[str, Tensor]
 
     @property
-    def columns(self) -> dict[str, Floats]:
+    def columns(self) -> dict[str, NDArray[Any]]:
         """What metrics go by: of each example, or where words are predicted the sums over the batch."""
         if self.loss.each is not None and self.prepared.of_examples:
             nats = self.loss.each.double().cpu().numpy()
-            said = {name: column.double().cpu().numpy() for name, column in self.said.items()}
+            said = {name: array_of(column) for name, column in self.said.items()}
             return {"nats": nats, "targets": np.ones_like(nats), **said}
         sums = {"nats": self.loss.total, "targets": self.loss.count, "words": self.loss.of_words.total}
         size = {"bytes": self.prepared.bytes} if self.prepared.sizes is not None else {}
         return {name: np.array([float(value)]) for name, value in (sums | size).items()}
+
+
+def array_of(column: Tensor) -> NDArray[Any]:
+    """A column for metrics: numbers in float64, classes and flags as they are."""
+    return (column.double() if column.is_floating_point() else column).cpu().numpy()
 
 
 class Batches(Protocol):
@@ -87,7 +93,7 @@ class Evaluator:
     def __call__(self) -> Evaluation:
         """The mean loss over the batches and the task's metrics, in eval mode."""
         total, count, parts = 0.0, 0, dict[str, float]()
-        columns: list[dict[str, Floats]] = []
+        columns: list[dict[str, NDArray[Any]]] = []
         for judged in self.judged():
             loss = judged.loss
             total, count = total + float(loss.total), count + int(loss.count)

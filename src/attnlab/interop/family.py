@@ -9,8 +9,8 @@ from typing import Any
 
 from attnlab.config.files import plain, section_of
 from attnlab.config.values import ConfigError, unknown
-from attnlab.model.hub.fields import Field, Settings, Theirs, put, whole
-from attnlab.model.hub.names import Link, Table, links
+from attnlab.interop.fields import Field, Settings, Theirs, put, whole
+from attnlab.interop.names import Link, Table, links
 
 MANY = 1 << 20
 TRAINING_ONLY = ("dropout", "attention_dropout", "feedforward.dropout")

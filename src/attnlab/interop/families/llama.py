@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from attnlab.config.values import ConfigError
-from attnlab.model.hub.family import Family, HeadOf
-from attnlab.model.hub.fields import Field, Fixed, Hidden, Same, Settings, Theirs, get, put, whole
+from attnlab.interop.family import Family, HeadOf
+from attnlab.interop.fields import Field, Fixed, Hidden, Same, Settings, Theirs, get, put, whole
 from attnlab.model.presets import PRESETS
 
 _BLOCK = "trunk.decoder.blocks.{layer}.residuals."
