@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks.check import Case, Check, Finding, When
-from attnlab.checks.real import batch_of, device_of, piece, prepared_of, undisturbed
+from attnlab.checks.real import batch_of, device_of, piece, prepared_of
+from attnlab.model.apart import undisturbed
 
 TAIL = 1 << 17
 """Bytes of metrics.jsonl that are read: some 500 steps."""

@@ -7,8 +7,9 @@ from typing import ClassVar
 import torch
 
 from attnlab.checks.check import Case, Check, Finding, When
-from attnlab.checks.real import batch_of, copy_of, held_out, piece, prepared_of
+from attnlab.checks.real import batch_of, held_out, piece, prepared_of
 from attnlab.checks.tensors import saved
+from attnlab.model.apart import copy_of
 from attnlab.model.model import Model
 from attnlab.tasks.task import Prepared
 from attnlab.training.checkpoint import load_weights

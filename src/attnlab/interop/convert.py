@@ -116,7 +116,7 @@ def give_onnx(trained: ModelOf, settings: Model, target: Path) -> Certificate:
 
 def _without_folds(trained: ModelOf, settings: Model) -> tuple[ModelOf, Model]:
     """The same function in a form that others have too, and its settings."""
-    vocabulary = trained.trunk.main.embedding.tokens.num_embeddings
+    vocabulary = trained.vocabulary
     plain_settings, weights = folded(trained, plain(replace(settings, vocabulary=vocabulary)))
     equal: Model = section_of("model", plain_settings)
     model = built_with(equal, weights)
