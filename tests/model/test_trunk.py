@@ -95,7 +95,7 @@ class Recurrent(nn.Module):
         return [Term("states", "3·N·D", 3 * length * self.width)]
 
 
-def recurrent(settings, *, seed=0, device="cpu"):
+def recurrent(settings, *, seed=0, device="cpu", **_):
     with torch.device(device):
         trunk = Recurrent(settings.vocabulary, settings.width)
         model = Model(trunk, LanguageModel(settings.width, trunk.table))
