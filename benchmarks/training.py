@@ -73,7 +73,7 @@ def loop(name: str, folder: Path) -> Loop:
     generator = np.random.default_rng(0)
     held = [Row(generator.integers(6, vocabulary, length).tolist(), i, [1] * length) for i in range(8 * rows)]
     task = TASKS.build(config.task, vocabulary=Vocabulary.draft(vocabulary))
-    loader = Loader(in_memory(held, vocabulary=vocabulary), Padded(length, rows=rows), seed=0, pad=0)
+    loader = Loader(in_memory(held, vocabulary=vocabulary), Padded(length, batch_size=rows), seed=0, pad=0)
     return made(config, build_model(config.model), task, loader, folder)
 
 

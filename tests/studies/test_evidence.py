@@ -231,7 +231,7 @@ def test_arms_that_were_not_given_the_same_are_not_compared_as_if_they_were(
 
 # ---------------------------------------------------------------- healthy: differences by design
 BY_DESIGN = {
-    "muon": {"training.optimizer": "muon(rate=1e-3)"},
+    "muon": {"training.optimizer": "muon(learning_rate=1e-3)"},
     "accumulate": {"training.accumulate": 2},
     "longer": {"training.budget": {"steps": 11}},
     "bucketed": {"data.batching": {"kind": "bucketed", "tokens": 96}},
@@ -259,7 +259,7 @@ def test_an_order_that_cannot_depend_on_the_seed_is_said_and_not_accused(results
     base = study(place).base | {}
     base["data"] = base["data"] | {
         "corpus": {"kind": "files", "path": str(file), "unit": "line"},
-        "batching": {"kind": "longest_first", "rows": 4},
+        "batching": {"kind": "longest_first", "batch_size": 4},
         "length": 48,
         "dev_share": 0.3,
         "test_share": 0.0,

@@ -156,7 +156,7 @@ class Training:
     accumulate: int = 1  # batches of one step
     clip: float | Literal["off"] = 1.0  # the largest norm of a step's gradient
     precision: Literal["float32", "bfloat16"] = "float32"  # bfloat16: by autocast; weights stay float32
-    recompute: bool = False  # gradient checkpointing: less memory, a third more time
+    gradient_checkpointing: bool = False  # activations computed anew: less memory, a third more time
     compile: bool = False
     device: Literal["best", "cpu", "cuda", "mps"] = "best"
     evaluate_every: int | Literal["never"] = 500

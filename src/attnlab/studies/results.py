@@ -143,7 +143,7 @@ def arm_of(resolved: Resolved, arm: str, runs: list[Run], *, idle: Sequence[str]
         "name": arm,
         "changes": dict(resolved.study.arms[arm]),
         "budget": config.training.budget.limits,
-        "learning_rate": config.training.optimizer.options.get("rate"),
+        "learning_rate": config.training.optimizer.options.get("learning_rate"),
         **{name: mean(done, name) for name in ("steps", "tokens", "flops")},
         "parameters": done[0]["parameters"] if done else parameters(config.model),
         "flops_per_token": flops_per_token(config),

@@ -17,8 +17,8 @@ from attnlab.training.errors import RunError
 from attnlab.training.files import replace_bytes
 
 CURE = (
-    "A lower training.optimizer.rate, a longer training.schedule.warmup or a smaller training.clip is the "
-    "usual cure."
+    "A lower training.optimizer.learning_rate, a longer training.schedule.warmup or a smaller training.clip "
+    "is the usual cure."
 )
 
 
