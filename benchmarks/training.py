@@ -24,8 +24,8 @@ from attnlab.data.batching import Padded
 from attnlab.data.loader import Loader
 from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
-from attnlab.experiment.model import build_model
 from attnlab.experiment.setup import Setup, in_order
+from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.metrics_file import MetricsFile
@@ -72,7 +72,7 @@ def loop(name: str, folder: Path) -> Loop:
     generator = np.random.default_rng(0)
     held = [Row(generator.integers(6, vocabulary, length).tolist(), i, [1] * length) for i in range(8 * rows)]
     task = TASKS.build(config.task, vocabulary=Vocabulary.draft(vocabulary))
-    loader = Loader(in_memory(held, vocabulary=vocabulary), Padded(length, rows=rows), seed=0, pad=0)
+    loader = Loader(in_memory(held, vocabulary=vocabulary), Padded(length, batch_size=rows), seed=0, pad=0)
     return made(config, build_model(config.model), task, loader, folder)
 
 

@@ -1,6 +1,7 @@
 """Imports go one way."""
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import attnlab
@@ -14,6 +15,7 @@ tasks
 training generation
 evaluation
 checks explain
+interop
 experiment
 studies
 web cli
@@ -41,3 +43,35 @@ def test_every_import_goes_down_or_stays():
         for other in imported(file):
             allowed = own == other or RANK[other] < RANK[own]
             assert allowed, f"{file.relative_to(SOURCE)} imports {other}: data flows the other way"
+
+
+def modules():
+    """Every module by its name, but the package itself, which is the door to all of them."""
+    for file in SOURCE.rglob("*.py"):
+        parts = file.relative_to(SOURCE).with_suffix("").parts
+        parts = parts[:-1] if parts[-1] == "__init__" else parts
+        if parts:
+            yield ".".join(("attnlab", *parts)), file
+
+
+def executed(node):
+    """Every node that is run, sooner or later: imports for type checkers alone are not."""
+    for child in ast.iter_child_nodes(node):
+        if not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
+            yield child
+            yield from executed(child)
+
+
+def test_no_two_modules_need_each_other_not_even_in_a_function():
+    """Below studies, whose spec runs itself."""
+    known = {name: file for name, file in modules() if not name.startswith("attnlab.studies")}
+    needed = {}
+    for name, file in known.items():
+        found = {
+            full if (full := f"{node.module}.{alias.name}") in known else node.module
+            for node in executed(ast.parse(file.read_text()))
+            if isinstance(node, ast.ImportFrom) and node.module
+            for alias in node.names
+        }
+        needed[name] = (found & known.keys()) - {name}
+    list(TopologicalSorter(needed).static_order())  # raises CycleError, which names the cycle

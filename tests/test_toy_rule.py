@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from attnlab.cli import app
 from attnlab.config.files import load
 from attnlab.config.values import Choice, ConfigError
-from attnlab.experiment.model import build_model
+from attnlab.model.assemble import build_model
 from attnlab.model.attention import ATTENTION
 from attnlab.model.attention.rule import Rule
 from tests.contracts import grid, test_behaviour, test_models

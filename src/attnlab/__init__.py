@@ -133,7 +133,7 @@ def probe(model: Any, vocabulary: int | None = None, mask: Any = "causal", **set
 
 def _model(family: str | None, seed: int, settings: dict[str, Any]) -> Model:
     from attnlab.config.files import section_of
-    from attnlab.experiment.model import build_model
+    from attnlab.model.assemble import build_model
 
     given = settings if family is None else settings | {"family": family}
     return build_model(section_of("model", given), seed=seed)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from attnlab.config.files import section_of
-from attnlab.experiment.model import build_model
+from attnlab.model.assemble import build_model
 
 VOCABULARY = 23
 SIZES = {"vocabulary": VOCABULARY, "length": 48, "width": 16, "heads": 4, "layers": 2}

@@ -74,7 +74,9 @@ def drawn(pick: random.Random) -> dict[str, Any]:
             "corpus": pick.choice(corpora(encoding)),
             "tokenizer": pick.choice(TOKENIZERS),
             "encoding": encoding,
-            "batching": pick.choice([f"packed(rows={rows})", f"padded(rows={rows})", "bucketed(tokens=128)"]),
+            "batching": pick.choice(
+                [f"packed(batch_size={rows})", f"padded(batch_size={rows})", "bucketed(tokens=128)"]
+            ),
             "padding": pick.choice(["right", "left"]),
             "length": length,
             "dev_share": 0.1,

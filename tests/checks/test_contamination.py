@@ -248,14 +248,18 @@ def test_tasks_whose_lines_are_alike_by_design_are_no_alarm(kind, options):
         "corpus": {"kind": kind} | options,
         "encoding": "prefix",
         "length": 64,
-        "batching": "padded(rows=8)",
+        "batching": "padded(batch_size=8)",
     }
     finding = found("contamination", of(set_up(config("prefix", data=data, model={"length": 64}))))
     assert finding.outcome == "pass" and finding.number < 0.01, finding.found
 
 
 def test_small_tasks_say_that_their_texts_cannot_be_told_apart():
-    data = {"corpus": "modular_addition(modulus=11)", "encoding": "prefix", "batching": "padded(rows=8)"}
+    data = {
+        "corpus": "modular_addition(modulus=11)",
+        "encoding": "prefix",
+        "batching": "padded(batch_size=8)",
+    }
     finding = found("contamination", of(set_up(config("prefix", data=data))))
     assert "too short or too alike" in finding.found
 

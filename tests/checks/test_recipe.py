@@ -309,7 +309,7 @@ def trained(tmp_path_factory):
     changes = {
         "training": {
             "budget": {"steps": 250},
-            "optimizer": {"kind": "adamw", "rate": 5e-3},
+            "optimizer": {"kind": "adamw", "learning_rate": 5e-3},
             "evaluate_every": 250,
             "checkpoint_every": 250,
         }

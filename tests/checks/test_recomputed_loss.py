@@ -41,7 +41,7 @@ def test_the_runs_own_numbers_are_cross_entropies(task):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"data": {"padding": "left", "batching": {"kind": "padded", "rows": 5}}},
+        {"data": {"padding": "left", "batching": {"kind": "padded", "batch_size": 5}}},
         {"data": {"batching": {"kind": "bucketed", "tokens": 96}}},
         {"model": {"attention": "argmax"}},
         {"model": {"attention": "linear", "positions": "rotary"}},
@@ -81,7 +81,7 @@ def first_batch(about):
     return loader.load(loader.plan(0), 0), 1
 
 
-@pytest.mark.parametrize("batching", ["bucketed(tokens=96)", "padded(rows=5)"])
+@pytest.mark.parametrize("batching", ["bucketed(tokens=96)", "padded(batch_size=5)"])
 def test_a_leak_is_left_to_the_checks_that_name_it(batching):
     """Zeroed weights see the padding of the batch: another loss, and no fault of its computing."""
     about = of(set_up(config(model={"masking": "zero"}, data={"batching": batching})))

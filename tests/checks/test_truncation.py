@@ -47,7 +47,7 @@ def data_of(folder, encoding, *, most, length):
         "tokenizer": "word(minimum_count=1)",
         "encoding": encoding,
         "length": length,
-        "batching": "padded(rows=8)",
+        "batching": "padded(batch_size=8)",
         "test_share": 0.0,
     }
 

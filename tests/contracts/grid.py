@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attnlab.config.files import section_of
 from attnlab.config.values import Choice, ConfigError
-from attnlab.experiment.model import build_model
+from attnlab.model.assemble import build_model
 from attnlab.model.attention import ATTENTION
 from attnlab.model.attention.rule import Rule, spread
 from attnlab.model.combinations import FAMILIES, MASK_CHOICES, MASKINGS, combinations, examples

@@ -139,8 +139,8 @@ def test_a_loss_that_is_not_a_number_stops_names_and_keeps(tmp_path, monkeypatch
 
 
 def test_weights_that_blew_up_are_never_saved_as_good(tmp_path):
-    wild = {"optimizer": {"kind": "adamw", "rate": 1e38}, "schedule": "constant", "clip": "off"}
-    with pytest.raises(RunError, match=r"Step \d: .*not finite.*lower training.optimizer.rate"):
+    wild = {"optimizer": {"kind": "adamw", "learning_rate": 1e38}, "schedule": "constant", "clip": "off"}
+    with pytest.raises(RunError, match=r"Step \d: .*not finite.*lower training.optimizer.learning_rate"):
         train(config(tmp_path, training=wild | {"checkpoint_every": 1}), tmp_path / "run")
     checkpoints = Checkpoints.of(tmp_path / "run")
     for step in checkpoints.steps():
@@ -151,11 +151,13 @@ def test_weights_that_blew_up_are_never_saved_as_good(tmp_path):
 
 def test_a_changed_config_is_refused_with_the_difference(tmp_path):
     train(config(tmp_path), tmp_path / "run")
-    changed = config(tmp_path, model={"width": 32}, training={"optimizer": {"kind": "adamw", "rate": 0.01}})
+    changed = config(
+        tmp_path, model={"width": 32}, training={"optimizer": {"kind": "adamw", "learning_rate": 0.01}}
+    )
     with pytest.raises(ConfigError) as error:
         train(changed, tmp_path / "run", resume=True)
     assert "model.width was 16, now 32" in str(error.value)
-    assert "training.optimizer.rate was 0.0005, now 0.01" in str(error.value)
+    assert "training.optimizer.learning_rate was 0.0005, now 0.01" in str(error.value)
 
 
 def test_changed_text_is_refused_on_resume(tmp_path):

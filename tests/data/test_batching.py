@@ -17,10 +17,10 @@ from attnlab.data.rows import Rows, in_memory
 
 LENGTH = 32
 KINDS = {
-    "padded": "padded(rows=4)",
-    "longest_first": "longest_first(rows=4)",
+    "padded": "padded(batch_size=4)",
+    "longest_first": "longest_first(batch_size=4)",
     "bucketed": "bucketed(tokens=64, step=4)",
-    "packed": "packed(rows=3)",
+    "packed": "packed(batch_size=3)",
 }
 LENGTHS = st.lists(st.integers(1, LENGTH), min_size=1, max_size=60)
 
@@ -142,7 +142,7 @@ def test_packed_documents_have_numbers_and_their_own_positions() -> None:
 
 def test_longest_first_goes_from_the_longest_to_the_shortest() -> None:
     lengths = np.array([3, 9, 1, 9, 5, 7])
-    plan = BATCHING.build("longest_first(rows=2)", length=10).plan(lengths, seed=0, epoch=0)
+    plan = BATCHING.build("longest_first(batch_size=2)", length=10).plan(lengths, seed=0, epoch=0)
     assert lengths[plan.order].tolist() == [9, 9, 7, 5, 3, 1]
 
 
@@ -231,7 +231,7 @@ def test_sources_and_targets_are_bucketed_together() -> None:
 
 def test_buckets_of_a_number_of_rows_hold_just_that():
     lengths = np.random.default_rng(0).integers(1, 100, 1000)
-    plan = BATCHING.build("bucketed(rows=32, tokens=3200)", length=100).plan(lengths, seed=0, epoch=0)
+    plan = BATCHING.build("bucketed(batch_size=32, tokens=3200)", length=100).plan(lengths, seed=0, epoch=0)
     sizes = np.diff(plan.batch_bounds)
     assert sorted(sizes)[1:] == [32] * 31 and sizes.sum() == 1000
     assert plan.waste(lengths) < 0.1

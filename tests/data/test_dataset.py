@@ -124,7 +124,9 @@ def test_the_tokenizer_learns_from_the_training_split_alone(reviews: Path) -> No
 
 
 def test_rows_lead_back_to_their_examples(reviews: Path) -> None:
-    made = dataset(reviews, encoding="single", batching="padded(rows=7)", tokenizer="bpe(vocabulary=300)")
+    made = dataset(
+        reviews, encoding="single", batching="padded(batch_size=7)", tokenizer="bpe(vocabulary=300)"
+    )
     texts = [e.text for e in made.splits.read("dev")]
     rows = made.rows("dev")
     for batch in made.loader("dev", seed=0):

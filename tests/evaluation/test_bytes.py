@@ -25,7 +25,7 @@ CASES = [
     *(("denoising", encoding) for encoding in TEXT),
     *(("seq2seq", encoding) for encoding in ("translation", "translation(cut=start)")),
 ]
-KINDS = ("padded(rows=5)", "longest_first(rows=7)", "bucketed(tokens=96)", "packed(rows=4)")
+KINDS = ("padded(batch_size=5)", "longest_first(batch_size=7)", "bucketed(tokens=96)", "packed(batch_size=4)")
 FORMS = ("closed", "open")
 """Whether a start stands before each text, or its first token is text: GPT-2's form."""
 
@@ -63,7 +63,7 @@ def set_up_for(folder, task, encoding, form):
         "tokenizer": str(folder / f"{form}.json"),
         "dev_share": 0.5,
     }
-    data |= {"encoding": encoding, "length": LENGTH, "batching": "padded(rows=5)"}
+    data |= {"encoding": encoding, "length": LENGTH, "batching": "padded(batch_size=5)"}
     model = {"length": LENGTH + 1, "family": family, "dropout": 0.0, "token_types": 2}
     setup = set_up(small.config(folder, task=task, data=data, model=model))
     grid.loosen(setup.model, seed=3)

@@ -26,7 +26,7 @@ from tests.training.small import config, for_task, merged
 
 CPU = torch.device("cpu")
 SHORT = {"data": {"length": 8}, "model": {"length": 8}}  # texts of up to 11 tokens: many are cut over rows
-KINDS = ["packed(rows=4)", "bucketed(tokens=96)", "padded(rows=5)", "longest_first(rows=7)"]
+KINDS = ["packed(batch_size=4)", "bucketed(tokens=96)", "padded(batch_size=5)", "longest_first(batch_size=7)"]
 
 
 def made(folder, task="causal", **changes):
@@ -106,7 +106,7 @@ def test_hidden_words_count_to_their_own_text(tmp_path, task):
     vocabulary, special = setup.dataset.tokenizer.size, 6
     texts = [[special + n] * 7 for n in range(10)]
     rows = in_memory([Row(ids, n, [1] * 7) for n, ids in enumerate(texts)], vocabulary=vocabulary)
-    loader = Loader(rows, BATCHING.build("packed(rows=2)", length=24), seed=0, pad=0)
+    loader = Loader(rows, BATCHING.build("packed(batch_size=2)", length=24), seed=0, pad=0)
     told = setup.task.head_loss
 
     def by_target(model, hidden, prepared):

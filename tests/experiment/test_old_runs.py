@@ -12,6 +12,7 @@ from attnlab.experiment.run import train
 from attnlab.experiment.trained import open_run
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import read_events
+from attnlab.runs.record import read_record
 
 RUN = Path(__file__).with_name("before_tasks")
 
@@ -34,6 +35,10 @@ def test_an_old_run_opens_with_the_scores_that_it_had(old):
 
 def test_an_old_run_goes_on_bit_for_bit(old, unchecked):
     shutil.rmtree(old / "checkpoints" / "step-6")
+    before = read_record(old)
     train(RunFolder(old).config(), old, resume=True)
+    assert {name: read_record(old)[name] for name in ("identity", "order", "config")} == {
+        name: before[name] for name in ("identity", "order", "config")
+    }
     assert losses(old, "stepped") == pytest.approx(losses(RUN, "stepped"), rel=1e-5)
     assert losses(old, "evaluated") == pytest.approx(losses(RUN, "evaluated"), rel=1e-5)

@@ -165,7 +165,7 @@ def test_a_target_is_probed_after_its_source(translating):
     trained = open_run(translating)
     tokenizer = trained.tokenizer
     source, target = (tokenizer.encode(part) for part in pair.split(" => "))
-    decoder = Decoder(trained.model, [[trained.first]], sources=[tokenizer.form.single(source)])
+    decoder = Decoder(trained.model, [[tokenizer.first]], sources=[tokenizer.form.single(source)])
     nats = 0.0
     for token in (*target, tokenizer.specials.stop):
         nats -= float(decoder.next.log_softmax(-1)[0, token])

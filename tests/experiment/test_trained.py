@@ -266,3 +266,17 @@ def test_a_cache_that_mixes_up_rows_is_told_when_a_run_is_opened(causal, leaking
     assert open_run(causal[0]).unsound == ["decoding"] == open_run(translating).unsound
     shown = command("generate", causal[0], "the cat", "--length", "3")
     assert "decoding" in shown.output
+
+
+def test_a_text_that_is_too_long_is_embedded_only_as_one_says(masked):
+    trained = open_run(masked)
+    words = ["the cat sees the dog"] * 40
+    long, room = " ".join(words), trained.config.model.length - trained.tokenizer.form.single_room
+    with pytest.raises(ConfigError, match=rf"longer than the {room} that this model reads; split it"):
+        trained.embed(["the cat", long])
+    ids = trained.tokenizer.encode(long)
+    ends = {"end": ids[:room], "start": ids[-room:]}
+    for cut, kept in ends.items():
+        alone = trained.embed([trained.tokenizer.decode(kept)])
+        torch.testing.assert_close(trained.embed([long], cut=cut), alone)
+    assert not torch.allclose(trained.embed([long], cut="end"), trained.embed([long], cut="start"))

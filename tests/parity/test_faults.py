@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 import attnlab as lab
 from attnlab.config.values import ConfigError
 from attnlab.experiment.convert import convert
-from attnlab.experiment.foreign import load_model, save_model
+from attnlab.interop.foreign import load_model, save_model
 from tests.parity.folders import WORDS, published, tokenizer
 from tests.parity.theirs import V
 
@@ -111,7 +111,7 @@ def test_tied_tensors_that_differ_are_named(folder):
 
 def test_old_names_are_understood(folder, tmp_path):
     """The published GPT-2 has no prefix and holds its masks; the published BERT says gamma and beta."""
-    from attnlab.experiment.foreign import load_model
+    from attnlab.interop.foreign import load_model
 
     expected = load_model(folder).model.state_dict()
 

@@ -10,10 +10,10 @@ import torch
 from peft import LoraConfig, PeftModel, PrefixTuningConfig, PromptTuningConfig, get_peft_model
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment.foreign import load_model
 from attnlab.generation.generate import generate
+from attnlab.interop.foreign import load_model
+from attnlab.interop.peft.adapter_files import CONFIG, WEIGHTS, read_adapter, write_adapter
 from attnlab.model.adapters import ADAPTERS
-from attnlab.model.hub.peft.files import CONFIG, WEIGHTS, read_adapter, write_adapter
 from attnlab.model.tokens import Tokens
 from tests.parity.theirs import ALL, HEADS, LAYERS, WIDTH, V, scores
 

@@ -35,7 +35,10 @@ def five_arms(seeds: int = 5) -> dict[str, Any]:
                 "seed": 0,
                 "data": {"corpus": {"kind": "files", "path": "wikitext-2/train.txt"}, "length": 100},
                 "model": {"family": "decoder", "width": 96, "layers": 4, "heads": 4, "masking": "-inf"},
-                "training": {"optimizer": {"kind": "adamw", "rate": 5e-4}, "budget": {"tokens": 1_561_375}},
+                "training": {
+                    "optimizer": {"kind": "adamw", "learning_rate": 5e-4},
+                    "budget": {"tokens": 1_561_375},
+                },
             }
         },
         "versions": {"attnlab": "0.1.0", "python": "3.11.2", "torch": "2.13.0", "numpy": "2.4.6"},
@@ -81,7 +84,7 @@ def study(seeds: int) -> dict[str, Any]:
         "tuning": [
             {
                 "arm": arm,
-                "rate": rate,
+                "learning_rate": rate,
                 "loss": base + 0.2 * abs(math.log10(rate / 5e-4)),
                 "chosen": rate == 5e-4,
             }

@@ -14,7 +14,7 @@ from attnlab.data.dataset import Dataset
 from attnlab.evaluation.pairs import SeedResult
 from attnlab.evaluation.perplexity import pseudo_losses, token_losses
 from attnlab.evaluation.statistics import corrected, differences, holm
-from attnlab.experiment.model import build_model
+from attnlab.model.assemble import build_model
 from attnlab.studies.builtin import (
     batching,
     builtin,
@@ -97,7 +97,8 @@ def tiny(rule="dot", **changes):
 
 # ---------------------------------------------------------------- batching
 @pytest.mark.parametrize(
-    "kind", ["padded(rows=5)", "longest_first(rows=5)", "bucketed(tokens=64)", "packed(rows=3)"]
+    "kind",
+    ["padded(batch_size=5)", "longest_first(batch_size=5)", "bucketed(tokens=64)", "packed(batch_size=3)"],
 )
 def test_waste_is_that_of_the_batches_a_run_gets(tmp_path, kind):
     from attnlab.config.files import load
@@ -115,7 +116,7 @@ def test_waste_is_that_of_the_batches_a_run_gets(tmp_path, kind):
 def test_larger_batches_change_rows_and_tokens_alone():
     choice = Choice("bucketed", {"tokens": 670, "rows": "unlimited", "step": 4})
     assert batching.sized(choice, 2).options == {"tokens": 1340, "rows": "unlimited", "step": 4}
-    assert batching.sized(Choice("packed", {"rows": 2}), 0.25).options == {"rows": 1}
+    assert batching.sized(Choice("packed", {"batch_size": 2}), 0.25).options == {"batch_size": 1}
 
 
 # ---------------------------------------------------------------- recall

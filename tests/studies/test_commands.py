@@ -61,14 +61,17 @@ def test_an_earlier_study_tells_the_spread(tmp_path):
 
 def test_rates_are_tuned_alike_for_every_arm_and_reported(tmp_path):
     """One rate does not learn, the other does; the study's own seed has no part in the choice."""
-    asked = study(tmp_path, rates=(1e-7, 1e-2), seeds=1, arms={"dot": {}})
+    asked = study(tmp_path, learning_rates=(1e-7, 1e-2), seeds=1, arms={"dot": {}})
     ended = run_study(resolve(asked), tmp_path / "study")
     tuning = ended.results["study"]["tuning"]
-    assert [(t["arm"], t["rate"], t["chosen"]) for t in tuning] == [("dot", 1e-7, False), ("dot", 1e-2, True)]
+    assert [(t["arm"], t["learning_rate"], t["chosen"]) for t in tuning] == [
+        ("dot", 1e-7, False),
+        ("dot", 1e-2, True),
+    ]
     assert tuning[0]["loss"] > tuning[1]["loss"]
-    assert ended.results["configs"]["dot"]["training"]["optimizer"]["rate"] == 1e-2
+    assert ended.results["configs"]["dot"]["training"]["optimizer"]["learning_rate"] == 1e-2
     record = json.loads((tmp_path / "study/runs/dot/seed-0/run.json").read_text())
-    assert record["config"]["training"]["optimizer"]["rate"] == 1e-2
+    assert record["config"]["training"]["optimizer"]["learning_rate"] == 1e-2
     tried = json.loads((tmp_path / "study/tuning/dot/rate-0.01/run.json").read_text())
     assert tried["seed"] not in asked.all_seeds
     assert any("edge of the grid" in note for note in ended.results["study"]["notes"])

@@ -44,7 +44,7 @@ ONE = {"model.attention": "linear"}
             "arm had 2 × the steps, tokens and FLOPs (120 steps, base 60).",
         ),
         (
-            {"data.batching": "packed(rows=8)"},
+            {"data.batching": "packed(batch_size=8)"},
             {"tokens": 24_000, "flops": 1e10},
             "arm had 2 × the tokens and FLOPs (24,000 tokens, base 12,000).",
         ),
@@ -54,7 +54,7 @@ ONE = {"model.attention": "linear"}
             "arm had 2 × the parameters (8,000 parameters, base 4,000); 2.2 × the FLOPs.",
         ),
         (
-            {"training.optimizer.rate": 2e-3},
+            {"training.optimizer.learning_rate": 2e-3},
             {},
             "arm had 4 × the learning rate (0.002, base 0.0005).",
         ),
@@ -92,7 +92,7 @@ def test_times_of_less_than_a_second_are_start_up_and_one_slow_seed_is_load(tmp_
     [
         ("size", {"model.width": 32}, {"parameters": 8_000, "flops": 1e10, "seconds": 90.0}),
         ("budget", {"training.budget.steps": 120}, {"steps": 120, "tokens": 24_000, "flops": 1e10}),
-        ("learning_rate", {"training.optimizer.rate": 2e-3}, {}),
+        ("learning_rate", {"training.optimizer.learning_rate": 2e-3}, {}),
         ("speed", ONE, {"flops": 1e10, "seconds": 90.0}),
         ("settings", ONE | {"model.heads": 1}, {}),
     ],
@@ -105,9 +105,9 @@ def test_a_study_that_says_what_it_is_about_is_not_told_so_again(tmp_path, about
 
 
 def test_rates_that_the_study_itself_tuned_are_its_own_and_unequal_effort_is_named(tmp_path):
-    rated = {"training.optimizer.rate": 2e-3}
-    assert told(tmp_path, rated, rates=(1e-3, 2e-3)) == ""
-    said = told(tmp_path, ONE, rates=(1e-3, 2e-3), tried={"arm": 2, "base": 1})
+    rated = {"training.optimizer.learning_rate": 2e-3}
+    assert told(tmp_path, rated, learning_rates=(1e-3, 2e-3)) == ""
+    said = told(tmp_path, ONE, learning_rates=(1e-3, 2e-3), tried={"arm": 2, "base": 1})
     assert said == "arm had 2 tried settings (base: 1)."
 
 
@@ -115,7 +115,7 @@ def test_settings_count_once_and_only_where_they_differ(tmp_path):
     arms = {
         "base": {"model.attention": "dot", "training.budget": {"steps": 8}},
         "arm": {"model.attention": "linear", "training.budget": {"steps": 8}},
-        "options": {"training.optimizer.rate": 1e-3, "training.optimizer.decay": 0.0},
+        "options": {"training.optimizer.learning_rate": 1e-3, "training.optimizer.weight_decay": 0.0},
         "family": {"model.family": "encoder", "task": "masked"},
     }
     given = study(tmp_path, arms=arms)
@@ -144,7 +144,7 @@ def test_topics_are_checked_and_do_not_make_it_another_study(tmp_path):
 def test_the_report_shows_what_each_arm_really_took(tmp_path, monkeypatch):
     """Injected: one arm runs twice as long, and says so nowhere but in its settings."""
     monkeypatch.setattr("attnlab.experiment.soundness.run_checks", lambda case: [])
-    arms = {"dot": {}, "long": {"training.budget.steps": 16, "training.optimizer.rate": 1e-3}}
+    arms = {"dot": {}, "long": {"training.budget.steps": 16, "training.optimizer.learning_rate": 1e-3}}
     with here():
         ended = run_study(resolve(study(tmp_path, arms=arms, seeds=2)), tmp_path / "study", jobs=1)
     said = (

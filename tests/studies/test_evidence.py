@@ -13,9 +13,9 @@ from attnlab.config.files import config_of
 from attnlab.evaluation.documents import Documents
 from attnlab.evaluation.pairs import SeedResult
 from attnlab.evaluation.statistics import compare
-from attnlab.experiment import model as experiment_model
 from attnlab.experiment import run as experiment_run
-from attnlab.experiment.model import build_model
+from attnlab.model import assemble
+from attnlab.model.assemble import build_model
 from attnlab.model.attention.linear import Linear
 from attnlab.studies.builtin import STUDIES, builtin
 from attnlab.studies.equality import changed_settings
@@ -55,8 +55,8 @@ def results(place, monkeypatch, request):
 
 # ---------------------------------------------------------------- faults: seeds that do nothing
 def init_ignores_the_seed(patch):
-    healthy = experiment_model.initialise
-    patch.setattr(experiment_model, "initialise", lambda model, seed: healthy(model, 0))
+    healthy = assemble.initialise
+    patch.setattr(assemble, "initialise", lambda model, seed: healthy(model, 0))
 
 
 def loader_ignores_the_seed(patch):
@@ -204,10 +204,8 @@ def inputs_changed_for_one_arm(patch):
 
 
 def other_weights_for_one_arm(patch):
-    healthy = experiment_model.initialise
-    patch.setattr(
-        experiment_model, "initialise", lambda model, seed: healthy(model, seed + 10 * is_linear(model))
-    )
+    healthy = assemble.initialise
+    patch.setattr(assemble, "initialise", lambda model, seed: healthy(model, seed + 10 * is_linear(model)))
 
 
 @pytest.mark.parametrize(
@@ -233,7 +231,7 @@ def test_arms_that_were_not_given_the_same_are_not_compared_as_if_they_were(
 
 # ---------------------------------------------------------------- healthy: differences by design
 BY_DESIGN = {
-    "muon": {"training.optimizer": "muon(rate=1e-3)"},
+    "muon": {"training.optimizer": "muon(learning_rate=1e-3)"},
     "accumulate": {"training.accumulate": 2},
     "longer": {"training.budget": {"steps": 11}},
     "bucketed": {"data.batching": {"kind": "bucketed", "tokens": 96}},
@@ -261,7 +259,7 @@ def test_an_order_that_cannot_depend_on_the_seed_is_said_and_not_accused(results
     base = study(place).base | {}
     base["data"] = base["data"] | {
         "corpus": {"kind": "files", "path": str(file), "unit": "line"},
-        "batching": {"kind": "longest_first", "rows": 4},
+        "batching": {"kind": "longest_first", "batch_size": 4},
         "length": 48,
         "dev_share": 0.3,
         "test_share": 0.0,

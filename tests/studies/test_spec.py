@@ -26,7 +26,7 @@ model.width = 32
 
 [arms.linear]
 model.attention = "linear"
-training.optimizer.rate = 1e-3
+training.optimizer.learning_rate = 1e-3
 """
 
 
@@ -42,9 +42,9 @@ def test_a_toml_file_becomes_complete_configs(tmp_path):
     assert resolved.study.name == "mine" and resolved.study.all_seeds == (0, 1, 2)
     assert dot.model.width == linear.model.width == 32 and dot.training.budget.limits == {"steps": 40}
     assert (dot.model.attention.kind, linear.model.attention.kind) == ("dot", "linear")
-    assert linear.training.optimizer.options["rate"] == 1e-3
-    assert dot.training.optimizer.options["rate"] == 5e-4  # mini-gpt's own
-    assert linear.training.optimizer.options["decay"] == dot.training.optimizer.options["decay"]
+    assert linear.training.optimizer.options["learning_rate"] == 1e-3
+    assert dot.training.optimizer.options["learning_rate"] == 5e-4  # mini-gpt's own
+    assert linear.training.optimizer.options["weight_decay"] == dot.training.optimizer.options["weight_decay"]
 
 
 def test_a_python_file_gives_its_study_and_its_card(tmp_path):
@@ -83,11 +83,11 @@ def test_a_python_file_gives_its_study_and_its_card(tmp_path):
             'positions = "relative"\nmodel.attention = "linear"',
             'Arm "linear" of mine: ',
         ),
-        ("training.optimizer.rate = 1e-3", "seed = 3", 'Arm "linear" sets `seed`'),
+        ("training.optimizer.learning_rate = 1e-3", "seed = 3", 'Arm "linear" sets `seed`'),
         ("[arms.linear]", '[arms."lin/ear"]', 'An arm\'s name is letters, digits, .* not "lin/ear"'),
         ("seeds = 3", 'match = "parmeters"', r'match takes .*Did you mean "parameters"\?'),
         ("seeds = 3", 'metric = "los"', r'metrics: there is no "los". Did you mean "loss"\?'),
-        ("seeds = 3", "rates = [1e-3, 0.0]", "a learning rate must be above 0"),
+        ("seeds = 3", "learning_rates = [1e-3, 0.0]", "a learning rate must be above 0"),
         ("seeds = 3", 'extras = "nowhere:Thing"', "extras = .* cannot be loaded: No module named"),
         ("seeds = 3", "allow = { dto = ['dependency'] }", r'allow: there is no "dto". Did you mean "dot"\?'),
         ("seeds = 3", "allow = { dot = ['dependancy'] }", r'Did you mean "dependency"\?'),

@@ -37,7 +37,7 @@ def settings(folder: Path) -> dict[str, Any]:
             "corpus": {"kind": "files", "path": str(corpus(folder)), "unit": "line"},
             "tokenizer": {"kind": "word", "vocabulary": 60, "minimum_count": 1},
             "length": 24,
-            "batching": {"kind": "packed", "rows": 4},
+            "batching": {"kind": "packed", "batch_size": 4},
             "dev_share": 0.1,
         },
         "model": {"width": 16, "layers": 2, "heads": 2, "length": 24, "dropout": 0.1},

@@ -11,8 +11,8 @@ import attnlab as lab
 from attnlab.cli import app
 from attnlab.config.files import load, ready_configs, to_json
 from attnlab.config.values import ConfigError
-from attnlab.experiment.model import build_model
 from attnlab.experiment.setup import check
+from attnlab.model.assemble import build_model
 from attnlab.runs.metrics_file import read_events
 from tests.training.small import for_task, merged, settings
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment.model import build_model
 from attnlab.experiment.run import train
 from attnlab.experiment.setup import check, set_up
+from attnlab.model.assemble import build_model
 from attnlab.model.draws import seed_everything
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.events import Stepped
@@ -38,7 +38,7 @@ def losses(folder: Path) -> list[float]:
 @pytest.mark.parametrize("task", ["causal"])
 def test_accumulation_is_one_large_batch(double, tmp_path, task):
     """Micro-batches of different lengths and target counts add up to the gradient of all of them at once."""
-    data = {"batching": {"kind": "padded", "rows": 8}}
+    data = {"batching": {"kind": "padded", "batch_size": 8}}
     setup = set_up(config(tmp_path, data=data, model={"dropout": 0.0}, task=task))
     loader = setup.dataset.loader("train", seed=0)
     plan = loader.plan(0)
@@ -68,8 +68,8 @@ def test_accumulation_is_one_large_batch(double, tmp_path, task):
 
 def test_accumulated_steps_of_a_run_equal_large_batches(tmp_path):
     """Four batches of 2 rows give the losses and weights of one of 8: up to rounding."""
-    small = {"data": {"batching": {"kind": "padded", "rows": 2}}, "training": {"accumulate": 4}}
-    large = {"data": {"batching": {"kind": "padded", "rows": 8}}, "training": {"accumulate": 1}}
+    small = {"data": {"batching": {"kind": "padded", "batch_size": 2}}, "training": {"accumulate": 4}}
+    large = {"data": {"batching": {"kind": "padded", "batch_size": 8}}, "training": {"accumulate": 1}}
     for name, changes in (("small", small), ("large", large)):
         changes["model"] = {"dropout": 0.0}
         train(config(tmp_path, **changes), tmp_path / name)
@@ -117,7 +117,7 @@ def test_best_and_last_checkpoints_are_kept(tmp_path):
 
 def test_patience_ends_a_run_that_no_longer_gets_better(tmp_path):
     hopeless = {
-        "optimizer": {"kind": "adamw", "rate": 3.0},
+        "optimizer": {"kind": "adamw", "learning_rate": 3.0},
         "budget": {"steps": 60},
         "evaluate_every": 2,
         "patience": 2,
@@ -139,7 +139,7 @@ def test_evaluation_does_not_disturb_training(tmp_path):
 
 def test_recomputing_gives_the_same_weights(tmp_path):
     train(config(tmp_path), tmp_path / "plain")
-    train(config(tmp_path, training={"recompute": True}), tmp_path / "again")
+    train(config(tmp_path, training={"gradient_checkpointing": True}), tmp_path / "again")
     for name, tensor in weights(tmp_path / "plain").items():
         assert torch.equal(tensor, weights(tmp_path / "again")[name]), name
 

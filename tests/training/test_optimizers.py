@@ -36,24 +36,24 @@ def test_muon_takes_hidden_matrices_and_adamw_the_rest():
     for name, p in model.named_parameters():
         hidden = p.ndim == 2 and "blocks" in name
         assert (id(p) in of_muon) == hidden, name
-    assert isinstance(adamw, AdamWUpdate) and not any(group.decay for group in adamw.groups)
+    assert isinstance(adamw, AdamWUpdate) and not any(group.weight_decay for group in adamw.groups)
 
 
 def test_adamw_may_have_a_rate_of_its_own_beside_muon():
     model = lab.decoder(**SIZES)
     for choice, rates in (
-        ("muon(rate=0.01)", [0.01, 0.01]),
-        ("muon(rate=0.01, adamw_rate=0.002)", [0.01, 0.002]),
+        ("muon(learning_rate=0.01)", [0.01, 0.01]),
+        ("muon(learning_rate=0.01, adamw_learning_rate=0.002)", [0.01, 0.002]),
     ):
         made = Optimizers(OPTIMIZERS.build(choice), model).made
-        assert [group.rate for update in made for group in update.groups] == rates
+        assert [group.learning_rate for update in made for group in update.groups] == rates
 
 
 def test_adamw_takes_torchs_own_steps_to_the_bit():
     """With and without decay, at a rate that changes, with a parameter that has no gradient at first."""
     models = [lab.decoder(**SIZES) for _ in range(2)]
     decaying, plain = divided(models[1])
-    recipe = OPTIMIZERS.build("adamw(rate=0.01, decay=0.3, betas=[0.8, 0.9], eps=1e-6)")
+    recipe = OPTIMIZERS.build("adamw(learning_rate=0.01, weight_decay=0.3, betas=[0.8, 0.9], eps=1e-6)")
     mine = Optimizers(recipe, models[0])
     groups = [{"params": decaying, "weight_decay": 0.3}, {"params": plain, "weight_decay": 0.0}]
     theirs = torch.optim.AdamW(groups, betas=(0.8, 0.9), eps=1e-6, fused=True)
@@ -114,9 +114,9 @@ def test_schedules_are_what_their_cards_say():
     [
         (SCHEDULES, "cosine(final=2.0)", r"schedule\.final is 2"),
         (SCHEDULES, "wsd(warmup=0.6, decay=0.6)", "exceed the budget"),
-        (OPTIMIZERS, "adamw(rate=0.0)", r"optimizer\.rate is 0"),
+        (OPTIMIZERS, "adamw(learning_rate=0.0)", r"optimizer\.learning_rate is 0"),
         (OPTIMIZERS, "adamw(betas=[0.9])", "two numbers"),
-        (OPTIMIZERS, "muon(adamw_rate=0.0)", r"optimizer\.adamw_rate is 0"),
+        (OPTIMIZERS, "muon(adamw_learning_rate=0.0)", r"optimizer\.adamw_learning_rate is 0"),
     ],
 )
 def test_wrong_options_are_refused(table, choice, message):

@@ -27,7 +27,7 @@ def counts(
 ) -> None:
     """Count parameters, operations and memory, term by term, in closed form."""
     settings = load(config, set=set or ())
-    from attnlab.experiment.model import build_model
+    from attnlab.model.assemble import build_model
     from attnlab.model.counts import count
 
     model = build_model(settings.model, device="meta")
@@ -109,7 +109,7 @@ def mask(
     lengths = _lengths(documents, len(words))
     import torch
 
-    from attnlab.experiment.model import build_model
+    from attnlab.model.assemble import build_model
     from attnlab.model.pairs import Pairs
     from attnlab.model.tokens import Tokens
 

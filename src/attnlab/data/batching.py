@@ -66,6 +66,7 @@ class Batching(ABC):
         """An epoch's batches, for rows of these lengths; a second column holds those of the targets."""
 
     def settings(self) -> dict[str, object]:
+        """What the order of batches follows from, by our own names: checkpoints hold a hash of it."""
         return {"batching": type(self).__name__, **vars(self)}
 
 
@@ -76,9 +77,9 @@ class Padded(Batching):
     costs (on log-normal lengths three places in four).
     """
 
-    def __init__(self, length: int, *, rows: int = 32):
+    def __init__(self, length: int, *, batch_size: int = 32):
         super().__init__(length)
-        self.rows = positive("padded", "rows", rows)
+        self.rows = positive("padded", "batch_size", batch_size)
 
     def plan(self, *columns: Index, seed: int, epoch: int) -> Plan:
         count = len(columns[0])
@@ -94,9 +95,9 @@ class LongestFirst(Batching):
 
     shuffles = False
 
-    def __init__(self, length: int, *, rows: int = 32):
+    def __init__(self, length: int, *, batch_size: int = 32):
         super().__init__(length)
-        self.rows = positive("longest_first", "rows", rows)
+        self.rows = positive("longest_first", "batch_size", batch_size)
 
     def plan(self, *columns: Index, seed: int, epoch: int) -> Plan:
         order = by_length(columns, 1, seed, epoch)[::-1]
@@ -108,7 +109,7 @@ class Bucketed(Batching):
 
     Lengths are taken in steps of `step` tokens: within a step rows mix freely, so batches differ
     from epoch to epoch while padding stays below `step` tokens a row. Short rows come in larger
-    batches, so every batch costs about the same, unless `rows` gives all batches the same number.
+    batches, so every batch costs about the same, unless `batch_size` gives all batches the same number.
     """
 
     def __init__(
@@ -116,12 +117,14 @@ class Bucketed(Batching):
         length: int,
         *,
         tokens: int = 4096,
-        rows: int | Unlimited = "unlimited",
+        batch_size: int | Unlimited = "unlimited",
         step: int = 4,
     ):
         super().__init__(length)
         self.tokens, self.step = positive("bucketed", "tokens", tokens), positive("bucketed", "step", step)
-        self.rows = rows if rows == "unlimited" else positive("bucketed", "rows", rows)
+        self.rows = (
+            batch_size if batch_size == "unlimited" else positive("bucketed", "batch_size", batch_size)
+        )
         if tokens < length:
             raise DataError(
                 f"bucketed(tokens={tokens}) cannot hold one row of data.length {length}; "
@@ -146,9 +149,9 @@ class Packed(Batching):
 
     packs = True
 
-    def __init__(self, length: int, *, rows: int = 32):
+    def __init__(self, length: int, *, batch_size: int = 32):
         super().__init__(length)
-        self.rows = positive("packed", "rows", rows)
+        self.rows = positive("packed", "batch_size", batch_size)
 
     def plan(self, *columns: Index, seed: int, epoch: int) -> Plan:
         lengths = columns[0]

@@ -1,34 +1,19 @@
-"""`attnlab convert`: a model of another project becomes one that is opened here, and the reverse."""
+"""`attnlab convert`: what a source is decides the direction, and a run is opened before it is given out."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from attnlab.config.files import config_of, plain, section_of
-from attnlab.config.schema import Config, Model
 from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
-from attnlab.data.tokenizers.files import load as load_tokenizer
-from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.experiment.belonging import moved, strangeness
-from attnlab.experiment.fetch import fetched
-from attnlab.experiment.foreign import CONFIG, Foreign, built_with, load_model, resize, save_model
-from attnlab.experiment.trained import Trained, open_run
-from attnlab.model.hub.certificate import Certificate
-from attnlab.model.hub.fold import folded
-from attnlab.model.hub.onnx import write_onnx
-from attnlab.model.model import Model as ModelOf
-from attnlab.model.witness import answer, differs
-from attnlab.runs.folder import RunFolder
+from attnlab.experiment.trained import open_run
+from attnlab.interop.certificate import Certificate
+from attnlab.interop.convert import give_onnx, give_out, take_in
+from attnlab.interop.fetch import fetch
+from attnlab.interop.foreign import CONFIG
 from attnlab.runs.record import RECORD
-from attnlab.training.checkpoint import Checkpoint, save_checkpoint, weights_of
-from attnlab.training.machine import versions
-
-TASKS = {"decoder": "causal", "encoder": "masked", "encoder_decoder": "seq2seq"}
 
 
 def convert(
@@ -57,155 +42,20 @@ def convert(
             raise ConfigError(
                 f"{place} is a run, and is given out as it is; heads, sizes and exceptions are for taking in."
             )
-        return give_onnx(open_run(place), out) if out.suffix == ".onnx" else give_out(open_run(place), out)
+        return _give_out(place, out)
     if out.suffix == ".onnx":
         raise ConfigError(f"Only a run becomes ONNX; take {source} in first: attnlab convert {source} FOLDER")
     if (place / CONFIG).is_file():
         return take_in(place, out, **choices)
     if place.exists():
         raise ConfigError(f"{place} holds neither a run ({RECORD}) nor a checkpoint ({CONFIG}).")
-    return take_in(fetched(str(source)), out, **choices)
+    return take_in(fetch(str(source)), out, **choices)
 
 
-def take_in(
-    source: Path,
-    target: Path,
-    *,
-    output: Any = None,
-    tokenizer: str | Path | None = None,
-    accept: Collection[str] = (),
-    vocabulary: int | None = None,
-    length: int | None = None,
-) -> Certificate:
-    """A folder that `open_run` opens, from one of transformers'."""
-    own = _tokenizer(source, tokenizer)
-    found = load_model(source, output=output, accept=accept)
-    sizes = found.config.vocabulary, found.config.length
-    found = resize(found, vocabulary=vocabulary or sizes[0], length=length or sizes[1])
-    strange = [
-        *strangeness(own, found.config.vocabulary, found.theirs, source),
-        *moved(own, source, found.witness.get("tokenizer")),
-    ]
-    if strange and "tokenizer" not in accept:
-        raise ConfigError(
-            f"The tokenizer does not belong to this model: {'; '.join(strange)}. Its ids would mean other "
-            "words; give the model's own with --tokenizer, or go on all the same with --accept tokenizer."
-        )
-    spare = found.config.vocabulary - own.size
-    certificate = found.certificate.with_notes(
-        f"the tokenizer has {own.size:,} tokens, the model {found.config.vocabulary:,}"
-        + (f" ({spare:,} rows to spare)" if spare > 0 else ""),
-        *(f"accepted: {reason}" for reason in strange),
-    )
-    _write_run(target, found, own, certificate, str(source))
-    return certificate
-
-
-def _tokenizer(source: Path, given: str | Path | None) -> Tokenizer:
-    try:
-        return load_tokenizer(source if given is None else given)
-    except ConfigError as error:
-        if given is not None:
-            raise
-        raise ConfigError(f"{error} Give the model's tokenizer with --tokenizer PATH.") from error
-
-
-def _write_run(target: Path, found: Foreign, own: Tokenizer, certificate: Certificate, source: str) -> None:
-    folder = RunFolder(target)
-    with folder.opened(_run_config(found.config), resume=False, versions=versions()), folder.recorded():
-        own.save(target)
-        converted = Checkpoint(weights_of(found.model), {}, {"step": 0}, answer(found.model))
-        save_checkpoint(folder.checkpoints, 0, converted)
-        folder.note(
-            status="converted",
-            step=0,
-            tokenizer=own.fingerprint,
-            vocabulary=found.config.vocabulary,
-            source={"name": source, "config": found.theirs},
-            certificate=certificate.as_json(),
-        )
-
-
-def _run_config(model: Model) -> Config:
-    """The record of a model that was not trained here: what it was trained on is not known."""
-    return config_of(
-        {
-            "model": plain(model),
-            "data": {"tokenizer": {"kind": "file", "path": "tokenizer.json"}, "length": model.length},
-            "task": TASKS[model.family],
-        }
-    )
-
-
-def give_onnx(trained: Trained, target: Path) -> Certificate:
-    """A file that onnxruntime runs, and was asked there."""
-    model, config = _without_folds(trained)
-    difference = write_onnx(model, target, length=config.length, typed=config.token_types > 1)
-    names = tuple(name for name, _ in model.named_parameters())
-    return Certificate(
-        family="onnx",
-        architecture=target.name,
-        parameters=sum(p.numel() for p in model.parameters()),
-        dtype="float32",
-        loaded=names,
-        notes=(
-            f"onnxruntime gives the same scores, to {difference:.1g} of the largest",
-            "its inputs are ids and where they are real, padded on the right",
-        ),
-    )
-
-
-def _without_folds(trained: Trained) -> tuple[ModelOf, Model]:
-    """The same function in a form that others have too, and its settings."""
-    vocabulary = trained.model.trunk.main.embedding.tokens.num_embeddings
-    config = replace(trained.config.model, vocabulary=vocabulary)
-    settings, weights = folded(trained.model, plain(config))
-    equal: Model = section_of("model", settings)
-    model = built_with(equal, weights)
-    difference = differs(model, answer(trained.model))
-    assert not difference, difference
-    return model, equal
-
-
-def give_out(trained: Trained, target: Path) -> Certificate:
-    """A folder that transformers' `from_pretrained` loads, tokenizer included."""
-    record = read_json(trained.folder / RECORD)
-    base = record.get("source", {}).get("config", {})
-    model, equal = _without_folds(trained)
-    facts = {"tokenizer": trained.tokenizer.fingerprint}
-    certificate = save_model(target, model, equal, base=_with_specials(base, trained), facts=facts)
-    trained.tokenizer.save(target)
-    settings_of = _tokenizer_settings(trained)
-    (target / "tokenizer_config.json").write_text(json.dumps(settings_of, indent=2) + "\n", encoding="utf-8")
-    return certificate
-
-
-def _with_specials(base: dict[str, Any], trained: Trained) -> dict[str, Any]:
-    """The ids that their generation needs, unless the model came with a config.json that says them."""
-    if base:
-        return base
-    specials = trained.tokenizer.specials
-    ids = {"pad": specials.pad, "bos": specials.start, "eos": specials.stop}
-    found = {f"{role}_token_id": number for role, number in ids.items()}
-    if trained.config.model.family == "encoder_decoder":
-        found["decoder_start_token_id"] = trained.first
-    return found
-
-
-def _tokenizer_settings(trained: Trained) -> dict[str, Any]:
-    """What their tokenizer must be told beside tokenizer.json."""
-    specials, token = trained.tokenizer.specials, trained.tokenizer.token
-    roles = {
-        "pad": specials.pad,
-        "unk": specials.unknown,
-        "bos": specials.start,
-        "eos": specials.stop,
-        "mask": specials.mask,
-    }
-    typed = ["token_type_ids"] if trained.config.model.token_types > 1 else []
-    return {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": trained.config.model.length,
-        "model_input_names": ["input_ids", *typed, "attention_mask"],
-        **{f"{role}_token": token(number) for role, number in roles.items() if number is not None},
-    }
+def _give_out(run: Path, target: Path) -> Certificate:
+    trained = open_run(run)
+    settings = trained.config.model
+    if target.suffix == ".onnx":
+        return give_onnx(trained.model, settings, target)
+    base = read_json(trained.folder / RECORD).get("source", {}).get("config", {})
+    return give_out(trained.model, settings, trained.tokenizer, target, base=base)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from attnlab.config.values import ConfigError
 from attnlab.evaluation.perplexity import seen_whole
+from attnlab.experiment.opened import Opened
 from attnlab.model.heads.language import LanguageModel
-
-if TYPE_CHECKING:
-    from attnlab.experiment.trained import Trained
 
 Places = list[list[tuple[str, float]]]
 """For each masked place the most likely words with their probabilities, the best first."""
 
 
 @torch.inference_mode()
-def places(trained: Trained, text: str, *, top: int) -> Places:
+def places(trained: Opened, text: str, *, top: int) -> Places:
     """The `top` words of each masked place. A token that stands for no text is none of them."""
     mask, tokenizer = mask_of(trained), trained.tokenizer
     ids = tokenizer.form.single(tokenizer.encode(with_mask(trained, text), specials=True))
@@ -40,21 +36,21 @@ def places(trained: Trained, text: str, *, top: int) -> Places:
     ]
 
 
-def sentence(trained: Trained, text: str, found: Places) -> str:
+def sentence(trained: Opened, text: str, found: Places) -> str:
     """The text with the best word in each place."""
     first, *rest = with_mask(trained, text).split(mask_text(trained))
     return first + "".join(f"{place[0][0].strip()}{after}" for place, after in zip(found, rest, strict=True))
 
 
-def with_mask(trained: Trained, text: str) -> str:
+def with_mask(trained: Opened, text: str) -> str:
     return text.replace("[MASK]", mask_text(trained))
 
 
-def mask_text(trained: Trained) -> str:
+def mask_text(trained: Opened) -> str:
     return trained.tokenizer.token(mask_of(trained))
 
 
-def mask_of(trained: Trained) -> int:
+def mask_of(trained: Opened) -> int:
     """The token that stands for what is missing, of a model that was trained to say what it was."""
     mask = trained.tokenizer.specials.mask
     reads = trained.model.trunk.decoder is None and isinstance(trained.model.head, LanguageModel)

@@ -118,7 +118,7 @@ def _loop(setup: Setup, folder: RunFolder) -> Loop:
     config, settings = setup.config, setup.config.training
     device = device_of(settings.device)
     model = setup.model.to(device)
-    if settings.recompute:
+    if settings.gradient_checkpointing:
         recompute_blocks(model)
     if settings.compile:
         model.trunk.compile(dynamic=True)

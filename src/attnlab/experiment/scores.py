@@ -20,9 +20,9 @@ from attnlab.evaluation.honesty import Honesty, honesty
 from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, strided
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
+from attnlab.experiment.opened import Opened
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.setup import evaluator_of
-from attnlab.experiment.trained import Trained
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.masks import asks_for_source, incremental
 
@@ -45,7 +45,7 @@ THREE_MASKS = {
 PART = "a part of the loss, nats a target"
 
 
-def of_split(trained: Trained, split: str, *, rows: int) -> dict[str, Any]:
+def of_split(trained: Opened, split: str, *, rows: int) -> dict[str, Any]:
     """The task's own loss over a split with its interval over texts; and on a sample of `rows` texts the
     token-by-token loss where predictions may not see all of their text, the pseudo-perplexity of masked
     models."""
@@ -114,14 +114,14 @@ def unspelt(share: float) -> dict[str, str]:
     return {"bits_per_byte": f"bits a byte of UTF-8 text; {told}: not comparable with another tokenizer's"}
 
 
-def definitions_for(trained: Trained) -> dict[str, str]:
+def definitions_for(trained: Opened) -> dict[str, str]:
     """What the measures mean for this model."""
     if not is_masked(trained):
         return DEFINITIONS
     return DEFINITIONS | MASKED | (THREE_MASKS if trained.config.task.kind == "unilm" else {})
 
 
-def is_masked(trained: Trained) -> bool:
+def is_masked(trained: Opened) -> bool:
     """Whether the model guesses what is hidden, seeing both sides of it."""
     model, mask = trained.model, trained.tokenizer.specials.mask
     reads = isinstance(model.head, LanguageModel) and model.trunk.decoder is None
@@ -129,7 +129,7 @@ def is_masked(trained: Trained) -> bool:
     return reads and mask is not None and hides
 
 
-def is_causal(trained: Trained) -> bool:
+def is_causal(trained: Opened) -> bool:
     """Whether the model writes from left to right, so that parallel and incremental loss must agree."""
     trunk = trained.model.trunk
     alone = trunk.decoder is not None and trunk.encoder is None
@@ -158,7 +158,7 @@ def told_honesty(found: Honesty) -> dict[str, Any]:
     }
 
 
-def _pseudo(trained: Trained, rows: list[list[int]]) -> dict[str, Any]:
+def _pseudo(trained: Opened, rows: list[list[int]]) -> dict[str, Any]:
     nats = [_pseudo_losses(trained, row) for row in rows]
     counts = np.array([len(row) for row in nats])
     found = Documents(np.array([math.fsum(row) for row in nats]), counts, np.zeros_like(counts))
@@ -167,7 +167,7 @@ def _pseudo(trained: Trained, rows: list[list[int]]) -> dict[str, Any]:
     return {"loss": found.loss, "perplexity": found.perplexity, "interval": interval, "rows": len(rows)}
 
 
-def of_text(trained: Trained, file: str | Path, **options: Any) -> dict[str, Any]:
+def of_text(trained: Opened, file: str | Path, **options: Any) -> dict[str, Any]:
     """The texts of files of any format that a corpus may have (see Files, whose `options` these are).
 
     Plain text is one long text, a row of a table one each; scored in windows that overlap by half, and
@@ -192,12 +192,12 @@ def of_text(trained: Trained, file: str | Path, **options: Any) -> dict[str, Any
     return {"name": str(file), **measured(found)}
 
 
-def of_probes(trained: Trained, sentences: Sequence[str]) -> list[dict[str, Any]]:
+def of_probes(trained: Opened, sentences: Sequence[str]) -> list[dict[str, Any]]:
     """Each sentence by itself. A masked model gets a pseudo-perplexity, and it is called so."""
     return [_probe(trained, sentence) for sentence in sentences]
 
 
-def _probe(trained: Trained, sentence: str) -> dict[str, Any]:
+def _probe(trained: Opened, sentence: str) -> dict[str, Any]:
     if trained.reads_source:
         return _probe_pair(trained, sentence)
     words = trained.tokenizer.encode(sentence)
@@ -217,7 +217,7 @@ def _probe(trained: Trained, sentence: str) -> dict[str, Any]:
     return _told(sentence, losses, kind=kind, unknown=ids.count(trained.unknown))
 
 
-def _probe_pair(trained: Trained, pair: str) -> dict[str, Any]:
+def _probe_pair(trained: Opened, pair: str) -> dict[str, Any]:
     """A target after its source, written "source => target"; only the target's tokens are scored."""
     source, _, target = (part.strip() for part in pair.partition("=>"))
     if not source or not target:
@@ -240,7 +240,7 @@ def _told(text: str, losses: Sequence[float], *, kind: str, unknown: int) -> dic
     return {"text": text, **numbers, "unknown": unknown}
 
 
-def _pseudo_losses(trained: Trained, ids: Sequence[int]) -> list[float]:
+def _pseudo_losses(trained: Opened, ids: Sequence[int]) -> list[float]:
     """Of the words of a text; what stands round every text is no word."""
     form, mask = trained.tokenizer.form, trained.tokenizer.specials.mask
     assert mask is not None

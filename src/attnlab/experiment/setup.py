@@ -12,7 +12,7 @@ from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
 from attnlab.data.dataset import Dataset, ProgressOf, no_progress
 from attnlab.data.loader import Loader
-from attnlab.experiment.model import build_model
+from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task

@@ -1,24 +1,21 @@
-"""A model that was trained here, opened again: its config, its own tokenizer, its verified weights."""
+"""A model that was trained here, and what can be asked of it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from attnlab.checks.decoding import miswrites
-from attnlab.config.schema import Config
-from attnlab.config.values import Choice, ConfigError
-from attnlab.data.tokenizers.files import load as load_tokenizer
-from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.config.values import ConfigError
+from attnlab.data.encode.encoding import Cut
 from attnlab.experiment.filling import Places, places
-from attnlab.experiment.model import build_model
+from attnlab.experiment.opened import Opened
 from attnlab.experiment.request import SAMPLED, Request, request_of, several
+from attnlab.experiment.scores import of_probes, of_split, of_text
 from attnlab.generation import DECODING
 from attnlab.generation.beam import beam_searches
 from attnlab.generation.decoder import Beyond, Decoder, padded, window_start
@@ -27,60 +24,12 @@ from attnlab.generation.rules import DecodingRule, Greedy
 from attnlab.generation.weights import Difference, PackedHead, by_columns, difference, pack
 from attnlab.model.heads.classification import pooled
 from attnlab.model.heads.language import LanguageModel
-from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.runs.checkpoints import Checkpoints, DamagedError
-from attnlab.runs.findings import unsound_of
-from attnlab.runs.folder import RunFolder
-from attnlab.runs.record import RECORD, read_record
-from attnlab.runs.run_error import RunError
-from attnlab.tasks import TASKS
-from attnlab.tasks.task import Task
-from attnlab.tasks.vocabulary import Vocabulary
-from attnlab.training.checkpoint import load_checked, read_checkpoint
 
 
 @dataclass(frozen=True)
-class Trained:
-    """A trained model with everything that gives its numbers a meaning."""
-
-    folder: Path
-    step: int
-    config: Config
-    tokenizer: Tokenizer
-    model: Model
-
-    @property
-    def unsound(self) -> list[str]:
-        """The checks that the run failed: while there is one, its numbers do not mean what they say."""
-        found = unsound_of(self.folder)
-        return sorted({*found, "decoding"}) if self.miswrites else found
-
-    @cached_property
-    def miswrites(self) -> bool:
-        """Whether cached decoding gives other scores than each text alone, as the model is now."""
-        return miswrites(self.model, self.tokenizer.size, self.config.model.length)
-
-    @cached_property
-    def task(self) -> Task:
-        """What it was trained to predict."""
-        return TASKS.build(self.config.task, vocabulary=Vocabulary.of(self.tokenizer))
-
-    def prompt(self, text: str) -> list[int]:
-        """A text as the beginning of one: the tokens before it, its own, and none that end it."""
-        return [*self.tokenizer.form.before, *self.tokenizer.encode(text)] or [self.first]
-
-    @property
-    def unknown(self) -> int:
-        """The token of words that the tokenizer does not know; no token (-1) where it knows every text."""
-        found = self.tokenizer.specials.unknown
-        return -1 if found is None else found
-
-    @property
-    def stop(self) -> set[int]:
-        """The tokens that end a text."""
-        ends = self.tokenizer.form.end or (self.tokenizer.specials.stop,)
-        return {token for token in ends if token is not None}
+class Trained(Opened):
+    """A trained model that writes, fills in, embeds and is scored."""
 
     def write(
         self,
@@ -164,19 +113,8 @@ class Trained:
                 f"A prompt of {longest} tokens is longer than the {room} that this model reads."
             )
         for text in texts:
-            text.prompt = [self.first]
+            text.prompt = [self.tokenizer.first]
         return sources
-
-    @property
-    def reads_source(self) -> bool:
-        """Whether what it writes stands apart from the prompt, which is its source."""
-        return self.model.trunk.encoder is not None and self.model.trunk.decoder is not None
-
-    @property
-    def first(self) -> int:
-        """What an encoder-decoder's text begins with."""
-        found = self.tokenizer.specials.start
-        return self.tokenizer.pad if found is None else found
 
     def beams(
         self,
@@ -244,6 +182,11 @@ class Trained:
         longest = 1 if self.reads_source else max(len(self.prompt(prompt)) for prompt in prompts)
         return max(min(usual, self.config.model.length - longest), 1)
 
+    def text(self, written: Written) -> str:
+        """What was written after the prompt, with the space between the two where words have one."""
+        whole = self.tokenizer.written([*written.prompt, *written.new])
+        return whole.removeprefix(self.tokenizer.written(written.prompt))
+
     def evaluate(
         self,
         split: str = "dev",
@@ -255,27 +198,28 @@ class Trained:
     ) -> dict[str, Any]:
         """Scores on a split of the run's own corpus, or on the texts of a file (`reading` are options of
         the corpus `files`), and of probe sentences, as `attnlab evaluate` gives them."""
-        from attnlab.experiment.scores import of_probes, of_split, of_text  # which score what is opened here
-
         scored = of_split(self, split, rows=rows) if on is None else of_text(self, on, **reading)
         return scored | ({"probes": of_probes(self, probes)} if probes else {})
 
-    def text(self, written: Written) -> str:
-        """What was written after the prompt, with the space between the two where words have one."""
-        whole = self.tokenizer.written([*written.prompt, *written.new])
-        return whole.removeprefix(self.tokenizer.written(written.prompt))
-
     @torch.inference_mode()
     def embed(
-        self, texts: Sequence[str], *, pooling: Literal["first", "mean", "last"] = "mean", batch: int = 32
+        self,
+        texts: Sequence[str],
+        *,
+        pooling: Literal["first", "mean", "last"] = "mean",
+        batch: int = 32,
+        cut: Cut = "refuse",
     ) -> Tensor:
-        """One vector of length 1 for each text, (N, D): near ones are alike in meaning, if trained so."""
-        if self.model.trunk.encoder is not None and self.model.trunk.decoder is not None:
+        """One vector of length 1 for each text, (N, D): near ones are alike in meaning, if trained so.
+
+        `cut` is what happens to a text that is longer than the model reads, as in data.encoding: "refuse", or
+        leave out its "end" or its "start".
+        """
+        if self.reads_source:
             raise ConfigError("Texts are embedded by a model of one stack; this one has two.")
-        most, form = self.config.model.length, self.tokenizer.form
-        rows = [
-            form.single(ids[: most - form.single_room]) for ids in self.tokenizer.encode_many(list(texts))
-        ]
+        form = self.tokenizer.form
+        room = self.config.model.length - form.single_room
+        rows = [form.single(self._fitting(ids, room, cut)) for ids in self.tokenizer.encode_many(list(texts))]
         order = sorted(range(len(rows)), key=lambda row: len(rows[row]))  # alike in length, little padding
         found = torch.empty(len(rows), self.config.model.width)
         for start in range(0, len(rows), batch):
@@ -285,6 +229,15 @@ class Trained:
             found[chosen] = pooled(self.model.eval().trunk(ids, tokens), tokens, pooling)
         return torch.nn.functional.normalize(found, dim=-1)
 
+    def _fitting(self, ids: Sequence[int], room: int, cut: Cut) -> list[int]:
+        lost = max(len(ids) - room, 0)
+        if lost and cut == "refuse":
+            raise ConfigError(
+                f"A text of {len(ids)} tokens is longer than the {room} that this model reads; split it, "
+                'or let it be shortened: embed(…, cut="end") or cut="start".'
+            )
+        return list(ids[lost:] if cut == "start" else ids[: len(ids) - lost])
+
     def fill(self, text: str, *, top: int = 5) -> Places:
         """For each [MASK] of a text, the most likely words and their probabilities."""
         return places(self, text, top=top)
@@ -292,42 +245,4 @@ class Trained:
 
 def open_run(path: str | Path, *, which: Literal["last", "best"] = "last") -> Trained:
     """A run's folder, or one of its checkpoints (…/checkpoints/step-N), verified before it is believed."""
-    place = Path(path)
-    folder, step = place, None
-    if place.name.startswith("step-") and place.parent.name == "checkpoints":
-        folder, step = place.parent.parent, int(place.name.removeprefix("step-"))
-    if (folder / "config.json").is_file() and not (folder / RECORD).is_file():
-        raise ConfigError(
-            f"{folder} is a checkpoint of another project; take it in first: attnlab convert {folder} TARGET"
-        )
-    record = read_record(folder)
-    config = RunFolder(folder).config()
-    tokenizer = load_tokenizer(folder / "tokenizer.json")
-    if record.get("tokenizer", tokenizer.fingerprint) != tokenizer.fingerprint:
-        raise RunError(
-            f"{folder / 'tokenizer.json'} is not the tokenizer that this run was trained with "
-            f"({tokenizer.fingerprint}, not {record['tokenizer']}): its ids would mean other words."
-        )
-    if record.get("status") == "converted":  # its tokenizer is its own file, wherever the folder is
-        own = Choice("file", {"path": str(folder / "tokenizer.json")})
-        config = replace(config, data=replace(config.data, tokenizer=own))
-    step = _step(record, folder, which) if step is None else step
-    vocabulary = record.get("vocabulary", tokenizer.size)  # published tables have rows to spare
-    model = build_model(replace(config.model, vocabulary=vocabulary), device="meta")
-    try:
-        load_checked(model, read_checkpoint(Checkpoints.of(folder), step))
-    except DamagedError as damage:
-        raise RunError(f"The checkpoint of step {step} in {folder} is damaged: {damage}") from damage
-    return Trained(folder, step, config, tokenizer, model.eval())
-
-
-def _step(record: dict[str, object], folder: Path, which: str) -> int:
-    steps = Checkpoints.of(folder).steps()
-    if not steps:
-        raise RunError(
-            f"{folder} has no checkpoint yet; train on with: attnlab train --resume --out {folder}"
-        )
-    best = record.get("best")
-    if which == "best" and isinstance(best, dict) and best.get("step") in steps:
-        return int(best["step"])
-    return steps[-1]
+    return Trained.at(path, which=which)

@@ -20,7 +20,7 @@ class Stepped:
 
     step: int
     loss: float
-    rate: float
+    learning_rate: float
     gradient: float
     tokens: int
     flops: int

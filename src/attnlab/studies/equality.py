@@ -47,7 +47,7 @@ def inequalities(
     has = counted(ratios, runs, baseline, other)
     if "seconds" not in declared:
         has += timed(runs, baseline, other)
-    if "learning_rate" not in declared and not study.rates:
+    if "learning_rate" not in declared and not study.learning_rates:
         has += rated(study, arm, other)
     if "tuning" not in declared and tried.get(arm, 0) != tried.get(other, 0):
         has.append(f"{tried.get(arm, 0)} tried settings ({other}: {tried.get(other, 0)})")
@@ -125,7 +125,7 @@ def by_seed(runs: Sequence[Run]) -> list[float]:
 
 
 def rated(study: Study, arm: str, other: str) -> list[str]:
-    one, two = (study.config(side).training.optimizer.options.get("rate") for side in (arm, other))
+    one, two = (study.config(side).training.optimizer.options.get("learning_rate") for side in (arm, other))
     if not (one and two) or one == two:
         return []
     return [f"{one / two:.3g} × the learning rate ({one:g}, {other} {two:g})"]

@@ -19,7 +19,7 @@ STRETCH = 4.0
 
 def parameters(model: schema.Model) -> int:
     """How many parameters a model of these settings has; nothing is allocated."""
-    from attnlab.experiment.model import build_model
+    from attnlab.model.assemble import build_model
     from attnlab.model.counts import parameter_terms
 
     return sum(term.count for term in parameter_terms(build_model(model, device="meta")))

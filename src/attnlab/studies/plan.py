@@ -49,7 +49,7 @@ def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen) -> Plan:
         arm: paces[arm].total(resolved.configs[arm].training.evaluate_every) if arm in paces else math.nan
         for arm in study.arms
     }
-    each = seeds + len(study.rates)
+    each = seeds + len(study.learning_rates)
     spread, told_by = earlier_spread(resolved)
     smallest = smallest_difference(
         spread, seeds=seeds, comparisons=max(1, len(study.arms) - len(study.baselines))
@@ -57,7 +57,7 @@ def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen) -> Plan:
     return Plan(
         runs=runs,
         reasons=reasons,
-        tuning_runs=len(study.rates) * len(study.arms),
+        tuning_runs=len(study.learning_rates) * len(study.arms),
         seeds=seeds,
         jobs=jobs,
         seconds=math.fsum(s for s in runs.values() if math.isfinite(s)) * each / jobs,

@@ -143,7 +143,7 @@ def arm_of(resolved: Resolved, arm: str, runs: list[Run], *, idle: Sequence[str]
         "name": arm,
         "changes": dict(resolved.study.arms[arm]),
         "budget": config.training.budget.limits,
-        "learning_rate": config.training.optimizer.options.get("rate"),
+        "learning_rate": config.training.optimizer.options.get("learning_rate"),
         **{name: mean(done, name) for name in ("steps", "tokens", "flops")},
         "parameters": done[0]["parameters"] if done else parameters(config.model),
         "flops_per_token": flops_per_token(config),
@@ -169,7 +169,7 @@ def state_of(runs: list[Run]) -> tuple[str, str]:
 
 def flops_per_token(config: Config) -> float:
     """Operations of training a token at the data's length: forward, and twice that backward."""
-    from attnlab.experiment.model import build_model
+    from attnlab.model.assemble import build_model
     from attnlab.model.counts import count
 
     length = config.data.length

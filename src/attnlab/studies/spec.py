@@ -58,7 +58,7 @@ class Study:
     about: tuple[str, ...] = ()  # differences between arms that are the point: size, budget, learning_rate, …
     metric: str = "loss"
     metrics: tuple[str, ...] = tuple(METRICS)
-    rates: tuple[float, ...] = ()  # learning rates to try for every arm, before the study itself
+    learning_rates: tuple[float, ...] = ()  # to try for every arm, before the study itself
     allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # checks an arm may fail and go on
     probes: tuple[str, ...] = PROBES
     sentence: str = PROBES[1]  # whose attention is drawn
@@ -180,8 +180,10 @@ def _check(study: Study) -> None:
     for topic in study.about:
         if topic not in TOPICS:
             raise unknown("about", topic, TOPICS)
-    if any(rate <= 0 for rate in study.rates):
-        raise ConfigError(f"rates are {list(study.rates)}; a learning rate must be above 0.")
+    if any(rate <= 0 for rate in study.learning_rates):
+        raise ConfigError(
+            f"learning_rates are {list(study.learning_rates)}; a learning rate must be above 0."
+        )
 
 
 def _check_against(study: Study) -> None:

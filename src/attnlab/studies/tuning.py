@@ -19,7 +19,7 @@ SEED = 1_000_003
 
 def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[dict[str, Any]]]:
     """Each arm at its best rate of the grid, and the whole grid for the report."""
-    rates = resolved.study.rates
+    rates = resolved.study.learning_rates
     if not rates:
         return resolved, []
     tried = [(arm, rate) for rate in rates for arm in resolved.configs]
@@ -33,7 +33,7 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
     losses = {pair: loss_of(job) for pair, job in zip(tried, work, strict=True)}
     best = {arm: min(rates, key=lambda rate: losses[arm, rate]) for arm in resolved.configs}
     table = [
-        {"arm": arm, "rate": rate, "loss": finite(losses[arm, rate]), "chosen": rate == best[arm]}
+        {"arm": arm, "learning_rate": rate, "loss": finite(losses[arm, rate]), "chosen": rate == best[arm]}
         for arm in resolved.configs
         for rate in rates
     ]
@@ -50,7 +50,7 @@ def request(resolved: Resolved, arm: str, rate: float) -> dict[str, Any]:
 
 def with_rate(config: Config, rate: float) -> Config:
     optimizer = config.training.optimizer
-    chosen = Choice(optimizer.kind, {**optimizer.options, "rate": rate})
+    chosen = Choice(optimizer.kind, {**optimizer.options, "learning_rate": rate})
     return replace(config, training=replace(config.training, optimizer=chosen))
 
 

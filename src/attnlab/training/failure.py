@@ -18,8 +18,8 @@ from attnlab.tasks.task import Prepared
 from attnlab.training.checkpoint import Checkpoint, save_checkpoint
 
 CURE = (
-    "A lower training.optimizer.rate, a longer training.schedule.warmup or a smaller training.clip is the "
-    "usual cure."
+    "A lower training.optimizer.learning_rate, a longer training.schedule.warmup or a smaller training.clip "
+    "is the usual cure."
 )
 
 

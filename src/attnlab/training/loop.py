@@ -103,7 +103,7 @@ class Loop:
         return Stepped(
             step=after.step,
             loss=loss,
-            rate=self.optimizer.rate * factor,
+            learning_rate=self.optimizer.learning_rate * factor,
             gradient=float(norm),
             tokens=after.tokens - before.tokens,
             flops=after.flops - before.flops,

@@ -16,7 +16,7 @@ ITERATIONS = 5
 
 
 class MuonUpdate(Update):
-    """W ← (1 − rate·decay)·W − rate·0.2·√max(rows, columns)·orth(momentum), for matrices alone.
+    """W ← W − learning_rate·(0.2·√max(rows, columns)·orth(momentum) + weight_decay·W), for matrices alone.
 
     The same steps as `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")`, whose iteration is in bfloat16 on
     every device: processors without a product for it take twenty times as long as in float32.
@@ -28,13 +28,13 @@ class MuonUpdate(Update):
         super().__init__(groups)
         self.momentum = momentum
 
-    def move(self, parameters: list[nn.Parameter], rate: float, decay: float) -> None:
+    def move(self, parameters: list[nn.Parameter], learning_rate: float, weight_decay: float) -> None:
         for matrices in _alike(parameters):
             updates = orthogonal(torch.stack([_wide(self._ahead(p)) for p in matrices]))
             size = 0.2 * max(matrices[0].shape) ** 0.5
             for p, update in zip(matrices, updates, strict=True):
-                p.mul_(1 - rate * decay)
-                p.add_(update if _is_wide(p) else update.T, alpha=-rate * size)
+                p.mul_(1 - learning_rate * weight_decay)
+                p.add_(update if _is_wide(p) else update.T, alpha=-learning_rate * size)
 
     def _ahead(self, p: Tensor) -> Tensor:
         """Nesterov's momentum: the running mean of the gradients, with this one counted ahead."""

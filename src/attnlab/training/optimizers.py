@@ -27,8 +27,8 @@ class Recipe(ABC):
 class AdamW(Recipe):
     """AdamW: each weight's own step size, from running means of its gradient and its square.
 
-    Formula: w ← w − rate·(m̂ / (√v̂ + eps) + decay·w). Matrices decay; norms, biases, embeddings
-    and tables of positions do not.
+    Formula: w ← w − learning_rate·(m̂ / (√v̂ + eps) + weight_decay·w). Matrices decay; norms, biases,
+    embeddings and tables of positions do not.
 
     Cost: two more numbers for each weight.
 
@@ -40,25 +40,26 @@ class AdamW(Recipe):
     def __init__(
         self,
         *,
-        rate: float = 5e-4,
-        decay: float = 0.1,
+        learning_rate: float = 5e-4,
+        weight_decay: float = 0.1,
         betas: tuple[float, ...] = (0.9, 0.95),
         eps: float = 1e-8,
     ):
-        self.rate, self.decay, self.betas, self.eps = positive("rate", rate), decay, two(betas), eps
+        self.learning_rate = positive("learning_rate", learning_rate)
+        self.weight_decay, self.betas, self.eps = weight_decay, two(betas), eps
 
     def make(self, model: nn.Module) -> list[Update]:
         decaying, plain = divided(model)
-        groups = Group(decaying, self.rate, self.decay), Group(plain, self.rate)
+        groups = Group(decaying, self.learning_rate, self.weight_decay), Group(plain, self.learning_rate)
         return [AdamWUpdate(groups, betas=self.betas, eps=self.eps)]
 
 
 class Muon(Recipe):
     """Muon: the momentum of each hidden matrix, made orthogonal; AdamW for everything else.
 
-    Formula: W ← W − rate·0.2·√max(rows, columns)·orth(momentum) − rate·decay·W, where orth takes
-    every singular value to about 1 (five Newton-Schulz steps). With that scale the update is as
-    large as AdamW's, so both share `rate` unless `adamw_rate` is given.
+    Formula: W ← W − learning_rate·(0.2·√max(rows, columns)·orth(momentum) + weight_decay·W), where orth
+    takes every singular value to about 1 (five Newton-Schulz steps). With that scale the update is as
+    large as AdamW's, so both share `learning_rate` unless `adamw_learning_rate` is given.
 
     Cost: one more number for each weight of a matrix, and a few matrix products a step.
 
@@ -71,15 +72,20 @@ class Muon(Recipe):
     def __init__(
         self,
         *,
-        rate: float = 2e-3,
-        adamw_rate: float | Literal["same"] = "same",
-        decay: float = 0.1,
+        learning_rate: float = 2e-3,
+        adamw_learning_rate: float | Literal["same"] = "same",
+        weight_decay: float = 0.1,
         momentum: float = 0.95,
         betas: tuple[float, ...] = (0.9, 0.95),
         eps: float = 1e-8,
     ):
-        self.rate, self.decay, self.momentum = positive("rate", rate), decay, momentum
-        self.adamw_rate = rate if adamw_rate == "same" else positive("adamw_rate", adamw_rate)
+        self.learning_rate = positive("learning_rate", learning_rate)
+        self.adamw_learning_rate = (
+            learning_rate
+            if adamw_learning_rate == "same"
+            else positive("adamw_learning_rate", adamw_learning_rate)
+        )
+        self.weight_decay, self.momentum = weight_decay, momentum
         self.betas, self.eps = two(betas), eps
 
     def make(self, model: nn.Module) -> list[Update]:
@@ -88,8 +94,8 @@ class Muon(Recipe):
         for _, parameter, owner in owned(model):
             (matrices if isinstance(owner, nn.Linear) and parameter.ndim == 2 else others).append(parameter)
         return [
-            MuonUpdate([Group(matrices, self.rate, self.decay)], momentum=self.momentum),
-            AdamWUpdate([Group(others, self.adamw_rate)], betas=self.betas, eps=self.eps),
+            MuonUpdate([Group(matrices, self.learning_rate, self.weight_decay)], momentum=self.momentum),
+            AdamWUpdate([Group(others, self.adamw_learning_rate)], betas=self.betas, eps=self.eps),
         ]
 
 
@@ -136,7 +142,7 @@ class Optimizers:
         self.names: dict[Tensor, str] = {parameter: name for name, parameter, _ in owned(model)}
 
     def step(self, factor: float) -> None:
-        """One step at this share of the full rate."""
+        """One step at this share of the full learning rate."""
         for update in self.made:
             update.step(factor)
 
@@ -145,9 +151,9 @@ class Optimizers:
             update.zero_grad()
 
     @property
-    def rate(self) -> float:
-        """The full rate of the first group, for the record."""
-        return self.made[0].groups[0].rate
+    def learning_rate(self) -> float:
+        """The full learning rate of the first group, for the record."""
+        return self.made[0].groups[0].learning_rate
 
     def state(self) -> dict[str, Tensor]:
         """Every tensor that the updates hold, as `parameter/what`."""

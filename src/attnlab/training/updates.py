@@ -21,8 +21,8 @@ class Group:
     """Parameters that share a learning rate and a weight decay."""
 
     parameters: list[nn.Parameter]
-    rate: float
-    decay: float = 0.0
+    learning_rate: float
+    weight_decay: float = 0.0
 
 
 class Update(ABC):
@@ -37,21 +37,21 @@ class Update(ABC):
 
     @torch.no_grad()
     def step(self, factor: float = 1.0) -> None:
-        """One step at this share of each group's rate, on the parameters that have a gradient."""
+        """One step at this share of each group's learning rate, on the parameters that have a gradient."""
         for group in self.groups:
             moving = [p for p in group.parameters if p.grad is not None]
             for p in moving:
                 if p not in self.state:
                     self.state[p] = self.begin(p)
             if moving:
-                self.move(moving, group.rate * factor, group.decay)
+                self.move(moving, group.learning_rate * factor, group.weight_decay)
 
     def begin(self, parameter: Tensor) -> dict[str, Tensor]:
         """What is known of a parameter before its first step."""
         return {name: torch.zeros_like(parameter) for name in self.kept}
 
     @abstractmethod
-    def move(self, parameters: list[nn.Parameter], rate: float, decay: float) -> None:
+    def move(self, parameters: list[nn.Parameter], learning_rate: float, weight_decay: float) -> None:
         """Change parameters that have a gradient, in place."""
 
     def zero_grad(self) -> None:
@@ -72,7 +72,7 @@ class AdamWUpdate(Update):
     def begin(self, parameter: Tensor) -> dict[str, Tensor]:
         return {"step": torch.zeros((), device=parameter.device), **super().begin(parameter)}
 
-    def move(self, parameters: list[nn.Parameter], rate: float, decay: float) -> None:
+    def move(self, parameters: list[nn.Parameter], learning_rate: float, weight_decay: float) -> None:
         held = [self.state[p] for p in parameters]
         adamw(
             list(parameters),
@@ -85,8 +85,8 @@ class AdamWUpdate(Update):
             amsgrad=False,
             beta1=self.betas[0],
             beta2=self.betas[1],
-            lr=rate,
-            weight_decay=decay,
+            lr=learning_rate,
+            weight_decay=weight_decay,
             eps=self.eps,
             maximize=False,
         )

@@ -64,6 +64,11 @@ class Tokenizer:
                 return found
         return 0
 
+    @property
+    def first(self) -> int:
+        """What a text that a decoder writes begins with."""
+        return self.pad if self.specials.start is None else self.specials.start
+
     def encode(self, text: str, *, specials: bool = False) -> list[int]:
         """Ids of a text alone, nothing added."""
         self.inner.encode_special_tokens = not specials

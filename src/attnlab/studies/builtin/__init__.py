@@ -19,7 +19,7 @@ STUDIES = {
     "batching": "attnlab.studies.builtin.batching:study",
     "long-context": "attnlab.studies.builtin.long_context:study",
     "recall": "attnlab.studies.builtin.recall:study",
-    "objectives": "attnlab.studies.builtin.objectives:study",
+    "tasks": "attnlab.studies.builtin.tasks:study",
     "recipe": "attnlab.studies.builtin.recipe:study",
     "sizes": "attnlab.studies.builtin.sizes:study",
 }

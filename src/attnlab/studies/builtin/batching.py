@@ -44,10 +44,10 @@ def study() -> Study:
         hypothesis="Random batches are mostly padding; bucketed and packed reach the same loss sooner.",
         base="mini-gpt",
         arms={
-            "padded": {"data.batching": "padded(rows=32)"},
-            "longest-first": {"data.batching": "longest_first(rows=32)"},
+            "padded": {"data.batching": "padded(batch_size=32)"},
+            "longest-first": {"data.batching": "longest_first(batch_size=32)"},
             "bucketed": {"data.batching": "bucketed(tokens=670)"},
-            "packed": {"data.batching": "packed(rows=6)"},
+            "packed": {"data.batching": "packed(batch_size=6)"},
         },
         about=("budget",),  # batches of other shapes: as many tokens, in other steps and times
         set={"training.evaluate_every": 100},
@@ -114,7 +114,7 @@ def sized(choice: Choice, factor: float) -> Choice:
     """The same way to batch with batches so much larger."""
     options = {
         name: max(1, round(value * factor))
-        if name in ("rows", "tokens") and isinstance(value, int)
+        if name in ("batch_size", "tokens") and isinstance(value, int)
         else value
         for name, value in choice.options.items()
     }

@@ -147,7 +147,7 @@ class Layer:
 
         import torch
 
-        from attnlab.experiment.model import build_model
+        from attnlab.model.assemble import build_model
         from attnlab.model.attention.rule import Rule
 
         model = build_model(replace(settings, length=length, layers=1, vocabulary=8))

@@ -73,7 +73,7 @@ def study() -> Study:
                 "positions": "rotary",
             },
             "training": {
-                "optimizer": {"kind": "muon", "rate": 1e-2},
+                "optimizer": {"kind": "muon", "learning_rate": 1e-2},
                 "schedule": {"kind": "wsd", "warmup": 0.02, "decay": 0.3},
             },
         },

@@ -3,8 +3,9 @@
 Set-up: documents of the embedded Python documentation in a byte-pair vocabulary of 4,000, packed, 1,024
 tokens a step; decoders of 4 layers, 128 wide. GPT-2's recipe: learned positions, layer norm, GELU, biases,
 dropout 0.1, AdamW at 1e-3 with a cosine. Today's: rotary positions, RMS norm, SwiGLU, no biases, no
-dropout, Muon at 4e-3, a long plateau and a short decay. The sizes differ by less than 2 %. The two rates
-are customary ones, not tuned against each other: `rates` in a study's file tries some for both alike.
+dropout, Muon at 4e-3, a long plateau and a short decay. The sizes differ by less than 2 %. The two
+learning rates are customary ones, not tuned against each other: `learning_rates` in a study's file tries
+some for both alike.
 
 Hypothesis: today's recipe reaches the dev loss that GPT-2's ends at in less than half of its time, although
 each of its steps takes longer.
@@ -45,14 +46,14 @@ def study() -> Study:
                 "model.feedforward": "gelu(approximate=tanh)",
                 "model.bias": True,
                 "model.dropout": 0.1,
-                "training.optimizer": "adamw(rate=1e-3)",
+                "training.optimizer": "adamw(learning_rate=1e-3)",
                 "training.schedule": "cosine(warmup=0.05)",
             },
-            "modern": {"training.optimizer": "muon(rate=4e-3)"},
+            "modern": {"training.optimizer": "muon(learning_rate=4e-3)"},
         },
         set={
             "data.tokenizer": "bpe(vocabulary=4000)",
-            "data.batching": "packed(rows=8)",
+            "data.batching": "packed(batch_size=8)",
             "data.dev_share": 0.02,
             "model.vocabulary": 4_000,
             "training.evaluate_every": 50,

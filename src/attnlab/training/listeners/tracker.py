@@ -27,7 +27,7 @@ class Tracker(ABC):
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Stepped):
-            numbers = {"loss": event.loss, "rate": event.rate, "gradient": event.gradient}
+            numbers = {"loss": event.loss, "learning_rate": event.learning_rate, "gradient": event.gradient}
             numbers |= {"tokens_per_second": event.tokens / event.seconds if event.seconds else 0.0}
             self.log(event.step, {f"train/{name}": n for name, n in (numbers | dict(event.parts)).items()})
         elif isinstance(event, Evaluated):

@@ -12,10 +12,10 @@ def tuning(study: Study) -> dict[str, Any] | None:
     tried = study.facts.get("tuning") or []
     if not tried:
         return None
-    rates = sorted({row["rate"] for row in tried})
-    found = {(row["arm"], row["rate"]): row for row in tried}
+    rates = sorted({row["learning_rate"] for row in tried})
+    found = {(row["arm"], row["learning_rate"]): row for row in tried}
     losses = column([{"value": row.get("loss")} for row in tried])
-    shown = {(row["arm"], row["rate"]): loss for row, loss in zip(tried, losses, strict=True)}
+    shown = {(row["arm"], row["learning_rate"]): loss for row, loss in zip(tried, losses, strict=True)}
     arms = [arm for arm in study.arms if any(row["arm"] == arm.name for row in tried)]
     return {
         "rates": [f"{rate:g}" for rate in rates],

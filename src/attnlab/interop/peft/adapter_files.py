@@ -11,14 +11,14 @@ from safetensors.torch import save_file
 
 from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
+from attnlab.interop.peft.layout import Config, Layout, Tensors
+from attnlab.interop.peft.lora import lora_in, lora_out
+from attnlab.interop.peft.virtual import prefix_in, prefix_out, prompt_in, prompt_out
+from attnlab.interop.weights import TYPES, Safe
 from attnlab.model.adapters.adapter import Adapter
 from attnlab.model.adapters.lora import Lora
 from attnlab.model.adapters.prefix import Prefix
 from attnlab.model.adapters.prompt import Prompt
-from attnlab.model.hub.peft.layout import Config, Layout, Tensors
-from attnlab.model.hub.peft.lora import lora_in, lora_out
-from attnlab.model.hub.peft.virtual import prefix_in, prefix_out, prompt_in, prompt_out
-from attnlab.model.hub.weights import TYPES, Safe
 from attnlab.model.model import Model
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attnlab.model.hub.fields import Settings, get
+from attnlab.interop.fields import Settings, get
 from attnlab.model.model import Model
 from attnlab.model.positions.absolute import sinusoids
 

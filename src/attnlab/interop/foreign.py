@@ -15,9 +15,7 @@ from attnlab.config import schema
 from attnlab.config.files import plain, section_of
 from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError, unknown
-from attnlab.experiment.model import build_model
-from attnlab.model.hub import FAMILIES
-from attnlab.model.hub.certificate import (
+from attnlab.interop.certificate import (
     Account,
     Certificate,
     account,
@@ -27,11 +25,13 @@ from attnlab.model.hub.certificate import (
     taken,
     usual_type,
 )
-from attnlab.model.hub.family import Family, HeadOf, misfits
-from attnlab.model.hub.fields import Theirs
-from attnlab.model.hub.growth import resized
-from attnlab.model.hub.memory import refuse_beyond_memory
-from attnlab.model.hub.weights import WHOLE, Renamed, Weights, open_weights
+from attnlab.interop.families import FAMILIES
+from attnlab.interop.family import Family, HeadOf, misfits
+from attnlab.interop.fields import Theirs
+from attnlab.interop.growth import resized
+from attnlab.interop.memory import refuse_beyond_memory
+from attnlab.interop.weights import WHOLE, Renamed, Weights, open_weights
+from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
 from attnlab.model.witness import answer, differs
 from attnlab.training.checkpoint import load_weights

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from attnlab.config.values import ConfigError
-from attnlab.model.hub.bert import MASKED, SIZES, TIED, TRUNK
-from attnlab.model.hub.family import Family, HeadOf
-from attnlab.model.hub.fields import Classes, Field, Settings, Theirs, get, put, whole
+from attnlab.interop.families.bert import MASKED, SIZES, TIED, TRUNK
+from attnlab.interop.family import Family, HeadOf
+from attnlab.interop.fields import Classes, Field, Settings, Theirs, get, put, whole
 from attnlab.model.presets import PRESETS
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from attnlab.model.hub.family import Family, HeadOf
-from attnlab.model.hub.fields import Classes, Field, Fixed, Hidden, Named, Same
-from attnlab.model.hub.gpt2 import ACTIVATIONS
-from attnlab.model.hub.names import Table
+from attnlab.interop.families.gpt2 import ACTIVATIONS
+from attnlab.interop.family import Family, HeadOf
+from attnlab.interop.fields import Classes, Field, Fixed, Hidden, Named, Same
+from attnlab.interop.names import Table
 from attnlab.model.presets import PRESETS
 
 _BLOCK = "trunk.encoder.blocks.{layer}.residuals."

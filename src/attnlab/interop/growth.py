@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attnlab.config.streams import stream_seed
-from attnlab.model.hub.fields import Settings
+from attnlab.interop.fields import Settings
 
 NOISE = 0.01
 """Of the rows' own spread: enough that new rows differ, too little to be heard."""

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.config.values import ConfigError
+from attnlab.interop.names import Link
+from attnlab.interop.weights import TYPES, Weights
 from attnlab.model.assign import assign
-from attnlab.model.hub.names import Link
-from attnlab.model.hub.weights import TYPES, Weights
 
 SHOWN = 8
 """Problems that one message tells of."""

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.config.values import ConfigError
+from attnlab.interop.peft.layout import Config, Layout, Map, Tensors
 from attnlab.model.adapters.lora import Lora, LowRank, Scaling, map_named
-from attnlab.model.hub.peft.layout import Config, Layout, Map, Tensors
 
 DOWN, UP = ".lora_A.weight", ".lora_B.weight"
 HARMLESS = (True, False, "gaussian", "eva", "orthogonal")

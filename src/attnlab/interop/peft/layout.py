@@ -9,10 +9,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from attnlab.config.values import ConfigError, unknown
+from attnlab.interop.families import FAMILIES
+from attnlab.interop.family import Family, HeadOf
+from attnlab.interop.names import Link
 from attnlab.model.adapters.adapter import Adapter
-from attnlab.model.hub import FAMILIES
-from attnlab.model.hub.family import Family, HeadOf
-from attnlab.model.hub.names import Link
 from attnlab.model.model import Model
 
 Config = dict[str, Any]

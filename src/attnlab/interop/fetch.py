@@ -10,7 +10,7 @@ from attnlab.config.values import ConfigError
 FILES = ("*.json", "*.safetensors", "pytorch_model*.bin", "*.txt", "*.model")
 
 
-def fetched(name: str) -> Path:
+def fetch(name: str) -> Path:
     """The local folder of owner/name, or a sentence on why it cannot be had."""
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name) or name.startswith("."):
         raise ConfigError(f"{name} is neither a folder nor a name of the hub (owner/name).")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from attnlab.model.hub.family import Family, HeadOf
-from attnlab.model.hub.fields import Also, Fixed, Hidden, Named, Same
-from attnlab.model.hub.names import Held
+from attnlab.interop.family import Family, HeadOf
+from attnlab.interop.fields import Also, Fixed, Hidden, Named, Same
+from attnlab.interop.names import Held
 from attnlab.model.presets import PRESETS
 
 ACTIVATIONS = {

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.config.values import ConfigError
+from attnlab.interop.peft.layout import Config, Layout, Tensors
 from attnlab.model.adapters.prefix import Prefix
 from attnlab.model.adapters.prompt import Prompt
-from attnlab.model.hub.peft.layout import Config, Layout, Tensors
 
 NAME = "prompt_embeddings"
 

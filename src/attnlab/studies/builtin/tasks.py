@@ -1,7 +1,7 @@
-"""Objectives: what should a model be trained to say, the next word or a hidden one?
+"""Tasks: what should a model be trained to say, the next word or a hidden one?
 
 Set-up: the course's small model (mini-gpt's words, sentences and sizes, about 1.4 million parameters), one
-epoch of the embedded Python documentation, with four training objectives and the masks that belong to them:
+epoch of the embedded Python documentation, with four tasks and the masks that belong to them:
 causal, every word predicts the next; prefix, a beginning is read as a whole and the rest predicted;
 masked, 15 % of the words are hidden and guessed from both sides; span, the same for whole stretches.
 
@@ -47,7 +47,7 @@ Question = tuple[list[int], int]
 
 def study() -> Study:
     return Study(
-        question="Which training objective teaches a model most about its words, for the same text?",
+        question="Which task teaches a model most about its words, for the same text?",
         hypothesis="After one epoch those that predict every word lead; hidden words teach a seventh a step.",
         base="mini-gpt",
         arms={
@@ -60,7 +60,7 @@ def study() -> Study:
         about=("settings",),  # a task comes with its mask and family
         set={"training.evaluate_every": 100},
         quick=Quick(seeds=3, budget={"tokens": 60_000}, set={"training.evaluate_every": 40}),
-        extras="attnlab.studies.builtin.objectives:HiddenWords",
+        extras="attnlab.studies.builtin.tasks:HiddenWords",
     )
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from attnlab.config.values import ConfigError
-from attnlab.model.hub.family import Family, HeadOf
-from attnlab.model.hub.fields import Field, Hidden, Named, Same, Settings, Theirs, get, put
-from attnlab.model.hub.llama import HeadWidth
-from attnlab.model.hub.names import Held
+from attnlab.interop.families.llama import HeadWidth
+from attnlab.interop.family import Family, HeadOf
+from attnlab.interop.fields import Field, Hidden, Named, Same, Settings, Theirs, get, put
+from attnlab.interop.names import Held
 from attnlab.model.presets import PRESETS
 
 GATES = {

@@ -1,0 +1,1 @@
+"""Files of other projects, in and out: names, settings, weights, adapters, ONNX."""

@@ -1,0 +1,173 @@
+"""A model of another project becomes a run folder that is opened here, and the reverse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from attnlab.config.files import config_of, plain, section_of
+from attnlab.config.schema import Config, Model
+from attnlab.config.values import ConfigError
+from attnlab.data.tokenizers.files import load as load_tokenizer
+from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.interop.belonging import moved, strangeness
+from attnlab.interop.certificate import Certificate
+from attnlab.interop.fields import Theirs
+from attnlab.interop.fold import folded
+from attnlab.interop.foreign import Foreign, built_with, load_model, resize, save_model
+from attnlab.interop.onnx import write_onnx
+from attnlab.model.model import Model as ModelOf
+from attnlab.model.witness import answer, differs
+from attnlab.runs.folder import RunFolder
+from attnlab.training.checkpoint import Checkpoint, save_checkpoint, weights_of
+from attnlab.training.machine import versions
+
+TASKS = {"decoder": "causal", "encoder": "masked", "encoder_decoder": "seq2seq"}
+
+
+def take_in(
+    source: Path,
+    target: Path,
+    *,
+    output: Any = None,
+    tokenizer: str | Path | None = None,
+    accept: Collection[str] = (),
+    vocabulary: int | None = None,
+    length: int | None = None,
+) -> Certificate:
+    """A folder that `open_run` opens, from one of transformers'."""
+    own = _tokenizer(source, tokenizer)
+    found = load_model(source, output=output, accept=accept)
+    sizes = found.config.vocabulary, found.config.length
+    found = resize(found, vocabulary=vocabulary or sizes[0], length=length or sizes[1])
+    strange = [
+        *strangeness(own, found.config.vocabulary, found.theirs, source),
+        *moved(own, source, found.witness.get("tokenizer")),
+    ]
+    if strange and "tokenizer" not in accept:
+        raise ConfigError(
+            f"The tokenizer does not belong to this model: {'; '.join(strange)}. Its ids would mean other "
+            "words; give the model's own with --tokenizer, or go on all the same with --accept tokenizer."
+        )
+    spare = found.config.vocabulary - own.size
+    certificate = found.certificate.with_notes(
+        f"the tokenizer has {own.size:,} tokens, the model {found.config.vocabulary:,}"
+        + (f" ({spare:,} rows to spare)" if spare > 0 else ""),
+        *(f"accepted: {reason}" for reason in strange),
+    )
+    _write_run(target, found, own, certificate, str(source))
+    return certificate
+
+
+def _tokenizer(source: Path, given: str | Path | None) -> Tokenizer:
+    try:
+        return load_tokenizer(source if given is None else given)
+    except ConfigError as error:
+        if given is not None:
+            raise
+        raise ConfigError(f"{error} Give the model's tokenizer with --tokenizer PATH.") from error
+
+
+def _write_run(target: Path, found: Foreign, own: Tokenizer, certificate: Certificate, source: str) -> None:
+    folder = RunFolder(target)
+    with folder.opened(_run_config(found.config), resume=False, versions=versions()), folder.recorded():
+        own.save(target)
+        converted = Checkpoint(weights_of(found.model), {}, {"step": 0}, answer(found.model))
+        save_checkpoint(folder.checkpoints, 0, converted)
+        folder.note(
+            status="converted",
+            step=0,
+            tokenizer=own.fingerprint,
+            vocabulary=found.config.vocabulary,
+            source={"name": source, "config": found.theirs},
+            certificate=certificate.as_json(),
+        )
+
+
+def _run_config(model: Model) -> Config:
+    """The record of a model that was not trained here: what it was trained on is not known."""
+    return config_of(
+        {
+            "model": plain(model),
+            "data": {"tokenizer": {"kind": "file", "path": "tokenizer.json"}, "length": model.length},
+            "task": TASKS[model.family],
+        }
+    )
+
+
+def give_onnx(trained: ModelOf, settings: Model, target: Path) -> Certificate:
+    """A file that onnxruntime runs, and was asked there."""
+    model, config = _without_folds(trained, settings)
+    difference = write_onnx(model, target, length=config.length, typed=config.token_types > 1)
+    names = tuple(name for name, _ in model.named_parameters())
+    return Certificate(
+        family="onnx",
+        architecture=target.name,
+        parameters=sum(p.numel() for p in model.parameters()),
+        dtype="float32",
+        loaded=names,
+        notes=(
+            f"onnxruntime gives the same scores, to {difference:.1g} of the largest",
+            "its inputs are ids and where they are real, padded on the right",
+        ),
+    )
+
+
+def _without_folds(trained: ModelOf, settings: Model) -> tuple[ModelOf, Model]:
+    """The same function in a form that others have too, and its settings."""
+    vocabulary = trained.trunk.main.embedding.tokens.num_embeddings
+    plain_settings, weights = folded(trained, plain(replace(settings, vocabulary=vocabulary)))
+    equal: Model = section_of("model", plain_settings)
+    model = built_with(equal, weights)
+    difference = differs(model, answer(trained))
+    assert not difference, difference
+    return model, equal
+
+
+def give_out(
+    trained: ModelOf, settings: Model, tokenizer: Tokenizer, target: Path, *, base: Theirs
+) -> Certificate:
+    """A folder that transformers' `from_pretrained` loads, tokenizer included.
+
+    `base` is the config.json that the model came with; empty for a model that was trained here.
+    """
+    model, equal = _without_folds(trained, settings)
+    facts = {"tokenizer": tokenizer.fingerprint}
+    known = base or _special_ids(tokenizer, settings)
+    certificate = save_model(target, model, equal, base=known, facts=facts)
+    tokenizer.save(target)
+    theirs = json.dumps(_tokenizer_settings(tokenizer, settings), indent=2)
+    (target / "tokenizer_config.json").write_text(theirs + "\n", encoding="utf-8")
+    return certificate
+
+
+def _special_ids(tokenizer: Tokenizer, settings: Model) -> Theirs:
+    """The ids that their generation needs."""
+    specials = tokenizer.specials
+    ids = {"pad": specials.pad, "bos": specials.start, "eos": specials.stop}
+    found: Theirs = {f"{role}_token_id": number for role, number in ids.items()}
+    if settings.family == "encoder_decoder":
+        found["decoder_start_token_id"] = tokenizer.first
+    return found
+
+
+def _tokenizer_settings(tokenizer: Tokenizer, settings: Model) -> dict[str, Any]:
+    """What their tokenizer must be told beside tokenizer.json."""
+    specials, token = tokenizer.specials, tokenizer.token
+    roles = {
+        "pad": specials.pad,
+        "unk": specials.unknown,
+        "bos": specials.start,
+        "eos": specials.stop,
+        "mask": specials.mask,
+    }
+    typed = ["token_type_ids"] if settings.token_types > 1 else []
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": settings.length,
+        "model_input_names": ["input_ids", *typed, "attention_mask"],
+        **{f"{role}_token": token(number) for role, number in roles.items() if number is not None},
+    }
