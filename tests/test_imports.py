@@ -9,7 +9,7 @@ import attnlab
 SOURCE = Path(attnlab.__file__).parent
 LAYERS = """
 config
-metrics
+runs metrics
 data model
 tasks
 training generation

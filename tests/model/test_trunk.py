@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from attnlab.training.errors import RunError
 from torch import nn
 
 from attnlab.experiment.run import train
@@ -18,7 +19,6 @@ from attnlab.model.pairs import Pairs
 from attnlab.model.reach import square
 from attnlab.model.terms import Term
 from attnlab.model.trunk import Trunk, Way
-from attnlab.training.errors import RunError
 from tests.checks.cases import case, found
 from tests.training.small import config
 

@@ -8,10 +8,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.checks.real import batch_of, piece, prepared_of, rows_of
 from attnlab.model.apart import copy_of
 from attnlab.model.model import Model
+from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training.accumulate import backward
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.checks.real import batch_of, held_out, piece, prepared_of
 from attnlab.model.apart import copy_of
 from attnlab.model.attention.argmax import Argmax
@@ -18,6 +18,7 @@ from attnlab.model.attention.rule import Rule, masked_softmax
 from attnlab.model.blocks import Attention as Layer
 from attnlab.model.pairs import Pairs
 from attnlab.model.projections import SharedQK, SharedQKV
+from attnlab.runs.findings import Finding, When
 
 ROWS, LENGTH = 4, 64
 CROWD = 4

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.checks.dependency import EQUAL, LENGTH, prefix_gap
 from attnlab.generation.beam import beam_searches
 from attnlab.generation.decoder import Decoder
@@ -19,6 +19,7 @@ from attnlab.model.apart import copy_of
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
+from attnlab.runs.findings import Finding, When
 
 PROMPTS, SOURCES, STEPS = (1, 3, 6), (4, 2, 5), 14  # so many steps outgrow a cache's first buffer
 FEW, LONG = 4, 256

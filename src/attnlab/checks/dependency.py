@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks.causes import ACROSS_TEXTS, FIXES, cause_of
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.checks.measure import Leak, Measured
 from attnlab.checks.paths import paths_of
 from attnlab.checks.probing import cut_gap, measured, worst
@@ -19,6 +19,7 @@ from attnlab.model.attention.argmax import Argmax
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
+from attnlab.runs.findings import Finding, When
 
 LENGTH = 12  # every pair of so many tokens, on every path
 WHOLE = 1024  # some inputs of a row as long as the model reads, or this

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.model.apart import copy_of
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
+from attnlab.runs.findings import Finding, When
 
 LENGTH = 8
 

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.generation.decoder import padded
 from attnlab.model.apart import copy_of
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
+from attnlab.runs.findings import Finding, When
 
 LENGTHS = (4, 7, 11)
 EQUAL = 1e-9

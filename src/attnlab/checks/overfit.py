@@ -9,13 +9,14 @@ from typing import ClassVar
 
 import torch
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.checks.contexts import contexts
 from attnlab.checks.real import batch_of, piece, prepared_of
 from attnlab.model.apart import copy_of
 from attnlab.model.heads.boundary import SpanBoundary
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
+from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared, Spans, Task
 from attnlab.training.updates import AdamWUpdate, Group
 

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 from torch import nn
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.checks.tensors import saved
 from attnlab.model.counts import parameter_terms
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.model import Model
+from attnlab.runs.findings import Finding, When
 from attnlab.training.checkpoint import Checkpoint, listed, load_weights
 
 

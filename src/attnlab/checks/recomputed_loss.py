@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.checks.real import evaluator_of, uneven
 from attnlab.evaluation.documents import Documents, document_losses
 from attnlab.evaluation.honesty import honesty
@@ -19,6 +19,7 @@ from attnlab.evaluation.texts import MisreadError, Text, nats_alone, sampled_tex
 from attnlab.model.apart import copy_of, undisturbed
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
+from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared
 from attnlab.training.accumulate import backward
 from attnlab.training.evaluate import Evaluator

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.data.errors import DataError
 from attnlab.data.tokenizers.files import load
-from attnlab.training.folder import RECORD, read_record
+from attnlab.runs.findings import Finding, When
+from attnlab.runs.record import RECORD, read_record
 
 
 class TokenizerIdentity(Check):

@@ -10,11 +10,12 @@ import torch
 from scipy.special import bdtrc
 from torch import Tensor
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.checks.real import batch_of, prepared_of
 from attnlab.checks.targets import hides
 from attnlab.data.batch import Batch
 from attnlab.model.losses import IGNORE
+from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared
 
 LINES, LENGTH = 8, 256

@@ -20,8 +20,8 @@ from attnlab.experiment.setup import Setup
 from attnlab.generation.generate import Written, generate
 from attnlab.generation.rules import Sample
 from attnlab.model.model import Model
+from attnlab.runs.events import Evaluated, Event
 from attnlab.tasks.seq2seq import SequenceToSequence
-from attnlab.training.events import Evaluated, Event
 
 SAMPLES = 3
 LENGTH = 40

@@ -62,7 +62,8 @@ def _residual_terms(part: Residual) -> list[Term]:
         assert isinstance(inner, Attention)
         name = "cross-attention" if isinstance(inner, CrossAttention) else "attention"
         p = inner.projections
-        output = linear("output", p.heads * p.head_width, p.width, p.biased, "HK·D")
+        biased = inner.output.bias is not None
+        output = linear("output", p.heads * p.head_width, p.width, biased, "HK·D")
         terms = [*p.parameter_terms(), *inner.rule.parameter_terms(), output]
     return [term.inside(name) for term in (*terms_of(part.norm), *terms)]
 

@@ -20,13 +20,13 @@ from attnlab.evaluation.texts import sampled_texts
 from attnlab.experiment.samples import line, sampled
 from attnlab.experiment.scores import is_causal, is_masked, of_probes
 from attnlab.experiment.setup import evaluator_of
-from attnlab.experiment.soundness import add_findings
 from attnlab.experiment.trained import Trained
 from attnlab.explain.attention import attention_weights
 from attnlab.model.tokens import Tokens
+from attnlab.runs.atomic import replace_bytes
+from attnlab.runs.findings import add_findings
+from attnlab.runs.metrics_file import read_events
 from attnlab.studies.guards import UNKNOWN
-from attnlab.training.files import replace_bytes
-from attnlab.training.listeners.metrics import read
 
 SAMPLES = 5
 HONEST_TEXTS = 32
@@ -141,7 +141,7 @@ def curves(file: Path) -> dict[str, Any]:
     """A run's course out of its metrics.jsonl, thinned: each point is the mean of its stretch."""
     steps, evaluations = [], []
     tokens = seconds = 0.0
-    for event in read(file):
+    for event in read_events(file):
         if event["event"] == "stepped":
             tokens, seconds = tokens + event["tokens"], seconds + event["seconds"]
             place = {"step": event["step"], "tokens": tokens, "seconds": seconds}
@@ -162,7 +162,7 @@ def curves(file: Path) -> dict[str, Any]:
 def placed(curve: Curve, file: Path) -> Curve:
     """A curve by steps with the tokens and seconds of those steps beside them."""
     at, tokens, seconds = dict[float, tuple[float, float]](), 0.0, 0.0
-    for event in read(file):
+    for event in read_events(file):
         if event["event"] == "stepped":
             tokens, seconds = tokens + event["tokens"], seconds + event["seconds"]
             at[event["step"]] = tokens, seconds
