@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from attnlab.training.errors import RunError
+from attnlab.runs.run_error import RunError
 from torch import nn
 
 from attnlab.experiment.run import train
