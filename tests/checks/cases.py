@@ -10,10 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.checks import CHECKS
-from attnlab.checks.check import Case, Finding
+from attnlab.checks.check import Case
 from attnlab.config.schema import Config
 from attnlab.experiment.setup import Setup, initial_model, set_up
+from attnlab.runs.findings import Finding
+from attnlab.tasks import TASKS
 from tests.training import small
+
+WORDS = [name for name in TASKS if TASKS[name].label_kind == "none"]
+"""The tasks that predict words."""
 
 
 @functools.cache

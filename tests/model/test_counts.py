@@ -4,6 +4,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import attnlab as lab
 from attnlab.config.files import load
+from attnlab.config.schema import BIASED
 from attnlab.model.assemble import build_model
 from attnlab.model.counts import count
 from attnlab.model.heads import HEADS
@@ -25,6 +26,7 @@ def counted(**settings):
         ("roberta", 124_697_433),
         ("t5", 60_506_624),
         ("llama", 6_738_415_616),
+        ("qwen2", 494_032_768),
     ],
 )
 def test_published_architectures_have_their_published_size(preset, parameters):
@@ -43,6 +45,9 @@ def test_closed_form_is_the_models_own_count():
             for positions in ("learned", "concat"):
                 found = counted(output=lab.Choice(kind, options), positions=positions, width=32)
                 assert found.closed_form == found.total, (kind, options)
+    for part in BIASED:
+        found = counted(bias=(part,), family="encoder_decoder", token_types=2, embedding_norm=True)
+        assert found.closed_form == found.total, part
     for norm in ("layer", "rms"):
         found = counted(projections=lab.Choice("separate", {"query_key_norm": norm}))
         assert found.closed_form == found.total

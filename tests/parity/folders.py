@@ -14,6 +14,7 @@ from tests.parity.theirs import ALL, V
 SPECIALS = {
     "gpt2": ["<pad>", "<s>", "</s>", "<unk>"],
     "llama": ["<pad>", "<s>", "</s>", "<unk>"],
+    "qwen2": ["<pad>", "<s>", "</s>", "<unk>"],
     "bert": ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
     "distilbert": ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
     "roberta": ["<s>", "<pad>", "</s>", "<unk>", "<mask>"],

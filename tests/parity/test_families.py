@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
+from attnlab.config.files import plain, section_of
+from attnlab.config.untrusted import read_json
+from attnlab.config.values import ConfigError
 from attnlab.generation.generate import generate
 from attnlab.interop.families import FAMILIES
-from attnlab.interop.foreign import load_model, save_model
+from attnlab.interop.families.qwen2 import QWEN2
+from attnlab.interop.foreign import layout_of, load_model, save_model
+from attnlab.model.presets import PRESETS
 from attnlab.model.tokens import Tokens
 from tests.parity.theirs import ALL, CAUSAL, MASKED, OTHERS, SEQ2SEQ, V, scores
 
@@ -210,11 +215,24 @@ def test_what_goes_in_comes_out_bit_for_bit(pair, name, tmp_path):
 
 @pytest.mark.parametrize("name", ALL)
 def test_settings_are_read_back_as_written(pair, name):
-    from attnlab.config.files import plain
-    from attnlab.interop.foreign import layout_of
-
     _, ours, _ = pair(name)
     family, head, written = layout_of(ours.config, ours.certificate.architecture)
     assert head.architecture == ours.certificate.architecture
     untied = plain(ours.config)["output"].get("tied") is False
     assert family.read(written, head, untied=untied) == plain(ours.config)
+
+
+def test_a_layer_with_a_window_is_refused(pair):
+    *_, folder = pair("qwen2")
+    theirs = read_json(folder / "config.json")
+    assert theirs["use_sliding_window"] is False
+    with pytest.raises(ConfigError, match="use_sliding_window = True: a window in some layers"):
+        QWEN2.read(theirs | {"use_sliding_window": True}, QWEN2.heads[0])
+
+
+def test_a_layout_without_such_biases_says_which():
+    """Biases of queries, keys and values are Qwen2's; with those of the output alone there is no family."""
+    settings = PRESETS["qwen2"] | {"width": 64, "heads": 4, "layers": 1, "vocabulary": 50, "length": 16}
+    assert layout_of(section_of("model", settings))[0] is QWEN2
+    with pytest.raises(ConfigError, match=r"model\.bias\.attention_output is True, there False"):
+        layout_of(section_of("model", settings | {"bias": ["attention_output"]}))

@@ -47,6 +47,7 @@ GPT2 = {
     "eos_token_id": 2,
 }
 LLAMA = SIZES | {"num_key_value_heads": 2, "max_position_embeddings": LENGTH}
+QWEN2 = LLAMA | {"bos_token_id": 1, "eos_token_id": 2}
 T5 = {
     "vocab_size": V,
     "d_model": WIDTH,
@@ -105,6 +106,17 @@ CAUSAL = {
             "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
         },
     ),
+    "llama, biases of attention alone": Case("LlamaForCausalLM", LLAMA | {"attention_bias": True}),
+    "qwen2": Case("Qwen2ForCausalLM", QWEN2),
+    "qwen2, tied, all heads": Case(
+        "Qwen2ForCausalLM",
+        QWEN2
+        | {
+            "tie_word_embeddings": True,
+            "num_key_value_heads": HEADS,
+            "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
+        },
+    ),
 }
 MASKED = {
     "bert": Case("BertForMaskedLM", BERT),
@@ -133,6 +145,7 @@ OTHERS = {
     "distilbert, bare": Case("DistilBertModel", DISTIL, output="last_hidden_state"),
     "gpt2, bare": Case("GPT2Model", GPT2, output="last_hidden_state"),
     "llama, bare": Case("LlamaModel", LLAMA, output="last_hidden_state"),
+    "qwen2, bare": Case("Qwen2Model", QWEN2, output="last_hidden_state"),
 }
 ALL = CAUSAL | MASKED | SEQ2SEQ | OTHERS
 

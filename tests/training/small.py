@@ -70,7 +70,7 @@ def labelled(folder: Path) -> Path:
                 "who": sorted(who for who in WHO if who in s),
                 "words": len(s.split()),
             }
-            for s in dict.fromkeys(sentences())
+            for s in dict.fromkeys(sentences(600))
         )
         file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return file

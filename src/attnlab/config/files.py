@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config import schema
+from attnlab.config.elsewhere import unknown_setting
 from attnlab.config.registry import Registry, as_json, locate, table
 from attnlab.config.schema import FAMILIES, SECTIONS, Config
 from attnlab.config.values import Choice, ConfigError, choice_of, coerce, nearest, unknown
@@ -128,7 +129,7 @@ def config_of(settings: Mapping[str, Any]) -> Config:
     known = [f.name for f in fields(Config)]
     for name in settings:
         if name not in known:
-            raise unknown("Settings", name, known)
+            raise unknown_setting("Settings", name, settings[name], known)
     settings, values = _with_task(settings), {}
     for f in fields(Config):
         if f.name in SECTIONS:
@@ -158,7 +159,7 @@ def _filled(section: Any, settings: Mapping[str, Any], name: str) -> Any:
     declared = {f.name: f for f in fields(section)}
     for key in settings:
         if key not in declared:
-            raise unknown(f"Settings of [{name}]", key, declared)
+            raise unknown_setting(f"Settings of [{name}]", key, settings[key], declared)
     values = {}
     for key, f in declared.items():
         where = f"{name}.{key}"

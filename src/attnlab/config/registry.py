@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
 
+from attnlab.config.elsewhere import unknown_setting
 from attnlab.config.values import Choice, ConfigError, choice_of, coerce, described, unknown
 
 T = TypeVar("T")
@@ -151,9 +152,9 @@ class Registry(Generic[T]):
         if choice.kind not in self:
             raise unknown(where, choice.kind, self)
         known = self.options(choice.kind)
-        for name in choice.options:
+        for name, given in choice.options.items():
             if name not in known:
-                raise unknown(f"{where}: options of {choice.kind}", name, known)
+                raise unknown_setting(f"{where}: options of {choice.kind}", name, given, known)
         complete = {}
         for option in known.values():
             place = f"{where}.{option.name}"

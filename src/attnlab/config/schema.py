@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from attnlab.config.values import Choice, ConfigError
 
@@ -19,6 +20,17 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "encoder_decoder": {"mask": "causal"},
 }
 """A family is a set of stacks, and these defaults."""
+
+
+Biased = Literal["query_key_value", "attention_output", "feedforward", "norm"]
+BIASED: tuple[Biased, ...] = get_args(Biased)
+"""The parts of a block that can have a bias; a query-key norm's shift is one of queries and keys."""
+
+
+def biased_parts(bias: bool | Sequence[Biased]) -> tuple[Biased, ...]:
+    """The parts that `model.bias` names: all, none, or those of a list."""
+    wanted = (BIASED if bias else ()) if isinstance(bias, bool) else bias
+    return tuple(part for part in BIASED if part in wanted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +54,7 @@ class Model:
     residual: Choice = chosen("residuals", "pre")
     feedforward: Choice = chosen("feedforwards", "gelu")
     output: Choice = chosen("heads", "language_model")
-    bias: bool = True
+    bias: bool | tuple[Biased, ...] = True  # true: every part
     dropout: float = 0.0
     attention_dropout: float = 0.0
     token_types: int = 0
@@ -62,6 +74,12 @@ class Model:
             at_least(1, "head_width", self.head_width)
         elif self.width % self.heads:
             raise ConfigError(misfit(self.width, self.heads))
+        parts = biased_parts(self.bias)  # one form for settings that mean the same
+        whole = {BIASED: True, (): False}
+        object.__setattr__(self, "bias", whole.get(parts, parts))
+
+    def biased(self, part: Biased) -> bool:
+        return part in biased_parts(self.bias)
 
     @property
     def each_head_width(self) -> int:

@@ -80,7 +80,7 @@ def document_losses(evaluator: Evaluator) -> Documents:
     batch are told apart.
     """
     rows, task = evaluator.loader.rows, evaluator.task
-    if task.label_kind != "none":
+    if not task.predicts_words:
         return _labelled(evaluator, rows.scalars("example"))
     example = rows.scalars("example")
     count = int(example.max()) + 1

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from attnlab.config.files import plain, section_of
+from attnlab.config.schema import BIASED, biased_parts
 from attnlab.config.values import ConfigError, unknown
 from attnlab.interop.fields import Field, Settings, Theirs, put, whole
 from attnlab.interop.names import Link, Table, links
@@ -138,6 +139,11 @@ def _essential(settings: Settings) -> dict[str, Any]:
         held["embedding_scale"] = held["width"] ** 0.5
     if held["projections"] == {"kind": "grouped", "shared": held["heads"], "query_key_norm": "none"}:
         held["projections"] = {"kind": "separate", "query_key_norm": "none"}
+    held["bias"] = {
+        part: part in biased_parts(held["bias"])
+        for part in BIASED
+        if part != "norm" or held["norm"]["kind"] == "layer"  # which alone of norms has one
+    }
     if held["family"] != "encoder_decoder":
         del held["cross_attention"]
     hidden = held["feedforward"].get("expand")

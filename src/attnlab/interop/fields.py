@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from attnlab.config.schema import Biased, biased_parts
 from attnlab.config.values import ConfigError
 
 Settings = dict[str, Any]
@@ -78,6 +79,24 @@ class Also(Field):
         held, used = theirs.get(self.theirs), theirs.get(self.first)
         if held is not None and used is not None and held != used:
             yield f"{self.theirs} {held} is taken as {used}, the model's one rate of dropout"
+
+
+@dataclass(frozen=True)
+class Biases(Field):
+    """Whether these parts have biases, all of them or none."""
+
+    theirs: str
+    parts: tuple[Biased, ...]
+
+    def read(self, theirs: Theirs, ours: Settings) -> None:
+        has = theirs.get(self.theirs, False)
+        if not isinstance(has, bool):
+            raise ConfigError(f"config.json has {self.theirs} = {has!r}; it must be true or false.")
+        others = [part for part in biased_parts(ours["bias"]) if part not in self.parts]
+        ours["bias"] = [*others, *(self.parts if has else ())]
+
+    def write(self, ours: Settings, theirs: Theirs) -> None:
+        theirs[self.theirs] = set(self.parts) <= set(biased_parts(ours["bias"]))
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def _assemble(config: schema.Model, labels: int) -> Model:
 
 
 def _norm(config: schema.Model, width: int) -> nn.Module:
-    return NORMS.build(config.norm, width=width, bias=config.bias)
+    return NORMS.build(config.norm, width=width, bias=config.biased("norm"))
 
 
 def _stack(
@@ -121,7 +121,9 @@ def _block(config: schema.Model, cross: bool) -> Block:
     parts: list[nn.Module] = [_attention(config, config.attention, SelfAttention)]
     if cross:
         parts.append(_attention(config, config.cross_attention, CrossAttention))
-    feedforward = FEEDFORWARDS.build(config.feedforward, width=config.width, bias=config.bias)
+    feedforward = FEEDFORWARDS.build(
+        config.feedforward, width=config.width, bias=config.biased("feedforward")
+    )
     parts.append(Alone(feedforward))
     residuals = (
         RESIDUALS.build(config.residual, norm=_norm(config, config.width), inner=part, dropout=config.dropout)
@@ -148,9 +150,14 @@ def _attention(
             "`masking` on to Rule."
         )
     projections = PROJECTIONS.build(
-        config.projections, width=width, heads=heads, head_width=head_width, bias=config.bias
+        config.projections,
+        width=width,
+        heads=heads,
+        head_width=head_width,
+        bias=config.biased("query_key_value"),
     )
-    return kind(projections, rule, nn.Linear(heads * head_width, width, bias=config.bias))
+    output = nn.Linear(heads * head_width, width, bias=config.biased("attention_output"))
+    return kind(projections, rule, output)
 
 
 def _refuse(config: schema.Model, mask: Mask, positions: Position, block: Block, cross: bool) -> None:

@@ -75,6 +75,22 @@ def _llama() -> dict[str, Any]:
     }
 
 
+def _qwen2() -> dict[str, Any]:
+    """Qwen2.5 0.5B: LLaMA's parts with grouped heads, biases of q, k and v, tied: 494,032,768 parameters."""
+    return _llama() | {
+        "vocabulary": 151_936,
+        "length": 32_768,
+        "width": 896,
+        "layers": 24,
+        "heads": 14,
+        "positions": Choice("rotary", {"base": 1_000_000.0}),
+        "projections": Choice("grouped", {"shared": 2}),
+        "feedforward": Choice("swiglu", {"expand": 4864 / 896}),
+        "output": "language_model",
+        "bias": ("query_key_value",),
+    }
+
+
 def _t5() -> dict[str, Any]:
     """T5 small: unscaled scores, one bucketed bias for all layers, no biases (Raffel et al. 2019)."""
     return {
@@ -102,5 +118,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "roberta": _roberta(),
     "distilbert": _distilbert(),
     "llama": _llama(),
+    "qwen2": _qwen2(),
     "t5": _t5(),
 }

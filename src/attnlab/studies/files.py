@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from attnlab.config.elsewhere import unknown_setting
 from attnlab.config.files import parse_override, read
 from attnlab.config.schema import Budget, Config
 from attnlab.config.values import ConfigError, coerce, unknown
@@ -24,7 +25,7 @@ def study_of(settings: Mapping[str, Any], *, name: str) -> Study:
     declared = [f.name for f in fields(Study) if f.name not in GIVEN]
     for key in settings:
         if key not in declared:
-            raise unknown(f"Settings of study {name}", key, declared)
+            raise unknown_setting(f"Settings of study {name}", key, settings[key], declared)
     for needed in ("question", "arms"):
         if needed not in settings:
             raise ConfigError(f"Study {name} has no `{needed}`; {_NEEDS[needed]}")
@@ -55,7 +56,7 @@ def _table(key: str, value: Any) -> dict[str, Any]:
         hints = typing.get_type_hints(Budget)
         for name in value:
             if name not in hints:
-                raise unknown("budget", name, hints)
+                raise unknown_setting("budget", name, value[name], hints)
         return {name: coerce(limit, hints[name], f"budget.{name}") for name, limit in value.items()}
     if key == "allow":
         return {arm: coerce(checks, tuple[str, ...], f"allow.{arm}") for arm, checks in value.items()}
@@ -71,7 +72,7 @@ def _base(value: Any) -> str | dict[str, Any]:
         known = [f.name for f in fields(Config) if f.name != "seed"]
         for name in value:
             if name not in known:
-                raise unknown("base", name, known)
+                raise unknown_setting("base", name, value[name], known)
         return dict(value)
     return str(coerce(value, str, "base"))
 
@@ -81,7 +82,7 @@ def _quick(value: Any) -> Quick:
     hints = typing.get_type_hints(Quick)
     for name in given:
         if name not in hints:
-            raise unknown("quick", name, hints)
+            raise unknown_setting("quick", name, given[name], hints)
     tables = {name: _table(name, given[name]) for name in ("budget", "set") if name in given}
     return Quick(
         seeds=coerce(given.get("seeds", QUICK_SEEDS), int, "quick.seeds"),

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -15,13 +15,12 @@ from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.data.example import Example
 from attnlab.data.labels import UNREAD, Kind, LabelReader
-from attnlab.model.counts import flop_terms
 from attnlab.model.heads import HEADS
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.losses import IGNORE, LossSum
-from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
+from attnlab.model.trunk import Sees
 from attnlab.tasks import TASKS
 from attnlab.tasks.vocabulary import Vocabulary
 
@@ -113,9 +112,8 @@ class Task(ABC):
     label_kind: ClassVar[Kind] = "none"
     """What a label is for it: nothing where it predicts words."""
 
-    sees: ClassVar[Literal["before", "all", "source and before"]] = "before"
-    """What the output at a place may depend on: its text up to there, the whole text, or the source that an
-    encoder reads and the text up to there."""
+    sees: ClassVar[Sees] = "before"
+    """What the output at a place may depend on."""
     marks_source: ClassVar[bool] = False
     """Whether it says which tokens are in the source, as the mask `prefix` asks."""
     two_stacks: ClassVar[bool] = False
@@ -133,6 +131,11 @@ class Task(ABC):
     def prepare(self, batch: Batch, seed: int) -> Prepared:
         """What the model reads and is to say."""
 
+    @property
+    def predicts_words(self) -> bool:
+        """Whether targets are tokens of the text, and not labels of it."""
+        return self.label_kind == "none"
+
     def label_of(self, example: Example) -> Any:
         """The label of an example: a name, several names, or a number."""
         raise NotImplementedError
@@ -140,7 +143,7 @@ class Task(ABC):
     @property
     def reader(self) -> LabelReader:
         """How labels are read, for the data."""
-        if self.label_kind == "none":
+        if self.predicts_words:
             return UNREAD
         read = type(self).label_of
         return LabelReader(self.label_kind, self.label_of, f"{read.__module__}.{read.__qualname__}")
@@ -199,14 +202,13 @@ class Task(ABC):
         name = name_of(type(self))
         if not isinstance(model.head, tuple(HEADS[head] for head in self.heads)):
             raise ConfigError(
-                f'task "{name}" predicts {"words" if self.label_kind == "none" else "labels"}; set model.output '
-                f"to {' or '.join(self.heads)}."
+                f'task "{name}" predicts {"words" if self.predicts_words else "labels"}; set model.output to '
+                f"{' or '.join(self.heads)}."
             )
-        both = model.trunk.encoder is not None and model.trunk.decoder is not None
-        if both != self.two_stacks:
+        if model.trunk.reads_source != self.two_stacks:
             fix = "encoder_decoder" if self.two_stacks else "decoder or encoder"
             raise ConfigError(f'task "{name}" is not for this model; set model.family to {fix}.')
-        if asks_for_source(model.trunk.main.mask) and not self.marks_source:
+        if model.trunk.asks_for_source and not self.marks_source:
             raise ConfigError(
                 f'model.mask asks which tokens are in the source, and task "{name}" marks none; '
                 'use task "prefix" or "unilm", or another mask.'
@@ -217,8 +219,7 @@ class Task(ABC):
         rows, length = prepared.ids.shape
         lengths = length, prepared.source.shape[1] if prepared.source is not None else length
         if lengths not in self._trunk_flops:
-            terms = flop_terms(model, *lengths)
-            self._trunk_flops[lengths] = sum(term.count for term in terms if term.name != "head")
+            self._trunk_flops[lengths] = sum(term.count for term in model.trunk.flop_terms(*lengths))
         return 3 * (rows * self._trunk_flops[lengths] + model.head.flops(prepared.count))
 
 

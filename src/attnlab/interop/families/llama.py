@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from attnlab.config.values import ConfigError
 from attnlab.interop.family import Family, HeadOf
-from attnlab.interop.fields import Field, Fixed, Hidden, Same, Settings, Theirs, get, put, whole
+from attnlab.interop.fields import Biases, Field, Fixed, Hidden, Same, Settings, Theirs, get, put, whole
+from attnlab.interop.names import Table
 from attnlab.model.presets import PRESETS
 
 _BLOCK = "trunk.decoder.blocks.{layer}.residuals."
@@ -41,8 +42,8 @@ class KeyHeads(Field):
         shared = theirs.get("num_key_value_heads")
         if shared is not None and not whole(shared):
             raise ConfigError(f"config.json has num_key_value_heads = {shared!r}; it must be a whole number.")
-        if shared is not None and shared != ours["heads"]:
-            ours["projections"] = {"kind": "grouped", "shared": shared}
+        apart = shared is None or shared == ours["heads"]
+        ours["projections"] = {"kind": "separate"} if apart else {"kind": "grouped", "shared": shared}
 
     def write(self, ours: Settings, theirs: Theirs) -> None:
         theirs["num_key_value_heads"] = get(ours, "projections.shared") or ours["heads"]
@@ -50,7 +51,8 @@ class KeyHeads(Field):
 
 @dataclass(frozen=True)
 class HeadWidth(Field):
-    """A head's width, where it is not width / heads."""
+    """A head's width. `default` is what their library takes where the file is silent; without one it takes
+    width / heads."""
 
     theirs: str
     default: int | None = None
@@ -62,8 +64,25 @@ class HeadWidth(Field):
 
     def write(self, ours: Settings, theirs: Theirs) -> None:
         each = ours["head_width"]
-        theirs[self.theirs] = ours["width"] // ours["heads"] if each == "even" else each
+        if each == "even" and self.default is None:
+            theirs.pop(self.theirs, None)
+        else:
+            theirs[self.theirs] = ours["width"] // ours["heads"] if each == "even" else each
 
+
+NAMES: Table = {
+    "embed_tokens": "trunk.decoder.embedding.tokens",
+    "layers.{layer}.input_layernorm": _BLOCK + "0.norm",
+    "layers.{layer}.self_attn.q_proj": _BLOCK + "0.inner.projections.query",
+    "layers.{layer}.self_attn.k_proj": _BLOCK + "0.inner.projections.key",
+    "layers.{layer}.self_attn.v_proj": _BLOCK + "0.inner.projections.value",
+    "layers.{layer}.self_attn.o_proj": _BLOCK + "0.inner.output",
+    "layers.{layer}.post_attention_layernorm": _BLOCK + "1.norm",
+    "layers.{layer}.mlp.gate_proj": _BLOCK + "1.inner.part.gate",
+    "layers.{layer}.mlp.up_proj": _BLOCK + "1.inner.part.up",
+    "layers.{layer}.mlp.down_proj": _BLOCK + "1.inner.part.down",
+    "norm": "trunk.decoder.final",
+}
 
 LLAMA = Family(
     model_type="llama",
@@ -79,25 +98,13 @@ LLAMA = Family(
         HeadWidth("head_dim"),
         Hidden("intermediate_size", 11_008),
         Same("rms_norm_eps", "norm.eps", 1e-6),
-        Same("attention_bias", "bias", False),
-        Same("mlp_bias", "bias", False),
+        Biases("attention_bias", ("query_key_value", "attention_output")),
+        Biases("mlp_bias", ("feedforward",)),
         Same("attention_dropout", "attention_dropout", 0.0),
         Rope(),
         Fixed("hidden_act", "silu", "the gate of this family is SiLU"),
     ),
-    names={
-        "embed_tokens": "trunk.decoder.embedding.tokens",
-        "layers.{layer}.input_layernorm": _BLOCK + "0.norm",
-        "layers.{layer}.self_attn.q_proj": _BLOCK + "0.inner.projections.query",
-        "layers.{layer}.self_attn.k_proj": _BLOCK + "0.inner.projections.key",
-        "layers.{layer}.self_attn.v_proj": _BLOCK + "0.inner.projections.value",
-        "layers.{layer}.self_attn.o_proj": _BLOCK + "0.inner.output",
-        "layers.{layer}.post_attention_layernorm": _BLOCK + "1.norm",
-        "layers.{layer}.mlp.gate_proj": _BLOCK + "1.inner.part.gate",
-        "layers.{layer}.mlp.up_proj": _BLOCK + "1.inner.part.up",
-        "layers.{layer}.mlp.down_proj": _BLOCK + "1.inner.part.down",
-        "norm": "trunk.decoder.final",
-    },
+    names=NAMES,
     heads=(
         HeadOf(
             "LlamaForCausalLM",
