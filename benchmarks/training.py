@@ -27,13 +27,12 @@ from attnlab.data.rows import in_memory
 from attnlab.experiment.setup import Setup, in_order
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
+from attnlab.runs.checkpoints import Checkpoints
+from attnlab.runs.metrics_file import MetricsFile
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task
 from attnlab.tasks.vocabulary import Vocabulary
-from attnlab.training.budget import State
-from attnlab.training.checkpoint import Checkpoints
 from attnlab.training.failure import Failure
-from attnlab.training.listeners.metrics import MetricsFile
 from attnlab.training.loop import Loop
 from attnlab.training.machine import autocast_of
 from attnlab.training.optimizers import OPTIMIZERS, Optimizers
@@ -252,7 +251,7 @@ def checkpointing() -> list[dict[str, object]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         made = loop("small", folder)
-        with MetricsFile(folder / "metrics.jsonl", State()) as metrics:
+        with MetricsFile(folder / "metrics.jsonl") as metrics:
             event = made.step()
             works = {"step": made.step, "tell": lambda: metrics(event)}
             seconds = interleaved(works, rounds=5, warmups=1)

@@ -9,7 +9,7 @@ import attnlab
 SOURCE = Path(attnlab.__file__).parent
 LAYERS = """
 config
-metrics
+runs metrics
 data model
 tasks
 training generation
@@ -75,3 +75,17 @@ def test_no_two_modules_need_each_other_not_even_in_a_function():
         }
         needed[name] = (found & known.keys()) - {name}
     list(TopologicalSorter(needed).static_order())  # raises CycleError, which names the cycle
+
+
+INSIDE = {"main", "encoder", "decoder", "blocks", "embedding"}
+"""What a transformer is made of; another trunk has none of it."""
+
+
+def test_nothing_outside_the_model_reaches_into_a_trunk():
+    """What others need of a trunk is in its protocol. Data has decoders of its own, of other libraries."""
+    for file in SOURCE.rglob("*.py"):
+        if file.relative_to(SOURCE).parts[0] in ("model", "data"):
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            reached = isinstance(node, ast.Attribute) and node.attr in INSIDE
+            assert not reached, f"{file.relative_to(SOURCE)}:{node.lineno} reaches for .{node.attr}"

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.checks import CHECKS
-from attnlab.checks.check import Case, Finding
+from attnlab.checks.check import Case
 from attnlab.config.schema import Config
 from attnlab.experiment.setup import Setup, initial_model, set_up
+from attnlab.runs.findings import Finding
 from tests.training import small
 
 

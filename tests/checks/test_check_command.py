@@ -11,7 +11,7 @@ from attnlab.config.values import ConfigError
 from attnlab.experiment.run import train
 from attnlab.experiment.soundness import UnsoundError
 from attnlab.model.cache import KeyValues
-from attnlab.studies.listing import about
+from attnlab.runs.summary import about
 from tests.training.small import config, settings
 
 ZERO = {"model": {"masking": "zero"}}

@@ -12,7 +12,8 @@ from safetensors.torch import load_file, save_file
 from attnlab.checks import comparable
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.experiment.run import train
-from attnlab.training.checkpoint import Checkpoint, Checkpoints
+from attnlab.runs.checkpoints import Checkpoints
+from attnlab.training.checkpoint import Checkpoint, read_checkpoint, save_checkpoint
 from tests.checks.cases import found, of, shared
 from tests.training import small
 
@@ -40,10 +41,10 @@ def test_a_healthy_run_passes(run, check):
 
 def rewritten(about, **changes):
     """The last checkpoint saved anew, with other tensors: whole, and wrong."""
-    checkpoints = Checkpoints(about.folder / "checkpoints")
-    held = checkpoints.read(about.step)
+    checkpoints = Checkpoints.of(about.folder)
+    held = read_checkpoint(checkpoints, about.step)
     shutil.rmtree(checkpoints.path(about.step))
-    checkpoints.save(about.step, Checkpoint(**vars(held) | changes))
+    save_checkpoint(checkpoints, about.step, Checkpoint(**vars(held) | changes))
 
 
 # tokenizer
@@ -88,7 +89,7 @@ def test_a_table_without_a_row_for_each_id_is_named(about):
     ],
 )
 def test_tensors_that_do_not_fit_are_named(about, change, words):
-    held = Checkpoints(about.folder / "checkpoints").read(about.step).model
+    held = read_checkpoint(Checkpoints.of(about.folder), about.step).model
     rewritten(about, model=change(held))
     finding = found("tensors", about)
     assert finding.outcome == "fail" and words in finding.found
@@ -119,7 +120,7 @@ def test_random_weights_in_place_of_saved_ones_are_named(about):
 
 
 def test_a_checkpoint_that_does_not_load_is_named(about):
-    held = Checkpoints(about.folder / "checkpoints").read(about.step).model
+    held = read_checkpoint(Checkpoints.of(about.folder), about.step).model
     rewritten(about, model={name: tensor for name, tensor in held.items() if "final" not in name})
     assert "missing" in found("reload", about).found
 

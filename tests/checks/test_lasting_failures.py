@@ -5,16 +5,15 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from attnlab.checks.check import Finding
 from attnlab.checks.honesty import Honesty
 from attnlab.checks.ranges import Ranges
 from attnlab.cli import app
 from attnlab.experiment.run import train
-from attnlab.experiment.soundness import failures, joined, read_findings
-from attnlab.studies.listing import about
+from attnlab.runs.events import Stepped
+from attnlab.runs.findings import Finding, failures, joined, read_findings
+from attnlab.runs.summary import about
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
-from attnlab.training.events import Stepped
 from tests.studies.here import here
 from tests.studies.small import study
 from tests.training.small import config, settings

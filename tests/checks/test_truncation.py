@@ -11,7 +11,7 @@ from attnlab.data.dataset import Dataset
 from attnlab.experiment.run import train
 from attnlab.experiment.setup import set_up
 from tests.checks.cases import config, found, of
-from tests.trained.commands import answer, command
+from tests.experiment.commands import answer, command
 
 TEXTS = {"document": "text", "single": "text", "pair": "pair", "question": "pair"}
 ENCODINGS = [

@@ -13,12 +13,14 @@ from safetensors.torch import load_file
 
 from attnlab.config.values import ConfigError
 from attnlab.experiment.run import train
+from attnlab.runs import atomic
+from attnlab.runs import checkpoints as checkpoint_folders
+from attnlab.runs.checkpoints import Checkpoints
+from attnlab.runs.folder import RunFolder
+from attnlab.runs.metrics_file import read_events
+from attnlab.runs.run_error import RunError
 from attnlab.tasks.causal import Causal
-from attnlab.training import checkpoint, files
-from attnlab.training.checkpoint import Checkpoints
-from attnlab.training.errors import RunError
-from attnlab.training.folder import RunFolder
-from attnlab.training.listeners.metrics import read
+from attnlab.training.checkpoint import read_checkpoint
 from tests.training.small import config, settings
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -39,7 +41,7 @@ def whole(tmp_path_factory):
 @pytest.mark.parametrize("failing", [3, 6, 11])
 def test_a_full_disk_stops_the_run_and_loses_nothing(tmp_path, monkeypatch, whole, failing):
     """The disk is full from the `failing`-th file on, then has room again."""
-    written, write = [], files.write_bytes
+    written, write = [], atomic.write_bytes
 
     def full(file, content):
         written.append(file)
@@ -49,10 +51,10 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(tmp_path, monkeypatch, whol
         write(file, content)
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "write_bytes", full)
+        patch.setattr(checkpoint_folders, "write_bytes", full)
         with pytest.raises(RunError, match=r"No space left on device.*go on with --resume") as error:
             train(config(tmp_path), tmp_path / "run")
-    steps = Checkpoints(tmp_path / "run" / "checkpoints").steps()
+    steps = Checkpoints.of(tmp_path / "run").steps()
     said = f"The checkpoint of step {steps[-1]} is whole" if steps else "No checkpoint had been written yet"
     assert said in str(error.value)
     assert not list((tmp_path / "run" / "checkpoints").glob(".*"))  # half a checkpoint takes no room
@@ -74,7 +76,7 @@ def test_a_disk_that_takes_no_more_is_answered_by_the_command(attnlab, tmp_path,
 
 
 def test_metrics_that_cannot_be_written_stop_the_run_with_words(tmp_path, monkeypatch):
-    from attnlab.training.listeners.metrics import MetricsFile
+    from attnlab.runs.metrics_file import MetricsFile
 
     def full(self, event):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -140,9 +142,11 @@ def test_weights_that_blew_up_are_never_saved_as_good(tmp_path):
     wild = {"optimizer": {"kind": "adamw", "learning_rate": 1e38}, "schedule": "constant", "clip": "off"}
     with pytest.raises(RunError, match=r"Step \d: .*not finite.*lower training.optimizer.learning_rate"):
         train(config(tmp_path, training=wild | {"checkpoint_every": 1}), tmp_path / "run")
-    checkpoints = Checkpoints(tmp_path / "run" / "checkpoints")
+    checkpoints = Checkpoints.of(tmp_path / "run")
     for step in checkpoints.steps():
-        assert all(torch.isfinite(tensor).all() for tensor in checkpoints.read(step).model.values())
+        assert all(
+            torch.isfinite(tensor).all() for tensor in read_checkpoint(checkpoints, step).model.values()
+        )
 
 
 def test_a_changed_config_is_refused_with_the_difference(tmp_path):
@@ -182,7 +186,7 @@ def test_what_failed_before_its_first_step_can_be_begun_anew(tmp_path):
     run = train(config(tmp_path, training={"budget": {"steps": 2}}), tmp_path / "run")
     assert run.state.step == 2 and RunFolder(tmp_path / "run").begun
     other = train(config(tmp_path, training={"budget": {"steps": 2}}), tmp_path / "other")
-    told = [[line["event"] for line in read(r.folder / "metrics.jsonl")] for r in (run, other)]
+    told = [[line["event"] for line in read_events(r.folder / "metrics.jsonl")] for r in (run, other)]
     assert told[0] == told[1]
 
 
@@ -232,7 +236,9 @@ def test_a_damaged_checkpoint_is_named_set_aside_and_the_one_before_it_used(tmp_
     DAMAGES[said](last)
     train(config(tmp_path), tmp_path / "run", resume=True)
     warnings = [
-        line["message"] for line in read(tmp_path / "run" / "metrics.jsonl") if line["event"] == "warned"
+        line["message"]
+        for line in read_events(tmp_path / "run" / "metrics.jsonl")
+        if line["event"] == "warned"
     ]
     assert len(warnings) == 1 and said in warnings[0]
     assert "step 12 is damaged" in warnings[0] and "set aside as damaged-step-12" in warnings[0]
@@ -250,10 +256,10 @@ def test_all_checkpoints_damaged_means_from_the_beginning(tmp_path, whole):
 
 def test_a_finished_run_that_is_resumed_stays_as_it_is(tmp_path, whole):
     train(config(tmp_path), tmp_path / "run")
-    lines = [line for line in read(tmp_path / "run" / "metrics.jsonl") if line["event"] == "stepped"]
+    lines = [line for line in read_events(tmp_path / "run" / "metrics.jsonl") if line["event"] == "stepped"]
     again = train(config(tmp_path), tmp_path / "run", resume=True)
     assert again.reason == "budget" and weights(tmp_path / "run") == whole
-    after = [line for line in read(tmp_path / "run" / "metrics.jsonl") if line["event"] == "stepped"]
+    after = [line for line in read_events(tmp_path / "run" / "metrics.jsonl") if line["event"] == "stepped"]
     assert after == lines
 
 
@@ -261,7 +267,7 @@ def test_a_budget_in_seconds_says_that_it_does_not_resume_exactly(tmp_path):
     settings = config(tmp_path, training={"budget": {"seconds": 0.05}})
     train(settings, tmp_path / "run")
     train(settings, tmp_path / "run", resume=True)
-    lines = read(tmp_path / "run" / "metrics.jsonl")
+    lines = read_events(tmp_path / "run" / "metrics.jsonl")
     warned = [line["message"] for line in lines if line["event"] == "warned"]
     assert len(warned) == 1 and "The budget is in seconds" in warned[0]
 
@@ -272,6 +278,6 @@ def test_other_threads_are_told_since_the_last_bits_may_differ(tmp_path):
     record["versions"]["threads"] = 64
     (tmp_path / "run" / "run.json").write_text(json.dumps(record))
     train(config(tmp_path, training={"budget": {"steps": 2}}), tmp_path / "run", resume=True)
-    lines = read(tmp_path / "run" / "metrics.jsonl")
+    lines = read_events(tmp_path / "run" / "metrics.jsonl")
     warned = [line["message"] for line in lines if line["event"] == "warned"]
     assert len(warned) == 1 and "threads was 64, now 1" in warned[0]

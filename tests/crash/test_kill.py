@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from attnlab.training.listeners.metrics import read
+from attnlab.runs.metrics_file import read_events
 from tests.training.small import merged, settings
 
 CHANGES = {
@@ -36,7 +36,7 @@ def outcome(folder):
     """All that a run leaves which does not tell the time."""
     last = folder / "checkpoints" / "step-9"
     events = []
-    for line in read(folder / "metrics.jsonl"):
+    for line in read_events(folder / "metrics.jsonl"):
         if line["event"] in ("stepped", "evaluated"):
             events.append({k: v for k, v in line.items() if k != "seconds"})
     state = json.loads((last / "state.json").read_text())
@@ -130,12 +130,12 @@ def test_asked_to_stop_it_finishes_the_step_saves_and_says_so(attnlab, file, who
 
     def ask(process):
         metrics = folder / "metrics.jsonl"
-        while not any(line["event"] == "stepped" for line in read(metrics)):
+        while not any(line["event"] == "stepped" for line in read_events(metrics)):
             time.sleep(0.005)
         os.kill(process, number)
 
     stopped = attnlab("train", file, "--out", folder, meanwhile=ask)
-    steps = [line["step"] for line in read(folder / "metrics.jsonl") if line["event"] == "stepped"]
+    steps = [line["step"] for line in read_events(folder / "metrics.jsonl") if line["event"] == "stepped"]
     assert stopped.code == 128 + number, stopped.said
     assert f"Stopped after step {steps[-1]}, as asked; everything is saved." in stopped.said
     assert f"attnlab train --resume --out {folder}" in stopped.said

@@ -20,9 +20,9 @@ import torch
 
 import attnlab.experiment.run  # noqa: F401 - loaded here, so that children have it
 from attnlab.cli import main
+from attnlab.runs import atomic, checkpoints
+from attnlab.runs.metrics_file import MetricsFile
 from attnlab.tasks.task import Task
-from attnlab.training import checkpoint, files
-from attnlab.training.listeners.metrics import MetricsFile
 from attnlab.training.optimizers import Optimizers
 
 
@@ -56,7 +56,7 @@ class Points:
 
     def halfway(self, module: Any) -> None:
         """An instant at which half of a file is written."""
-        inner: Callable[[Path, bytes], None] = files.write_bytes
+        inner: Callable[[Path, bytes], None] = atomic.write_bytes
 
         def watched(file: Path, content: bytes) -> None:
             if self.passing():
@@ -69,10 +69,10 @@ class Points:
     def install(self) -> None:
         self.around(Task, "loss")
         self.around(Optimizers, "step")
-        self.around(checkpoint.Checkpoints, "prune")
+        self.around(checkpoints.Checkpoints, "prune")
         for owner, name in ((os, "rename"), (os, "replace"), (os, "fsync"), (shutil, "rmtree")):
             self.around(owner, name)
-        for module in (files, checkpoint):
+        for module in (atomic, checkpoints):
             self.halfway(module)
         told = MetricsFile.__call__
 

@@ -16,7 +16,7 @@ from attnlab.experiment.convert import convert
 from attnlab.experiment.run import train
 from attnlab.experiment.trained import open_run
 from attnlab.generation.rules import Greedy
-from attnlab.training.errors import RunError
+from attnlab.runs.run_error import RunError
 from tests.parity.folders import published
 from tests.parity.theirs import CAUSAL, MASKED, SEQ2SEQ
 from tests.training.small import config, for_task, merged
@@ -201,7 +201,7 @@ def test_a_checkpoint_that_answers_otherwise_is_not_believed(tmp_path):
 
 
 def test_a_converted_folder_can_be_moved_and_is_no_run(tmp_path):
-    from attnlab.training.folder import RunFolder
+    from attnlab.runs.folder import RunFolder
 
     published(tmp_path / "theirs", "gpt2")
     convert(tmp_path / "theirs", tmp_path / "ours")
@@ -211,7 +211,7 @@ def test_a_converted_folder_can_be_moved_and_is_no_run(tmp_path):
     folder = RunFolder(tmp_path / "moved")
     with (
         pytest.raises(ConfigError, match="nothing to go on with"),
-        folder.opened(trained.config, resume=True),
+        folder.opened(trained.config, resume=True, versions={}),
     ):
         pass
     with pytest.raises(ConfigError, match=r"take it in first: attnlab convert"):

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from attnlab.config.values import ConfigError
+from attnlab.runs.summary import about, runs_in
 from attnlab.studies.guards import judged_apart, trained_apart, unspelt
 from attnlab.studies.judgement import comparable, comparisons, estimate, verdict
-from attnlab.studies.listing import about, compared, runs_in
 from attnlab.studies.metrics import METRICS
+from attnlab.studies.side_by_side import compared
 from tests.studies.small import study
 
 SAME = {

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from attnlab.runs.metrics_file import read_events
 from attnlab.studies.files import GIVEN
 from attnlab.studies.resolved import resolve, to_record
 from attnlab.studies.runner import run_study
-from attnlab.training.listeners.metrics import read
 from tests.studies.here import here
 from tests.studies.small import ARMS, numbers, study
 from tests.training.small import corpus
@@ -112,7 +112,7 @@ def wait_for_steps(folder, count):
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         for file in folder.glob("runs/*/*/metrics.jsonl"):
-            if sum(line["event"] == "stepped" for line in read(file)) >= count:
+            if sum(line["event"] == "stepped" for line in read_events(file)) >= count:
                 return
         time.sleep(0.01)
     raise AssertionError("no worker came so far")

@@ -13,7 +13,7 @@ from attnlab.config.files import load, ready_configs, to_json
 from attnlab.config.values import ConfigError
 from attnlab.experiment.setup import check, draft
 from attnlab.model.assemble import build_model
-from attnlab.training.listeners.metrics import read
+from attnlab.runs.metrics_file import read_events
 from tests.training.small import for_task, merged, settings
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -64,7 +64,7 @@ def test_a_run_is_repeated_from_its_folder_alone(run, file):
     run("train", "--from", "first", "--out", "second")
     steps = []
     for folder in map(Path, ("first", "second")):
-        lines = read(folder / "metrics.jsonl")
+        lines = read_events(folder / "metrics.jsonl")
         steps.append([line["loss"] for line in lines if line["event"] == "stepped"])
     assert steps[0] == steps[1] and len(steps[0]) == 12
     with pytest.raises(ConfigError, match="not both"):

@@ -18,8 +18,8 @@ import torch
 from attnlab.config.files import load, ready_configs
 from attnlab.config.schema import Config
 from attnlab.experiment.run import train
+from attnlab.runs.metrics_file import read_events
 from attnlab.tasks import TASKS
-from attnlab.training.listeners.metrics import read
 from tests.training.small import config, for_task, merged
 
 FILE = Path(__file__).with_name("goldens.json")
@@ -52,7 +52,7 @@ KINDS: dict[str, Callable[[str, Path], Config]] = {"task": of_task, "config": of
 
 def losses(kind: str, name: str, folder: Path) -> dict[str, list[float]]:
     train(KINDS[kind](name, folder), folder / name)
-    lines = list(read(folder / name / "metrics.jsonl"))
+    lines = list(read_events(folder / name / "metrics.jsonl"))
     return {
         event: [line["loss"] for line in lines if line["event"] == event]
         for event in ("stepped", "evaluated")

@@ -13,10 +13,11 @@ from attnlab.experiment.run import train
 from attnlab.experiment.setup import check, draft, set_up
 from attnlab.model.assemble import build_model
 from attnlab.model.draws import seed_everything
+from attnlab.runs.checkpoints import Checkpoints
+from attnlab.runs.events import Stepped
+from attnlab.runs.metrics_file import read_events
 from attnlab.training.budget import nearest
-from attnlab.training.checkpoint import Checkpoints
-from attnlab.training.events import Stepped
-from attnlab.training.listeners.metrics import read
+from attnlab.training.checkpoint import read_checkpoint
 from attnlab.training.machine import recompute_blocks
 from tests.training.small import config
 
@@ -26,12 +27,12 @@ ROOT = Path(__file__).parents[2]
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
-    checkpoints = Checkpoints(folder / "checkpoints")
-    return checkpoints.read(checkpoints.steps()[-1]).model
+    checkpoints = Checkpoints.of(folder)
+    return read_checkpoint(checkpoints, checkpoints.steps()[-1]).model
 
 
 def losses(folder: Path) -> list[float]:
-    return [line["loss"] for line in read(folder / "metrics.jsonl") if line["event"] == "stepped"]
+    return [line["loss"] for line in read_events(folder / "metrics.jsonl") if line["event"] == "stepped"]
 
 
 @pytest.mark.parametrize("task", ["causal"])
@@ -109,7 +110,7 @@ def test_tokens_and_operations_are_counted_truly(tmp_path):
 def test_best_and_last_checkpoints_are_kept(tmp_path):
     changes = {"budget": {"steps": 20}, "checkpoint_every": 3, "evaluate_every": 5, "keep": 2}
     run = train(config(tmp_path, training=changes), tmp_path / "run")
-    steps = Checkpoints(tmp_path / "run" / "checkpoints").steps()
+    steps = Checkpoints.of(tmp_path / "run").steps()
     assert steps[-1] == 20 and run.state.best_step in steps
     assert len(steps) == (2 if run.state.best_step in steps[-2:] else 3)
 

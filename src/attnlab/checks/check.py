@@ -7,41 +7,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from attnlab.checks import CHECKS
 from attnlab.config.schema import Config
 from attnlab.data.dataset import Dataset
 from attnlab.generation.generate import Written
 from attnlab.model.model import Model
+from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training.evaluate import Evaluator
 
-When = Literal["config", "before", "during", "after", "evaluation"]
-Outcome = Literal["pass", "warn", "fail", "not applicable"]
 EARLY = 200
 """Steps before which a model has hardly learnt how often words occur: nothing is expected of it."""
-MARKS: Mapping[str, str] = {"pass": "✓", "warn": "!", "fail": "✗", "not applicable": "–"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """What a check found: a number, what it means, and what to do about it."""
-
-    check: str
-    when: When
-    outcome: Outcome
-    found: str
-    number: float | None = None
-    meaning: str = ""
-    fix: str = ""
-    seconds: float = 0.0
-    step: int | None = None
-    """The step that it was found at; None where a check is not of a run, or was made before this was kept."""
-
-    @property
-    def mark(self) -> str:
-        return MARKS[self.outcome]
 
 
 @dataclass(frozen=True)

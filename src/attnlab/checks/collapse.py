@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 from attnlab.checks import predictions
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
+from attnlab.runs.findings import Finding, When
 
 
 class Collapse(Check):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from attnlab.checks.check import Finding
+from attnlab.runs.findings import Finding
 
 Record = Mapping[str, Any]
 

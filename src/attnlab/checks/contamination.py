@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.data.dataset import Dataset
+from attnlab.runs.findings import Finding, When
 
 EXACT, SAME = 0.05, 0.5
 """Shares of a split's text that stands in another one as it is: told, and failed."""

@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.checks.retokenised import Retokenised
 from attnlab.config.streams import stream_seed
 from attnlab.data.rows import Column, Rows
+from attnlab.runs.findings import Finding, When
 from attnlab.tasks.causal import Causal
 from attnlab.tasks.denoising import Denoising
 from attnlab.tasks.seq2seq import SequenceToSequence

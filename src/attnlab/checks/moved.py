@@ -11,9 +11,10 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.blocks import Attention, CrossAttention, PreNorm
+from attnlab.runs.findings import Finding, When
 from attnlab.training.checkpoint import listed
 
 FAR_LESS = 1e-3

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 from torch import nn
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.checks.tensors import saved
 from attnlab.model.counts import parameter_terms
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.model import Model
+from attnlab.runs.findings import Finding, When
 from attnlab.training.checkpoint import Checkpoint, listed, load_weights
 
 
@@ -89,8 +90,7 @@ def closed_form(model: Model) -> int | None:
 def untied(model: Model) -> list[str]:
     """Which parameters are two that should be one."""
     wanted: dict[str, list[nn.Module]] = defaultdict(list)
-    for stack in model.trunk.stacks().values():  # encoder and decoder read by one table
-        wanted["token tables"].append(stack.embedding.tokens)
+    wanted["token tables"] += model.trunk.tables()
     if isinstance(model.head, LanguageModel) and model.head.tied:
         wanted["token tables"].append(model.head.table)
     names = {id(module): name for name, module in model.named_modules(remove_duplicate=False)}

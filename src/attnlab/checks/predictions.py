@@ -6,9 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from attnlab.checks.check import Finding, Predictions
+from attnlab.checks.check import Predictions
 from attnlab.checks.relabelling import by_chance, relabelled, renamed
 from attnlab.metrics.metric import wilson
+from attnlab.runs.findings import Finding
 
 ENOUGH = 10
 """Examples of a class that a model should not pass over altogether."""

@@ -12,8 +12,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from attnlab.checks.check import Case, Check, Finding, When
-from attnlab.checks.real import batch_of, device_of, piece, prepared_of, undisturbed
+from attnlab.checks.check import Case, Check
+from attnlab.checks.real import batch_of, device_of, piece, prepared_of
+from attnlab.model.apart import undisturbed
+from attnlab.runs.findings import Finding, When
 
 TAIL = 1 << 17
 """Bytes of metrics.jsonl that are read: some 500 steps."""

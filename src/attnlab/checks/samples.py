@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from attnlab.checks.check import EARLY, Case, Check, Finding, When
+from attnlab.checks.check import EARLY, Case, Check
 from attnlab.checks.real import held_out
 from attnlab.evaluation.samples import SampleQuality, quality
 from attnlab.generation.generate import Written
+from attnlab.runs.findings import Finding, When
 
 TEXTS = 200
 REPEATS, FEW, ENDS, SHORT = 0.5, 0.2, 0.8, 0.1

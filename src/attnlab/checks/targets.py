@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.checks.real import LOOKED_AT, batch_of, prepared_of, rows_of
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
@@ -18,6 +18,7 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
+from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared
 
 SHIFTS = (0, 1, 2, -1)

@@ -7,8 +7,10 @@ from typing import ClassVar
 
 import torch
 
-from attnlab.checks.check import Case, Check, Finding, When
-from attnlab.training.checkpoint import Checkpoint, Checkpoints, DamagedError, listed
+from attnlab.checks.check import Case, Check
+from attnlab.runs.checkpoints import Checkpoints, DamagedError
+from attnlab.runs.findings import Finding, When
+from attnlab.training.checkpoint import Checkpoint, listed, read_checkpoint
 
 
 class Tensors(Check):
@@ -50,11 +52,11 @@ class Tensors(Check):
 
 def saved(folder: Path | None, step: int) -> Checkpoint | str | None:
     """The checkpoint of a step; what is wrong with it, or None where there is none."""
-    checkpoints = Checkpoints(folder / "checkpoints") if folder is not None else None
+    checkpoints = Checkpoints.of(folder) if folder is not None else None
     if checkpoints is None or step not in checkpoints.steps():
         return None
     try:
-        return checkpoints.read(step)
+        return read_checkpoint(checkpoints, step)
     except DamagedError as damage:
         return str(damage)
 

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.checks.ranges import last_events
 from attnlab.checks.real import device_of
 from attnlab.config.streams import stream_seed
+from attnlab.runs.findings import Finding, When
 from attnlab.training.machine import peak_flops
 
 STEPS = 20

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.data.errors import DataError
 from attnlab.data.tokenizers.files import load
-from attnlab.training.folder import RECORD, read_record
+from attnlab.runs.findings import Finding, When
+from attnlab.runs.record import RECORD, read_record
 
 
 class TokenizerIdentity(Check):
@@ -41,7 +42,7 @@ class TokenizerIdentity(Check):
         ]
         if record.get("tokenizer", own.fingerprint) != own.fingerprint:
             differences.append(f"the fingerprint in run.json is {record['tokenizer']}, not {own.fingerprint}")
-        rows = case.model.trunk.main.embedding.tokens.num_embeddings
+        rows = case.model.vocabulary
         if rows < own.size:
             differences.append(f"the model has {rows:,} rows for {own.size:,} ids")
         if differences:

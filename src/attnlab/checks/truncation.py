@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from attnlab.checks.check import Case, Check, Finding, When
+from attnlab.checks.check import Case, Check
 from attnlab.data.encode.encoding import MUCH
+from attnlab.runs.findings import Finding, When
 
 SPLITS = ("train", "dev")
 

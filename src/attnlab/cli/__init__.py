@@ -10,7 +10,7 @@ from attnlab.cli import check, convert, data, evaluate, explain, generate, listi
 from attnlab.cli import run as study
 from attnlab.cli import train as training
 from attnlab.cli.console import fail
-from attnlab.training.errors import RunError
+from attnlab.runs.run_error import RunError
 
 app = typer.Typer(
     name="attnlab",

@@ -36,7 +36,7 @@ def check(
     """Say whether a result is real, and what is wrong where it is not. Exits 1 when a check fails."""
     found = found_in(target, set or [])
     if folder is not None:
-        from attnlab.experiment.soundness import save_findings
+        from attnlab.runs.findings import save_findings
 
         folder.mkdir(parents=True, exist_ok=True)
         save_findings(folder, found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,54 +12,13 @@ from rich.spinner import Spinner
 from rich.table import Table
 
 from attnlab.cli.console import err
+from attnlab.runs.follower import Follower
 
 if TYPE_CHECKING:
     from attnlab.studies.pool import Job, View
 
-KEEP = 0.95  # of what was seen before: a few dozen steps decide the speed that is shown
 COLUMNS = ("arm", "seed", "state", "progress", "loss", "tokens/s", "left")
 COLOURS = {"running": "cyan", "finished": "green", "failed": "bold red", "stopped": "yellow"}
-
-
-class Follower:
-    """Reads a run's metrics.jsonl as it grows."""
-
-    def __init__(self, job: Job):
-        self.job, self.place = job, 0
-        self.progress = self.seconds = self.tokens = self.spent = 0.0
-        self.loss = ""
-
-    def look(self) -> None:
-        try:
-            with (self.job.folder / "metrics.jsonl").open("rb") as stream:
-                stream.seek(self.place)
-                text = stream.read()
-        except FileNotFoundError:
-            return
-        whole = text[: text.rfind(b"\n") + 1]  # a line that is being written is read the next time
-        self.place += len(whole)
-        for line in whole.splitlines():
-            self.take(json.loads(line))
-
-    def take(self, event: dict[str, Any]) -> None:
-        if event["event"] == "stepped":
-            self.progress, self.loss = event["progress"], f"{event['loss']:.3f}"
-            self.seconds = KEEP * self.seconds + event["seconds"]
-            self.tokens = KEEP * self.tokens + event["tokens"]
-            self.spent += event["seconds"]
-
-    @property
-    def speed(self) -> str:
-        return f"{self.tokens / self.seconds:,.0f}" if self.seconds else ""
-
-    @property
-    def left(self) -> str:
-        if self.job.status != "running" or not self.progress:
-            return ""
-        if self.progress >= 1:
-            return "measuring"
-        seconds = round(self.spent / self.progress * (1 - self.progress))
-        return f"{seconds // 60}:{seconds % 60:02d}"
 
 
 @contextmanager
@@ -105,8 +63,7 @@ class Rows:
 
     def __call__(self, work: Sequence[Job]) -> None:
         for job in work:
-            follower = self.followers.setdefault(str(job.folder), Follower(job))
-            follower.job = job
+            follower = self.followers.setdefault(str(job.folder), Follower(job.folder))
             if job.status == "running":
                 follower.look()
         self.screen.update(self.table(work))
@@ -119,14 +76,24 @@ class Rows:
         done = sum(job.status in ("finished", "failed") for job in work)
         table = Table(*COLUMNS, title=f"{done} of {len(work)} runs")
         for job in (t for t in work if t in shown):
-            table.add_row(*self.row(self.followers[str(job.folder)]))
+            table.add_row(*row(job, self.followers[str(job.folder)]))
         return table
 
-    @staticmethod
-    def row(follower: Follower) -> tuple[Any, ...]:
-        job = follower.job
-        colour = COLOURS.get(job.status, "dim")
-        share = 1.0 if job.status == "finished" else follower.progress
-        bar = ProgressBar(total=1.0, completed=share, width=24)
-        state = f"[{colour}]{job.status}[/]"
-        return job.arm, str(job.seed), state, bar, follower.loss, follower.speed, follower.left
+
+def row(job: Job, follower: Follower) -> tuple[Any, ...]:
+    colour = COLOURS.get(job.status, "dim")
+    share = 1.0 if job.status == "finished" else follower.progress
+    bar = ProgressBar(total=1.0, completed=share, width=24)
+    state = f"[{colour}]{job.status}[/]"
+    loss = "" if follower.loss is None else f"{follower.loss:.3f}"
+    speed = "" if follower.tokens_per_second is None else f"{follower.tokens_per_second:,.0f}"
+    return job.arm, str(job.seed), state, bar, loss, speed, time_left(job, follower)
+
+
+def time_left(job: Job, follower: Follower) -> str:
+    if job.status != "running" or follower.seconds_left is None:
+        return ""
+    if follower.progress >= 1:
+        return "measuring"
+    seconds = round(follower.seconds_left)
+    return f"{seconds // 60}:{seconds % 60:02d}"

@@ -21,7 +21,7 @@ def runs(
     json: JsonOption = False,
 ) -> None:
     """List the runs of a folder: state, steps, dev loss, date, and whether they are sound."""
-    from attnlab.studies.listing import runs_in
+    from attnlab.runs.summary import runs_in
 
     found = runs_in(folder)
     if json:
@@ -54,8 +54,8 @@ def compare(
     """Set runs side by side, as far as their numbers mean the same."""
     if len(places) < 2:
         raise ConfigError("Give at least two runs; attnlab runs lists them.")
-    from attnlab.studies.listing import compared
-    from attnlab.training.folder import differences
+    from attnlab.runs.record import differences
+    from attnlab.studies.side_by_side import compared
 
     found = compared(places)
     if json:

@@ -64,7 +64,7 @@ def settings_of(
                 "with the --out of a run."
             )
         return load(config, set=set)
-    from attnlab.training.folder import RunFolder
+    from attnlab.runs.folder import RunFolder
 
     settings = to_json(RunFolder(held).config())
     for key, value in map(parse_override, set):
@@ -141,7 +141,7 @@ class Bar:
         self.seconds = self.tokens = self.flops = 0.0
 
     def __call__(self, event: Any) -> None:
-        from attnlab.training.events import Checked, Evaluated, Started, Stepped, Warned
+        from attnlab.runs.events import Checked, Evaluated, Started, Stepped, Warned
 
         if isinstance(event, Started):
             self.start(event.step, event.parameters)

@@ -13,7 +13,7 @@ from attnlab.interop.certificate import Certificate
 from attnlab.interop.convert import give_onnx, give_out, take_in
 from attnlab.interop.fetch import fetch
 from attnlab.interop.foreign import CONFIG
-from attnlab.training.folder import RECORD
+from attnlab.runs.record import RECORD
 
 
 def convert(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from attnlab.checks.check import Finding, When, run_checks
+from attnlab.checks.check import run_checks
 from attnlab.checks.predictions import judge
 from attnlab.config.schema import Config
 from attnlab.data.corpora.readers import reader_of
@@ -17,8 +17,9 @@ from attnlab.data.errors import DataError
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.samples import sample_files
 from attnlab.experiment.setup import Setup, evaluator_of, set_up
-from attnlab.experiment.soundness import case_of, joined, read_findings
+from attnlab.experiment.soundness import case_of
 from attnlab.experiment.trained import open_run
+from attnlab.runs.findings import Finding, When, joined, read_findings
 
 Told = Callable[[str], None]
 

@@ -12,15 +12,17 @@ from attnlab.config.schema import Config
 from attnlab.config.values import Choice, ConfigError
 from attnlab.data.tokenizers.files import load as load_tokenizer
 from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.experiment.soundness import unsound_of
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
+from attnlab.runs.checkpoints import Checkpoints, DamagedError
+from attnlab.runs.findings import unsound_of
+from attnlab.runs.folder import RunFolder
+from attnlab.runs.record import RECORD, read_record
+from attnlab.runs.run_error import RunError
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task
 from attnlab.tasks.vocabulary import Vocabulary
-from attnlab.training.checkpoint import Checkpoints, DamagedError, load_checked
-from attnlab.training.errors import RunError
-from attnlab.training.folder import RECORD, RunFolder, read_record
+from attnlab.training.checkpoint import load_checked, read_checkpoint
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Opened:
         step = _step(record, folder, which) if step is None else step
         model = build_model(config.model.with_tokenizer(tokenizer.size), device="meta")
         try:
-            load_checked(model, Checkpoints(folder / "checkpoints").read(step))
+            load_checked(model, read_checkpoint(Checkpoints.of(folder), step))
         except DamagedError as damage:
             raise RunError(f"The checkpoint of step {step} in {folder} is damaged: {damage}") from damage
         return cls(folder, step, config, tokenizer, model.eval())
@@ -99,11 +101,11 @@ class Opened:
     @property
     def reads_source(self) -> bool:
         """Whether what it writes stands apart from the prompt, which is its source."""
-        return self.model.trunk.encoder is not None and self.model.trunk.decoder is not None
+        return self.model.trunk.reads_source
 
 
 def _step(record: dict[str, object], folder: Path, which: str) -> int:
-    steps = Checkpoints(folder / "checkpoints").steps()
+    steps = Checkpoints.of(folder).steps()
     if not steps:
         raise RunError(
             f"{folder} has no checkpoint yet; train on with: attnlab train --resume --out {folder}"

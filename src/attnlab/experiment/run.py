@@ -15,18 +15,20 @@ from attnlab.config.files import to_json
 from attnlab.data.dataset import ProgressOf, no_progress
 from attnlab.experiment.samples import sample_files
 from attnlab.experiment.setup import Setup, check, evaluator_of, fingerprints, in_order, set_up, truncation
-from attnlab.experiment.soundness import Soundness, Watch, failures, known
+from attnlab.experiment.soundness import Soundness, Watch, known
 from attnlab.model.model import Model
+from attnlab.runs.events import Listener
+from attnlab.runs.findings import failures
+from attnlab.runs.folder import RunFolder
+from attnlab.runs.metrics_file import MetricsFile
 from attnlab.training.budget import State
+from attnlab.training.checkpoint import newest_checkpoint
 from attnlab.training.evaluate import Evaluator
-from attnlab.training.events import Listener
 from attnlab.training.failure import Failure
-from attnlab.training.folder import RunFolder
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.listeners import LISTENERS
-from attnlab.training.listeners.metrics import MetricsFile
 from attnlab.training.loop import Loop
-from attnlab.training.machine import autocast_of, device_of, recompute_blocks
+from attnlab.training.machine import autocast_of, device_of, recompute_blocks, versions
 from attnlab.training.optimizers import OPTIMIZERS, Optimizers
 from attnlab.training.schedules import SCHEDULES
 from attnlab.training.trace import initial_weights
@@ -69,7 +71,7 @@ def train(
     check(config)
     known(allow)
     folder = RunFolder(out)
-    with folder.opened(config, resume=resume) as warnings:
+    with folder.opened(config, resume=resume, versions=versions()) as warnings:
         setup = set_up(config, cache=cache, progress=progress)
         with folder.recorded():
             setup.dataset.tokenizer.save(out)
@@ -79,7 +81,8 @@ def train(
             warnings += _restored(loop, folder)
             own = {"evaluator": loop.evaluate_model, "backward": loop.backward}
             soundness = Soundness(setup, out, allow, own)
-            with MetricsFile(folder.metrics, loop.state) as metrics:
+            step, evaluated = loop.state.step, loop.state.evaluated
+            with MetricsFile(folder.metrics, step=step, evaluated=evaluated) as metrics:
                 samples = sample_files(setup, folder.path / "samples.txt", loop.state.step)
                 watch = Watch(soundness, loop.tell, samples)
                 others = (*listeners, *watchers(setup), *_trackers(config, out))
@@ -147,7 +150,7 @@ def _evaluator(setup: Setup, device: torch.device, autocast: Any) -> Evaluator |
 def _restored(loop: Loop, folder: RunFolder) -> list[str]:
     """Go on from the last sound checkpoint, where there is one; gives what was wrong with later ones."""
     messages: list[str] = []
-    checkpoint = folder.checkpoints.newest(messages.append)
+    checkpoint = newest_checkpoint(folder.checkpoints, messages.append)
     if checkpoint is not None:
         loop.restore(checkpoint)
     place = f"step {loop.state.step}" if checkpoint is not None else "the beginning"

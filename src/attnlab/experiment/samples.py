@@ -20,8 +20,8 @@ from attnlab.experiment.setup import Setup
 from attnlab.generation.generate import Written, generate
 from attnlab.generation.rules import Sample
 from attnlab.model.model import Model
+from attnlab.runs.events import Evaluated, Event
 from attnlab.tasks.seq2seq import SequenceToSequence
-from attnlab.training.events import Evaluated, Event
 
 SAMPLES = 3
 LENGTH = 40
@@ -83,7 +83,7 @@ def sample_files(setup: Setup, file: Path, step: int) -> list[SampleFile]:
     about: dict[str, Any] = {"length": config.model.length, "step": step}
     if isinstance(setup.task, SequenceToSequence):
         about["sources"] = sources_of(setup, setup.task)
-    elif trunk.decoder is None or config.task.kind != "causal":
+    elif not trunk.writes or config.task.kind != "causal":
         return []
     return [SampleFile(file, setup.model, setup.dataset.tokenizer, **about)]
 

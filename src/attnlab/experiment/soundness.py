@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from attnlab.checks import CHECKS
-from attnlab.checks.check import Case, Finding, When, run_checks
+from attnlab.checks.check import Case, run_checks
 from attnlab.config.values import unknown
 from attnlab.experiment.samples import SampleFile
 from attnlab.experiment.setup import Setup, initial_model
-from attnlab.training.errors import RunError
-from attnlab.training.events import Checked, Ended, Evaluated, Event, Warned
-from attnlab.training.files import replace_json
-
-FILE = "checks.json"
+from attnlab.runs.events import Checked, Ended, Evaluated, Event, Warned
+from attnlab.runs.findings import Finding, When, failed_checks, joined, read_findings, save_findings
+from attnlab.runs.run_error import RunError
 
 
 class UnsoundError(RunError):
@@ -76,53 +72,6 @@ class Soundness:
         save_findings(self.folder, self.findings, self.allow)
 
 
-def joined(before: Sequence[Finding], now: Sequence[Finding]) -> list[Finding]:
-    """The latest finding of each check and moment, and its first failure, whatever came after it.
-
-    A model that leaked once was selected, stopped or measured by numbers that were not real. What failed
-    before the first step is replaced: those checks are made again only where no step was taken.
-    """
-    made = {(one.when, one.check) for one in now}
-    failed = {(one.when, one.check): one for one in reversed(before) if one.outcome == "fail"}
-    again = {(one.when, one.check, one.step) for one in now if one.outcome == "fail"}
-    kept = []
-    for one in before:
-        key = (one.when, one.check)
-        first = failed.get(key) is one and (*key, one.step) not in again
-        if key not in made or (first and one.when not in ("config", "before")):
-            kept.append(one)
-    return [*kept, *now]
-
-
-def failed_checks(findings: Sequence[Finding]) -> list[str]:
-    return sorted({one.check for one in findings if one.outcome == "fail"})
-
-
-def failures(findings: Sequence[Finding]) -> list[str]:
-    """The failed checks in words, each with the first step that it failed at: "honesty (step 40)"."""
-    said = []
-    for check in failed_checks(findings):
-        bad = [one for one in findings if one.check == check and one.outcome == "fail"]
-        first = min((one.step for one in bad if one.step is not None), default=0)
-        said.append(f"{check} (step {first:,})" if first else check)
-    return said
-
-
-def save_findings(folder: Path, findings: Sequence[Finding], allowed: Collection[str] = ()) -> None:
-    """Verdicts as checks.json of a folder."""
-    unsound = failed_checks(findings)
-    value = {"sound": not unsound, "unsound": unsound, "allowed": list(allowed)}
-    replace_json(folder / FILE, value | {"findings": [asdict(one) for one in findings]})
-
-
-def add_findings(folder: Path, findings: Sequence[Finding]) -> None:
-    """Findings of what was measured after the run, beside those made in it; a later one takes its place."""
-    made = {(one.check, one.when) for one in findings}
-    held, allowed = read_checks(folder)
-    kept = [one for one in held if (one.check, one.when) not in made]
-    save_findings(folder, [*kept, *findings], allowed)
-
-
 def known(allow: Collection[str]) -> None:
     """Refuse a name that no check has, before any work."""
     for name in allow:
@@ -177,24 +126,3 @@ def refusal(finding: Finding) -> str:
         f"To train all the same, with every number marked as not sound: --allow {finding.check} "
         f'(in a study: allow = {{ ARM = ["{finding.check}"] }}).'
     )
-
-
-def read_findings(folder: Path) -> list[Finding]:
-    """What the checks of a run found; nothing where none was made."""
-    return read_checks(folder)[0]
-
-
-def read_checks(folder: Path) -> tuple[list[Finding], list[str]]:
-    """What is in a run's checks.json: its findings, and the checks that were allowed to fail."""
-    try:
-        held = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        return [Finding(**one) for one in held["findings"]], list(held["allowed"])
-    except FileNotFoundError:
-        return [], []
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{folder / FILE} cannot be read: {error}.") from error
-
-
-def unsound_of(folder: Path) -> list[str]:
-    """The checks that a run failed."""
-    return failed_checks(read_findings(folder))

@@ -21,8 +21,9 @@ from attnlab.interop.foreign import Foreign, built_with, load_model, resize, sav
 from attnlab.interop.onnx import write_onnx
 from attnlab.model.model import Model as ModelOf
 from attnlab.model.witness import answer, differs
-from attnlab.training.checkpoint import Checkpoint, weights_of
-from attnlab.training.folder import RunFolder
+from attnlab.runs.folder import RunFolder
+from attnlab.training.checkpoint import Checkpoint, save_checkpoint, weights_of
+from attnlab.training.machine import versions
 
 TASKS = {"decoder": "causal", "encoder": "masked", "encoder_decoder": "seq2seq"}
 
@@ -72,9 +73,10 @@ def _tokenizer(source: Path, given: str | Path | None) -> Tokenizer:
 
 def _write_run(target: Path, found: Foreign, own: Tokenizer, certificate: Certificate, source: str) -> None:
     folder = RunFolder(target)
-    with folder.opened(_run_config(found.config), resume=False), folder.recorded():
+    with folder.opened(_run_config(found.config), resume=False, versions=versions()), folder.recorded():
         own.save(target)
-        folder.checkpoints.save(0, Checkpoint(weights_of(found.model), {}, {"step": 0}, answer(found.model)))
+        converted = Checkpoint(weights_of(found.model), {}, {"step": 0}, answer(found.model))
+        save_checkpoint(folder.checkpoints, 0, converted)
         folder.note(
             status="converted",
             step=0,
@@ -115,7 +117,7 @@ def give_onnx(trained: ModelOf, settings: Model, target: Path) -> Certificate:
 
 def _without_folds(trained: ModelOf, settings: Model) -> tuple[ModelOf, Model]:
     """The same function in a form that others have too, and its settings."""
-    vocabulary = trained.trunk.main.embedding.tokens.num_embeddings
+    vocabulary = trained.vocabulary
     plain_settings, weights = folded(trained, plain(replace(settings, vocabulary=vocabulary)))
     equal: Model = section_of("model", plain_settings)
     model = built_with(equal, weights)

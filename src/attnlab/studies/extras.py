@@ -19,7 +19,7 @@ from attnlab.studies.metrics import Metric
 if TYPE_CHECKING:
     from attnlab.experiment.setup import Setup
     from attnlab.experiment.trained import Trained
-    from attnlab.training.events import Listener
+    from attnlab.runs.events import Listener
 
 
 class Extras:

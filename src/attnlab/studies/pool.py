@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from attnlab.training.files import replace_json
+from attnlab.runs.atomic import replace_json
+from attnlab.runs.result import RESULT, read_result
 from attnlab.training.interrupt import Interrupt
 
-RESULT = "result.json"
 LOG = "worker.log"
 LOOK = 0.1  # seconds between two looks at the workers
 
@@ -48,14 +48,6 @@ class Job:
 
 View = Callable[[Sequence[Job]], None]
 """Is shown the work again and again while they run."""
-
-
-def read_result(folder: Path) -> dict[str, Any]:
-    """A run's result.json; empty where it has none."""
-    try:
-        return dict(json.loads((folder / RESULT).read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return {}
 
 
 class Pool:

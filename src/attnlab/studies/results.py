@@ -15,13 +15,13 @@ from typing import Any
 from attnlab.config.files import to_json
 from attnlab.config.schema import Config
 from attnlab.experiment.setup import draft
-from attnlab.experiment.soundness import failures, read_findings
+from attnlab.runs.findings import failures, read_findings
+from attnlab.runs.result import read_result
 from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of
 from attnlab.studies.judgement import comparisons, estimate, idle_arms, unsound_of, verdict
 from attnlab.studies.matching import parameters
 from attnlab.studies.metrics import METRICS
-from attnlab.studies.pool import read_result
 from attnlab.studies.resolved import Resolved
 
 Run = dict[str, Any]

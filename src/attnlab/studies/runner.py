@@ -11,15 +11,16 @@ from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
+from attnlab.runs.atomic import replace_json
+from attnlab.runs.folder import lock, make_folder
 from attnlab.studies import report
 from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved, to_record
 from attnlab.studies.results import gather
 from attnlab.studies.tuning import tuned
-from attnlab.training.files import replace_json
-from attnlab.training.folder import lock, make_folder, versions
 from attnlab.training.interrupt import Interrupt
+from attnlab.training.machine import versions
 
 RECORD = "study.json"
 RESULTS = "results.json"

@@ -17,9 +17,9 @@ import torch
 from attnlab.config.files import config_of
 from attnlab.config.schema import Config
 from attnlab.experiment.run import default_cache, train
-from attnlab.studies.pool import RESULT
-from attnlab.training.events import Evaluated, Event, Stepped
-from attnlab.training.files import replace_json
+from attnlab.runs.atomic import replace_json
+from attnlab.runs.events import Evaluated, Event, Stepped
+from attnlab.runs.result import RESULT
 
 STEPS, WARM = 6, 2
 """Steps that are made, and how many of them do not count yet."""

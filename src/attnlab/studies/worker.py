@@ -21,17 +21,18 @@ import torch
 
 from attnlab.config.files import config_of
 from attnlab.experiment.run import Run, default_cache, train
-from attnlab.experiment.soundness import unsound_of
 from attnlab.experiment.trained import open_run
+from attnlab.runs.atomic import replace_json
+from attnlab.runs.checkpoints import Checkpoints
+from attnlab.runs.findings import unsound_of
+from attnlab.runs.folder import lock
+from attnlab.runs.metrics_file import METRICS_FILE, read_events
+from attnlab.runs.record import read_record
+from attnlab.runs.result import RESULT
+from attnlab.runs.run_error import RunError
 from attnlab.studies.extras import extras_of
 from attnlab.studies.measure import curves, measured, placed
-from attnlab.training.checkpoint import Checkpoints
-from attnlab.training.errors import RunError
-from attnlab.training.files import replace_json
-from attnlab.training.folder import lock, read_record
-from attnlab.training.listeners.metrics import read
 
-RESULT = "result.json"
 DOCUMENTS = "documents.safetensors"
 ORPHANED = 0.5  # seconds between two looks at whether the parent lives
 PATIENCE = 60.0  # seconds that a worker whose parent died may still need to save
@@ -83,11 +84,11 @@ def finished(request: dict[str, Any], run: Run) -> dict[str, Any]:
     speed = state.tokens / state.seconds if state.seconds else 0.0
     costs = {"seconds": state.seconds, "tokens_per_second": speed, "peak_memory_bytes": memory}
     metrics = found.pop("metrics") | costs | added.pop("metrics", {})
-    events = run.folder / "metrics.jsonl"
+    events = run.folder / METRICS_FILE
     course = curves(events)
     own: dict[str, Any] = added.pop("extra_curves", {})
     course["extra_curves"] |= {name: placed(curve, events) for name, curve in own.items()}
-    Checkpoints(run.folder / "checkpoints").prune(1, state.step)  # the last model is the study's; others go
+    Checkpoints.of(run.folder).prune(1, state.step)  # the last model is the study's; others go
     return {
         "identity": record["identity"],
         "steps": state.step,
@@ -112,7 +113,7 @@ def finished(request: dict[str, Any], run: Run) -> dict[str, Any]:
 
 
 def parameters_of(file: Path) -> int:
-    return next(int(event["parameters"]) for event in read(file) if event["event"] == "started")
+    return next(int(event["parameters"]) for event in read_events(file) if event["event"] == "started")
 
 
 def peak_memory() -> int:

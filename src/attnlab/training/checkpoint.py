@@ -1,16 +1,11 @@
-"""Checkpoints: whole or not there, verified when they are read, nothing pickled.
+"""What a checkpoint holds: model.safetensors, optimizer.safetensors and state.json; nothing pickled.
 
-`checkpoints/step-N/` holds model.safetensors, optimizer.safetensors and state.json, and last of
-all manifest.json with the size and hash of each. It is written in a hidden folder, flushed, and
-renamed; a folder of another name is never read.
+Where checkpoints are kept, and that each is whole or not there, is runs/checkpoints.py.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,15 +17,9 @@ from torch import Tensor, nn
 from attnlab.model.assign import assign, without_memory
 from attnlab.model.model import Model
 from attnlab.model.witness import differs
-from attnlab.training.errors import RunError
-from attnlab.training.files import as_bytes, hash_of, sync_folder, write_bytes
-
-FORMAT = 1
-MANIFEST = "manifest.json"
-
-
-class DamagedError(Exception):
-    """A checkpoint that is not what was written, and why."""
+from attnlab.runs.atomic import as_bytes
+from attnlab.runs.checkpoints import Checkpoints, DamagedError
+from attnlab.runs.run_error import RunError
 
 
 @dataclass(frozen=True)
@@ -88,119 +77,36 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(ordered[:3]) + more if ordered else "nothing"
 
 
-class Checkpoints:
-    """The checkpoints of a run folder."""
+def save_checkpoint(checkpoints: Checkpoints, step: int, checkpoint: Checkpoint) -> Path:
+    """Write a checkpoint; gives its folder."""
+    files: dict[str, Callable[[], bytes]] = {
+        "model.safetensors": lambda: save(_contiguous(checkpoint.model)),
+        "optimizer.safetensors": lambda: save(_contiguous(checkpoint.optimizer)),
+        "state.json": lambda: as_bytes(checkpoint.state),
+    }
+    return checkpoints.write(step, files, answer=list(checkpoint.answer))
 
-    def __init__(self, folder: Path):
-        self.folder = folder
 
-    def path(self, step: int) -> Path:
-        return self.folder / f"step-{step}"
+def read_checkpoint(checkpoints: Checkpoints, step: int) -> Checkpoint:
+    """A checkpoint, verified; DamagedError says what is wrong with it."""
+    folder, manifest = checkpoints.path(step), checkpoints.manifest(step)
+    return Checkpoint(
+        model=load((folder / "model.safetensors").read_bytes()),
+        optimizer=load((folder / "optimizer.safetensors").read_bytes()),
+        state=json.loads((folder / "state.json").read_text(encoding="utf-8")),
+        answer=tuple(manifest.get("answer", ())),
+    )
 
-    def steps(self) -> list[int]:
-        """The steps that have a checkpoint, in order."""
-        if not self.folder.is_dir():
-            return []
-        names = (entry.name for entry in self.folder.iterdir() if entry.is_dir())
-        return sorted(
-            int(n.removeprefix("step-")) for n in names if n.startswith("step-") and n[5:].isdigit()
-        )
 
-    def save(self, step: int, checkpoint: Checkpoint) -> Path:
-        """Write a checkpoint. One that is already there for this step holds the same, and stays."""
-        place, beside = self.path(step), self.folder / f".step-{step}.new"
-        if place.exists():
-            return place
-        self.folder.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(beside, ignore_errors=True)
+def newest_checkpoint(checkpoints: Checkpoints, warn: Callable[[str], None]) -> Checkpoint | None:
+    """The last sound checkpoint. A damaged one is named, set aside, and the one before it taken."""
+    for step in reversed(checkpoints.steps()):
         try:
-            beside.mkdir()
-            self._write(beside, checkpoint)
-            os.rename(beside, place)
-        except OSError:
-            shutil.rmtree(beside, ignore_errors=True)
-            raise
-        sync_folder(self.folder)
-        return place
-
-    def _write(self, folder: Path, checkpoint: Checkpoint) -> None:
-        files = {}
-        contents: dict[str, Callable[[], bytes]] = {
-            "model.safetensors": lambda: save(_contiguous(checkpoint.model)),
-            "optimizer.safetensors": lambda: save(_contiguous(checkpoint.optimizer)),
-            "state.json": lambda: as_bytes(checkpoint.state),
-        }
-        for name, content_of in contents.items():
-            content = content_of()
-            write_bytes(folder / name, content)
-            files[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        manifest = {"format": FORMAT, "files": files, "answer": list(checkpoint.answer)}
-        write_bytes(folder / MANIFEST, as_bytes(manifest))
-        sync_folder(folder)
-
-    def read(self, step: int) -> Checkpoint:
-        """A checkpoint, verified; DamagedError says what is wrong with it."""
-        folder = self.path(step)
-        manifest = verify(folder)
-        return Checkpoint(
-            model=load((folder / "model.safetensors").read_bytes()),
-            optimizer=load((folder / "optimizer.safetensors").read_bytes()),
-            state=json.loads((folder / "state.json").read_text(encoding="utf-8")),
-            answer=tuple(manifest.get("answer", ())),
-        )
-
-    def newest(self, warn: Callable[[str], None]) -> Checkpoint | None:
-        """The last sound checkpoint. A damaged one is named, set aside, and the one before it taken."""
-        for step in reversed(self.steps()):
-            try:
-                return self.read(step)
-            except DamagedError as damage:
-                aside = self._set_aside(step)
-                warn(f"The checkpoint of step {step} is damaged: {damage} It was set aside as {aside.name}.")
-        return None
-
-    def _set_aside(self, step: int) -> Path:
-        aside = self.folder / f"damaged-step-{step}"
-        shutil.rmtree(aside, ignore_errors=True)
-        os.rename(self.path(step), aside)
-        return aside
-
-    def prune(self, keep: int, best: int) -> None:
-        """Remove all but the last `keep` and the best."""
-        steps = self.steps()
-        for step in steps[:-keep]:
-            if step != best:
-                leaving = self.folder / f".step-{step}.old"  # out of sight first: never half there
-                os.rename(self.path(step), leaving)
-                shutil.rmtree(leaving, ignore_errors=True)
-
-    def tidy(self) -> None:
-        """Remove what a killed process left half written or half removed."""
-        if self.folder.is_dir():
-            for entry in self.folder.glob(".step-*"):
-                shutil.rmtree(entry, ignore_errors=True)
-
-
-def verify(folder: Path) -> dict[str, Any]:
-    """The manifest; DamagedError unless every file is there, of its size and hash."""
-    try:
-        manifest = dict(json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
-        files = dict(manifest["files"])
-    except FileNotFoundError:
-        raise DamagedError("manifest.json is missing.") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedError(f"manifest.json cannot be read ({error}).") from error
-    if manifest.get("format") != FORMAT:
-        raise RunError(f"{folder} was written by another version (format {manifest.get('format')}).")
-    for name, expected in files.items():
-        file = folder / name
-        if not file.is_file():
-            raise DamagedError(f"{name} is missing.")
-        if file.stat().st_size != expected["bytes"]:
-            raise DamagedError(f"{name} has {file.stat().st_size:,} bytes, not {expected['bytes']:,}.")
-        if hash_of(file) != expected["sha256"]:
-            raise DamagedError(f"{name} does not have the hash that it was written with.")
-    return manifest
+            return read_checkpoint(checkpoints, step)
+        except DamagedError as damage:
+            aside = checkpoints.set_aside(step)
+            warn(f"The checkpoint of step {step} is damaged: {damage} It was set aside as {aside.name}.")
+    return None
 
 
 def _contiguous(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -11,10 +11,11 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from attnlab.model.tokens import Tokens
+from attnlab.runs.atomic import replace_bytes
+from attnlab.runs.checkpoints import Checkpoints
+from attnlab.runs.run_error import RunError
 from attnlab.tasks.task import Prepared
-from attnlab.training.checkpoint import Checkpoint, Checkpoints
-from attnlab.training.errors import RunError
-from attnlab.training.files import replace_bytes
+from attnlab.training.checkpoint import Checkpoint, save_checkpoint
 
 CURE = (
     "A lower training.optimizer.learning_rate, a longer training.schedule.warmup or a smaller training.clip "
@@ -60,7 +61,7 @@ class Failure:
         file = self.folder / f"failed-step-{step}.safetensors"
         replace_bytes(file, save(tensors_of(batches)))
         if not not_finite(last.model):
-            self.checkpoints.save(step - 1, last)
+            save_checkpoint(self.checkpoints, step - 1, last)
         return RunError(f"Step {step}: {fault} The batch is in {file.name}, and {self._last_good()}. {CURE}")
 
     def refuse_broken(self, snapshot: Checkpoint) -> None:

@@ -17,12 +17,13 @@ from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
 from attnlab.model.model import Model
 from attnlab.model.witness import answer
+from attnlab.runs.checkpoints import Checkpoints
+from attnlab.runs.events import Ended, Evaluated, Event, Listener, Saved, Started, Stepped, Warned
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training import accumulate, budget
 from attnlab.training.budget import State
-from attnlab.training.checkpoint import Checkpoint, Checkpoints, load_checked, weights_of
+from attnlab.training.checkpoint import Checkpoint, load_checked, save_checkpoint, weights_of
 from attnlab.training.evaluate import Evaluator
-from attnlab.training.events import Ended, Evaluated, Event, Listener, Saved, Started, Stepped, Warned
 from attnlab.training.failure import Failure, fault_of, gradient_norm
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.optimizers import Optimizers
@@ -192,7 +193,7 @@ class Loop:
         began, snapshot = time.perf_counter(), self.snapshot()
         self.failure.refuse_broken(snapshot)
         snapshot = replace(snapshot, answer=answer(self.model))
-        place = self.checkpoints.save(self.state.step, snapshot)
+        place = save_checkpoint(self.checkpoints, self.state.step, snapshot)
         self.checkpoints.prune(self.settings.keep, self.state.best_step)
         self.saved = self.state.step
         self.tell(Saved(step=self.saved, seconds=time.perf_counter() - began, place=place.name))

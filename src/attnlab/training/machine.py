@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import platform
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -13,6 +14,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from attnlab import __version__
 from attnlab.config.values import ConfigError
 from attnlab.model.blocks import Block
 
@@ -54,3 +56,15 @@ def peak_flops(device: torch.device, *, size: int = 1024, rounds: int = 4) -> fl
         float((a @ a)[0, 0])  # asking for a number waits for the device
         best = min(best, time.perf_counter() - began)
     return 2 * size**3 / best
+
+
+def versions() -> dict[str, Any]:
+    """What a run's bits depend on, beside its config."""
+    return {
+        "attnlab": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "threads": torch.get_num_threads(),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }

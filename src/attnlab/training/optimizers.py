@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from attnlab.config.registry import Registry
 from attnlab.config.values import ConfigError
 from attnlab.model.positions.position import Position
-from attnlab.training.errors import RunError
+from attnlab.runs.run_error import RunError
 from attnlab.training.muon import MuonUpdate
 from attnlab.training.updates import AdamWUpdate, Group, Update
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from attnlab.experiment.setup import Setup
     from attnlab.experiment.trained import Trained
     from attnlab.model.model import Model
-    from attnlab.training.events import Event, Listener
+    from attnlab.runs.events import Event, Listener
 
 ROWS = 8  # dev texts by which saturation is judged
 UNSCALED = "dot(scale=1.0)"
@@ -63,7 +63,7 @@ class Saturation(Extras):
     }
 
     def watch(self, setup: Setup, folder: Path) -> Iterable[Listener]:
-        from attnlab.training.events import Evaluated
+        from attnlab.runs.events import Evaluated
 
         rows, notes = texts(setup), Notes(folder)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config.values import ConfigError
-from attnlab.training.events import Ended, Evaluated, Event, Stepped
+from attnlab.runs.events import Ended, Evaluated, Event, Stepped
 
 
 class Tracker(ABC):

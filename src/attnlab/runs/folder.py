@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import platform
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,14 +10,12 @@ from typing import Any
 
 from attnlab.config.files import config_of, identity, to_json
 from attnlab.config.schema import Config
-from attnlab.config.upgrade import upgrade
 from attnlab.config.values import ConfigError
-from attnlab.training.checkpoint import Checkpoints
-from attnlab.training.errors import RunError
-from attnlab.training.files import replace_json
-from attnlab.training.listeners.metrics import read as read_events
-
-RECORD = "run.json"
+from attnlab.runs.atomic import replace_json
+from attnlab.runs.checkpoints import Checkpoints
+from attnlab.runs.metrics_file import METRICS_FILE, read_events
+from attnlab.runs.record import RECORD, other_versions, read_record, refuse_changes
+from attnlab.runs.run_error import RunError
 
 
 class RunFolder:
@@ -28,8 +23,8 @@ class RunFolder:
 
     def __init__(self, path: Path):
         self.path = path
-        self.checkpoints = Checkpoints(path / "checkpoints")
-        self.metrics = path / "metrics.jsonl"
+        self.checkpoints = Checkpoints.of(path)
+        self.metrics = path / METRICS_FILE
         self.record: dict[str, Any] = {}
 
     @property
@@ -47,8 +42,11 @@ class RunFolder:
         return config_of(read_record(self.path)["config"])
 
     @contextmanager
-    def opened(self, config: Config, *, resume: bool) -> Iterator[list[str]]:
-        """Hold the folder for this process; begin its record, or take it up. Gives warnings."""
+    def opened(self, config: Config, *, resume: bool, versions: Mapping[str, Any]) -> Iterator[list[str]]:
+        """Hold the folder for this process; begin its record, or take it up. Gives warnings.
+
+        `versions` is what the run's bits depend on here, beside its config.
+        """
         make_folder(self.path)
         with lock(self.path / "lock"):
             anew = self.exists and not resume
@@ -68,10 +66,9 @@ class RunFolder:
                 refuse_changes(self.record["config"], to_json(config), self.path)
             else:
                 self.record = {"config": to_json(config), "identity": identity(config), "seed": config.seed}
-            here = versions()
-            warnings = list(other_versions(self.record.get("versions", here), here))
+            warnings = list(other_versions(self.record.get("versions", versions), versions))
             with self.recorded():
-                self.note(status="preparing", versions=here)
+                self.note(status="preparing", versions=dict(versions))
             yield warnings
 
     @contextmanager
@@ -113,17 +110,6 @@ class RunFolder:
         self.note(**facts)
 
 
-def read_record(path: Path) -> dict[str, Any]:
-    """A run's run.json, its config in today's names."""
-    file = path / RECORD
-    try:
-        return upgrade(json.loads(file.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        raise ConfigError(f"{path} holds no run: there is no {RECORD} in it.") from None
-    except (ValueError, KeyError) as error:
-        raise RunError(f"{file} cannot be read: {error}.") from error
-
-
 def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -157,46 +143,3 @@ def lock(file: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def refuse_changes(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
-    changes = list(differences(before, now))
-    if changes:
-        raise ConfigError(
-            f"The config is not the one that {path} was begun with: {'; '.join(changes)}. Resume with the "
-            "config unchanged, or start a new run with another --out."
-        )
-
-
-def differences(before: Any, now: Any, where: str = "") -> Iterator[str]:
-    """What changed between two configs, one line a value."""
-    if isinstance(before, Mapping) and isinstance(now, Mapping):
-        for key in dict.fromkeys([*before, *now]):
-            inner = f"{where}.{key}" if where else str(key)
-            yield from differences(before.get(key, "absent"), now.get(key, "absent"), inner)
-    elif before != now and not (isinstance(before, (list, tuple)) and list(before) == list(now)):
-        yield f"{where} was {before}, now {now}"
-
-
-def versions() -> dict[str, Any]:
-    """What a run's bits depend on, beside its config."""
-    import torch
-
-    from attnlab import __version__
-
-    return {
-        "attnlab": __version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "threads": torch.get_num_threads(),
-        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-    }
-
-
-def other_versions(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """Why a resumed run may differ in its last bits."""
-    changed = [name for name in ("torch", "machine", "threads") if before.get(name) != now[name]]
-    if changed:
-        what = "; ".join(f"{name} was {before.get(name)}, now {now[name]}" for name in changed)
-        yield f"The run was begun elsewhere ({what}): it goes on, but not bit for bit."

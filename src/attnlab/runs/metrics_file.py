@@ -8,16 +8,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from attnlab.training.budget import State
-from attnlab.training.events import Event
-from attnlab.training.files import replace_bytes
+from attnlab.runs.atomic import replace_bytes
+from attnlab.runs.events import Event
+
+METRICS_FILE = "metrics.jsonl"
 
 
 class MetricsFile:
     """Writes each event as it happens, and is flushed with each: a kill loses nothing that was told."""
 
-    def __init__(self, file: Path, state: State):
-        rewind(file, state)
+    def __init__(self, file: Path, *, step: int = 0, evaluated: int = 0):
+        """Goes on after a run's last step and last evaluation; what is told of later ones is left out."""
+        rewind(file, step=step, evaluated=evaluated)
         self.stream = file.open("a", encoding="utf-8")
 
     def __call__(self, event: Event) -> None:
@@ -32,7 +34,7 @@ class MetricsFile:
         self.stream.close()
 
 
-def read(file: Path) -> Iterator[dict[str, Any]]:
+def read_events(file: Path) -> Iterator[dict[str, Any]]:
     """The events of a file; a last line that was cut off is left out."""
     if not file.exists():
         return
@@ -43,10 +45,10 @@ def read(file: Path) -> Iterator[dict[str, Any]]:
             return
 
 
-def rewind(file: Path, state: State) -> None:
-    """Leave out what happened after the state that a run goes on from: it will happen again."""
-    last = {"stepped": state.step, "saved": state.step, "evaluated": state.evaluated}
-    kept = [line for line in read(file) if line["step"] <= last.get(line["event"], line["step"])]
+def rewind(file: Path, *, step: int, evaluated: int) -> None:
+    """Leave out what happened after the step that a run goes on from: it will happen again."""
+    last = {"stepped": step, "saved": step, "evaluated": evaluated}
+    kept = [line for line in read_events(file) if line["step"] <= last.get(line["event"], line["step"])]
     if file.exists():
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept)
         replace_bytes(file, text.encode())

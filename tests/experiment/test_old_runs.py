@@ -10,8 +10,9 @@ import pytest
 
 from attnlab.experiment.run import train
 from attnlab.experiment.trained import open_run
-from attnlab.training.folder import RunFolder, read_record
-from attnlab.training.listeners.metrics import read
+from attnlab.runs.folder import RunFolder
+from attnlab.runs.metrics_file import read_events
+from attnlab.runs.record import read_record
 
 RUN = Path(__file__).with_name("before_tasks")
 
@@ -22,7 +23,9 @@ def old(tmp_path):
 
 
 def losses(folder, event):
-    return {line["step"]: line["loss"] for line in read(folder / "metrics.jsonl") if line["event"] == event}
+    return {
+        line["step"]: line["loss"] for line in read_events(folder / "metrics.jsonl") if line["event"] == event
+    }
 
 
 def test_an_old_run_opens_with_the_scores_that_it_had(old):

@@ -11,7 +11,7 @@ from attnlab.data.errors import DataError
 from attnlab.experiment.scores import of_probes, of_split, of_text
 from attnlab.experiment.trained import open_run
 from attnlab.generation.decoder import Decoder
-from tests.trained.commands import answer, command
+from tests.experiment.commands import answer, command
 
 
 def values_of(scored):

@@ -9,8 +9,8 @@ from attnlab.config.values import ConfigError
 from attnlab.experiment.trained import open_run
 from attnlab.generation.rules import Greedy
 from attnlab.model.cache import KeyValues
-from attnlab.training.errors import RunError
-from tests.trained.commands import answer, command
+from attnlab.runs.run_error import RunError
+from tests.experiment.commands import answer, command
 
 
 def test_an_opened_run_is_the_model_that_was_trained(causal):

@@ -1,0 +1,130 @@
+"""Where a run's checkpoints are, which of them are whole, and how one gets there or goes.
+
+`checkpoints/step-N/` holds files of bytes, and last of all manifest.json with the size and hash of each. It
+is written in a hidden folder, flushed, and renamed; a folder of another name is never read. What the bytes
+mean is training/checkpoint.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from attnlab.runs.atomic import as_bytes, hash_of, sync_folder, write_bytes
+from attnlab.runs.run_error import RunError
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+FOLDER = "checkpoints"
+
+
+class DamagedError(Exception):
+    """A checkpoint that is not what was written, and why."""
+
+
+class Checkpoints:
+    """The folders of a run's checkpoints."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    @classmethod
+    def of(cls, run: Path) -> Checkpoints:
+        """Those of a run's folder."""
+        return cls(run / FOLDER)
+
+    def path(self, step: int) -> Path:
+        return self.folder / f"step-{step}"
+
+    def steps(self) -> list[int]:
+        """The steps that have a checkpoint, in order."""
+        if not self.folder.is_dir():
+            return []
+        names = (entry.name for entry in self.folder.iterdir() if entry.is_dir())
+        return sorted(
+            int(n.removeprefix("step-")) for n in names if n.startswith("step-") and n[5:].isdigit()
+        )
+
+    def write(self, step: int, files: Mapping[str, Callable[[], bytes]], **facts: Any) -> Path:
+        """Write a checkpoint of these files, with `facts` in its manifest.
+
+        One that is already there for this step holds the same, and stays.
+        """
+        place, beside = self.path(step), self.folder / f".step-{step}.new"
+        if place.exists():
+            return place
+        self.folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(beside, ignore_errors=True)
+        try:
+            beside.mkdir()
+            _fill(beside, files, facts)
+            os.rename(beside, place)
+        except OSError:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise
+        sync_folder(self.folder)
+        return place
+
+    def manifest(self, step: int) -> dict[str, Any]:
+        """A checkpoint's manifest, every file verified; DamagedError says what is wrong with it."""
+        return verify(self.path(step))
+
+    def set_aside(self, step: int) -> Path:
+        """Take a damaged checkpoint out of the way, for a person to look at."""
+        aside = self.folder / f"damaged-step-{step}"
+        shutil.rmtree(aside, ignore_errors=True)
+        os.rename(self.path(step), aside)
+        return aside
+
+    def prune(self, keep: int, best: int) -> None:
+        """Remove all but the last `keep` and the best."""
+        steps = self.steps()
+        for step in steps[:-keep]:
+            if step != best:
+                leaving = self.folder / f".step-{step}.old"  # out of sight first: never half there
+                os.rename(self.path(step), leaving)
+                shutil.rmtree(leaving, ignore_errors=True)
+
+    def tidy(self) -> None:
+        """Remove what a killed process left half written or half removed."""
+        if self.folder.is_dir():
+            for entry in self.folder.glob(".step-*"):
+                shutil.rmtree(entry, ignore_errors=True)
+
+
+def _fill(folder: Path, files: Mapping[str, Callable[[], bytes]], facts: Mapping[str, Any]) -> None:
+    """Write the files one after the other, so that one at a time is in memory, and the manifest last."""
+    written = {}
+    for name, content_of in files.items():
+        content = content_of()
+        write_bytes(folder / name, content)
+        written[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    write_bytes(folder / MANIFEST, as_bytes({"format": FORMAT, "files": written, **facts}))
+    sync_folder(folder)
+
+
+def verify(folder: Path) -> dict[str, Any]:
+    """The manifest; DamagedError unless every file is there, of its size and hash."""
+    try:
+        manifest = dict(json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
+        files = dict(manifest["files"])
+    except FileNotFoundError:
+        raise DamagedError("manifest.json is missing.") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedError(f"manifest.json cannot be read ({error}).") from error
+    if manifest.get("format") != FORMAT:
+        raise RunError(f"{folder} was written by another version (format {manifest.get('format')}).")
+    for name, expected in files.items():
+        file = folder / name
+        if not file.is_file():
+            raise DamagedError(f"{name} is missing.")
+        if file.stat().st_size != expected["bytes"]:
+            raise DamagedError(f"{name} has {file.stat().st_size:,} bytes, not {expected['bytes']:,}.")
+        if hash_of(file) != expected["sha256"]:
+            raise DamagedError(f"{name} does not have the hash that it was written with.")
+    return manifest

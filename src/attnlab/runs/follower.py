@@ -1,0 +1,51 @@
+"""A run as it goes on, by what it has written so far."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from attnlab.runs.metrics_file import METRICS_FILE
+
+KEEP = 0.95  # of what was seen before: a few dozen steps decide the speed that is shown
+
+
+class Follower:
+    """Reads a run's metrics.jsonl as it grows."""
+
+    def __init__(self, folder: Path):
+        self.file, self.place = folder / METRICS_FILE, 0
+        self.loss: float | None = None
+        self.progress = self.spent = 0.0
+        self._seconds = self._tokens = 0.0
+
+    def look(self) -> None:
+        """Read what was written since the last look."""
+        try:
+            with self.file.open("rb") as stream:
+                stream.seek(self.place)
+                text = stream.read()
+        except FileNotFoundError:
+            return
+        whole = text[: text.rfind(b"\n") + 1]  # a line that is being written is read the next time
+        self.place += len(whole)
+        for line in whole.splitlines():
+            self._take(json.loads(line))
+
+    def _take(self, event: dict[str, Any]) -> None:
+        if event["event"] == "stepped":
+            self.progress, self.loss = event["progress"], event["loss"]
+            self._seconds = KEEP * self._seconds + event["seconds"]
+            self._tokens = KEEP * self._tokens + event["tokens"]
+            self.spent += event["seconds"]
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Of the last steps; None before the first."""
+        return self._tokens / self._seconds if self._seconds else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until its budget is used up, at the speed so far; None before the first step."""
+        return self.spent / self.progress * (1 - self.progress) if self.progress else None
