@@ -105,3 +105,17 @@ def test_no_two_modules_have_one_name_that_a_reader_could_confuse():
         and name.removeprefix("attnlab.").rpartition(".")[0] not in NAMED_AFTER
     ]
     assert not confusable(named)
+
+
+INSIDE = {"main", "encoder", "decoder", "blocks", "embedding"}
+"""What a transformer is made of; another trunk has none of it."""
+
+
+def test_nothing_outside_the_model_reaches_into_a_trunk():
+    """What others need of a trunk is in its protocol. Data has decoders of its own, of other libraries."""
+    for file in SOURCE.rglob("*.py"):
+        if file.relative_to(SOURCE).parts[0] in ("model", "data"):
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            reached = isinstance(node, ast.Attribute) and node.attr in INSIDE
+            assert not reached, f"{file.relative_to(SOURCE)}:{node.lineno} reaches for .{node.attr}"

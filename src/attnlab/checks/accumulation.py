@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.check import Case, Check
-from attnlab.checks.dependency import exact
 from attnlab.checks.real import batch_of, piece, prepared_of, rows_of
+from attnlab.model.apart import copy_of
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared, Task
@@ -41,7 +41,7 @@ class Accumulation(Check):
         whole = prepared_of(case, piece(batch_of(case, least=LENGTH), ROWS, LENGTH))
         if len(whole.ids) < 2:
             return self.not_applicable(case, "a batch has one row, which cannot be parted")
-        model = exact(case.model).eval()
+        model = copy_of(case.model).double().eval()
         parts = [rows_of(whole, 0, 1), rows_of(whole, 1, len(whole.ids))]
         together = gradient(model, case.task, [whole])
         apart = gradient(model, case.task, parts)

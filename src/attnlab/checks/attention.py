@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks.check import Case, Check
-from attnlab.checks.real import batch_of, copy_of, held_out, piece, prepared_of
+from attnlab.checks.real import batch_of, held_out, piece, prepared_of
+from attnlab.model.apart import copy_of
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.attention.rule import Rule, masked_softmax
 from attnlab.model.blocks import Attention as Layer
@@ -102,10 +103,9 @@ def heads_of(case: Case) -> list[ObservedHead]:
     prepared = prepared_of(case, piece(batch_of(case, split, least=LENGTH), ROWS, LENGTH))
     heads: list[ObservedHead] = []
     model = copy_of(case.model).eval()
-    for name, stack in model.trunk.stacks().items():
-        for number, layer in enumerate(stack.attentions()):
-            if not any(isinstance(part, Argmax) for part in layer.rule.modules()):
-                layer.rule.register_forward_pre_hook(looked(f"{name}, layer {number}", layer, heads))
+    for name, layer in model.trunk.attentions().items():
+        if not any(isinstance(part, Argmax) for part in layer.rule.modules()):
+            layer.rule.register_forward_pre_hook(looked(name, layer, heads))
     with torch.no_grad():
         case.task.hidden(model, prepared)
     return heads

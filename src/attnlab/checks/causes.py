@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from torch import nn
-
 from attnlab.model.blocks import Attention
+from attnlab.model.model import Model
 
 Cause = Literal["scores", "embedding", "other"]
 FIXES: dict[Cause, str] = {
@@ -24,10 +23,10 @@ ACROSS_TEXTS = (
 )
 
 
-def cause_of(model: nn.Module, place: str) -> Cause:
+def cause_of(model: Model, place: str) -> Cause:
     """In what kind of part a leak begins, by the name of the module that `origin` gave."""
     parts = place.split(" ")[0].split(".")
-    if "embedding" in parts:
+    outer = [model.get_submodule(".".join(parts[:count])) for count in range(1, len(parts) + 1)]
+    if any(one is entrance for one in outer for entrance in model.trunk.entrances()):
         return "embedding"
-    outer = (model.get_submodule(".".join(parts[:count])) for count in range(1, len(parts) + 1))
     return "scores" if not place or any(isinstance(one, Attention) for one in outer) else "other"

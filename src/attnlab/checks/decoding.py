@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.check import Case, Check
-from attnlab.checks.dependency import EQUAL, LENGTH, exact, prefix_gap
+from attnlab.checks.dependency import EQUAL, LENGTH, prefix_gap
 from attnlab.generation.beam import beam_searches
 from attnlab.generation.decoder import Decoder
 from attnlab.generation.generate import generate
+from attnlab.model.apart import copy_of
 from attnlab.model.heads.language import LanguageModel
-from attnlab.model.masks import asks_for_source, incremental
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, When
@@ -67,7 +67,7 @@ class Decoding(Check):
         room = case.config.model.length
         if room < FEW:
             return self.not_applicable(case, f"a model of {room} tokens cannot go on with a text")
-        trial = Trial(exact(case.model).eval(), case.dataset.tokenizer.size, room)
+        trial = Trial(copy_of(case.model).double().eval(), case.dataset.tokenizer.size, room)
         largest = 0.0
         for name, gap in trial.gaps():
             largest = max(largest, gap)
@@ -101,7 +101,7 @@ def miswrites(model: Model, vocabulary: int, room: int) -> bool:
     if not writes(model) or room < FEW:
         return False
     small = sum(parameter.numel() for parameter in model.parameters()) < COPIED
-    trial = Trial(exact(model).eval() if small else model.eval(), vocabulary, room)
+    trial = Trial(copy_of(model).double().eval() if small else model.eval(), vocabulary, room)
     allowed = EQUAL if small else ROUNDED
     try:
         gap = trial.brief()
@@ -112,9 +112,7 @@ def miswrites(model: Model, vocabulary: int, room: int) -> bool:
 
 def writes(model: Model) -> bool:
     """Whether text can be generated with this model."""
-    trunk = model.trunk
-    head = isinstance(model.head, LanguageModel)
-    return head and trunk.decoder is not None and incremental(trunk.main.mask)
+    return isinstance(model.head, LanguageModel) and model.trunk.writes
 
 
 @dataclass(frozen=True)
@@ -235,17 +233,17 @@ class Trial:
                 yield distance(torch.tensor(one.total, dtype=total.dtype), total, total)
 
     def sources(self, texts: Sequence[TrialText]) -> list[tuple[int, ...]] | None:
-        return None if self.model.trunk.encoder is None else [text.source for text in texts]
+        return [text.source for text in texts] if self.model.trunk.reads_source else None
 
     def alone(self, text: TrialText) -> Tensor:
         """The scores (V) of the token after a text, read anew in a batch of its own."""
         if text not in self.known:
             ids = torch.tensor([[*text.prompt, *text.new]])
             prompt = (torch.arange(ids.shape[1]) < len(text.prompt))[None]
-            source = prompt if asks_for_source(self.model.trunk.main.mask) else None
+            source = prompt if self.model.trunk.asks_for_source else None
             tokens = Tokens.of(ids.shape[1], source=source)
             inputs: dict[str, Any] = {}
-            if self.model.trunk.encoder is not None:
+            if self.model.trunk.reads_source:
                 inputs = {"source": torch.tensor([text.source])}
             hidden = self.model.trunk(ids, tokens, **inputs)
             self.known[text] = self.model.head(hidden[:, -1:], tokens)[0, 0]
@@ -258,21 +256,21 @@ class CachedBatch:
     def __init__(self, trial: Trial, texts: Sequence[TrialText]):
         self.trial, self.texts = trial, list(texts)
         prompts = [text.prompt for text in texts]
-        self.decoder = Decoder(trial.model, prompts, sources=trial.sources(texts))
+        self.writing = Decoder(trial.model, prompts, sources=trial.sources(texts))
 
     def step(self, tokens: Sequence[int]) -> None:
-        self.decoder.step(torch.tensor(tokens))
+        self.writing.step(torch.tensor(tokens))
         pairs = zip(self.texts, tokens, strict=True)
         self.texts = [replace(text, new=(*text.new, token)) for text, token in pairs]
 
     def select(self, rows: Sequence[int]) -> None:
-        self.decoder.select(torch.tensor(rows))
+        self.writing.select(torch.tensor(rows))
         self.texts = [self.texts[row] for row in rows]
 
     def gap(self) -> float:
         """How far the scores are from those of each text alone, of the largest."""
         alone = [self.trial.alone(text) for text in self.texts]
-        return max(distance(own, other, other) for own, other in zip(self.decoder.next, alone, strict=True))
+        return max(distance(own, other, other) for own, other in zip(self.writing.next, alone, strict=True))
 
 
 def distance(own: Tensor, other: Tensor, scale: Tensor) -> float:

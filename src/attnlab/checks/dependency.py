@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -13,10 +13,10 @@ from attnlab.checks.check import Case, Check
 from attnlab.checks.measure import Leak, Measured
 from attnlab.checks.paths import paths_of
 from attnlab.checks.probing import cut_gap, measured, worst
-from attnlab.checks.real import copy_of, real
+from attnlab.checks.real import real
+from attnlab.model.apart import copy_of
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.heads.language import LanguageModel
-from attnlab.model.masks import asks_for_source, incremental
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, When
@@ -54,7 +54,7 @@ class Dependency(Check):
 
     def run(self, case: Case) -> Finding:
         try:
-            return self.asked(case, exact(case.model), case.dataset.tokenizer.size)
+            return self.asked(case, copy_of(case.model).double(), case.dataset.tokenizer.size)
         except (IndexError, RuntimeError, ValueError) as error:
             return self.failed(
                 case,
@@ -145,28 +145,20 @@ def first_in(leak: Leak) -> str:
 
 def prefix_gap(model: Model, vocabulary: int, length: int) -> float:
     """How far scores move when what follows is cut off, of the largest; 0 where they may see all of it."""
-    mask = model.trunk.main.mask
-    if not incremental(mask):
+    trunk = model.trunk
+    if trunk.sees == "all":
         return 0.0
     ids = torch.randint(vocabulary, (1, length), generator=torch.Generator().manual_seed(1))
-    both = model.trunk.encoder is not None and model.trunk.decoder is not None
-    inputs = {"source": ids.flip(1)} if both else {}
-    read = length // 2 if asks_for_source(mask) else 0  # a source is read at once: it is not cut
+    inputs: dict[str, Any] = {"source": ids.flip(1)} if trunk.reads_source else {}
+    read = length // 2 if trunk.asks_for_source else 0  # a source is read at once: it is not cut
     head = isinstance(model.head, LanguageModel)
 
     def call(asked: nn.Module, ids: Tensor) -> Tensor:
-        marked = (torch.arange(ids.shape[1]) < read)[None] if asks_for_source(mask) else None
-        found: Tensor = (asked if head else model.trunk)(
-            ids, Tokens.of(ids.shape[1], source=marked), **inputs
-        )
+        marked = (torch.arange(ids.shape[1]) < read)[None] if trunk.asks_for_source else None
+        found: Tensor = (asked if head else trunk)(ids, Tokens.of(ids.shape[1], source=marked), **inputs)
         return found
 
     return cut_gap(model, ids, call, shortest=max(read, 1))
-
-
-def exact(model: Model) -> Model:
-    """A copy in float64, where only real dependence shows."""
-    return copy_of(model).double()
 
 
 def argmax(model: Model) -> bool:

@@ -6,7 +6,8 @@ import math
 from typing import ClassVar
 
 from attnlab.checks.check import Case, Check
-from attnlab.checks.real import batch_of, device_of, piece, prepared_of, undisturbed
+from attnlab.checks.real import batch_of, device_of, piece, prepared_of
+from attnlab.model.apart import undisturbed
 from attnlab.runs.findings import Finding, When
 
 ROWS = 8

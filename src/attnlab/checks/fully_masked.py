@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks.check import Case, Check
-from attnlab.checks.real import copy_of
-from attnlab.model.masks import asks_for_source
+from attnlab.model.apart import copy_of
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, When
@@ -36,13 +35,8 @@ class FullyMasked(Check):
     def run(self, case: Case) -> Finding:
         model = copy_of(case.model).eval()
         outputs: list[tuple[str, Tensor]] = []
-        rules = [
-            (f"{name}, layer {layer}", attention.rule)
-            for name, stack in model.trunk.stacks().items()
-            for layer, attention in enumerate(stack.attentions())
-        ]
-        for name, rule in rules:
-            rule.register_forward_hook(noted(name, outputs))
+        for name, attention in model.trunk.attentions().items():
+            attention.rule.register_forward_hook(noted(name, outputs))
         scores = answered(model, case)
         broken = [name for name, gradient in gradients(model, scores) if not finite(gradient)]
         if not finite(scores) or broken:
@@ -72,9 +66,9 @@ def answered(model: Model, case: Case) -> Tensor:
     generator = torch.Generator().manual_seed(3)
     ids = torch.randint(case.dataset.tokenizer.size, (2, length), generator=generator)
     real = torch.tensor([[True], [False]]).expand(2, length)
-    source = torch.zeros(2, length, dtype=torch.bool) if asks_for_source(model.trunk.main.mask) else None
+    source = torch.zeros(2, length, dtype=torch.bool) if model.trunk.asks_for_source else None
     inputs: dict[str, Any] = {}
-    if model.trunk.encoder is not None and model.trunk.decoder is not None:
+    if model.trunk.reads_source:
         inputs = {"source": ids, "source_tokens": Tokens.of(length, real=real)}
     with torch.enable_grad():
         found: Tensor = model(ids, Tokens.of(length, real=real, source=source), **inputs)

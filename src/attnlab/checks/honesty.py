@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from attnlab.checks.check import Case, Check
-from attnlab.checks.real import evaluator_of, undisturbed, uneven
+from attnlab.checks.real import evaluator_of, uneven
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.texts import texts_of
+from attnlab.model.apart import undisturbed
 from attnlab.runs.findings import Finding, When
 
 LINES, TOKENS = 4, 1500

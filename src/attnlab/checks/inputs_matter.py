@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.check import EARLY, Case, Check
-from attnlab.checks.real import batch_of, device_of, held_out, piece, prepared_of, undisturbed
+from attnlab.checks.real import batch_of, device_of, held_out, piece, prepared_of
+from attnlab.model.apart import undisturbed
 from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared
 

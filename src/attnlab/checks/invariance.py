@@ -8,10 +8,9 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.check import Case, Check
-from attnlab.checks.dependency import exact
 from attnlab.generation.decoder import padded
+from attnlab.model.apart import copy_of
 from attnlab.model.heads.language import LanguageModel
-from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, When
@@ -41,7 +40,7 @@ class Invariance(Check):
     limit: ClassVar[float] = 1.0
 
     def run(self, case: Case) -> Finding:
-        model, vocabulary = exact(case.model).eval(), case.dataset.tokenizer.size
+        model, vocabulary = copy_of(case.model).double().eval(), case.dataset.tokenizer.size
         generator = torch.Generator().manual_seed(2)
         lengths = [min(length, case.config.model.length) for length in LENGTHS]
         rows = [torch.randint(vocabulary, (n,), generator=generator).tolist() for n in lengths]
@@ -84,7 +83,7 @@ class Scored:
         ids, real = padded(rows, side=side)
         tokens = Tokens.of(ids.shape[1], real=real, source=self.source(model, ids, real))
         inputs: dict[str, Any] = {}
-        if model.trunk.encoder is not None and model.trunk.decoder is not None:
+        if model.trunk.reads_source:
             inputs = {"source": ids, "source_tokens": Tokens.of(ids.shape[1], real=real)}
         asked = model if isinstance(model.head, LanguageModel) else model.trunk
         with torch.enable_grad():
@@ -99,7 +98,7 @@ class Scored:
     @staticmethod
     def source(model: Model, ids: Tensor, real: Tensor | None) -> Tensor | None:
         """The first three tokens of each text, for masks that ask."""
-        if not asks_for_source(model.trunk.main.mask):
+        if not model.trunk.asks_for_source:
             return None
         kept = torch.ones_like(ids, dtype=torch.bool) if real is None else real
         return kept & (kept.long().cumsum(1) <= 3)

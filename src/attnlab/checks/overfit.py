@@ -11,7 +11,8 @@ import torch
 
 from attnlab.checks.check import Case, Check
 from attnlab.checks.contexts import contexts
-from attnlab.checks.real import batch_of, copy_of, piece, prepared_of
+from attnlab.checks.real import batch_of, piece, prepared_of
+from attnlab.model.apart import copy_of
 from attnlab.model.heads.boundary import SpanBoundary
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
@@ -70,9 +71,8 @@ class Overfit(Check):
 def learnt(model: Model, task: Task, prepared: Prepared, wanted: float) -> tuple[float, float, int]:
     """The first loss, the best one, and the steps until then."""
     first, best, taken = math.nan, math.inf, 0
-    width = model.trunk.main.embedding.tokens.embedding_dim
     for rate, steps in ATTEMPTS:
-        losses = course(copy_of(model).eval(), task, prepared, wanted, rate / width, steps)
+        losses = course(copy_of(model).eval(), task, prepared, wanted, rate / model.trunk.width, steps)
         taken += len(losses) - 1
         first, best = losses[0], min(best, *losses)
         if best <= wanted:
@@ -114,7 +114,7 @@ def goal(model: Model, prepared: Prepared) -> float:
         floor = (floor + boundary) / 2  # the loss is a mean of both guesses
     return max(
         floor + SHARE * (blind - floor),
-        floor + 0.05 * math.log(model.trunk.main.embedding.tokens.num_embeddings),
+        floor + 0.05 * math.log(model.vocabulary),
     )
 
 

@@ -90,8 +90,7 @@ def closed_form(model: Model) -> int | None:
 def untied(model: Model) -> list[str]:
     """Which parameters are two that should be one."""
     wanted: dict[str, list[nn.Module]] = defaultdict(list)
-    for stack in model.trunk.stacks().values():  # encoder and decoder read by one table
-        wanted["token tables"].append(stack.embedding.tokens)
+    wanted["token tables"] += model.trunk.tables()
     if isinstance(model.head, LanguageModel) and model.head.tied:
         wanted["token tables"].append(model.head.table)
     names = {id(module): name for name, module in model.named_modules(remove_duplicate=False)}

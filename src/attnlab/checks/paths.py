@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,15 +10,19 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.model.heads.language import LanguageModel
-from attnlab.model.masks import Mask, asks_for_source
+from attnlab.model.masks import Mask
 from attnlab.model.model import Model
 from attnlab.model.pairs import Pairs
+from attnlab.model.reach import square
 from attnlab.model.tokens import Tokens
-from attnlab.model.transformer import Stack
 from attnlab.tasks.task import Prepared
 
 AT_MOST = 2816
 """Tokens of all rows in which an input of a long row is changed."""
+
+
+Asked = Callable[..., Tensor]
+"""A model, or its trunk: ids, tokens and what goes along with them -> scores (N,T,V)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,14 +48,6 @@ class Path:
         return not self.keys
 
 
-def joined(layers: Sequence[Tensor]) -> Tensor:
-    """What layers reach together: each passes on what the ones before it saw, and its own token."""
-    reach = torch.eye(layers[0].shape[-1], dtype=torch.bool)
-    for allowed in layers:
-        reach = ((allowed | torch.eye(len(allowed), dtype=torch.bool)).float() @ reach.float()) > 0
-    return reach
-
-
 def closure(allowed: Tensor) -> Tensor:
     """What any number of such layers reaches: two of them reach what the square joins, and so on."""
     reach = allowed | torch.eye(len(allowed), dtype=torch.bool)
@@ -60,22 +56,11 @@ def closure(allowed: Tensor) -> Tensor:
     return reach
 
 
-def declared(stack: Stack, tokens: Tokens) -> list[Tensor]:
-    """The pairs (T,T) that each layer of a stack says it joins: mask, rule's layout, padding, documents."""
-    found = []
-    for rule in stack.rules():
-        allowed = Pairs(tokens, tokens, stack.mask).within(rule.layout).allowed
-        full = torch.ones(tokens.length, tokens.length, dtype=torch.bool)
-        found.append(full if allowed is None else allowed[0, 0] & full)
-    return found
-
-
 def allows(mask: Mask, length: int, source: int = 0) -> Tensor:
     """The pairs (T,T) of a mask by itself; `source` leading tokens are the source of a prefix."""
     marked = (torch.arange(length) < source)[None] if source else None
     tokens = Tokens.of(length, source=marked)
-    allowed = Pairs(tokens, tokens, mask).allowed
-    return torch.ones(length, length, dtype=torch.bool) if allowed is None else allowed[0, 0]
+    return square(Pairs(tokens, tokens, mask))
 
 
 def paths_of(
@@ -121,13 +106,13 @@ class Made:
         self.length = length
 
     def paths(
-        self, name: str, *, training: bool = False, asked: nn.Module | None = None, **marks: Any
+        self, name: str, *, training: bool = False, asked: Asked | None = None, **marks: Any
     ) -> Iterator[Path]:
         model, plain = self.model, Tokens.of(self.length, **marks)
         tokens, inputs = plain, dict[str, Any]()
-        if model.trunk.encoder is not None and model.trunk.decoder is not None:
+        if model.trunk.reads_source:
             inputs = {"source": self.source, "source_tokens": plain}
-        if asks_for_source(model.trunk.main.mask):
+        if model.trunk.asks_for_source:
             first = torch.arange(self.length)[None] < self.length // 2
             tokens = Tokens.of(self.length, source=first, **marks)
         prepared = Prepared(ids=self.ids, targets=self.ids, tokens=tokens, **inputs)
@@ -161,7 +146,7 @@ def of_batch(model: Model, prepared: Prepared, length: int) -> Iterator[Path]:
 
 
 def through(
-    model: Model, prepared: Prepared, name: str, *, training: bool, asked: nn.Module | None = None
+    model: Model, prepared: Prepared, name: str, *, training: bool, asked: Asked | None = None
 ) -> Iterator[Path]:
     """The path of a row's own ids, and that of the source beside it.
 
@@ -169,49 +154,33 @@ def through(
     """
     if asked is None:
         asked = model if isinstance(model.head, LanguageModel) else model.trunk
-    trunk, tokens = model.trunk, prepared.tokens
-    layers = declared(trunk.main, tokens)
+    tokens, source = prepared.tokens, prepared.source
     judged = torch.ones(tokens.length, dtype=torch.bool) if tokens.real is None else tokens.real[0]
 
     def of_ids(ids: Tensor) -> Tensor:
-        return scores(asked, prepared, ids=ids, source=prepared.source)
-
-    common: dict[str, Any] = {"judged": judged, "training": training}
-    near = torch.stack(layers).any(0)
-    entrance = trunk.main.embedding
-    reach = joined(layers)
-    yield Path(
-        name=name,
-        ids=prepared.ids,
-        forward=of_ids,
-        near=near,
-        reach=reach,
-        entrance=entrance,
-        **common,
-    )
-    if prepared.source is None or trunk.encoder is None:
-        return
-    assert prepared.source_tokens is not None
+        return scores(asked, prepared, ids=ids, source=source)
 
     def of_source(source: Tensor) -> Tensor:
         return scores(asked, prepared, ids=prepared.ids, source=source)
 
-    crossed = Pairs(tokens, prepared.source_tokens).allowed
-    shape = (tokens.length, prepared.source_tokens.length)
-    seen = torch.ones(shape, dtype=torch.bool) if crossed is None else crossed[0, 0].expand(shape)
-    inside = joined(declared(trunk.encoder, prepared.source_tokens))
-    yield Path(
-        name=f"{name}, source",
-        ids=prepared.source,
-        forward=of_source,
-        near=seen,
-        reach=(reach.float() @ seen.float() @ inside.float()) > 0,
-        entrance=trunk.encoder.embedding,
-        **common,
-    )
+    inputs: list[tuple[str, Tensor, Callable[[Tensor], Tensor]]] = [(name, prepared.ids, of_ids)]
+    if source is not None:
+        inputs.append((f"{name}, source", source, of_source))
+    ways = model.trunk.ways(tokens, prepared.source_tokens)
+    for (called, ids, forward), entrance, way in zip(inputs, model.trunk.entrances(), ways, strict=True):
+        yield Path(
+            name=called,
+            ids=ids,
+            forward=forward,
+            near=way.near,
+            reach=way.reach,
+            judged=judged,
+            entrance=entrance,
+            training=training,
+        )
 
 
-def scores(asked: nn.Module, prepared: Prepared, *, ids: Tensor, source: Tensor | None) -> Tensor:
+def scores(asked: Asked, prepared: Prepared, *, ids: Tensor, source: Tensor | None) -> Tensor:
     """The scores (N,T,V) for these ids or sources, in the coordinates of the one prepared row."""
     rows = len(ids) if source is None else max(len(ids), len(source))
     inputs: dict[str, Any] = {"types": None if prepared.types is None else prepared.types.expand(rows, -1)}

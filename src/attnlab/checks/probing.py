@@ -13,10 +13,11 @@ from torch import Tensor, nn
 
 from attnlab.checks.batch_leaks import SHORT, leaks_of, spread_ids
 from attnlab.checks.measure import Leak, Measured, measure, origin
-from attnlab.checks.paths import Path, allows, closure, joined, spread_over
+from attnlab.checks.paths import Path, allows, closure, spread_over
 from attnlab.config.values import Choice, ConfigError
 from attnlab.model.masks import MASKS, Mask
 from attnlab.model.model import Model
+from attnlab.model.reach import joined
 
 SLACK = 1e-4
 """Of the largest score: what prefixes may differ by, since many models compute in float32 inside."""
@@ -261,14 +262,14 @@ def logits_of(output: Any) -> Tensor:
 
 def vocabulary_of(model: object) -> int:
     if isinstance(model, Model):
-        return model.trunk.main.embedding.tokens.num_embeddings
+        return model.vocabulary
     raise ConfigError("Say how many tokens the model knows: probe(model, vocabulary=…).")
 
 
 def entrance(model: nn.Module, vocabulary: int) -> nn.Module:
     """Where ids become vectors."""
     if isinstance(model, Model):
-        return model.trunk.main.embedding
+        return model.trunk.entrances()[0]
     tables = [m for m in model.modules() if isinstance(m, nn.Embedding) and m.num_embeddings >= vocabulary]
     if not tables:
         raise ConfigError(f"No embedding of {vocabulary} tokens is in this model; is the vocabulary right?")

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks.check import Case, Check
-from attnlab.checks.real import batch_of, device_of, piece, prepared_of, undisturbed
+from attnlab.checks.real import batch_of, device_of, piece, prepared_of
+from attnlab.model.apart import undisturbed
 from attnlab.runs.findings import Finding, When
 
 TAIL = 1 << 17

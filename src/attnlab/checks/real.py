@@ -1,10 +1,8 @@
-"""What checks look at: real batches as the run meets them, and the model as it is, left undisturbed."""
+"""What checks look at: real batches, as the run meets them."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,28 +96,6 @@ def rows_of(prepared: Prepared, start: int, stop: int) -> Prepared:
         source_tokens=None if source_tokens is None else source_tokens.select(rows),
         spans=spans,
     )
-
-
-def copy_of(model: Model) -> Model:
-    """The same model apart: on the CPU, and not compiled, which would take longer than it saves."""
-    copied = copy.deepcopy(model).cpu()
-    copied.trunk._compiled_call_impl = None
-    return copied
-
-
-@contextmanager
-def undisturbed(model: Model) -> Iterator[Model]:
-    """The model itself, to be asked without dropout; modes and random numbers are then as they were."""
-    modes = {module: module.training for module in model.modules()}
-    compiled = model.trunk._compiled_call_impl
-    model.trunk._compiled_call_impl = None
-    try:
-        with torch.random.fork_rng(), torch.no_grad():
-            yield model.eval()
-    finally:
-        model.trunk._compiled_call_impl = compiled
-        for module, training in modes.items():
-            module.training = training
 
 
 def evaluator_of(case: Case) -> Evaluator:

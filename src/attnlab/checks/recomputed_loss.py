@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.check import Case, Check
-from attnlab.checks.real import evaluator_of, undisturbed, uneven
+from attnlab.checks.real import evaluator_of, uneven
 from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.honesty import honesty
-from attnlab.evaluation.texts import MisreadError, Text, in_float64, nats_alone, sampled_texts, texts_of
+from attnlab.evaluation.texts import MisreadError, Text, nats_alone, sampled_texts, texts_of
+from attnlab.model.apart import copy_of, undisturbed
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
@@ -76,7 +77,7 @@ class RecomputedLoss(Check):
     def run(self, case: Case) -> Finding:
         evaluator = evaluator_of(case)
         pieces = uneven(evaluator.loader, LINES)
-        exact = in_float64(case.model)
+        exact = copy_of(case.model).double().eval()
         plain = Evaluator(model=exact, task=case.task, loader=pieces, seed=evaluator.seed)
         try:
             truth = recomputed(plain)
@@ -227,7 +228,7 @@ def confirm(evaluator: Evaluator, found: DocumentLosses, reported: Mapping[str, 
     means = [Gap("the logarithm of the reported perplexity", log(reported["perplexity"]), loss)]
     if not found.parts:
         means.append(Gap("the reported loss", reported["loss"], loss))
-    model, texts = in_float64(evaluator.model), whole_texts(evaluator)
+    model, texts = copy_of(evaluator.model).double().eval(), whole_texts(evaluator)
     read = [
         Gap(
             f"nats a target of text {n}",

@@ -7,8 +7,9 @@ from typing import ClassVar
 import torch
 
 from attnlab.checks.check import Case, Check
-from attnlab.checks.real import batch_of, copy_of, held_out, piece, prepared_of
+from attnlab.checks.real import batch_of, held_out, piece, prepared_of
 from attnlab.checks.tensors import saved
+from attnlab.model.apart import copy_of
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
 from attnlab.runs.run_error import RunError

@@ -42,7 +42,7 @@ class TokenizerIdentity(Check):
         ]
         if record.get("tokenizer", own.fingerprint) != own.fingerprint:
             differences.append(f"the fingerprint in run.json is {record['tokenizer']}, not {own.fingerprint}")
-        rows = case.model.trunk.main.embedding.tokens.num_embeddings
+        rows = case.model.vocabulary
         if rows < own.size:
             differences.append(f"the model has {rows:,} rows for {own.size:,} ids")
         if differences:

@@ -11,7 +11,6 @@ from scipy.special import bdtrc
 from torch import Tensor
 
 from attnlab.checks.check import Case, Check
-from attnlab.checks.paths import declared, joined
 from attnlab.checks.real import batch_of, prepared_of
 from attnlab.checks.targets import hides
 from attnlab.data.batch import Batch
@@ -119,14 +118,13 @@ class VisibleTargets(Check):
 
 def lines(case: Case, prepared: Prepared) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Targets and ids (T) of some lines, with what each place reaches (T,T) by the declared mask."""
-    stack = case.model.trunk.main
     for line in range(min(LINES, len(prepared.ids))):
         tokens = prepared.tokens.select(torch.tensor([line]))
         marked = None if tokens.source is None else tokens.source[0].nonzero()[:, 0]
         # where the source ends is where marks go wrong
         start = 0 if marked is None or not len(marked) else max(0, int(marked[-1]) - LENGTH // 2)
         stop = min(start + LENGTH, tokens.length)
-        reach = joined(declared(stack, tokens.part(start, stop)))
+        reach = case.model.trunk.ways(tokens.part(start, stop))[0].reach
         yield prepared.targets[line, start:stop], prepared.ids[line, start:stop], reach
 
 

@@ -110,10 +110,9 @@ def mask(
     import torch
 
     from attnlab.model.assemble import build_model
-    from attnlab.model.pairs import Pairs
     from attnlab.model.tokens import Tokens
 
-    stack = build_model(settings.model, device="meta").trunk.main
+    trunk = build_model(settings.model, device="meta").trunk
     words = ["[PAD]"] * padding + words
     lengths[:1] = [length + padding for length in lengths[:1]]  # padding goes with the first document
     real = (torch.arange(len(words)) >= padding)[None] if padding else None
@@ -124,9 +123,7 @@ def mask(
         source=((torch.arange(len(words)) >= padding) & (torch.arange(len(words)) < padding + source))[None],
         document=None if ids is None else ids[None],
     )
-    allowed = Pairs(tokens, tokens, stack.mask).within(stack.rules()[0].layout).allowed
-    square = torch.ones(1, 1, len(words), len(words), dtype=torch.bool) if allowed is None else allowed
-    grid = square[0, 0].tolist()
+    grid = trunk.ways(tokens)[0].near.tolist()
     if json:
         return emit({"words": words, "source": source, "may_attend": grid})
     out.print(_drawing(words, grid))

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.evaluation.perplexity import Score
-from attnlab.evaluation.texts import Cut, Text, in_float64, nats_alone, nats_token_by_token
+from attnlab.evaluation.texts import Cut, Text, nats_alone, nats_token_by_token
+from attnlab.model.apart import copy_of
 from attnlab.model.model import Model
 from attnlab.tasks.task import Task
 
@@ -74,7 +75,7 @@ def honesty(
     cuts = thinned([cuts_of(task, text) for text in texts], tokens)
     if all(end == len(text.ids) for some in cuts for text, _, end in some):
         return None
-    exact = in_float64(model)
+    exact = copy_of(model).double().eval()
     alone = nats_token_by_token(exact, [cut for some in cuts for cut in some]).numpy()
     parallel = np.concatenate([parallel_nats(exact, some) for some in cuts])
     gaps = alone - parallel

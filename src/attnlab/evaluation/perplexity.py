@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attnlab.model.losses import CHUNK
-from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 
@@ -128,6 +127,6 @@ def answer_losses(model: Model, source: Sequence[int], target: Sequence[int]) ->
 def seen_whole(model: Model, length: int) -> Tokens:
     """The tokens of one text under a masked model: a mask that asks for a source gets all of it as one."""
     device = next(model.parameters()).device
-    asked = asks_for_source(model.trunk.main.mask)
+    asked = model.trunk.asks_for_source
     source = torch.ones(1, length, dtype=torch.bool, device=device) if asked else None
     return Tokens.of(length, source=source, device=device)

@@ -6,7 +6,6 @@ comes from, its coordinates are counted anew, and the cross-entropy is written o
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -132,13 +131,6 @@ def _pair(batch: Batch, prepared: Prepared, rows: Rows, line: int, row: int) -> 
         real = batch.real
     source = prepared.source[line] if real is None else prepared.source[line][real[line]]
     return Text(row, line, places, prepared.ids[line, places], prepared.targets[line, places], source=source)
-
-
-def in_float64(model: Model) -> Model:
-    """A copy in which rounding does not count: on the CPU, in float64, without dropout, not compiled."""
-    copied = copy.deepcopy(model).cpu().double()
-    copied.trunk._compiled_call_impl = None
-    return copied.eval()
 
 
 @torch.no_grad()

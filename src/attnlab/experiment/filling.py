@@ -53,7 +53,7 @@ def mask_text(trained: Opened) -> str:
 def mask_of(trained: Opened) -> int:
     """The token that stands for what is missing, of a model that was trained to say what it was."""
     mask = trained.tokenizer.specials.mask
-    reads = trained.model.trunk.decoder is None and isinstance(trained.model.head, LanguageModel)
+    reads = not trained.model.trunk.writes and isinstance(trained.model.head, LanguageModel)
     if mask is None or not reads:
         raise ConfigError(
             "Only a masked model can fill in; this one was not trained to. Give a prompt instead."

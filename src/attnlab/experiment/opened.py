@@ -102,7 +102,7 @@ class Opened:
     @property
     def reads_source(self) -> bool:
         """Whether what it writes stands apart from the prompt, which is its source."""
-        return self.model.trunk.encoder is not None and self.model.trunk.decoder is not None
+        return self.model.trunk.reads_source
 
 
 def _step(record: dict[str, object], folder: Path, which: str) -> int:

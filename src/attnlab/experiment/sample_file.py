@@ -83,7 +83,7 @@ def sample_files(setup: Setup, file: Path, step: int) -> list[SampleFile]:
     about: dict[str, Any] = {"length": config.model.length, "step": step}
     if isinstance(setup.task, SequenceToSequence):
         about["sources"] = sources_of(setup, setup.task)
-    elif trunk.decoder is None or config.task.kind != "causal":
+    elif not trunk.writes or config.task.kind != "causal":
         return []
     return [SampleFile(file, setup.model, setup.dataset.tokenizer, **about)]
 

@@ -24,7 +24,6 @@ from attnlab.experiment.opened import Opened
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.setup import evaluator_of
 from attnlab.model.heads.language import LanguageModel
-from attnlab.model.masks import asks_for_source, incremental
 
 DEFINITIONS = {
     "loss": "nats a target token, over all targets",
@@ -124,16 +123,16 @@ def definitions_for(trained: Opened) -> dict[str, str]:
 def is_masked(trained: Opened) -> bool:
     """Whether the model guesses what is hidden, seeing both sides of it."""
     model, mask = trained.model, trained.tokenizer.specials.mask
-    reads = isinstance(model.head, LanguageModel) and model.trunk.decoder is None
-    hides = trained.config.task.kind == "unilm" or not asks_for_source(model.trunk.main.mask)
+    reads = isinstance(model.head, LanguageModel) and not model.trunk.writes
+    hides = trained.config.task.kind == "unilm" or not model.trunk.asks_for_source
     return reads and mask is not None and hides
 
 
 def is_causal(trained: Opened) -> bool:
     """Whether the model writes from left to right, so that parallel and incremental loss must agree."""
     trunk = trained.model.trunk
-    alone = trunk.decoder is not None and trunk.encoder is None
-    return alone and trained.config.task.kind == "causal" and incremental(trunk.main.mask)
+    alone = trunk.writes and not trunk.reads_source
+    return alone and trained.config.task.kind == "causal"
 
 
 def spread_rows(dataset: Dataset, split: str, count: int) -> list[list[int]]:

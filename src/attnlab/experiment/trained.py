@@ -94,12 +94,12 @@ class Trained(Opened):
         """Ready to write. For an encoder-decoder the prompts are what is read, and text is written from the
         start token on."""
         trunk = self.model.trunk
-        if trunk.decoder is None or not isinstance(self.model.head, (LanguageModel, PackedHead)):
+        if not trunk.writes or not isinstance(self.model.head, (LanguageModel, PackedHead)):
             raise ConfigError(
                 "This model reads a whole text and does not go on with one. A masked model fills in: "
                 'attnlab generate RUN --fill "The [MASK] sat."'
             )
-        if trunk.encoder is None:
+        if not trunk.reads_source:
             return None
         if any(text.prompt == self.prompt("") for text in texts):
             raise ConfigError(

@@ -24,7 +24,7 @@ def attention_weights(model: Model, ids: Tensor, tokens: Tokens | None = None) -
             q, k = scope.rotation(q), scope.rotation(k)
         found.append(layer.rule.weights(q, k, scope.pairs))
 
-    layers = [part for part in model.trunk.main.attentions() if isinstance(part, SelfAttention)]
+    layers = [part for part in model.trunk.attentions().values() if isinstance(part, SelfAttention)]
     handles = [layer.register_forward_pre_hook(look) for layer in layers]
     training = model.training
     try:

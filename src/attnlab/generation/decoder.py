@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from attnlab.model.cache import Cache
-from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 
@@ -43,7 +42,7 @@ class Decoder:
         """The prompts in one pass; gives the scores (B, V) of the first new token."""
         ids, real = padded(prompts, side="left", device=self.device)
         source = None
-        if asks_for_source(self.model.trunk.main.mask):
+        if self.model.trunk.asks_for_source:
             source = torch.ones_like(ids, dtype=torch.bool) if real is None else real
         tokens = Tokens.of(ids.shape[1], real=real, source=source, device=self.device)
         return self._scores(ids, tokens)

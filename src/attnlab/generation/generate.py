@@ -114,7 +114,7 @@ class UnfinishedTexts:
     @property
     def scores(self) -> Tensor:
         """Of the next token, (rows, V)."""
-        return self.decoder.next
+        return self.writing.next
 
     def _move(self) -> bool:
         """Forget the beginning of texts that no longer fit the context; whether there are any."""
@@ -128,7 +128,7 @@ class UnfinishedTexts:
         """Read every text, from where its window starts."""
         held = [(self.texts[row].prompt + self.texts[row].new)[self.starts[row] :] for row in self.rows]
         sources = None if self.sources is None else [self.sources[row] for row in self.rows]
-        self.decoder = Decoder(self.model, held, sources=sources)
+        self.writing = Decoder(self.model, held, sources=sources)
 
     def go_on(self, chosen: Tensor, kept: Sequence[int]) -> None:
         """Write the chosen token (rows) in the rows at the places `kept`."""
@@ -137,8 +137,8 @@ class UnfinishedTexts:
             places = torch.tensor(kept, device=chosen.device)
             self.rows = [self.rows[place] for place in kept]
             self.said, chosen = self.said[places], chosen[places]
-            self.decoder.select(places)
+            self.writing.select(places)
         if self._move():
             self._read()
         else:
-            self.decoder.step(chosen)
+            self.writing.step(chosen)

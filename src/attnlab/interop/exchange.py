@@ -118,7 +118,7 @@ def give_onnx(trained: Model, settings: ModelSettings, target: Path) -> Certific
 
 def _without_folds(trained: Model, settings: ModelSettings) -> tuple[Model, ModelSettings]:
     """The same function in a form that others have too, and its settings."""
-    vocabulary = trained.trunk.main.embedding.tokens.num_embeddings
+    vocabulary = trained.vocabulary
     plain_settings, weights = folded(trained, plain(replace(settings, vocabulary=vocabulary)))
     equal: ModelSettings = section_of("model", plain_settings)
     model = built_with(equal, weights)

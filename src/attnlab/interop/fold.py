@@ -8,6 +8,7 @@ from torch import Tensor
 from attnlab.interop.fields import Settings, get
 from attnlab.model.model import Model
 from attnlab.model.positions.absolute import sinusoids
+from attnlab.model.transformer import transformer_of
 
 
 @torch.no_grad()
@@ -15,7 +16,8 @@ def folded(model: Model, settings: Settings) -> tuple[Settings, dict[str, Tensor
     """Settings and weights of an equal model whose embedding has no scale and whose positions are a table."""
     weights = {name: p.detach() for name, p in model.named_parameters(remove_duplicate=False)}
     settings = dict(settings)
-    scale = model.trunk.main.embedding.scale
+    trunk = transformer_of(model.trunk)
+    scale = trunk.embedding_scale
     if scale != 1:
         settings["embedding_scale"] = 1.0
         if get(settings, "output.tied"):  # the head keeps the table as it was, and so has one of its own
@@ -27,6 +29,6 @@ def folded(model: Model, settings: Settings) -> tuple[Settings, dict[str, Tensor
     if settings["positions"]["kind"] == "sinusoidal":
         settings["positions"] = {"kind": "learned", "offset": 0}
         table = sinusoids(torch.arange(settings["length"]), settings["width"])
-        for stack in model.trunk.stacks():
+        for stack in trunk.stacks():
             weights[f"trunk.{stack}.embedding.positions.table.weight"] = table
     return settings, weights

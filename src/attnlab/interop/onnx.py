@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.config.values import ConfigError
-from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 
@@ -49,7 +48,7 @@ class Plain(nn.Module):
 
 def write_onnx(model: Model, file: Path, *, length: int, typed: bool) -> float:
     """Write a model as ONNX, for any number of rows and tokens; gives the largest difference found there."""
-    if asks_for_source(model.trunk.main.mask):
+    if model.trunk.asks_for_source:
         raise ConfigError("A model whose mask asks which tokens are the source has no plain input for ONNX.")
     runtime = _runtime()
     plain = Plain(model, length).eval()
@@ -100,13 +99,13 @@ def _runtime() -> Any:
 
 def _inputs(model: Model, rows: int, tokens: int, *, typed: bool) -> dict[str, Tensor]:
     """Some ids, the first row padded on the right: a row that begins with padding is undefined there."""
-    vocabulary = model.trunk.main.embedding.tokens.num_embeddings
+    vocabulary = model.vocabulary
     drawn = torch.Generator().manual_seed(rows)
     real = torch.ones(rows, tokens, dtype=torch.bool)
     real[0, -1] = False
     inputs = {"ids": torch.randint(0, vocabulary, (rows, tokens), generator=drawn), "real": real}
     if typed:
         inputs["types"] = (torch.arange(tokens) > tokens // 2).long().expand(rows, -1).contiguous()
-    if model.trunk.encoder is not None and model.trunk.decoder is not None:
+    if model.trunk.reads_source:
         inputs |= {"source": inputs["ids"].flip(1), "source_real": real}
     return inputs

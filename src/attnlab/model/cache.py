@@ -94,3 +94,10 @@ class Cache:
         self.tokens = None if self.tokens is None else self.tokens.select(rows)
         self.source_tokens = None if self.source_tokens is None else self.source_tokens.select(rows)
         self.sources = [s and (s[0][rows], s[1][rows]) for s in self.sources]
+
+
+def coordinates(ids: Tensor, cache: Cache | None = None) -> Tokens:
+    """Where ids (B,T) stand that nothing else is known of: at the start, or after what the cache holds."""
+    if cache is not None and cache.tokens is not None:
+        return cache.following(ids.shape[1])
+    return Tokens.of(ids.shape[1], device=ids.device)

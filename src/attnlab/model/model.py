@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
+from attnlab.model.cache import coordinates
 from attnlab.model.heads.head import Head
 from attnlab.model.tokens import Tokens
-from attnlab.model.transformer import Transformer, coordinates
+from attnlab.model.trunk import Trunk
 
 if TYPE_CHECKING:
     from attnlab.model.adapters.adapter import Adapter
@@ -17,10 +18,15 @@ if TYPE_CHECKING:
 class Model(nn.Module):
     """The whole model. Calling it gives the head's scores."""
 
-    def __init__(self, trunk: Transformer, head: Head):
+    def __init__(self, trunk: Trunk, head: Head):
         super().__init__()
         self.trunk, self.head = trunk, head
         self.adapter: Adapter | None = None
+
+    @property
+    def vocabulary(self) -> int:
+        """How many token ids it knows."""
+        return self.trunk.tables()[0].num_embeddings
 
     def forward(self, ids: Tensor, tokens: Tokens | None = None, **inputs: Any) -> Tensor:
         """The head's scores for ids (B,T); `inputs` go to the trunk (types, source, cache, …)."""

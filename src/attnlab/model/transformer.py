@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 
+from attnlab.config.values import ConfigError
+from attnlab.model import stack_counts
 from attnlab.model.attention.rule import Rule
 from attnlab.model.blocks import Attention, Block, Residual, Scope, SelfAttention
-from attnlab.model.cache import Cache
+from attnlab.model.cache import Cache, coordinates
+from attnlab.model.contexts import Colours, embedded, refined
 from attnlab.model.dropout import Dropout
-from attnlab.model.masks import Mask
+from attnlab.model.masks import Mask, asks_for_source, backward_looking, incremental
 from attnlab.model.pairs import BiasOf, Pairs
 from attnlab.model.positions.position import Position
 from attnlab.model.projections import Projections
+from attnlab.model.reach import declared, joined, square
+from attnlab.model.terms import Term
 from attnlab.model.tokens import Tokens
+from attnlab.model.trunk import Sees, Trunk, Way
 from attnlab.model.virtual import Virtual
 
 
@@ -64,6 +72,10 @@ class Stack(nn.Module):
     def positions(self) -> Position:
         return self.embedding.positions
 
+    @property
+    def width(self) -> int:
+        return self.embedding.tokens.embedding_dim + self.positions.narrows
+
     def parts(self) -> Iterator[Residual]:
         """Every residual of every block."""
         for block in self.blocks:
@@ -91,6 +103,11 @@ class Stack(nn.Module):
         """Let virtual tokens stand before every row."""
         virtual.reach = min(self.mask.horizon, *(rule.layout.horizon for rule in self.rules()))
         self.virtual = virtual
+
+    def way(self, tokens: Tokens) -> Way:
+        """From one row's ids to this stack's output."""
+        layers = declared(self.rules(), self.mask, tokens)
+        return Way(torch.stack(layers).any(0), joined(layers))
 
     def row(self, text: Tokens) -> Tokens:
         """The coordinates of this stack's output for a whole text."""
@@ -155,7 +172,7 @@ def _sources(
 
 
 class Transformer(nn.Module):
-    """An encoder, a decoder, or an encoder whose output the decoder attends to."""
+    """A trunk (see Trunk): an encoder, a decoder, or an encoder whose output the decoder attends to."""
 
     def __init__(self, *, encoder: Stack | None = None, decoder: Stack | None = None):
         super().__init__()
@@ -173,6 +190,89 @@ class Transformer(nn.Module):
     def stacks(self) -> dict[str, Stack]:
         named = {"encoder": self.encoder, "decoder": self.decoder}
         return {name: stack for name, stack in named.items() if stack is not None}
+
+    @property
+    def width(self) -> int:
+        return self.main.width
+
+    @property
+    def layers(self) -> int:
+        """Of each stack."""
+        return len(self.main.blocks)
+
+    @property
+    def embedding_scale(self) -> float:
+        """What the words' vectors are multiplied with."""
+        return self.main.embedding.scale
+
+    @property
+    def longest(self) -> float:
+        return min(getattr(stack.positions, "length", math.inf) for stack in self.stacks().values())
+
+    @property
+    def sees(self) -> Sees:
+        if not incremental(self.main.mask):
+            return "all"
+        return "before" if backward_looking(self.main.mask) and not self.reads_source else "source and before"
+
+    @property
+    def reads_source(self) -> bool:
+        return self.encoder is not None and self.decoder is not None
+
+    @property
+    def asks_for_source(self) -> bool:
+        return asks_for_source(self.main.mask)
+
+    @property
+    def writes(self) -> bool:
+        return self.decoder is not None and self.sees != "all"
+
+    def entrances(self) -> list[nn.Module]:
+        return [stack.embedding for stack in reversed(self.stacks().values())]
+
+    def tables(self) -> list[nn.Embedding]:
+        return [stack.embedding.tokens for stack in reversed(self.stacks().values())]
+
+    def attentions(self) -> dict[str, Attention]:
+        return {
+            f"{name}, layer {number}": attention
+            for name, stack in self.stacks().items()
+            for number, attention in enumerate(stack.attentions())
+        }
+
+    def ways(self, tokens: Tokens, source_tokens: Tokens | None = None) -> list[Way]:
+        own = self.main.way(tokens)
+        if source_tokens is None or self.encoder is None or self.decoder is None:
+            return [own]
+        inside, crossed = self.encoder.way(source_tokens), square(Pairs(tokens, source_tokens))
+        reach = (own.reach.float() @ crossed.float() @ inside.reach.float()) > 0
+        return [own, Way(crossed, reach)]
+
+    def contexts(
+        self,
+        ids: Tensor,
+        tokens: Tokens,
+        types: Tensor | None = None,
+        source: Tensor | None = None,
+        source_tokens: Tokens | None = None,
+    ) -> list[Hashable]:
+        read: Colours = []
+        if source is not None and source_tokens is not None and self.encoder is not None:
+            first = embedded(self.encoder.positions, source, source_tokens)
+            inside = refined(self.encoder, first, source_tokens)
+            seen = square(Pairs(tokens.part(0, 1), source_tokens))[0]
+            read = [inside[place] for place in seen.nonzero()[:, 0].tolist()]
+        first = embedded(self.main.positions, ids, tokens, types)
+        return refined(self.main, first, tokens, read)
+
+    def parameter_terms(self) -> list[Term]:
+        return stack_counts.parameter_terms(self.stacks())
+
+    def flop_terms(self, length: int, source_length: int) -> list[Term]:
+        return stack_counts.flop_terms(self.stacks(), length, source_length)
+
+    def activation_terms(self, length: int, source_length: int) -> list[Term]:
+        return stack_counts.activation_terms(self.stacks(), length, source_length)
 
     def cache(self) -> Cache:
         """An empty memory for decoding."""
@@ -227,13 +327,13 @@ class Transformer(nn.Module):
         return _text(hidden, ids)
 
 
+def transformer_of(trunk: Trunk) -> Transformer:
+    """A trunk whose layers others look into or add to, as adapters and other projects' files do."""
+    if not isinstance(trunk, Transformer):
+        raise ConfigError(f"This is for transformers, and the model's trunk is a {type(trunk).__name__}.")
+    return trunk
+
+
 def _text(hidden: Tensor, ids: Tensor) -> Tensor:
     """The output at the text, less that of virtual tokens before it."""
     return hidden if hidden.shape[1] == ids.shape[1] else hidden[:, -ids.shape[1] :]
-
-
-def coordinates(ids: Tensor, cache: Cache | None = None) -> Tokens:
-    """Where ids (B,T) stand that nothing else is known of: at the start, or after what the cache holds."""
-    if cache is not None and cache.tokens is not None:
-        return cache.following(ids.shape[1])
-    return Tokens.of(ids.shape[1], device=ids.device)

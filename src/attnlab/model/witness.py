@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 
@@ -54,13 +53,11 @@ def _device(model: Model) -> torch.device:
 
 def _input(model: Model) -> dict[str, Any]:
     """Ids spread over the vocabulary; all but the last stand in the source where a mask asks for one."""
-    main = model.trunk.main
-    length = min([LENGTH, *(getattr(s.positions, "length", LENGTH) for s in model.trunk.stacks().values())])
-    vocabulary, device = main.embedding.tokens.num_embeddings, _device(model)
-    ids = (torch.arange(1, length + 1, device=device) * 7919 % vocabulary)[None]
+    length, device = int(min(LENGTH, model.trunk.longest)), _device(model)
+    ids = (torch.arange(1, length + 1, device=device) * 7919 % model.vocabulary)[None]
     given: dict[str, Any] = {"ids": ids}
-    if asks_for_source(main.mask):
+    if model.trunk.asks_for_source:
         given["tokens"] = Tokens.of(length, source=torch.arange(length, device=device)[None] < length - 1)
-    if model.trunk.encoder is not None and model.trunk.decoder is not None:
+    if model.trunk.reads_source:
         given["source"] = ids.flip(1)
     return given

@@ -22,7 +22,6 @@ from attnlab.experiment.scores import is_causal, is_masked, of_probes
 from attnlab.experiment.setup import evaluator_of
 from attnlab.experiment.trained import Trained
 from attnlab.explain.attention_maps import attention_weights
-from attnlab.model.masks import asks_for_source
 from attnlab.model.tokens import Tokens
 from attnlab.runs.atomic import replace_bytes
 from attnlab.runs.findings import add_findings
@@ -117,7 +116,7 @@ def written(trained: Trained) -> dict[str, Any]:
 def probed(trained: Trained, probes: Sequence[str]) -> list[dict[str, Any]]:
     """The probe sentences, of models that can score a sentence by itself and read one as long."""
     trunk, length = trained.model.trunk, trained.config.model.length
-    if trunk.encoder is not None and trunk.decoder is not None:
+    if trunk.reads_source:
         return []
     tokenizer = trained.tokenizer
     fitting = [text for text in probes if len(tokenizer.form.single(tokenizer.encode(text))) <= length]
@@ -126,11 +125,11 @@ def probed(trained: Trained, probes: Sequence[str]) -> list[dict[str, Any]]:
 
 def attention(trained: Trained, sentence: str) -> dict[str, Any]:
     """The weights of one sentence: [layer][head][query][key]; a mask that asks gets half as its source."""
-    if trained.model.trunk.encoder is not None and trained.model.trunk.decoder is not None:
+    if trained.model.trunk.reads_source:
         return {}
     ids = trained.tokenizer.form.single(trained.tokenizer.encode(sentence))[: trained.config.model.length]
     halved = (torch.arange(len(ids)) < len(ids) // 2)[None]
-    source = halved if asks_for_source(trained.model.trunk.main.mask) else None
+    source = halved if trained.model.trunk.asks_for_source else None
     layers = attention_weights(trained.model, torch.tensor([ids]), Tokens.of(len(ids), source=source))
     weights = [[[[round(w, 4) for w in row] for row in head] for head in x[0].tolist()] for x in layers]
     words = [trained.tokenizer.decode([token], specials=True).strip() for token in ids]

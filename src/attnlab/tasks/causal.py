@@ -5,7 +5,6 @@ from torch import Tensor
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.model.losses import LossSum
-from attnlab.model.masks import backward_looking
 from attnlab.model.model import Model
 from attnlab.tasks.task import (
     Prepared,
@@ -53,7 +52,7 @@ class Causal(Task):
 
     def check(self, model: Model) -> None:
         super().check(model)
-        if not backward_looking(model.trunk.main.mask):
+        if model.trunk.sees != "before":
             raise ConfigError(
                 'task "causal" predicts the next token, which model.mask shows: the loss would mean '
                 'nothing. Use model.mask = "causal", or task = "masked".'

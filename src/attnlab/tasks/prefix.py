@@ -5,7 +5,6 @@ import torch
 
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
-from attnlab.model.masks import incremental
 from attnlab.model.model import Model
 from attnlab.tasks.masked_tokens import documents, in_unit
 from attnlab.tasks.task import Prepared, Task, next_tokens, tokens_of
@@ -27,6 +26,7 @@ class Prefix(Task):
     Paper: Dong et al. 2019, "Unified Language Model Pre-training"; Raffel et al. 2019 (prefix LM).
     """
 
+    sees = "source and before"
     marks_source = True
     encodings = ("document", "single", "prefix")
 
@@ -38,7 +38,7 @@ class Prefix(Task):
 
     def check(self, model: Model) -> None:
         super().check(model)
-        if not incremental(model.trunk.main.mask):
+        if model.trunk.sees == "all":
             raise ConfigError(
                 'task "prefix" predicts the next token of the target, which model.mask shows: the loss '
                 'would mean nothing. Use model.mask = "prefix".'

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
-from attnlab.model.counts import flop_terms
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.losses import IGNORE, LossSum
-from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
+from attnlab.model.trunk import Sees
 from attnlab.tasks import TASKS
 from attnlab.tasks.vocabulary import Vocabulary
 
@@ -81,9 +80,8 @@ class Task(ABC):
     `loss` sums over targets, so that parts of a batch add up to the whole.
     """
 
-    sees: ClassVar[Literal["before", "all", "source and before"]] = "before"
-    """What the output at a place may depend on: its text up to there, the whole text, or the source that an
-    encoder reads and the text up to there."""
+    sees: ClassVar[Sees] = "before"
+    """What the output at a place may depend on."""
     marks_source: ClassVar[bool] = False
     """Whether it says which tokens are in the source, as the mask `prefix` asks."""
     two_stacks: ClassVar[bool] = False
@@ -137,11 +135,10 @@ class Task(ABC):
             raise ConfigError(
                 f'task "{name}" predicts words; model.output must be language_model or span_boundary.'
             )
-        both = model.trunk.encoder is not None and model.trunk.decoder is not None
-        if both != self.two_stacks:
+        if model.trunk.reads_source != self.two_stacks:
             fix = "encoder_decoder" if self.two_stacks else "decoder or encoder"
             raise ConfigError(f'task "{name}" is not for this model; set model.family to {fix}.')
-        if asks_for_source(model.trunk.main.mask) and not self.marks_source:
+        if model.trunk.asks_for_source and not self.marks_source:
             raise ConfigError(
                 f'model.mask asks which tokens are in the source, and task "{name}" marks none; '
                 'use task "prefix" or "unilm", or another mask.'
@@ -152,8 +149,7 @@ class Task(ABC):
         rows, length = prepared.ids.shape
         lengths = length, prepared.source.shape[1] if prepared.source is not None else length
         if lengths not in self._trunk_flops:
-            terms = flop_terms(model, *lengths)
-            self._trunk_flops[lengths] = sum(term.count for term in terms if term.name != "head")
+            self._trunk_flops[lengths] = sum(term.count for term in model.trunk.flop_terms(*lengths))
         return 3 * (rows * self._trunk_flops[lengths] + model.head.flops(prepared.count))
 
 

@@ -6,7 +6,6 @@ from torch import Tensor
 
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
-from attnlab.model.masks import asks_for_source
 from attnlab.model.model import Model
 from attnlab.tasks.masked import Masked
 from attnlab.tasks.prefix import cut_sources
@@ -52,7 +51,7 @@ class UniLM(Masked):
 
     def check(self, model: Model) -> None:
         super().check(model)
-        if not asks_for_source(model.trunk.main.mask):
+        if not model.trunk.asks_for_source:
             raise ConfigError(
                 'task "unilm" mixes three masks by what it marks as source, which model.mask does not '
                 'look at; use model.mask = "prefix".'

@@ -14,6 +14,7 @@ from attnlab.interop.family import Family, HeadOf
 from attnlab.interop.names import Link
 from attnlab.model.adapters.adapter import Adapter
 from attnlab.model.model import Model
+from attnlab.model.transformer import Transformer, transformer_of
 
 Config = dict[str, Any]
 """An adapter_config.json."""
@@ -50,16 +51,20 @@ class NamedModel:
                 )
 
     @property
+    def trunk(self) -> Transformer:
+        return transformer_of(self.model.trunk)
+
+    @property
     def task(self) -> str:
         """What peft calls the task, which decides how it calls the model."""
         kind = self.head.output["kind"]
-        if kind == "language_model" and self.model.trunk.decoder is not None:
-            return "CAUSAL_LM" if self.model.trunk.encoder is None else "SEQ_2_SEQ_LM"
+        if kind == "language_model" and self.model.trunk.writes:
+            return "SEQ_2_SEQ_LM" if self.model.trunk.reads_source else "CAUSAL_LM"
         return {"classification": "SEQ_CLS", "span": "QUESTION_ANS"}.get(kind, "FEATURE_EXTRACTION")
 
     def links(self, *, bare: bool = False) -> list[Link]:
         known = {name for name, _ in self.model.named_parameters(remove_duplicate=False)}
-        return self.family.links(self.head, len(self.model.trunk.main.blocks), known, bare=bare)
+        return self.family.links(self.head, self.trunk.layers, known, bare=bare)
 
     def maps(self, *, bare: bool = False) -> dict[str, Map]:
         """Their linear modules, by name; `bare`: as the trunk alone names them."""

@@ -9,6 +9,7 @@ from attnlab.config.values import ConfigError
 from attnlab.interop.peft.layout import Config, NamedModel, Tensors
 from attnlab.model.adapters.prefix import Prefix
 from attnlab.model.adapters.prompt import Prompt
+from attnlab.model.projections import Projections
 
 NAME = "prompt_embeddings"
 
@@ -18,7 +19,7 @@ def prompt_in(layout: NamedModel, config: Config, tensors: Tensors) -> Prompt:
     _refuse_prompt(layout)
     n = _count(config)
     vectors = _embeddings(tensors)
-    stacks = len(layout.model.trunk.stacks())
+    stacks = len(layout.trunk.stacks())
     if vectors.shape[0] not in (n, n * stacks):
         raise ConfigError(f"{NAME} has {vectors.shape[0]} rows, and num_virtual_tokens is {n}.")
     adapter = Prompt(tokens=n)
@@ -29,14 +30,13 @@ def prompt_in(layout: NamedModel, config: Config, tensors: Tensors) -> Prompt:
 def prompt_out(layout: NamedModel, adapter: Prompt) -> tuple[Config, Tensors]:
     _refuse_prompt(layout)
     vectors = adapter.before.vectors.detach()
-    projections = layout.model.trunk.main.attentions()[0].projections
     return {
         "peft_type": "PROMPT_TUNING",
         "num_virtual_tokens": len(vectors),
         "num_transformer_submodules": 1,
         "token_dim": vectors.shape[1],
-        "num_attention_heads": projections.heads,
-        "num_layers": len(layout.model.trunk.main.blocks),
+        "num_attention_heads": _projections(layout).heads,
+        "num_layers": layout.trunk.layers,
     }, {NAME: vectors}
 
 
@@ -87,7 +87,7 @@ def prefix_out(layout: NamedModel, adapter: Prefix) -> tuple[Config, Tensors]:
     return {
         "peft_type": "PREFIX_TUNING",
         "num_virtual_tokens": keys.shape[2],
-        "num_transformer_submodules": len(layout.model.trunk.stacks()),
+        "num_transformer_submodules": len(layout.trunk.stacks()),
         "token_dim": heads * width,
         "num_attention_heads": heads,
         "num_layers": layers,
@@ -103,7 +103,7 @@ def _places(layout: NamedModel) -> list[int]:
     self-attention takes two: layer l reads 4l, counted around the row. With an even number of layers
     half of the row is then never read, and the other half twice.
     """
-    layers, stacks = len(layout.model.trunk.main.blocks), len(layout.model.trunk.stacks())
+    layers, stacks = layout.trunk.layers, len(layout.trunk.stacks())
     return [2 * stacks * layer % (2 * layers) for layer in range(layers)]
 
 
@@ -116,9 +116,12 @@ def _refuse_prefix(layout: NamedModel) -> None:
 
 
 def _sizes(layout: NamedModel) -> tuple[int, int, int]:
-    stack = layout.model.trunk.main
-    projections = stack.attentions()[0].projections
-    return len(stack.blocks), projections.key_heads, projections.head_width
+    projections = _projections(layout)
+    return layout.trunk.layers, projections.key_heads, projections.head_width
+
+
+def _projections(layout: NamedModel) -> Projections:
+    return next(iter(layout.trunk.attentions().values())).projections
 
 
 def _count(config: Config) -> int:

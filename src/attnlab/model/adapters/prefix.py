@@ -12,7 +12,7 @@ from attnlab.model.draws import fill_normal
 from attnlab.model.model import Model
 from attnlab.model.terms import Term
 from attnlab.model.tokens import Tokens
-from attnlab.model.transformer import Stack
+from attnlab.model.transformer import Stack, transformer_of
 from attnlab.model.virtual import Virtual
 
 
@@ -38,12 +38,12 @@ class Prefix(Adapter):
         self.before = PrefixTokens(tokens)
 
     def insert(self, model: Model, seed: int) -> None:
-        stack = model.trunk.main
+        stack = transformer_of(model.trunk).main
         self.before.begin(stack, seed)
         stack.accept(self.before.to(stack.embedding.tokens.weight))
 
     def remove(self, model: Model) -> None:
-        model.trunk.main.virtual = None
+        transformer_of(model.trunk).main.virtual = None
 
     def own(self) -> list[nn.Parameter]:
         return list(self.before.parameters())

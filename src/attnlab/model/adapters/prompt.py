@@ -12,7 +12,7 @@ from attnlab.model.adapters.adapter import Adapter, check_sizes, generator_for
 from attnlab.model.model import Model
 from attnlab.model.terms import Term
 from attnlab.model.tokens import Tokens
-from attnlab.model.transformer import Stack
+from attnlab.model.transformer import Stack, transformer_of
 from attnlab.model.virtual import Virtual
 
 
@@ -53,7 +53,8 @@ class Prompt(Adapter):
 
 def read_stack(model: Model) -> Stack:
     """The stack that reads the input: the encoder where there is one."""
-    return model.trunk.main if model.trunk.encoder is None else model.trunk.encoder
+    trunk = transformer_of(model.trunk)
+    return trunk.main if trunk.encoder is None else trunk.encoder
 
 
 class PromptTokens(Virtual):

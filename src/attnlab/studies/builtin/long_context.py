@@ -149,9 +149,10 @@ class Layer:
 
         from attnlab.model.assemble import build_model
         from attnlab.model.attention.rule import Rule
+        from attnlab.model.masks import MASKS
 
         model = build_model(replace(settings, length=length, layers=1, vocabulary=8))
-        self.length, self.mask = length, model.trunk.main.mask
+        self.length, self.mask = length, MASKS.build(settings.mask)
         self.rule = next(module for module in model.modules() if isinstance(module, Rule))
         self.heads, self.head_width = settings.heads, settings.each_head_width
         draw = torch.Generator().manual_seed(0)

@@ -1,0 +1,147 @@
+"""A second trunk, no transformer: trained, checked, opened again and asked, by the protocol alone."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from attnlab.experiment.run import train
+from attnlab.experiment.trained import open_run
+from attnlab.model.cache import Cache, LayerMemory, coordinates
+from attnlab.model.heads.language import LanguageModel
+from attnlab.model.initial import initialise
+from attnlab.model.masks import Causal
+from attnlab.model.model import Model
+from attnlab.model.pairs import Pairs
+from attnlab.model.reach import square
+from attnlab.model.terms import Term
+from attnlab.model.trunk import Trunk, Way
+from attnlab.runs.findings import read_findings
+from attnlab.runs.run_error import RunError
+from tests.checks.cases import case, found
+from tests.training.small_run import config
+
+
+class State(LayerMemory):
+    vector = None
+
+    def select(self, rows):
+        self.vector = self.vector[rows]
+
+
+class Recurrent(nn.Module):
+    """h_t = tanh(U·h_{t−1} + E[x_t]), from 0 on in each document; padding leaves h as it is."""
+
+    longest, sees, reads_source, asks_for_source, writes = math.inf, "before", False, False, True
+    leak = 0.0
+
+    def __init__(self, vocabulary, width):
+        super().__init__()
+        self.width, self.table = width, nn.Embedding(vocabulary, width)
+        self.again, self.norm = nn.Linear(width, width, bias=False), nn.LayerNorm(width)
+
+    def forward(self, ids, tokens=None, *, types=None, cache=None):
+        tokens = coordinates(ids, cache) if tokens is None else tokens
+        state = self.table(ids).new_zeros(len(ids), self.width)
+        if cache is not None:
+            cache.extend(tokens)
+            state = state if cache.layers[0].vector is None else cache.layers[0].vector
+        states = []
+        for t, x in enumerate(self.norm(self.table(ids)).unbind(1)):
+            if tokens.document is not None and t:
+                state = state * (tokens.document[:, t, None] == tokens.document[:, t - 1, None])
+            new = torch.tanh(self.again(state) + x)
+            state = new if tokens.real is None else torch.where(tokens.real[:, t, None], new, state)
+            states.append(state)
+        if cache is not None:
+            cache.layers[0].vector = state
+        hidden = torch.stack(states, 1)
+        return hidden + self.leak * hidden.roll(-1, 1)
+
+    def encode(self, source, tokens, types=None):
+        raise ValueError("There is no encoder.")
+
+    def cache(self):
+        return Cache([State()])
+
+    def entrances(self):
+        return [self.table]
+
+    def tables(self):
+        return [self.table]
+
+    def ways(self, tokens, source_tokens=None):
+        seen = square(Pairs(tokens, tokens, Causal()))
+        return [Way(seen, seen)]
+
+    def contexts(self, ids, tokens, types=None, source=None, source_tokens=None):
+        return [tuple(ids[: place + 1].tolist()) for place in range(len(ids))]
+
+    def attentions(self):
+        return {}
+
+    def parameter_terms(self):
+        return [
+            Term("tokens", "V·D", self.table.weight.numel()),
+            Term("again", "D·D", self.width**2),
+            Term("norm", "2·D", 2 * self.width),
+        ]
+
+    def flop_terms(self, length, source_length):
+        return [Term("recurrence", "2·N·D²", 2 * length * self.width**2)]
+
+    def activation_terms(self, length, source_length):
+        return [Term("states", "3·N·D", 3 * length * self.width)]
+
+
+def recurrent(settings, *, seed=0, device="cpu", **_):
+    with torch.device(device):
+        trunk = Recurrent(settings.vocabulary, settings.width)
+        model = Model(trunk, LanguageModel(settings.width, trunk.table))
+    if device != "meta":
+        initialise(model, seed)
+    return model
+
+
+@pytest.fixture
+def second(monkeypatch):
+    for module in ("setup", "opened"):
+        monkeypatch.setattr(f"attnlab.experiment.{module}.build_model", recurrent)
+
+
+def test_the_second_trunk_is_one():
+    named = {name for name in vars(Trunk) if not name.startswith("_")} | {"forward"}
+    trunk = Recurrent(8, 4)
+    assert not [name for name in named if not hasattr(trunk, name)]
+
+
+def test_it_trains_is_checked_opened_scored_and_writes(second, tmp_path):
+    steps = {"budget": {"steps": 40}, "optimizer": {"kind": "adamw", "learning_rate": 1e-2}}
+    run = train(config(tmp_path, training=steps), tmp_path / "run")
+    findings = {one.check: one.outcome for one in read_findings(tmp_path / "run")}
+    assert findings["dependency"] == findings["decoding"] == findings["overfit"] == "pass"
+    assert findings["attention"] == "not applicable" and "fail" not in findings.values()
+    trained = open_run(tmp_path / "run")
+    theirs = dict(run.model.named_parameters())
+    assert all(torch.equal(p, theirs[name]) for name, p in trained.model.named_parameters())
+    scored = trained.evaluate(rows=4)
+    assert scored["measures"]["loss"]["value"] < 3.0 < math.log(60), "it has learnt from what it read"
+    assert scored["honesty"]["sound"]
+    assert trained.generate("the cat", length=4, rule="greedy")
+
+
+def test_its_leak_is_found_where_training_begins(second, tmp_path, monkeypatch):
+    monkeypatch.setattr(Recurrent, "leak", 1e-6)
+    with pytest.raises(RunError, match="dependency"):
+        train(config(tmp_path), tmp_path / "run")
+
+
+def test_its_leak_is_told_with_output_and_input(monkeypatch):
+    about = case("causal")
+    model = recurrent(about.config.model)
+    sound = found("dependency", about.__class__(**vars(about) | {"model": model}))
+    assert sound.outcome == "pass", sound
+    monkeypatch.setattr(Recurrent, "leak", 1e-6)
+    leaking = found("dependency", about.__class__(**vars(about) | {"model": model}))
+    assert leaking.outcome == "fail" and "which it may not see" in leaking.found
