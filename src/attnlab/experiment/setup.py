@@ -61,7 +61,7 @@ def check(config: schema.Config) -> None:
     OPTIMIZERS.build(config.training.optimizer)
 
 
-def draft(config: schema.Config) -> schema.Model:
+def draft(config: schema.Config) -> schema.ModelSettings:
     """The model's settings before there is a tokenizer: with as many tokens as that may have."""
     if config.model.vocabulary != "tokenizer":
         return config.model
