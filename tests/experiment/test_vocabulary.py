@@ -10,7 +10,7 @@ from attnlab.config.values import ConfigError
 from attnlab.experiment.run import train
 from attnlab.experiment.setup import draft, set_up
 from attnlab.experiment.trained import open_run
-from tests.training.small import config
+from tests.training.small_run import config
 
 
 def rows(model):
