@@ -15,7 +15,7 @@ from attnlab.config.schema import Config
 from attnlab.experiment.setup import Setup, initial_model, set_up
 from attnlab.runs.findings import Finding
 from attnlab.tasks import TASKS
-from tests.training import small
+from tests.training import small_run
 
 WORDS = [name for name in TASKS if TASKS[name].label_kind == "none"]
 """The tasks that predict words."""
@@ -28,7 +28,7 @@ def shared() -> Path:
 
 
 def config(task: str = "causal", **changes: Any) -> Config:
-    return small.config(shared(), **small.merged(small.for_task(task, shared()), changes))
+    return small_run.config(shared(), **small_run.merged(small_run.for_task(task, shared()), changes))
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from attnlab.model.attention.dot import Dot
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.tasks.masked import Masked
 from tests.checks.cases import WORDS, case, config, found, of, shared
-from tests.training import small
+from tests.training import small_run
 
 
 class Changed:
@@ -314,7 +314,7 @@ def trained(tmp_path_factory):
         }
     }
     folder = tmp_path_factory.mktemp("run") / "run"
-    run = train(small.config(shared(), **changes), folder)
+    run = train(small_run.config(shared(), **changes), folder)
     return of(run.setup, when="after", folder=folder, step=run.state.step)
 
 

@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 from attnlab.experiment.run import train
-from attnlab.experiment.soundness import read_findings
 from attnlab.experiment.trained import open_run
 from attnlab.model.cache import Cache, LayerMemory, coordinates
 from attnlab.model.heads.language import LanguageModel
@@ -18,9 +17,10 @@ from attnlab.model.pairs import Pairs
 from attnlab.model.reach import square
 from attnlab.model.terms import Term
 from attnlab.model.trunk import Trunk, Way
+from attnlab.runs.findings import read_findings
 from attnlab.runs.run_error import RunError
 from tests.checks.cases import case, found
-from tests.training.small import config
+from tests.training.small_run import config
 
 
 class State(LayerMemory):
@@ -97,7 +97,7 @@ class Recurrent(nn.Module):
 
 def recurrent(settings, *, seed=0, device="cpu", **_):
     with torch.device(device):
-        trunk = Recurrent(settings.vocabulary, settings.width)
+        trunk = Recurrent(settings.tokens, settings.width)
         model = Model(trunk, LanguageModel(settings.width, trunk.table))
     if device != "meta":
         initialise(model, seed)
@@ -139,7 +139,7 @@ def test_its_leak_is_found_where_training_begins(second, tmp_path, monkeypatch):
 
 def test_its_leak_is_told_with_output_and_input(monkeypatch):
     about = case("causal")
-    model = recurrent(about.config.model)
+    model = recurrent(about.config.model.with_tokenizer(about.dataset.tokenizer.size))
     sound = found("dependency", about.__class__(**vars(about) | {"model": model}))
     assert sound.outcome == "pass", sound
     monkeypatch.setattr(Recurrent, "leak", 1e-6)

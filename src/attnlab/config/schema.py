@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from attnlab.config.values import Choice, ConfigError
@@ -34,11 +34,13 @@ def biased_parts(bias: bool | Sequence[Biased]) -> tuple[Biased, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Model:
+class ModelSettings:
     """The transformer. `mask` is that of the decoder, or of the encoder where it stands alone."""
 
     family: Literal["decoder", "encoder", "encoder_decoder"] = "decoder"
-    vocabulary: int = 10_000
+    vocabulary: int | Literal["tokenizer"] = (
+        "tokenizer"  # rows of its table; tokenizer: as many as it has tokens
+    )
     length: int = 128
     width: int = 128
     layers: int = 4
@@ -62,8 +64,10 @@ class Model:
     embedding_norm: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "length", "width", "layers", "heads"):
+        for name in ("length", "width", "layers", "heads"):
             at_least(1, name, getattr(self, name))
+        if self.vocabulary != "tokenizer":
+            at_least(1, "vocabulary", self.vocabulary)
         at_least(0, "token_types", self.token_types)
         for name in ("dropout", "attention_dropout"):
             if not 0 <= getattr(self, name) < 1:
@@ -82,6 +86,26 @@ class Model:
         return part in biased_parts(self.bias)
 
     @property
+    def tokens(self) -> int:
+        """How many tokens its table has rows for."""
+        if self.vocabulary == "tokenizer":
+            raise ConfigError(
+                'model.vocabulary is "tokenizer", and there is no tokenizer here; give a number.'
+            )
+        return self.vocabulary
+
+    def with_tokenizer(self, size: int) -> ModelSettings:
+        """The same for a tokenizer of this size: each token needs a row, and published tables have more."""
+        if self.vocabulary == "tokenizer":
+            return replace(self, vocabulary=size)
+        if self.vocabulary < size:
+            raise ConfigError(
+                f"model.vocabulary is {self.vocabulary}, but the tokenizer has {size} tokens; use at least "
+                f'{size}, or "tokenizer" for as many as it has.'
+            )
+        return self
+
+    @property
     def each_head_width(self) -> int:
         return self.width // self.heads if self.head_width == "even" else self.head_width
 
@@ -90,7 +114,7 @@ Unlimited = Literal["unlimited"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Data:
+class DataSettings:
     """The text and its way into batches. Shares and their seed decide the splits that are not given."""
 
     corpus: Choice = chosen("corpora", "python_docs")
@@ -147,7 +171,7 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
+class TrainingSettings:
     """The loop: how weights change, for how long, and what is kept of it. `every` counts steps."""
 
     optimizer: Choice = chosen("optimizers", "adamw")
@@ -180,14 +204,14 @@ class Training:
 class Config:
     """One run."""
 
-    model: Model = field(default_factory=Model)
-    data: Data = field(default_factory=Data)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    data: DataSettings = field(default_factory=DataSettings)
     task: Choice = chosen("tasks", "causal")
-    training: Training = field(default_factory=Training)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
     seed: int = 0
 
 
-SECTIONS: dict[str, type] = {"model": Model, "data": Data, "training": Training}
+SECTIONS: dict[str, type] = {"model": ModelSettings, "data": DataSettings, "training": TrainingSettings}
 """The tables of a config file; every other field of Config is a plain value or a choice."""
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from attnlab.config.schema import Data
+from attnlab.config.schema import DataSettings
 from attnlab.data import shards
 from attnlab.data.batching import BATCHING, Batching
 from attnlab.data.corpora import CORPORA
@@ -26,8 +26,8 @@ from attnlab.data.row import Row
 from attnlab.data.rows import Rows, in_memory
 from attnlab.data.splits import Splits
 from attnlab.data.tokenizers import TOKENIZERS
-from attnlab.data.tokenizers.files import load
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_files import load
 from attnlab.data.tokenizers.training_text import text_of
 
 ProgressOf = Callable[[str], shards.Progress]
@@ -48,7 +48,7 @@ class Dataset:
 
     def __init__(
         self,
-        settings: Data,
+        settings: DataSettings,
         *,
         reader: LabelReader = WRITTEN,
         cache: Path | None = None,

@@ -11,8 +11,8 @@ from attnlab.checks.decoding import miswrites
 from attnlab.config.schema import Config
 from attnlab.config.values import Choice, ConfigError
 from attnlab.data.labels import Labels
-from attnlab.data.tokenizers.files import load as load_tokenizer
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
@@ -61,9 +61,8 @@ class Opened:
             own = Choice("file", {"path": str(folder / "tokenizer.json")})
             config = replace(config, data=replace(config.data, tokenizer=own))
         step = _step(record, folder, which) if step is None else step
-        vocabulary = record.get("vocabulary", tokenizer.size)  # published tables have rows to spare
         labels = Labels.of(record["labels"]) if "labels" in record else Labels()
-        settings = replace(config.model, vocabulary=vocabulary)
+        settings = config.model.with_tokenizer(tokenizer.size)
         model = build_model(settings, device="meta", labels=labels.outputs)
         try:
             load_checked(model, read_checkpoint(Checkpoints.of(folder), step))

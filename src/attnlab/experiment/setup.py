@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from attnlab.data.batching import BATCHING
 from attnlab.data.dataset import Dataset, ProgressOf, no_progress
 from attnlab.data.labels import Labels, refuse_unlearnable
 from attnlab.data.loader import Loader
+from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
 from attnlab.tasks import TASKS
@@ -36,8 +37,8 @@ class Setup:
 
 def check(config: schema.Config) -> None:
     """Refuse what cannot work before any text is read: parts, sizes and names that do not go together."""
-    task = draft_task(config)
-    task.check(build_model(config.model, device="meta", labels=Labels.draft(task.label_kind).outputs))
+    model, task = draft(config), draft_task(config)
+    task.check(build_model(model, device="meta", labels=Labels.draft(task.label_kind).outputs))
     name, encoding, batching = config.task.kind, config.data.encoding.kind, config.data.batching.kind
     if encoding not in task.encodings:
         others = " or ".join(kind for kind in TASKS if encoding in TASKS[kind].encodings)
@@ -60,8 +61,15 @@ def check(config: schema.Config) -> None:
     OPTIMIZERS.build(config.training.optimizer)
 
 
+def draft(config: schema.Config) -> schema.ModelSettings:
+    """The model's settings before there is a tokenizer: with as many tokens as that may have."""
+    if config.model.vocabulary != "tokenizer":
+        return config.model
+    return config.model.with_tokenizer(TOKENIZERS.build(config.data.tokenizer).most)
+
+
 def set_up(config: schema.Config, *, cache: Path | None = None, progress: ProgressOf = no_progress) -> Setup:
-    """Corpus, tokenizer, task and model. The vocabulary's size is the tokenizer's."""
+    """Corpus, tokenizer, task and model."""
     check(config)
     dataset = dataset_of(config, cache=cache, progress=progress)
     refuse_unlearnable(dataset.labels, declared=bool(config.data.corpus.options.get("labels")))
@@ -73,7 +81,7 @@ def set_up(config: schema.Config, *, cache: Path | None = None, progress: Progre
 
 def draft_task(config: schema.Config) -> Task:
     """The task before any text is read."""
-    vocabulary = Vocabulary.draft(config.model.vocabulary)
+    vocabulary = Vocabulary.draft(draft(config).tokens)
     labels = Labels.draft(TASKS[config.task.kind].label_kind)
     return TASKS.build(config.task, vocabulary=vocabulary, labels=labels)
 
@@ -87,7 +95,7 @@ def dataset_of(
 
 def fresh_model(config: schema.Config, dataset: Dataset) -> Model:
     """The model for this text, its weights a function of the run's seed."""
-    settings = replace(config.model, vocabulary=dataset.tokenizer.size)
+    settings = config.model.with_tokenizer(dataset.tokenizer.size)
     return build_model(settings, seed=config.seed, labels=dataset.labels.outputs)
 
 

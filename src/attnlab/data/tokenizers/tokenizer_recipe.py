@@ -14,10 +14,16 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.training_text import Watched
 
 
-class Recipe(ABC):
+class TokenizerRecipe(ABC):
     """How a tokenizer comes to be: trained on text, or read from files."""
 
     trains = True
+    vocabulary = 10_000
+
+    @property
+    def most(self) -> int:
+        """The most tokens that it may have: what a model is counted with before the tokenizer is made."""
+        return self.vocabulary
 
     @abstractmethod
     def make(self, texts: Iterable[str]) -> Tokenizer:
