@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from attnlab.runs.run_error import RunError
 from torch import nn
 
 from attnlab.experiment.run import train
@@ -19,6 +18,7 @@ from attnlab.model.pairs import Pairs
 from attnlab.model.reach import square
 from attnlab.model.terms import Term
 from attnlab.model.trunk import Trunk, Way
+from attnlab.runs.run_error import RunError
 from tests.checks.cases import case, found
 from tests.training.small import config
 

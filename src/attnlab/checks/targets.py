@@ -15,11 +15,10 @@ from attnlab.checks.real import LOOKED_AT, batch_of, prepared_of, rows_of
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
 from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.model.heads.language import LanguageModel
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
-from attnlab.tasks.task import Prepared
+from attnlab.tasks.task import Prepared, language_head
 
 SHIFTS = (0, 1, 2, -1)
 NAMES = {0: "the input itself", 1: "the next token", 2: "the token after the next", -1: "the token before"}
@@ -100,7 +99,7 @@ class Targets(Check):
     @torch.no_grad()
     def rival(self, case: Case, prepared: Prepared, right: Tensor, place: int) -> int | None:
         """The shift of inputs that loses less than the right answer; None as it should be."""
-        if not isinstance(case.model.head, LanguageModel):
+        if not case.model.head.scores_words:
             return None
         model = Answering(case.model)
         some = rows_of(prepared, 0, ROWS)
@@ -114,8 +113,7 @@ class Answering:
     """The model's own head and the task's own loss, on answers that are given."""
 
     def __init__(self, model: Model):
-        head = copy.deepcopy(model.head).cpu().double()
-        assert isinstance(head, LanguageModel)
+        head = copy.deepcopy(language_head(model)).cpu().double()
         generator = torch.Generator().manual_seed(0)
         vectors = torch.randn(head.table.weight.shape, generator=generator, dtype=torch.float64)
         head.table.weight.copy_(vectors / vectors.norm(dim=1, keepdim=True))

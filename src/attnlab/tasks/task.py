@@ -17,7 +17,7 @@ from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.model.trunk import Sees
 from attnlab.tasks import TASKS
-from attnlab.tasks.vocabulary import Vocabulary
+from attnlab.tasks.vocabulary import Ids, Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +82,8 @@ class Task(ABC):
 
     sees: ClassVar[Sees] = "before"
     """What the output at a place may depend on."""
+    predicts_words: ClassVar[bool] = True
+    """Whether its targets are tokens of the text, or of another one."""
     marks_source: ClassVar[bool] = False
     """Whether it says which tokens are in the source, as the mask `prefix` asks."""
     two_stacks: ClassVar[bool] = False
@@ -98,6 +100,21 @@ class Task(ABC):
     @abstractmethod
     def prepare(self, batch: Batch, seed: int) -> Prepared:
         """What the model reads and is to say."""
+
+    @property
+    def continues(self) -> bool:
+        """Whether each token of a text is predicted from those before it, so that any text has a
+        probability and any beginning can be gone on with."""
+        return self.predicts_words and self.sees == "before"
+
+    @property
+    def fills(self) -> bool:
+        """Whether tokens hidden within a text are predicted from all of the text."""
+        return self.predicts_words and self.sees == "all"
+
+    def read(self, text: Ids, seed: int) -> Ids:
+        """What an encoder reads of a row's ids (T), where the task is for one with a decoder."""
+        return text
 
     @property
     def shown_targets(self) -> float:
