@@ -17,8 +17,8 @@ from attnlab.data.batching import BATCHING
 from attnlab.data.corpora import CORPORA
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.tokenizers import TOKENIZERS
-from attnlab.data.tokenizers.files import load
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_files import load
 from benchmarks.measure import high_water, interleaved, row
 
 LARGE = 300 * 2**20

@@ -11,7 +11,7 @@ import torch
 import attnlab as lab
 from attnlab.generation.decoder import Decoder
 from attnlab.generation.generate import generate
-from attnlab.generation.weights import by_columns, pack
+from attnlab.generation.packed_weights import by_columns, pack
 from attnlab.model.model import Model
 from benchmarks.measure import interleaved, row
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from attnlab.config.files import load, ready_configs
-from attnlab.config.schema import Model
+from attnlab.config.schema import ModelSettings
 from attnlab.experiment.setup import Setup, in_order, set_up
 from attnlab.tasks.task import Prepared
 from benchmarks.measure import high_water, resident, row
@@ -95,7 +95,7 @@ def bert(setup: Setup, prepared: Prepared) -> Step:
 
 def shared(setup: Setup) -> dict[str, Any]:
     """Sizes under the names that most of transformers' configs have."""
-    sizes: Model = setup.config.model
+    sizes: ModelSettings = setup.config.model
     return {
         "vocab_size": vocabulary(setup),
         "hidden_size": sizes.width,

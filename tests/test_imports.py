@@ -5,6 +5,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import attnlab
+from attnlab.config.registry import TABLES, table
 
 SOURCE = Path(attnlab.__file__).parent
 LAYERS = """
@@ -75,6 +76,35 @@ def test_no_two_modules_need_each_other_not_even_in_a_function():
         }
         needed[name] = (found & known.keys()) - {name}
     list(TopologicalSorter(needed).static_order())  # raises CycleError, which names the cycle
+
+
+NAMED_AFTER = ("cli", "studies.builtin", "studies.report.sections", "interop.peft")
+"""Folders whose files are named after what they are for: a command, a question, what is shown, an adapter."""
+
+
+def variants():
+    """Every variant of every table, with its module: those of different tables may share a name."""
+    return [table(name)[kind] for name in TABLES for kind in table(name)]
+
+
+def confusable(named):
+    """The names that more than one has that is no variant: {name: where}."""
+    where = {}
+    for name, place in named:
+        where.setdefault(name, []).append(place)
+    return {name: places for name, places in where.items() if len(places) > 1}
+
+
+def test_no_two_modules_have_one_name_that_a_reader_could_confuse():
+    of_variants = {variant.__module__ for variant in variants()}
+    named = [
+        (name.rpartition(".")[2], name)
+        for name, file in modules()
+        if file.name != "__init__.py"
+        and name not in of_variants
+        and name.removeprefix("attnlab.").rpartition(".")[0] not in NAMED_AFTER
+    ]
+    assert not confusable(named)
 
 
 INSIDE = {"main", "encoder", "decoder", "blocks", "embedding"}

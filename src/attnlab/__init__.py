@@ -105,7 +105,7 @@ def study(
     only: Iterable[str] = (),
 ) -> Study:
     """A built-in study, or a file's: `study("masking", seeds=3).run().report("masking.html")`."""
-    from attnlab.studies.files import adjusted, load_study
+    from attnlab.studies.study_files import adjusted, load_study
 
     return adjusted(load_study(name), quick=quick, seeds=seeds, set=set or {}, only=only)
 

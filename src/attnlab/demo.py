@@ -11,9 +11,9 @@ from rich.panel import Panel
 from attnlab.cli.console import out
 from attnlab.cli.live import live
 from attnlab.cli.run import show
-from attnlab.studies.files import adjusted, load_study
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import default_folder, run_study
+from attnlab.studies.study_files import adjusted, load_study
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from attnlab.checks.check import Case
 from attnlab.config.schema import Config
 from attnlab.experiment.setup import Setup, initial_model, set_up
 from attnlab.runs.findings import Finding
-from tests.training import small
+from tests.training import small_run
 
 
 @functools.cache
@@ -24,7 +24,7 @@ def shared() -> Path:
 
 
 def config(task: str = "causal", **changes: Any) -> Config:
-    return small.config(shared(), **small.merged(small.for_task(task, shared()), changes))
+    return small_run.config(shared(), **small_run.merged(small_run.for_task(task, shared()), changes))
 
 
 @functools.cache

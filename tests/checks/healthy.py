@@ -19,7 +19,7 @@ from attnlab.model.positions import POSITIONS
 from attnlab.model.projections import PROJECTIONS
 from attnlab.tasks import TASKS
 from tests.checks.cases import of, shared
-from tests.training import small
+from tests.training import small_run
 
 TOKENIZERS = [
     "word(vocabulary=80, minimum_count=1)",
@@ -90,17 +90,17 @@ def drawn(pick: random.Random) -> dict[str, Any]:
 def corpora(encoding: str) -> list[Any]:
     """Where an encoding finds the fields that it needs."""
     if encoding in ("translation", "prefix"):
-        return [*PUZZLES, str(small.pairs(shared()))]
+        return [*PUZZLES, str(small_run.pairs(shared()))]
     if encoding == "pair":
         return [str(questions())]
-    return [{"kind": "files", "path": str(small.corpus(shared())), "unit": "line"}]
+    return [{"kind": "files", "path": str(small_run.corpus(shared())), "unit": "line"}]
 
 
 def questions() -> Path:
     """A question and a passage in each row."""
     file = shared() / "questions.csv"
     if not file.exists():
-        asked = zip(small.sentences(400, seed=1), small.sentences(400, seed=2), strict=True)
+        asked = zip(small_run.sentences(400, seed=1), small_run.sentences(400, seed=2), strict=True)
         file.write_text("question,passage\n" + "".join(f"{a},{b}\n" for a, b in asked))
     return file
 

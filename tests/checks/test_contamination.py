@@ -10,7 +10,7 @@ from attnlab.data.corpora import CORPORA
 from attnlab.data.corpora.synthetic import Puzzle
 from attnlab.data.dataset import Dataset
 from attnlab.data.tokenizers import TOKENIZERS
-from attnlab.data.tokenizers.files import load
+from attnlab.data.tokenizers.tokenizer_files import load
 from attnlab.experiment.setup import set_up
 from tests.checks.cases import config, found, of
 

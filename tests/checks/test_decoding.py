@@ -7,8 +7,8 @@ from attnlab.checks.decoding import Trial
 from attnlab.experiment.setup import set_up
 from attnlab.generation.beam import Search
 from attnlab.generation.decoder import Decoder
-from attnlab.generation.generate import Batch
-from attnlab.model.attention.linear import State
+from attnlab.generation.generate import UnfinishedTexts
+from attnlab.model.attention.linear import RunningState
 from attnlab.model.cache import Cache, KeyValues
 from attnlab.model.tokens import Tokens
 from attnlab.model.transformer import Stack
@@ -131,8 +131,10 @@ def a_cache_that_keeps_too_few(monkeypatch):
 
 
 def rows_that_leave_in_the_wrong_order(monkeypatch):
-    plain = Batch.go_on
-    monkeypatch.setattr(Batch, "go_on", lambda self, chosen, kept: plain(self, chosen.roll(1), kept))
+    plain = UnfinishedTexts.go_on
+    monkeypatch.setattr(
+        UnfinishedTexts, "go_on", lambda self, chosen, kept: plain(self, chosen.roll(1), kept)
+    )
 
 
 def beams_of_other_rows(monkeypatch):
@@ -207,8 +209,8 @@ def test_padding_of_a_source_is_not_read(monkeypatch):
 def test_a_running_state_that_is_not_reordered_is_named(monkeypatch):
     about = of(set_up(config(model={"attention": "linear"})))
     assert found("decoding", about).outcome == "pass"
-    plain = State.select
-    monkeypatch.setattr(State, "select", lambda self, rows: plain(self, torch.arange(len(rows)) % 3))
+    plain = RunningState.select
+    monkeypatch.setattr(RunningState, "select", lambda self, rows: plain(self, torch.arange(len(rows)) % 3))
     assert "reordered rows" in found("decoding", about).found
 
 

@@ -16,7 +16,7 @@ from attnlab.generation.generate import Written
 from attnlab.metrics.metric import wilson
 from attnlab.tasks import causal
 from tests.checks.cases import case, config, found, of
-from tests.training import small
+from tests.training import small_run
 
 
 def scored(about):
@@ -70,7 +70,7 @@ def of_texts(tmp_path, task="causal", **data):
     file = tmp_path / "texts.txt"
     file.write_text("\n".join(lines))
     corpus = {"kind": "files", "path": str(file), "unit": "line"}
-    changes = small.merged(CUT, {"data": {"corpus": corpus, "tokenizer": "bpe(vocabulary=280)"} | data})
+    changes = small_run.merged(CUT, {"data": {"corpus": corpus, "tokenizer": "bpe(vocabulary=280)"} | data})
     about = of(set_up(config(task, **changes)), when="evaluation")
     return lambda: found("denominators", scored(about))
 
@@ -131,7 +131,7 @@ def test_made_splits_are_clean():
 
 def given_splits(tmp_path, dev):
     """A corpus whose dev file is given."""
-    lines = small.sentences(400)
+    lines = small_run.sentences(400)
     folder = tmp_path / "corpus"
     folder.mkdir()
     (folder / "train.txt").write_text("\n".join(lines))
@@ -146,7 +146,7 @@ def test_a_dev_split_that_was_trained_on_fails(tmp_path):
 
 
 def test_a_part_of_dev_in_train_is_told_with_its_share(tmp_path):
-    fresh = [" ".join(s.split()[::-1]) for s in small.sentences(90, seed=1)]
+    fresh = [" ".join(s.split()[::-1]) for s in small_run.sentences(90, seed=1)]
     finding = found("contamination", given_splits(tmp_path, lambda lines: [*fresh, *lines[:10]]))
     assert finding.outcome == "warn" and 0.05 < finding.number < 0.5
 

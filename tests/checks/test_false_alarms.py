@@ -12,7 +12,7 @@ from attnlab.experiment.setup import set_up
 from attnlab.model.assemble import build_model
 from tests.checks import healthy
 from tests.checks.cases import of, shared
-from tests.training import small
+from tests.training import small_run
 
 SMALL_TEXT = {"data.tokenizer": "bpe(vocabulary=300)", "data.dev_share": 0.1}
 SMALL_MODEL = {"model.width": 32, "model.layers": 2}
@@ -21,7 +21,7 @@ SEEDS = 20
 
 def setup_of(name, **changes):
     """A ready config, its own in all but its text."""
-    corpus = {"data.corpus": f'files(path="{small.corpus(shared())}", unit="line")'}
+    corpus = {"data.corpus": f'files(path="{small_run.corpus(shared())}", unit="line")'}
     return set_up(load(name, set=corpus | SMALL_TEXT | changes))
 
 

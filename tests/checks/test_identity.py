@@ -15,13 +15,13 @@ from attnlab.experiment.run import train
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.training.checkpoint import Checkpoint, read_checkpoint, save_checkpoint
 from tests.checks.cases import found, of, shared
-from tests.training import small
+from tests.training import small_run
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "run"
-    made = train(small.config(shared(), training={"accumulate": 2}), folder)
+    made = train(small_run.config(shared(), training={"accumulate": 2}), folder)
     return of(made.setup, when="after", folder=folder, step=made.state.step)
 
 
@@ -51,7 +51,7 @@ def rewritten(about, **changes):
 
 
 def test_the_tokenizer_of_another_checkpoint_is_named(about):
-    other = TOKENIZERS.build("word(vocabulary=20, minimum_count=1)").make(small.sentences(50))
+    other = TOKENIZERS.build("word(vocabulary=20, minimum_count=1)").make(small_run.sentences(50))
     other.save(about.folder)
     finding = found("tokenizer", about)
     assert finding.outcome == "fail" and "vocabulary of tokenizer.json" in finding.found

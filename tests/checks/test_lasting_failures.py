@@ -15,8 +15,8 @@ from attnlab.runs.summary import about
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
 from tests.studies.here import here
-from tests.studies.small import study
-from tests.training.small import config, settings
+from tests.studies.small_study import study
+from tests.training.small_run import config, settings
 
 
 def flaky(monkeypatch, check, steps):

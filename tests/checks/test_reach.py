@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from attnlab.checks.batch_leaks import ids_leak, spread_ids
 from attnlab.checks.paths import paths_of
 from attnlab.checks.probing import measured, probe
-from attnlab.checks.rows import ids_leak, spread_ids
 from attnlab.config.values import ConfigError
 from attnlab.experiment.setup import set_up
 from attnlab.model.norms import NORMS

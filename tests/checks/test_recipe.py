@@ -16,7 +16,7 @@ from attnlab.model.losses import IGNORE, LossSum
 from attnlab.tasks import TASKS
 from attnlab.tasks.masked import Masked
 from tests.checks.cases import case, config, found, of, shared
-from tests.training import small
+from tests.training import small_run
 
 
 class Changed:
@@ -315,7 +315,7 @@ def trained(tmp_path_factory):
         }
     }
     folder = tmp_path_factory.mktemp("run") / "run"
-    run = train(small.config(shared(), **changes), folder)
+    run = train(small_run.config(shared(), **changes), folder)
     return of(run.setup, when="after", folder=folder, step=run.state.step)
 
 

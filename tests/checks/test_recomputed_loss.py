@@ -13,7 +13,7 @@ from attnlab.checks.real import evaluator_of
 from attnlab.checks.recomputed_loss import confirm
 from attnlab.config.values import Choice
 from attnlab.data.batch import Batch
-from attnlab.evaluation.documents import Documents, document_losses
+from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.perplexity import Score
 from attnlab.experiment.setup import set_up
 from attnlab.model.heads.language import LanguageModel
@@ -199,14 +199,14 @@ def owners_shifted(monkeypatch):
 
 def texts_weighed_alike(monkeypatch):
     mean = property(lambda self: float(np.mean(self.nats / np.maximum(self.targets, 1))))
-    monkeypatch.setattr(Documents, "loss", mean)
+    monkeypatch.setattr(DocumentLosses, "loss", mean)
 
 
 def texts_exponentials(monkeypatch):
     def mean(self):
         return float(np.mean(np.exp(self.nats[self.targets > 0] / self.targets[self.targets > 0])))
 
-    monkeypatch.setattr(Documents, "perplexity", property(mean))
+    monkeypatch.setattr(DocumentLosses, "perplexity", property(mean))
 
 
 def bytes_as_divisor(monkeypatch):

@@ -10,7 +10,7 @@ from attnlab.config.elsewhere import ELSEWHERE
 from attnlab.config.files import config_of, load
 from attnlab.config.upgrade import RENAMED
 from attnlab.config.values import ConfigError
-from attnlab.studies.files import study_of
+from attnlab.studies.study_files import study_of
 
 GIVEN = {  # a value that each of our settings can have
     "model.width": 256,

@@ -21,7 +21,7 @@ from attnlab.runs.metrics_file import read_events
 from attnlab.runs.run_error import RunError
 from attnlab.tasks.causal import Causal
 from attnlab.training.checkpoint import read_checkpoint
-from tests.training.small import config, settings
+from tests.training.small_run import config, settings
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

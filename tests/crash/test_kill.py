@@ -10,7 +10,7 @@ import time
 import pytest
 
 from attnlab.runs.metrics_file import read_events
-from tests.training.small import merged, settings
+from tests.training.small_run import merged, settings
 
 CHANGES = {
     "training": {

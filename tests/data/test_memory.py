@@ -19,7 +19,7 @@ import json, sys
 from pathlib import Path
 from attnlab.config.files import section_of
 from attnlab.data.dataset import Dataset
-from attnlab.data.tokenizers import words
+from attnlab.data.tokenizers import word_cache as words
 
 words.MOST_CHARACTERS = 1 << 16  # reached by both files
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from transformers import BertTokenizer, GPT2Tokenizer, PreTrainedTokenizerFast
 
-from attnlab.data.tokenizers.files import load
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_files import load
 
 GPT2_MERGES = "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"
 SCRIPTS = (

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tokenizers import models
 
 from attnlab.data.errors import DataError
-from attnlab.data.tokenizers.files import load
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_files import load
 from tests.data.test_tokenizer_files import AWKWARD
 
 LLAMA = {

@@ -13,7 +13,7 @@ from transformers import BertTokenizer, GPT2Tokenizer, PreTrainedTokenizerFast, 
 from attnlab.config.values import ConfigError
 from attnlab.data.errors import DataError
 from attnlab.data.tokenizers import TOKENIZERS
-from attnlab.data.tokenizers.files import load
+from attnlab.data.tokenizers.tokenizer_files import load
 
 TEXT = [
     "Hello there, don't panic: we'll see the naïve café at 12:30.",

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnlab.data.tokenizers import TOKENIZERS
-from attnlab.data.tokenizers.files import load
-from attnlab.data.tokenizers.pieces import Pairs, Score, learned
+from attnlab.data.tokenizers.pieces import PairCounts, Score, learned
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_files import load
 
 TEXTS = ["the cat sat on the mat", "a cat and a hat", "naïve café: 你好 🙂", "the hats sat there"] * 4
 KINDS = {
@@ -84,7 +84,7 @@ def test_the_ratio_merges_what_occurs_together_more_than_by_chance() -> None:
 @pytest.mark.parametrize("score", ["ratio", "likelihood", "frequency"])
 def test_every_merge_is_the_best_by_counts_made_anew(score: Score) -> None:
     words = Counter(" ".join([*TEXTS * 2, "banana bandana", "sassafras"]).split())
-    table = Pairs(words, 200)
+    table = PairCounts(words, 200)
     merges = 0
     while True:
         single: Counter[str] = Counter()

@@ -11,8 +11,8 @@ from attnlab.cli import app
 from attnlab.config.registry import table
 from attnlab.model.attention import ATTENTION
 from attnlab.model.presets import PRESETS
-from attnlab.studies.files import load_study
 from attnlab.studies.resolved import resolve
+from attnlab.studies.study_files import load_study
 from tests.studies.here import here
 
 ROOT = Path(__file__).parents[2]

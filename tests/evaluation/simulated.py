@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnlab.evaluation.documents import Documents
-from attnlab.evaluation.pairs import SeedResult
+from attnlab.evaluation.documents import DocumentLosses
+from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.spread import Spread
 
 
@@ -54,5 +54,5 @@ class World:
 
 def results(nats, sizes) -> list[SeedResult]:
     targets = sizes[0].astype(np.int64)
-    held = [Documents(row, targets, 4 * targets) for row in nats]
+    held = [DocumentLosses(row, targets, 4 * targets) for row in nats]
     return [SeedResult(seed, documents.loss, documents) for seed, documents in enumerate(held)]

@@ -14,7 +14,7 @@ from attnlab.evaluation.documents import document_losses
 from attnlab.experiment.setup import set_up
 from attnlab.training.evaluate import Evaluator
 from tests.contracts import grid
-from tests.training import small
+from tests.training import small_run
 
 LENGTH = 12
 TEXT = ("document", "document(long=cut)", "single", "single(cut=start)")
@@ -65,7 +65,7 @@ def set_up_for(folder, task, encoding, form):
     }
     data |= {"encoding": encoding, "length": LENGTH, "batching": "padded(batch_size=5)"}
     model = {"length": LENGTH + 1, "family": family, "dropout": 0.0, "token_types": 2}
-    setup = set_up(small.config(folder, task=task, data=data, model=model))
+    setup = set_up(small_run.config(folder, task=task, data=data, model=model))
     grid.loosen(setup.model, seed=3)
     setup.model.double()
     return setup

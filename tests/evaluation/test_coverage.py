@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from attnlab.evaluation.pairs import SeedResult
+from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.spread import error_over_texts, half_width
 from attnlab.evaluation.statistics import compare, smallest_difference
 from attnlab.metrics import METRICS

@@ -10,7 +10,7 @@ from attnlab.evaluation.perplexity import (
     strided,
     token_losses,
 )
-from attnlab.evaluation.samples import quality
+from attnlab.evaluation.sample_quality import quality
 from attnlab.generation.generate import Written
 from tests.contracts import grid
 

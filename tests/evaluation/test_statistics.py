@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from attnlab.evaluation.documents import Documents
+from attnlab.evaluation.documents import DocumentLosses
 from attnlab.evaluation.spread import Spread, error_over_texts, of_documents, spread_between
 from attnlab.evaluation.statistics import (
     SeedResult,
@@ -91,14 +91,14 @@ def test_influences_are_what_leaving_out_each_text_does(metric):
     n, without = len(documents), []
     for text in range(n):
         rest = [np.delete(column, text) for column in columns(documents)]
-        without.append(getattr(Documents(*rest), metric))
+        without.append(getattr(DocumentLosses(*rest), metric))
     variance = (n - 1) / n * sum((w - np.mean(without)) ** 2 for w in without)
     u = of_documents(documents, metric)
     assert (u**2).sum() == pytest.approx(variance)
     # and that is what resampling texts gives
     rng = np.random.default_rng(0)
     drawn = [rng.integers(n, size=n) for _ in range(4000)]
-    again = [getattr(Documents(*(c[d] for c in columns(documents))), metric) for d in drawn]
+    again = [getattr(DocumentLosses(*(c[d] for c in columns(documents))), metric) for d in drawn]
     assert np.std(again) == pytest.approx(math.sqrt(variance), rel=0.12)
     if metric != "perplexity":
         interval = loss_interval(documents, metric)
@@ -140,7 +140,8 @@ def test_pairs_are_by_seed_and_by_text():
     # another order of the texts breaks the pairs: what is easy for both no longer cancels
     order = np.random.default_rng(0).permutation(40)
     mixed = [
-        SeedResult(r.seed, r.value, Documents(*(c[order] for c in columns(r.documents)))) for r in arms["arm"]
+        SeedResult(r.seed, r.value, DocumentLosses(*(c[order] for c in columns(r.documents))))
+        for r in arms["arm"]
     ]
     assert only({"baseline": arms["baseline"], "arm": mixed}).spread.texts > 3 * found.spread.texts
 
@@ -175,7 +176,7 @@ def test_identical_is_equal_to_the_bit():
     assert found.words == "identical: every text's loss is equal to the bit in 5 seeds"
     held = arms["same"][2].documents
     nats = held.nats * (1 + 1e-15 * np.arange(40))
-    moved = Documents(nats, held.targets, held.bytes)
+    moved = DocumentLosses(nats, held.targets, held.bytes)
     arms["same"][2] = SeedResult(2, moved.loss, moved)
     assert only(arms).verdict == "no difference larger than 0.01"
     one = {"baseline": scalars([3.0]), "arm": scalars([3.0])}
@@ -242,7 +243,7 @@ def test_the_margin_decides_what_is_no_difference():
 
 
 def test_one_text_says_nothing_of_others():
-    documents = Documents(np.array([30.0]), np.array([10]), np.array([50]))
+    documents = DocumentLosses(np.array([30.0]), np.array([10]), np.array([50]))
     assert math.isnan(loss_interval(documents).low) and loss_interval(documents).value == 3.0
     values = np.array([0.1, 0.2, 0.15])
     assert spread_between(values, [documents] * 3, [documents] * 3, "loss") == Spread(values.std(ddof=1))

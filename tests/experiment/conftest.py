@@ -3,7 +3,7 @@
 import pytest
 
 from attnlab.experiment.run import train
-from tests.training.small import config, for_task, merged
+from tests.training.small_run import config, for_task, merged
 
 LONGER = {"training": {"budget": {"steps": 40}, "optimizer": {"kind": "adamw", "learning_rate": 1e-2}}}
 

@@ -5,9 +5,9 @@ import torch
 
 from attnlab.data.dataset import Dataset
 from attnlab.experiment import run
-from attnlab.experiment.samples import until
+from attnlab.experiment.sample_file import until
 from attnlab.experiment.trained import open_run
-from tests.training.small import config, for_task
+from tests.training.small_run import config, for_task
 
 
 def test_samples_are_written_at_each_evaluation_and_come_again_after_a_kill(causal):

@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 from attnlab.experiment.run import train
-from attnlab.experiment.soundness import read_findings
 from attnlab.experiment.trained import open_run
 from attnlab.model.cache import Cache, LayerMemory, coordinates
 from attnlab.model.heads.language import LanguageModel
@@ -18,9 +17,10 @@ from attnlab.model.pairs import Pairs
 from attnlab.model.reach import square
 from attnlab.model.terms import Term
 from attnlab.model.trunk import Trunk, Way
+from attnlab.runs.findings import read_findings
 from attnlab.runs.run_error import RunError
 from tests.checks.cases import case, found
-from tests.training.small import config
+from tests.training.small_run import config
 
 
 class State(LayerMemory):

@@ -19,7 +19,7 @@ from attnlab.generation.rules import Greedy
 from attnlab.runs.run_error import RunError
 from tests.parity.folders import published
 from tests.parity.theirs import CAUSAL, MASKED, SEQ2SEQ
-from tests.training.small import config, for_task, merged
+from tests.training.small_run import config, for_task, merged
 
 TEXT = "w3 w14 w15 w9 w26"
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from attnlab.config.schema import Model
+from attnlab.config.schema import ModelSettings
 from attnlab.config.values import Choice, ConfigError
-from attnlab.data.corpora.synthetic import Pairs
+from attnlab.data.corpora.synthetic import PairRecall
 from attnlab.data.dataset import Dataset
-from attnlab.evaluation.pairs import SeedResult
+from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.perplexity import pseudo_losses, token_losses
 from attnlab.evaluation.statistics import corrected, differences, holm
 from attnlab.model.assemble import build_model
@@ -25,14 +25,14 @@ from attnlab.studies.builtin import (
     sizes,
     tasks,
 )
-from attnlab.studies.files import adjusted, load_study, study_of
 from attnlab.studies.guards import judged_apart
 from attnlab.studies.judgement import verdict
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
+from attnlab.studies.study_files import adjusted, load_study, study_of
 from tests.studies.here import here
-from tests.studies.small import study
-from tests.training.small import settings
+from tests.studies.small_study import study
+from tests.training.small_run import settings
 
 
 # ---------------------------------------------------------------- overrides
@@ -80,7 +80,7 @@ def test_operations_grow_as_theory_says_and_held_weights_by_the_square():
         counted = [long_context.operations_of(asked.config(arm).model, n) for n in lengths]
         assert long_context.slope(lengths, counted) == pytest.approx(long_context.THEORY[arm], abs=0.01), arm
     held = {
-        rule: [long_context.kept_bytes(Model(**tiny(rule)), n) for n in lengths]
+        rule: [long_context.kept_bytes(ModelSettings(**tiny(rule)), n) for n in lengths]
         for rule in ("dot", "dot(softcap=50.0)")
     }
     assert long_context.slope(lengths, held["dot"]) == pytest.approx(1, abs=0.01)
@@ -121,7 +121,7 @@ def test_larger_batches_change_rows_and_tokens_alone():
 
 # ---------------------------------------------------------------- recall
 def test_every_value_of_the_answer_went_with_its_key():
-    task = Pairs(pairs=5, fewest=2, keys=9, values=4, examples=40)
+    task = PairRecall(pairs=5, fewest=2, keys=9, values=4, examples=40)
     numbers = set()
     for number in range(40):
         question, answer = task.item(number)
@@ -130,7 +130,7 @@ def test_every_value_of_the_answer_went_with_its_key():
         numbers.add(len(shown))
     assert numbers == {2, 3, 4, 5}
     with pytest.raises(ValueError, match="no more of the fewest than of the most"):
-        Pairs(pairs=2, fewest=3)
+        PairRecall(pairs=2, fewest=3)
 
 
 def test_accuracy_counts_values_alone():
@@ -167,11 +167,11 @@ def test_an_arm_at_the_level_of_guessing_is_said_not_to_have_learned():
 def test_hidden_words_are_scored_as_the_usual_losses_score_them():
 
     row, place = [1, 7, 8, 9, 10, 2], 3
-    decoder = build_model(Model(**tiny()))
+    decoder = build_model(ModelSettings(**tiny()))
     found = tasks.answered(decoder, [(row, place)], mask=None)
     usual = token_losses(decoder, torch.tensor([row]))[0]
     assert found["hidden_loss"] == pytest.approx(float(usual[place - 1]), rel=1e-5)
-    encoder = build_model(Model(**tiny(family="encoder", mask=Choice("bidirectional"))))
+    encoder = build_model(ModelSettings(**tiny(family="encoder", mask=Choice("bidirectional"))))
     found = tasks.answered(encoder, [(row, place), (row, 2)], mask=5)
     pseudo = pseudo_losses(encoder, row, mask=5)
     assert found["hidden_loss"] == pytest.approx((pseudo[place] + pseudo[2]) / 2, rel=1e-5)

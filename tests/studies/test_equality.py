@@ -6,13 +6,13 @@ import pytest
 
 from attnlab.config.values import ConfigError
 from attnlab.studies.equality import changed_settings, inequalities
-from attnlab.studies.files import study_of
 from attnlab.studies.judgement import comparisons, verdict
 from attnlab.studies.metrics import METRICS
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
+from attnlab.studies.study_files import study_of
 from tests.studies.here import here
-from tests.studies.small import study
+from tests.studies.small_study import study
 from tests.studies.test_guards import run
 
 COST = {"steps": 60, "tokens": 12_000, "flops": 5e9, "seconds": 30.0, "parameters": 4_000}

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from attnlab.config.files import config_of
-from attnlab.evaluation.documents import Documents
-from attnlab.evaluation.pairs import SeedResult
+from attnlab.evaluation.documents import DocumentLosses
+from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.statistics import compare
 from attnlab.experiment import run as experiment_run
 from attnlab.model import assemble
@@ -26,7 +26,7 @@ from attnlab.training import loop
 from attnlab.training.loop import Loop
 from attnlab.training.trace import Trace, Trail, initial_weights
 from tests.studies.here import here
-from tests.studies.small import study
+from tests.studies.small_study import study
 
 QUIET = {"training.evaluate_every": "never", "training.checkpoint_every": 100}
 
@@ -42,7 +42,7 @@ def results(place, monkeypatch, request):
     monkeypatch.setattr("attnlab.experiment.soundness.run_checks", lambda case: [])
     monkeypatch.setattr("attnlab.studies.worker.default_cache", lambda: place / "cache")
     monkeypatch.setattr("attnlab.studies.runner.report.write", lambda results, folder: None)
-    monkeypatch.setattr("attnlab.studies.measure.is_causal", lambda trained: False)  # writes no samples
+    monkeypatch.setattr("attnlab.studies.run_measures.is_causal", lambda trained: False)  # writes no samples
 
     def ended(arms=None, **changes):
         given = {"probes": (), "sentence": "", "set": QUIET} | ({"arms": arms} if arms else {}) | changes
@@ -133,7 +133,7 @@ def test_copied_losses_are_no_evidence_from_python_either():
     random = np.random.default_rng(0)
 
     def result(seed, nats):
-        held = Documents(nats, np.full(40, 10), np.full(40, 50))
+        held = DocumentLosses(nats, np.full(40, 10), np.full(40, 50))
         return SeedResult(seed, held.loss, held)
 
     base = [result(seed, random.normal(30, 1, 40)) for seed in range(4)]

@@ -12,7 +12,7 @@ from attnlab.studies.guards import judged_apart, trained_apart, unspelt
 from attnlab.studies.judgement import comparable, comparisons, estimate, verdict
 from attnlab.studies.metrics import METRICS
 from attnlab.studies.side_by_side import compared
-from tests.studies.small import study
+from tests.studies.small_study import study
 
 SAME = {
     "text": "t",

@@ -11,10 +11,10 @@ import html5lib
 import pytest
 
 from attnlab.studies.report import write
-from attnlab.studies.report.metrics import QUALITY
+from attnlab.studies.report.metric_display import QUALITY
 from attnlab.studies.report.sections.attention import MOST_TOKENS
 from attnlab.studies.report.sections.curves import MOST_POINTS, curves, over_seeds
-from attnlab.studies.report.study import Study
+from attnlab.studies.report.study_results import StudyResults
 from tests.studies import results as made
 from tests.studies.runs import FIX, MEANING
 
@@ -266,7 +266,7 @@ def test_a_curve_that_knows_only_its_steps_stays_by_step():
     results = made.two_arms()
     for run in results["runs"]:
         run["extra_curves"] = {"entropy": {"step": [1, 2], "value": [3.0, 2.0]}}
-    plot = curves(Study(results))["plots"][0]
+    plot = curves(StudyResults(results))["plots"][0]
     titles = {key: figure["layout"]["xaxis"]["title"]["text"] for key, (figure,) in plot.views.items()}
     assert [titles[f"2,{axis}"] for axis in range(3)] == ["step", "step", "step"]
     assert [titles[f"0,{axis}"] for axis in range(3)] == ["step", "tokens", "seconds"]

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from attnlab.studies.report.numbers import anything, decimals, duration, estimated, fixed, spread
+from attnlab.studies.report.number_text import anything, decimals, duration, estimated, fixed, spread
 from attnlab.studies.report.palette import BASELINE, COLOURS
 
 

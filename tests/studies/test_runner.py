@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from attnlab.runs.metrics_file import read_events
-from attnlab.studies.files import GIVEN
 from attnlab.studies.resolved import resolve, to_record
 from attnlab.studies.runner import run_study
+from attnlab.studies.study_files import GIVEN
 from tests.studies.here import here
-from tests.studies.small import ARMS, numbers, study
-from tests.training.small import corpus
+from tests.studies.small_study import ARMS, numbers, study
+from tests.training.small_run import corpus
 
 ROOT = Path(__file__).parents[2]
 

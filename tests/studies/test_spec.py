@@ -7,10 +7,10 @@ import pytest
 
 from attnlab.config.values import ConfigError
 from attnlab.studies.builtin import STUDIES, builtin
-from attnlab.studies.files import adjusted, load_study, study_of
 from attnlab.studies.matching import parameters
 from attnlab.studies.resolved import from_record, resolve, to_record
-from tests.studies.small import study
+from attnlab.studies.study_files import adjusted, load_study, study_of
+from tests.studies.small_study import study
 
 GOOD = """
 question = "Is linear attention as good?"

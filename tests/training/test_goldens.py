@@ -20,7 +20,7 @@ from attnlab.config.schema import Config
 from attnlab.experiment.run import train
 from attnlab.runs.metrics_file import read_events
 from attnlab.tasks import TASKS
-from tests.training.small import config, for_task, merged
+from tests.training.small_run import config, for_task, merged
 
 FILE = Path(__file__).with_name("goldens.json")
 STEPS = {"training": {"budget": {"steps": 20}, "evaluate_every": 10}}

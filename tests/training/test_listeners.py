@@ -7,7 +7,7 @@ import pytest
 
 from attnlab.config.values import ConfigError
 from attnlab.experiment.run import train
-from tests.training.small import config
+from tests.training.small_run import config
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

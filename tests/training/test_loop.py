@@ -19,7 +19,7 @@ from attnlab.runs.metrics_file import read_events
 from attnlab.training.budget import nearest
 from attnlab.training.checkpoint import read_checkpoint
 from attnlab.training.machine import recompute_blocks
-from tests.training.small import config
+from tests.training.small_run import config
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -212,7 +212,7 @@ def test_a_run_does_not_import_torchs_compiler(tmp_path):
     """It would double the time until the first step; with dropout, Muon, checks and samples on the way."""
     code = (
         "import sys; from pathlib import Path; from attnlab.experiment.run import train;"
-        "from tests.training.small import config; folder = Path(sys.argv[1]);"
+        "from tests.training.small_run import config; folder = Path(sys.argv[1]);"
         "settings = {'budget': {'steps': 2}, 'optimizer': 'muon', 'evaluate_every': 2};"
         "train(config(folder, training=settings), folder / 'run');"
         "assert 'torch._dynamo' not in sys.modules"

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from attnlab.training.muon import COEFFICIENTS, ITERATIONS, MuonUpdate, orthogonal
-from attnlab.training.updates import Group
+from attnlab.training.updates import ParameterGroup
 
 SHAPES = [(6, 6), (6, 10), (10, 6), (6, 6), (1, 7), (10, 6)]
 SETTINGS = {"lr": 0.05, "weight_decay": 0.1, "momentum": 0.9}
@@ -17,7 +17,7 @@ def matrices(dtype=torch.float32, shapes=SHAPES):
 
 
 def muon(parameters):
-    groups = [Group(parameters, SETTINGS["lr"], SETTINGS["weight_decay"])]
+    groups = [ParameterGroup(parameters, SETTINGS["lr"], SETTINGS["weight_decay"])]
     return MuonUpdate(groups, momentum=SETTINGS["momentum"])
 
 

@@ -28,7 +28,7 @@ DEAD = 1e-4
 
 
 @dataclass(frozen=True)
-class Head:
+class ObservedHead:
     """One head on a real batch: its entropy, of what mask and bias alone would give; its part in the sum.
 
     `least` is the entropy that an untrained one has at least.
@@ -97,11 +97,11 @@ class Attention(Check):
         return self.passed(case, told, lowest.entropy)
 
 
-def heads_of(case: Case) -> list[Head]:
+def heads_of(case: Case) -> list[ObservedHead]:
     """Every head with soft weights, on a few rows of real text."""
     split = held_out(case) if case.when == "after" else "train"
     prepared = prepared_of(case, piece(batch_of(case, split, least=LENGTH), ROWS, LENGTH))
-    heads: list[Head] = []
+    heads: list[ObservedHead] = []
     model = copy_of(case.model).eval()
     for name, layer in model.trunk.attentions().items():
         if not any(isinstance(part, Argmax) for part in layer.rule.modules()):
@@ -111,7 +111,7 @@ def heads_of(case: Case) -> list[Head]:
     return heads
 
 
-def looked(name: str, layer: Layer, heads: list[Head]) -> Any:
+def looked(name: str, layer: Layer, heads: list[ObservedHead]) -> Any:
     def hook(rule: nn.Module, inputs: tuple[Tensor, Tensor, Tensor, Pairs]) -> None:
         assert isinstance(rule, Rule)
         q, k, v, pairs = inputs
@@ -125,7 +125,9 @@ def looked(name: str, layer: Layer, heads: list[Head]) -> Any:
         added = torch.einsum("bhtk,dhk->hbtd", weights @ values, outwards).flatten(1).norm(dim=1)
         parts = added / max(float(added.max()), 1e-30)
         heads.extend(
-            Head(f"{name}, head {number}", float(found[number]), float(parts[number]), least_of(layer))
+            ObservedHead(
+                f"{name}, head {number}", float(found[number]), float(parts[number]), least_of(layer)
+            )
             for number in range(len(found))
         )
 

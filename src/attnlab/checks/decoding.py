@@ -110,7 +110,7 @@ def miswrites(model: Model, vocabulary: int, room: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Text:
+class TrialText:
     """What one row of a batch holds."""
 
     prompt: tuple[int, ...]
@@ -125,10 +125,10 @@ class Trial:
         self.model, self.vocabulary, self.room = model, vocabulary, room
         self.generator = torch.Generator().manual_seed(3)
         self.error = ""
-        self.known: dict[Text, Tensor] = {}
+        self.known: dict[TrialText, Tensor] = {}
         longest = max(room - STEPS, room // 2)
         self.texts = [
-            Text(self.tokens(min(prompt, longest)), self.tokens(min(source, room)))
+            TrialText(self.tokens(min(prompt, longest)), self.tokens(min(source, room)))
             for prompt, source in zip(PROMPTS, SOURCES, strict=True)
         ]
         self.steps = min(STEPS, room - max(len(text.prompt) for text in self.texts))
@@ -158,27 +158,27 @@ class Trial:
     @torch.no_grad()
     def brief(self) -> float:
         """The largest difference in a few steps of the uses that go wrong most often."""
-        batch = Batch(self, self.texts)
+        batch = CachedBatch(self, self.texts)
         before = batch.gap()
         batch.step(self.tokens(len(batch.texts)))
         batch.select([2, 0, 0, 1])
         batch.step(self.tokens(len(batch.texts)))
         return max(before, batch.gap())
 
-    def one(self, text: Text) -> Iterator[float]:
-        batch = Batch(self, [replace(text, prompt=text.prompt[:1])])
+    def one(self, text: TrialText) -> Iterator[float]:
+        batch = CachedBatch(self, [replace(text, prompt=text.prompt[:1])])
         for token in text.prompt[1:]:
             batch.step([token])
             yield batch.gap()
 
     def unequal(self) -> Iterator[float]:
-        batch = Batch(self, self.texts)
+        batch = CachedBatch(self, self.texts)
         yield batch.gap()
         batch.step(self.tokens(len(self.texts)))
         yield batch.gap()
 
     def reordered(self) -> Iterator[float]:
-        batch = Batch(self, self.texts)
+        batch = CachedBatch(self, self.texts)
         batch.step(self.tokens(len(batch.texts)))
         batch.select([2, 0, 0, 1])
         for left in reversed(range(self.steps - 1)):
@@ -190,7 +190,7 @@ class Trial:
 
     def long(self) -> Iterator[float]:
         whole = min(self.room, LONG) - FEW + 1
-        batch = Batch(self, [replace(self.texts[0], prompt=self.tokens(whole)), self.texts[1]])
+        batch = CachedBatch(self, [replace(self.texts[0], prompt=self.tokens(whole)), self.texts[1]])
         for _ in range(FEW - 1):
             batch.step(self.tokens(2))
         yield batch.gap()
@@ -226,10 +226,10 @@ class Trial:
                 total = torch.stack(sums).sum()
                 yield distance(torch.tensor(one.total, dtype=total.dtype), total, total)
 
-    def sources(self, texts: Sequence[Text]) -> list[tuple[int, ...]] | None:
+    def sources(self, texts: Sequence[TrialText]) -> list[tuple[int, ...]] | None:
         return [text.source for text in texts] if self.model.trunk.reads_source else None
 
-    def alone(self, text: Text) -> Tensor:
+    def alone(self, text: TrialText) -> Tensor:
         """The scores (V) of the token after a text, read anew in a batch of its own."""
         if text not in self.known:
             ids = torch.tensor([[*text.prompt, *text.new]])
@@ -244,10 +244,10 @@ class Trial:
         return self.known[text]
 
 
-class Batch:
+class CachedBatch:
     """Texts that are written side by side, with a cache."""
 
-    def __init__(self, trial: Trial, texts: Sequence[Text]):
+    def __init__(self, trial: Trial, texts: Sequence[TrialText]):
         self.trial, self.texts = trial, list(texts)
         prompts = [text.prompt for text in texts]
         self.writing = Decoder(trial.model, prompts, sources=trial.sources(texts))

@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from attnlab.checks.batch_leaks import company_leak, ids_leak
 from attnlab.checks.causes import ACROSS_TEXTS, FIXES, cause_of
 from attnlab.checks.check import Case, Check
 from attnlab.checks.measure import Leak, Measured
 from attnlab.checks.paths import paths_of, place_by_place
 from attnlab.checks.probing import cut_gap, measured, worst
 from attnlab.checks.real import real
-from attnlab.checks.rows import company_leak, ids_leak
 from attnlab.model.apart import copy_of
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.model import Model

@@ -18,7 +18,7 @@ from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared, Spans, Task
-from attnlab.training.updates import AdamWUpdate, Group
+from attnlab.training.updates import AdamWUpdate, ParameterGroup
 
 ROWS, LENGTH = 2, 16
 ATTEMPTS = ((0.3, 80), (0.9, 80), (0.1, 80), (0.03, 320))
@@ -85,7 +85,7 @@ def course(
 ) -> list[float]:
     """The loss before each step; the last one is before none."""
     tuned = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = AdamWUpdate([Group(tuned, rate)], betas=(0.9, 0.95))
+    optimizer = AdamWUpdate([ParameterGroup(tuned, rate)], betas=(0.9, 0.95))
     losses: list[float] = []
     with torch.random.fork_rng(), torch.enable_grad():
         for _ in range(steps + 1):

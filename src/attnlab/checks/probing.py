@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attnlab.checks.batch_leaks import SHORT, leaks_of, spread_ids
 from attnlab.checks.measure import Leak, Measured, measure, origin
 from attnlab.checks.paths import Path, allows, closure, spread_over
-from attnlab.checks.rows import SHORT, leaks_of, spread_ids
 from attnlab.config.values import Choice, ConfigError
 from attnlab.model.masks import MASKS, Mask
 from attnlab.model.model import Model

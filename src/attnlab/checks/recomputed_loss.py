@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attnlab.checks.check import Case, Check
 from attnlab.checks.real import evaluator_of, uneven
-from attnlab.evaluation.documents import Documents, document_losses
+from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.texts import MisreadError, Text, nats_alone, sampled_texts, texts_of
 from attnlab.model.apart import copy_of, undisturbed
@@ -218,7 +218,7 @@ def rounding(evaluator: Evaluator, truth: Truth) -> float:
     return float(torch.cat(gaps).nan_to_num(torch.inf).quantile(0.9))
 
 
-def confirm(evaluator: Evaluator, found: Documents, reported: Mapping[str, float]) -> Finding:
+def confirm(evaluator: Evaluator, found: DocumentLosses, reported: Mapping[str, float]) -> Finding:
     """Whether losses by text, as an evaluator gave them, and the means reported of them, are what they say.
 
     The means are taken again from all texts; a few texts that are one row each are read alone.

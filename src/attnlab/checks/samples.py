@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from attnlab.checks.check import EARLY, Case, Check
 from attnlab.checks.real import held_out
-from attnlab.evaluation.samples import SampleQuality, quality
+from attnlab.evaluation.sample_quality import SampleQuality, quality
 from attnlab.generation.generate import Written
 from attnlab.runs.findings import Finding, When
 

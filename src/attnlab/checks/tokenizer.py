@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from attnlab.checks.check import Case, Check
 from attnlab.data.errors import DataError
-from attnlab.data.tokenizers.files import load
+from attnlab.data.tokenizers.tokenizer_files import load
 from attnlab.runs.findings import Finding, When
 from attnlab.runs.record import RECORD, read_record
 

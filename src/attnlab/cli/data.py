@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from attnlab.cli.console import JsonOption, SetOption, emit, out, visible
-from attnlab.cli.corpus import (
+from attnlab.cli.corpus_options import (
     DevOption,
     EncodingOption,
     FileArgument,
@@ -27,10 +27,10 @@ from attnlab.cli.corpus import (
     corpus_of,
     data_of,
 )
-from attnlab.cli.tokens import Piece, segmented, show_pieces
+from attnlab.cli.token_view import Piece, segmented, show_pieces
 
 if TYPE_CHECKING:
-    from attnlab.data.inspection import Report, Sample, SplitReport
+    from attnlab.data.inspection import Report, SampleRow, SplitReport
 
 app = typer.Typer(help="Look at text and what becomes of it.", no_args_is_help=True)
 
@@ -256,11 +256,11 @@ def waste_table(report: Report) -> Table:
     return table
 
 
-def show_sample(sample: Sample) -> None:
+def show_sample(sample: SampleRow) -> None:
     show_pieces(sample_pieces(sample))
 
 
-def sample_pieces(sample: Sample) -> Iterator[Piece]:
+def sample_pieces(sample: SampleRow) -> Iterator[Piece]:
     """A row's first tokens, and what is to be told of it."""
     yield from segmented(sample.tokens[:SHOWN_TOKENS], sample.special)
     if len(sample.tokens) > SHOWN_TOKENS:

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from attnlab.cli.console import JsonOption, emit, not_sound, out
-from attnlab.cli.corpus import EncodingOption, SkipOption, TextOption
+from attnlab.cli.corpus_options import EncodingOption, SkipOption, TextOption
 from attnlab.cli.generate import RunArgument
 from attnlab.config.values import ConfigError
 

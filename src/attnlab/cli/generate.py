@@ -170,7 +170,7 @@ def show(
 ) -> None:
     from dataclasses import asdict
 
-    from attnlab.evaluation.samples import quality
+    from attnlab.evaluation.sample_quality import quality
 
     measured = quality(texts, unknown=trained.tokenizer.specials.unknown)
     if json:

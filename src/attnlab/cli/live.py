@@ -27,13 +27,13 @@ def live() -> Iterator[View]:
     preparing = "Preparing the text …"
     if not err.is_terminal:
         err.print(preparing)
-        yield Lines()
+        yield LineView()
         return
     with Live(Spinner("dots", preparing), console=err, refresh_per_second=4) as screen:
-        yield Rows(screen)
+        yield TableView(screen)
 
 
-class Lines:
+class LineView:
     """Says what changes, where there is no terminal to draw on."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Lines:
                 )
 
 
-class Rows:
+class TableView:
     """A row a run: progress, loss, tokens a second, time left."""
 
     def __init__(self, screen: Live):

@@ -14,7 +14,7 @@ from attnlab.cli.console import JsonOption, SetOption, emit, out
 from attnlab.config.values import ConfigError
 
 if TYPE_CHECKING:
-    from attnlab.studies.runner import Ended
+    from attnlab.studies.runner import EndedStudy
     from attnlab.studies.spec import Study
 
 ENGINES = ("local",)
@@ -55,7 +55,7 @@ def run(
 
     resolved = resolve(chosen)
     if plan:
-        from attnlab.cli.plan import show_plan
+        from attnlab.cli.plan_view import show_plan
 
         return show_plan(resolved, jobs=jobs, json=json)
     from attnlab.cli.live import live
@@ -91,7 +91,7 @@ def study_of(
     only: list[str],
 ) -> Study:
     """The study that was named, or the one that a folder holds."""
-    from attnlab.studies.files import adjusted, load_study
+    from attnlab.studies.study_files import adjusted, load_study
 
     if source is not None:
         return adjusted(load_study(source), quick=quick, seeds=seeds, set=set, only=only)
@@ -122,7 +122,7 @@ def command(study: str, *, quick: bool, seeds: int | None, set: list[str], only:
     return shlex.join(words)
 
 
-def show(ended: Ended) -> None:
+def show(ended: EndedStudy) -> None:
     """The verdict, the arms, and where the rest is."""
     results = ended.results
     study = results["study"]

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from attnlab.cli.console import JsonOption, emit, err, out
-from attnlab.cli.corpus import (
+from attnlab.cli.corpus_options import (
     EncodingOption,
     FileArgument,
     PairOption,
@@ -23,13 +23,13 @@ from attnlab.cli.corpus import (
     UnitOption,
     corpus_of,
 )
-from attnlab.cli.tokens import segmented, show_pieces
+from attnlab.cli.token_view import segmented, show_pieces
 from attnlab.config.values import Choice, ConfigError
 
 if TYPE_CHECKING:
     from attnlab.data.tokenizers.compare import Measure
-    from attnlab.data.tokenizers.recipe import Recipe
     from attnlab.data.tokenizers.tokenizer import Tokenizer
+    from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe
 
 app = typer.Typer(help="Train a tokenizer, or compare two on your text.", no_args_is_help=True)
 
@@ -144,7 +144,7 @@ def all_texts(file: str, options: dict[str, Any]) -> Iterator[str]:
         yield from (text for text in (example.text, example.pair, example.target) if text is not None)
 
 
-def recipe_of(value: str, where: str) -> Recipe:
+def recipe_of(value: str, where: str) -> TokenizerRecipe:
     from attnlab.data.tokenizers import TOKENIZERS
 
     return TOKENIZERS.build(TOKENIZERS.read(value, where))

@@ -34,7 +34,7 @@ def biased_parts(bias: bool | Sequence[Biased]) -> tuple[Biased, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Model:
+class ModelSettings:
     """The transformer. `mask` is that of the decoder, or of the encoder where it stands alone."""
 
     family: Literal["decoder", "encoder", "encoder_decoder"] = "decoder"
@@ -90,7 +90,7 @@ Unlimited = Literal["unlimited"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Data:
+class DataSettings:
     """The text and its way into batches. Shares and their seed decide the splits that are not given."""
 
     corpus: Choice = chosen("corpora", "python_docs")
@@ -147,7 +147,7 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
+class TrainingSettings:
     """The loop: how weights change, for how long, and what is kept of it. `every` counts steps."""
 
     optimizer: Choice = chosen("optimizers", "adamw")
@@ -180,14 +180,14 @@ class Training:
 class Config:
     """One run."""
 
-    model: Model = field(default_factory=Model)
-    data: Data = field(default_factory=Data)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    data: DataSettings = field(default_factory=DataSettings)
     task: Choice = chosen("tasks", "causal")
-    training: Training = field(default_factory=Training)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
     seed: int = 0
 
 
-SECTIONS: dict[str, type] = {"model": Model, "data": Data, "training": Training}
+SECTIONS: dict[str, type] = {"model": ModelSettings, "data": DataSettings, "training": TrainingSettings}
 """The tables of a config file; every other field of Config is a plain value or a choice."""
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from attnlab.config.schema import Data
+from attnlab.config.schema import DataSettings
 from attnlab.data import shards
 from attnlab.data.batching import BATCHING, Batching
 from attnlab.data.corpora import CORPORA
@@ -25,8 +25,8 @@ from attnlab.data.row import Row
 from attnlab.data.rows import Rows, in_memory
 from attnlab.data.splits import Splits, labels_of
 from attnlab.data.tokenizers import TOKENIZERS
-from attnlab.data.tokenizers.files import load
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_files import load
 from attnlab.data.tokenizers.training_text import text_of
 
 ProgressOf = Callable[[str], shards.Progress]
@@ -44,7 +44,9 @@ class Dataset:
     as long as text, tokenizer and settings are the same; without one, rows are held in memory.
     """
 
-    def __init__(self, settings: Data, *, cache: Path | None = None, progress: ProgressOf = no_progress):
+    def __init__(
+        self, settings: DataSettings, *, cache: Path | None = None, progress: ProgressOf = no_progress
+    ):
         self.settings, self.cache, self.progress = settings, cache, progress
         self.corpus = CORPORA.build(settings.corpus)
         self.splits = Splits(self.corpus, settings.dev_share, settings.test_share, settings.split_seed)

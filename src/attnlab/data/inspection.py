@@ -55,7 +55,7 @@ class SplitReport:
 
 
 @dataclass(frozen=True)
-class Sample:
+class SampleRow:
     """An encoded row: its tokens one by one, and the whole as text.
 
     `answer` is empty where a question has none in this row, None where nothing is asked;
@@ -94,7 +94,7 @@ class Report:
     overlap: dict[str, int]
     passages: dict[str, Shared]
     waste: dict[str, float | str]
-    samples: list[Sample]
+    samples: list[SampleRow]
     skipped: int
     length: int
     vocabulary: int
@@ -215,7 +215,7 @@ def wastes(dataset: Dataset) -> dict[str, float | str]:
     return found
 
 
-def sample(dataset: Dataset, row: int) -> Sample:
+def sample(dataset: Dataset, row: int) -> SampleRow:
     rows, tokenizer = dataset.rows("train"), dataset.tokenizer
     ids = [
         *rows.ragged("ids", row).tolist(),
@@ -223,7 +223,7 @@ def sample(dataset: Dataset, row: int) -> Sample:
     ]
     special = {number for number in vars(tokenizer.specials).values() if number is not None}
     first, last = window_rows(rows, row)
-    return Sample(
+    return SampleRow(
         tokens=[shown(tokenizer, i) for i in ids],
         special=[i in special for i in ids],
         text=tokenizer.decode(ids),

@@ -81,8 +81,8 @@ def overlap_of(splits: Splits) -> dict[str, Any]:
     return {
         "texts": {name: of.traces for name, of in found.items()},
         "read": {name: {"texts": len(of.texts), "all": not of.full} for name, of in found.items()},
-        "pairs": [Comparison(found, words, *pair).counts() for pair in pairs_of(splits.names)],
-        "own": Comparison(found, words, "train", "train").near(),
+        "pairs": [SplitLookup(found, words, *pair).counts() for pair in pairs_of(splits.names)],
+        "own": SplitLookup(found, words, "train", "train").near(),
         "short_runs": {
             name: short_runs(words[name], words["train"]) for name in splits.names if name != "train"
         },
@@ -100,7 +100,7 @@ def short_runs(own: Worded, train: Worded) -> dict[str, Any]:
     return {"hashes": hashes.tolist(), "in_train": shared(hashes, train.runs(training_text.RUN).hashes)}
 
 
-class Comparison:
+class SplitLookup:
     """One split looked up in another, or a sample of a split in the rest of it."""
 
     def __init__(self, found: dict[str, Gathered], words: dict[str, Worded], one: str, other: str):

@@ -15,7 +15,7 @@ from attnlab.training.evaluate import Evaluator
 
 
 @dataclass(frozen=True)
-class Documents:
+class DocumentLosses:
     """One entry a text of a split, in the split's own order, whatever the batches were; all (n).
 
     `nats` is the task's loss summed over the text's `targets`; `bytes` the UTF-8 size of the text
@@ -47,7 +47,7 @@ class Documents:
         return Score(float(self.nats.sum()), int(self.targets.sum()), int(self.bytes.sum()))
 
     @property
-    def of_words(self) -> Documents:
+    def of_words(self) -> DocumentLosses:
         """The same texts with the nats of their words alone: what perplexity is made of."""
         return self if self.words is None else replace(self, nats=self.words, words=None, parts={})
 
@@ -68,7 +68,7 @@ class Documents:
         return self.unknown / max(1, int(self.targets.sum()))
 
 
-def document_losses(evaluator: Evaluator) -> Documents:
+def document_losses(evaluator: Evaluator) -> DocumentLosses:
     """The loss of every text of the batches; together what the evaluator gives over them.
 
     A text that was parted into several rows is put together again, and those that shared a line of a
@@ -95,4 +95,4 @@ def document_losses(evaluator: Evaluator) -> Documents:
             parts[name] = parts.get(name, 0.0) + float(part)
         if prepared.sizes is not None:
             np.add.at(bytes_, text, prepared.sizes[wanted].numpy())
-    return Documents(nats, targets, bytes_, parts, words if parts else None, unknown)
+    return DocumentLosses(nats, targets, bytes_, parts, words if parts else None, unknown)

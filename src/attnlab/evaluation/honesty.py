@@ -28,7 +28,7 @@ LEAST = 2000
 
 
 @dataclass(frozen=True)
-class Honesty:
+class HonestLoss:
     """Parallel and token-by-token loss of the same targets, with a 95 % interval over texts."""
 
     parallel: Score
@@ -63,7 +63,9 @@ class Honesty:
         )
 
 
-def honesty(model: Model, task: Task, texts: Sequence[Text], *, tokens: int | None = None) -> Honesty | None:
+def honesty(
+    model: Model, task: Task, texts: Sequence[Text], *, tokens: int | None = None
+) -> HonestLoss | None:
     """Both losses of the targets of these texts, or of as many as `tokens` read tokens allow.
 
     None where there is nothing to compare: no target, or each may depend on all of its text.
@@ -81,7 +83,7 @@ def honesty(model: Model, task: Task, texts: Sequence[Text], *, tokens: int | No
     means = np.bincount(of_text, gaps) / np.bincount(of_text)
     mean = float(gaps.mean())
     spread = 1.96 * float(np.std(means, ddof=1)) / math.sqrt(len(means)) if len(means) > 1 else math.inf
-    return Honesty(
+    return HonestLoss(
         parallel=Score(math.fsum(parallel), len(gaps)),
         token_by_token=Score(math.fsum(alone), len(gaps)),
         interval=(mean - spread, mean + spread),

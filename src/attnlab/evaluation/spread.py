@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize, special
 
-from attnlab.evaluation.documents import Documents
+from attnlab.evaluation.documents import DocumentLosses
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Floats, freedom_of, t_reach
 
@@ -123,23 +123,23 @@ def error_over_texts(u: Floats) -> Floats:
     return found
 
 
-def weights(documents: Documents, metric: str) -> Floats:
+def weights(documents: DocumentLosses, metric: str) -> Floats:
     """(n) how much each text counts in a metric."""
     return METRICS.build(metric).weights(documents.examples)
 
 
-def of_documents(documents: Documents, metric: str) -> Floats:
+def of_documents(documents: DocumentLosses, metric: str) -> Floats:
     """(n) the influences of a model's texts on a metric."""
     return METRICS.build(metric).influences(documents.examples)
 
 
-def several_texts(all_documents: Sequence[Documents], metric: str) -> bool:
+def several_texts(all_documents: Sequence[DocumentLosses], metric: str) -> bool:
     """Whether there are texts to vary by: one says nothing of others."""
     return all((weights(documents, metric) > 0).sum() > 1 for documents in all_documents)
 
 
 def spread_between(
-    differences: Floats, arm: Sequence[Documents], baseline: Sequence[Documents], metric: str
+    differences: Floats, arm: Sequence[DocumentLosses], baseline: Sequence[DocumentLosses], metric: str
 ) -> Spread:
     """The spread of an arm's difference: from its values by seed (S), and from its texts where there are."""
     seeds = float(differences.std(ddof=1)) if len(differences) > 1 else math.nan

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from attnlab.evaluation.comparison import POWER, Comparison, corrected_level
-from attnlab.evaluation.documents import Documents
-from attnlab.evaluation.pairs import Pairs, SeedResult, finite, refuse_unpaired, repeated
+from attnlab.evaluation.documents import DocumentLosses
+from attnlab.evaluation.paired_results import PairedResults, SeedResult, finite, refuse_unpaired, repeated
 from attnlab.evaluation.spread import Spread
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Estimate, Floats, t_reach
@@ -23,7 +23,7 @@ from attnlab.metrics.metric import Estimate, Floats, t_reach
 __all__ = [
     "ASSUMED",
     "Comparison",
-    "Documents",
+    "DocumentLosses",
     "Estimate",
     "SeedResult",
     "Spread",
@@ -56,7 +56,7 @@ def mean_of_seeds(values: Sequence[float], *, level: float = 0.95) -> Estimate:
     return Estimate(value, value - half, value + half, n, level)
 
 
-def loss_interval(documents: Documents, metric: str = "loss", *, level: float = 0.95) -> Estimate:
+def loss_interval(documents: DocumentLosses, metric: str = "loss", *, level: float = 0.95) -> Estimate:
     """One trained model's loss, perplexity or bits per byte, as it would be on other texts like these.
 
     A ratio of sums over texts, so tokens of one text are not taken as independent: its variance is the
@@ -116,7 +116,7 @@ def differences(
     for arm, results in arms.items():
         if arm == baseline:
             continue
-        pairs = Pairs(results, arms[baseline], metric)
+        pairs = PairedResults(results, arms[baseline], metric)
         half = pairs.spread.half_width(pairs.seeds, level)
         found.append(
             Comparison(
@@ -188,7 +188,7 @@ def margin_of(margin: float | Literal["share"], metric: str, baseline: Sequence[
 def spread_of(arm: Sequence[SeedResult], baseline: Sequence[SeedResult], *, metric: str) -> Spread:
     """The spread of a pilot's or an earlier study's difference, to plan another with."""
     refuse_unpaired({"arm": arm, "baseline": baseline}, "baseline", metric)
-    return Pairs(arm, baseline, metric).spread
+    return PairedResults(arm, baseline, metric).spread
 
 
 def smallest_difference(

@@ -10,7 +10,7 @@ from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
 from attnlab.experiment.trained import open_run
 from attnlab.interop.certificate import Certificate
-from attnlab.interop.convert import give_onnx, give_out, take_in
+from attnlab.interop.exchange import give_onnx, give_out, take_in
 from attnlab.interop.fetch import fetch
 from attnlab.interop.foreign import CONFIG
 from attnlab.runs.record import RECORD

@@ -15,7 +15,7 @@ from attnlab.data.corpora.readers import reader_of
 from attnlab.data.corpora.records import Broken
 from attnlab.data.errors import DataError
 from attnlab.experiment.run import default_cache
-from attnlab.experiment.samples import sample_files
+from attnlab.experiment.sample_file import sample_files
 from attnlab.experiment.setup import Setup, evaluator_of, set_up
 from attnlab.experiment.soundness import case_of
 from attnlab.experiment.trained import open_run

@@ -10,8 +10,8 @@ from typing import Literal, Self
 from attnlab.checks.decoding import miswrites
 from attnlab.config.schema import Config
 from attnlab.config.values import Choice, ConfigError
-from attnlab.data.tokenizers.files import load as load_tokenizer
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
 from attnlab.runs.checkpoints import Checkpoints, DamagedError

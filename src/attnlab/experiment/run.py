@@ -13,7 +13,7 @@ import torch
 from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.data.dataset import ProgressOf, no_progress
-from attnlab.experiment.samples import sample_files
+from attnlab.experiment.sample_file import sample_files
 from attnlab.experiment.setup import Setup, check, evaluator_of, fingerprints, in_order, set_up, truncation
 from attnlab.experiment.soundness import Soundness, Watch, known
 from attnlab.model.model import Model

@@ -12,11 +12,11 @@ import numpy as np
 
 from attnlab.checks.recomputed_loss import confirm
 from attnlab.config.values import ConfigError
-from attnlab.data.corpora.files import Files
+from attnlab.data.corpora.own_files import Files
 from attnlab.data.dataset import Dataset
 from attnlab.data.encode.translation import ends
-from attnlab.evaluation.documents import Documents, document_losses
-from attnlab.evaluation.honesty import Honesty, honesty
+from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.honesty import HonestLoss, honesty
 from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, strided
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
@@ -74,7 +74,7 @@ def of_split(trained: Opened, split: str, *, rows: int) -> dict[str, Any]:
     return result
 
 
-def measured(found: Documents, definitions: Mapping[str, str] = DEFINITIONS) -> dict[str, Any]:
+def measured(found: DocumentLosses, definitions: Mapping[str, str] = DEFINITIONS) -> dict[str, Any]:
     """Each measure by its name: its value, its definition, and its 95 % interval where it has one."""
     metrics = [n for n in ("loss", "perplexity", "bits_per_byte") if math.isfinite(getattr(found, n))]
     count = found.score.tokens
@@ -126,7 +126,7 @@ def spread_rows(dataset: Dataset, split: str, count: int) -> list[list[int]]:
     return [held.ragged("ids", row).tolist() for row in range(0, len(held), step)][:count]
 
 
-def told_honesty(found: Honesty) -> dict[str, Any]:
+def told_honesty(found: HonestLoss) -> dict[str, Any]:
     """Parallel and token-by-token loss of the same targets, for a person and for a file."""
     return {
         "parallel": found.parallel.loss,
@@ -144,7 +144,7 @@ def told_honesty(found: Honesty) -> dict[str, Any]:
 def _pseudo(trained: Opened, rows: list[list[int]]) -> dict[str, Any]:
     nats = [_pseudo_losses(trained, row) for row in rows]
     counts = np.array([len(row) for row in nats])
-    found = Documents(np.array([math.fsum(row) for row in nats]), counts, np.zeros_like(counts))
+    found = DocumentLosses(np.array([math.fsum(row) for row in nats]), counts, np.zeros_like(counts))
     estimate = loss_interval(found, "perplexity")
     interval = [estimate.low, estimate.high] if math.isfinite(estimate.low) else None
     return {"loss": found.loss, "perplexity": found.perplexity, "interval": interval, "rows": len(rows)}
@@ -164,7 +164,7 @@ def of_text(trained: Opened, file: str | Path, **options: Any) -> dict[str, Any]
     texts = [example.text for split in corpus.given for example in corpus.read(split)]
     rows = [trained.prompt(text) for text in texts]
     nats = [strided(trained.model, row, context=trained.config.model.length) for row in rows]
-    found = Documents(
+    found = DocumentLosses(
         nats=np.array([math.fsum(row) for row in nats]),
         targets=np.array([len(row) for row in nats]),
         bytes=np.array([len(text.encode()) for text in texts]),

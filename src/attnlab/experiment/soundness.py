@@ -11,7 +11,7 @@ from typing import Any
 from attnlab.checks import CHECKS
 from attnlab.checks.check import Case, run_checks
 from attnlab.config.values import unknown
-from attnlab.experiment.samples import SampleFile
+from attnlab.experiment.sample_file import SampleFile
 from attnlab.experiment.setup import Setup, initial_model
 from attnlab.runs.events import Checked, Ended, Evaluated, Event, Warned
 from attnlab.runs.findings import Finding, When, failed_checks, joined, read_findings, save_findings

@@ -20,8 +20,8 @@ from attnlab.generation import DECODING
 from attnlab.generation.beam import beam_searches
 from attnlab.generation.decoder import Beyond, Decoder, padded, window_start
 from attnlab.generation.generate import Written, stream
+from attnlab.generation.packed_weights import Difference, by_columns, difference, pack
 from attnlab.generation.rules import DecodingRule, Greedy
-from attnlab.generation.weights import Difference, by_columns, difference, pack
 from attnlab.model.heads.classification import pooled
 from attnlab.model.tokens import Tokens
 

@@ -74,7 +74,7 @@ def stream(
     prompts = [text.prompt for text in texts]
     check_length(prompts, length, context, beyond)
     model.eval()
-    batch = Batch(model, texts, sources, context)
+    batch = UnfinishedTexts(model, texts, sources, context)
     chance = Chance(prompts, seed, sources)
     for step in range(length):
         chosen = rule.choose(rule.adjusted(batch.scores, batch.said), chance.draws(step, batch.rows))
@@ -93,7 +93,7 @@ def stream(
         batch.go_on(chosen, kept)
 
 
-class Batch:
+class UnfinishedTexts:
     """The texts that still go on, as rows of one batch; those that stopped leave it."""
 
     def __init__(

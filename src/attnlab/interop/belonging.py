@@ -8,9 +8,9 @@ from typing import Any
 
 from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
-from attnlab.data.tokenizers.files import load
 from attnlab.data.tokenizers.specials import NAMES
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_files import load
 
 ROLES = ("pad", "bos", "eos", "unk", "cls", "sep", "mask")
 NAMED_IN = ("special_tokens_map.json", "tokenizer_config.json")

@@ -46,7 +46,7 @@ class Foreign:
     """A model from elsewhere, with what its folder says of it."""
 
     model: Model
-    config: schema.Model
+    config: schema.ModelSettings
     certificate: Certificate
     theirs: Theirs
     witness: Mapping[str, Any]
@@ -99,7 +99,7 @@ def resize(found: Foreign, *, vocabulary: int, length: int, seed: int = 0) -> Fo
     return replace(found, model=model, config=config, certificate=certificate.with_notes(*notes))
 
 
-def built_with(config: schema.Model, weights: Mapping[str, Tensor]) -> Model:
+def built_with(config: schema.ModelSettings, weights: Mapping[str, Tensor]) -> Model:
     """A model of these settings with these weights, ready to answer."""
     model = build_model(config, device="meta").eval()
     load_weights(model, {name: weights[name] for name, _ in model.named_parameters()})
@@ -113,13 +113,15 @@ def family_of(theirs: Theirs, folder: Path) -> Family:
     return FAMILIES[kind]
 
 
-def _settings(family: Family, head: HeadOf, theirs: Theirs, weights: Weights, output: Any) -> schema.Model:
+def _settings(
+    family: Family, head: HeadOf, theirs: Theirs, weights: Weights, output: Any
+) -> schema.ModelSettings:
     names = weights.names()
     largest = max([len(names), *(size for name in names for size in weights.shape(name))])
     ours = family.read(theirs, head, largest=largest, untied=_has_own_table(head, weights))
     if output is not None:
         ours["output"] = output
-    settings: schema.Model = section_of("model", ours)
+    settings: schema.ModelSettings = section_of("model", ours)
     return settings
 
 
@@ -130,7 +132,7 @@ def _has_own_table(head: HeadOf, weights: Weights) -> bool:
     return not torch.equal(own, tied)
 
 
-def _draft(config: schema.Model, folder: Path) -> Model:
+def _draft(config: schema.ModelSettings, folder: Path) -> Model:
     """The model without memory, to compare shapes with."""
     try:
         return build_model(config, device="meta")
@@ -142,7 +144,7 @@ def _draft(config: schema.Model, folder: Path) -> Model:
 def _accounted(
     family: Family,
     head: HeadOf,
-    config: schema.Model,
+    config: schema.ModelSettings,
     draft: Model,
     weights: Weights,
     accept: Collection[str],
@@ -193,7 +195,7 @@ def _certificate(
     )
 
 
-def layout_of(config: schema.Model, prefer: str = "") -> tuple[Family, HeadOf, Theirs]:
+def layout_of(config: schema.ModelSettings, prefer: str = "") -> tuple[Family, HeadOf, Theirs]:
     """The family and head that hold such a model, and its config.json; or why none does."""
     ours = plain(config)
     untied = ours["output"].get("tied") is False
@@ -220,7 +222,12 @@ def _candidates(output: str) -> list[tuple[Family, HeadOf]]:
 
 
 def save_model(
-    folder: Path, model: Model, config: schema.Model, *, base: Theirs | None = None, facts: Mapping[str, Any]
+    folder: Path,
+    model: Model,
+    config: schema.ModelSettings,
+    *,
+    base: Theirs | None = None,
+    facts: Mapping[str, Any],
 ) -> Certificate:
     """Write config.json and model.safetensors as transformers does; `facts` go into the file's metadata."""
     from safetensors.torch import save_file

@@ -32,7 +32,7 @@ class Accuracy(Mean):
         return Estimate(self.value(examples), low, high, n, level)
 
 
-class Counts(Metric):
+class ClassCounts(Metric):
     """What is made of counts by class: its sums are right answers, labels and predictions, C of each."""
 
     needs = ("label", "probabilities")
@@ -55,7 +55,7 @@ class Counts(Metric):
         """(…, C) each -> (…)."""
 
 
-class MacroF1(Counts):
+class MacroF1(ClassCounts):
     """Macro F1: the mean over classes of the F1 of each, rare classes counting as much as frequent ones.
 
     Formula: F1_c = 2·tp / (2·tp + fp + fn); a class that is neither there nor predicted is left out.
@@ -68,7 +68,7 @@ class MacroF1(Counts):
         return found
 
 
-class Matthews(Counts):
+class Matthews(ClassCounts):
     """Matthews: the correlation of labels and predictions; 0 for a model that ignores its input.
 
     Formula: (n·Σ right − Σ_c labels_c·predictions_c) / √(n² − Σ labels_c²) / √(n² − Σ predictions_c²),

@@ -27,7 +27,7 @@ from attnlab.model.projections import PROJECTIONS
 from attnlab.model.transformer import Embedding, Stack, Transformer
 
 
-def build_model(config: schema.Model, *, seed: int = 0, device: str = "cpu") -> Model:
+def build_model(config: schema.ModelSettings, *, seed: int = 0, device: str = "cpu") -> Model:
     """The model of a config, initialised from the seed. On the device "meta" nothing is allocated."""
     try:
         with torch.device(device), _Undrawn() if device == "meta" else nullcontext():
@@ -52,7 +52,7 @@ class _Undrawn(TorchFunctionMode):
         return function(*arguments, **(named or {}))
 
 
-def _assemble(config: schema.Model) -> Model:
+def _assemble(config: schema.ModelSettings) -> Model:
     mask = MASKS.build(config.mask)
     encodes, decodes = config.family != "decoder", config.family != "encoder"
     encoder_mask = mask if not decodes else Bidirectional()
@@ -70,12 +70,12 @@ def _assemble(config: schema.Model) -> Model:
     return Model(trunk, head)
 
 
-def _norm(config: schema.Model, width: int) -> nn.Module:
+def _norm(config: schema.ModelSettings, width: int) -> nn.Module:
     return NORMS.build(config.norm, width=width, bias=config.biased("norm"))
 
 
 def _stack(
-    config: schema.Model, mask: Mask, *, tokens: nn.Embedding | None = None, cross: bool = False
+    config: schema.ModelSettings, mask: Mask, *, tokens: nn.Embedding | None = None, cross: bool = False
 ) -> Stack:
     width = config.width
     positions = _positions(config, mask)
@@ -93,14 +93,14 @@ def _stack(
     return Stack(embedding, blocks, final, mask)
 
 
-def _embedding_scale(config: schema.Model, width: int) -> float:
+def _embedding_scale(config: schema.ModelSettings, width: int) -> float:
     """Of a table of this width: as large as what blocks add to it; what they drown is learnt late."""
     if config.embedding_scale == "unit":
         return 1 / table_std(width)
     return config.width**0.5 if config.embedding_scale == "root" else config.embedding_scale
 
 
-def _positions(config: schema.Model, mask: Mask) -> Position:
+def _positions(config: schema.ModelSettings, mask: Mask) -> Position:
     return POSITIONS.build(
         config.positions,
         width=config.width,
@@ -113,7 +113,7 @@ def _positions(config: schema.Model, mask: Mask) -> Position:
     )
 
 
-def _block(config: schema.Model, cross: bool) -> Block:
+def _block(config: schema.ModelSettings, cross: bool) -> Block:
     parts: list[nn.Module] = [_attention(config, config.attention, SelfAttention)]
     if cross:
         parts.append(_attention(config, config.cross_attention, CrossAttention))
@@ -129,7 +129,7 @@ def _block(config: schema.Model, cross: bool) -> Block:
 
 
 def _attention(
-    config: schema.Model, choice: Any, kind: type[SelfAttention] | type[CrossAttention]
+    config: schema.ModelSettings, choice: Any, kind: type[SelfAttention] | type[CrossAttention]
 ) -> SelfAttention | CrossAttention:
     width, heads, head_width = config.width, config.heads, config.each_head_width
     rule = ATTENTION.build(
@@ -156,7 +156,7 @@ def _attention(
     return kind(projections, rule, output)
 
 
-def _refuse(config: schema.Model, mask: Mask, positions: Position, block: Block, cross: bool) -> None:
+def _refuse(config: schema.ModelSettings, mask: Mask, positions: Position, block: Block, cross: bool) -> None:
     """Stop at a combination that cannot work, with its reason."""
     rules = [part.rule for part in block.modules() if isinstance(part, Attention)]
     parts = Parts(

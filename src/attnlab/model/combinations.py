@@ -12,7 +12,7 @@ import torch
 
 from attnlab.config.values import Choice
 from attnlab.model.attention import ATTENTION
-from attnlab.model.attention.blocks import Blockwise
+from attnlab.model.attention.blockwise import Blockwise
 from attnlab.model.attention.rule import Rule
 from attnlab.model.masks import MASKS, Bidirectional, Mask, incremental
 from attnlab.model.positions import POSITIONS

@@ -14,7 +14,7 @@ from attnlab.model import stack_counts
 from attnlab.model.attention.rule import Rule
 from attnlab.model.blocks import Attention, Block, Residual, Scope, SelfAttention
 from attnlab.model.cache import Cache, coordinates
-from attnlab.model.contexts import Colours, embedded, refined
+from attnlab.model.colours import Colours, embedded, refined
 from attnlab.model.dropout import Dropout
 from attnlab.model.masks import Mask, asks_for_source, backward_looking, incremental
 from attnlab.model.pairs import BiasOf, Pairs

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from attnlab.evaluation.pairs import SeedResult
+from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.statistics import copies, corrected, differences, mean_of_seeds
 from attnlab.studies.equality import changed_settings, inequalities
 from attnlab.studies.evidence import apart, idle_seeds
 from attnlab.studies.guards import SURVIVES, judged_apart, trained_apart, unspelt
-from attnlab.studies.measure import read_documents
 from attnlab.studies.metrics import COSTS, Metric
+from attnlab.studies.run_measures import read_documents
 from attnlab.studies.spec import Study
 
 DOCUMENTS = "documents.safetensors"

@@ -17,7 +17,7 @@ STRETCH = 4.0
 """How much larger or smaller a feed-forward may become before the width is changed instead."""
 
 
-def parameters(model: schema.Model) -> int:
+def parameters(model: schema.ModelSettings) -> int:
     """How many parameters a model of these settings has; nothing is allocated."""
     from attnlab.model.assemble import build_model
     from attnlab.model.counts import parameter_terms
@@ -50,7 +50,7 @@ def matched(
     return found, notes
 
 
-def resized(model: schema.Model, target: int, *, keep_width: bool) -> schema.Model | None:
+def resized(model: schema.ModelSettings, target: int, *, keep_width: bool) -> schema.ModelSettings | None:
     """The nearest model: by its feed-forward while that keeps its character, else by its width."""
     others = [] if keep_width else widths(model, target)
     for tried in ([model], others):
@@ -61,27 +61,27 @@ def resized(model: schema.Model, target: int, *, keep_width: bool) -> schema.Mod
     return None
 
 
-def distance(model: schema.Model, target: int) -> int:
+def distance(model: schema.ModelSettings, target: int) -> int:
     return abs(parameters(model) - target)
 
 
-def nearest_feedforward(model: schema.Model, target: int) -> schema.Model | None:
+def nearest_feedforward(model: schema.ModelSettings, target: int) -> schema.ModelSettings | None:
     """With the hidden width of the feed-forward that comes nearest: the count is linear in it."""
     one, two = parameters(with_hidden(model, 1)), parameters(with_hidden(model, 2))
     hidden, before = round(1 + (target - one) / (two - one)), hidden_of(model)
     return with_hidden(model, hidden) if before / STRETCH <= hidden <= before * STRETCH else None
 
 
-def hidden_of(model: schema.Model) -> int:
+def hidden_of(model: schema.ModelSettings) -> int:
     return round(model.feedforward.options["expand"] * model.width)
 
 
-def with_hidden(model: schema.Model, hidden: int) -> schema.Model:
+def with_hidden(model: schema.ModelSettings, hidden: int) -> schema.ModelSettings:
     options = {**model.feedforward.options, "expand": hidden / model.width}
     return replace(model, feedforward=Choice(model.feedforward.kind, options))
 
 
-def widths(model: schema.Model, target: int) -> list[schema.Model]:
+def widths(model: schema.ModelSettings, target: int) -> list[schema.ModelSettings]:
     """Other widths that the heads divide, with the feed-forward in proportion, around the target."""
     step = 2 * model.heads  # an even width for each head, as rotary positions need
     sizes = [
@@ -91,7 +91,7 @@ def widths(model: schema.Model, target: int) -> list[schema.Model]:
     return sizes[max(0, above - 1) : above + 1]
 
 
-def _note(arm: str, old: schema.Model, new: schema.Model, before: int, target: int) -> str:
+def _note(arm: str, old: schema.ModelSettings, new: schema.ModelSettings, before: int, target: int) -> str:
     width = f"its width went from {old.width} to {new.width} and " if old.width != new.width else ""
     return (
         f"{arm} was resized to the baseline's parameters: {width}its feed-forward from {hidden_of(old)} to "

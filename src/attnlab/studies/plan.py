@@ -22,7 +22,7 @@ from attnlab.training.interrupt import Interrupt
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """`seconds` of the whole study with so many `jobs`; `runs` gives each arm's own, nan where unknown.
 
     `smallest` is in units of the spread from seed to seed of a difference, or in the metric's own unit
@@ -39,7 +39,7 @@ class Plan:
     told_by: str
 
 
-def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen) -> Plan:
+def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen) -> StudyPlan:
     """Time a few real steps of each arm, as many arms at once as runs would be; nothing is kept."""
     study, seeds = resolved.study, len(resolved.study.all_seeds)
     jobs = min(jobs or cores(), len(study.arms) * seeds)
@@ -54,7 +54,7 @@ def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen) -> Plan:
     smallest = smallest_difference(
         spread, seeds=seeds, comparisons=max(1, len(study.arms) - len(study.baselines))
     )
-    return Plan(
+    return StudyPlan(
         runs=runs,
         reasons=reasons,
         tuning_runs=len(study.learning_rates) * len(study.arms),

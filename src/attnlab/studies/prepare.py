@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.config.schema import Data
+from attnlab.config.schema import DataSettings
 from attnlab.data.dataset import Dataset
 from attnlab.experiment.run import default_cache
 from attnlab.studies.resolved import Resolved
@@ -31,7 +31,7 @@ def prepared(resolved: Resolved) -> dict[str, Any]:
     return lengths
 
 
-def tokenised(data: Data) -> dict[str, Any]:
+def tokenised(data: DataSettings) -> dict[str, Any]:
     """All that is read of the text in the cache; gives a histogram of the training rows' lengths."""
     dataset = Dataset(data, cache=default_cache())
     for split in dataset.splits.names:

@@ -11,9 +11,9 @@ from typing import Any
 from attnlab.config.files import load, to_json
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
-from attnlab.studies.files import GIVEN, study_of
 from attnlab.studies.matching import matched
 from attnlab.studies.spec import Study
+from attnlab.studies.study_files import GIVEN, study_of
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ RESULTS = "results.json"
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedStudy:
     """A study that has ended, or was stopped by a signal; its results are what there is so far."""
 
     folder: Path
@@ -59,7 +59,7 @@ def run_study(
     resume: bool = False,
     view: View = unseen,
     again: str = "",
-) -> Ended:
+) -> EndedStudy:
     """Train and measure every arm with every seed, compare, and write the report.
 
     `jobs` is how many runs go at once, 0 for as many as there are cores: it changes nothing but the
@@ -79,7 +79,7 @@ def run_study(
         results = gather(resolved, folder, record=record, tuning=tuning)
         replace_json(folder / RESULTS, results)
         report.write(results, folder)
-    return Ended(folder, results, interrupt.signal)
+    return EndedStudy(folder, results, interrupt.signal)
 
 
 def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> dict[str, Any]:

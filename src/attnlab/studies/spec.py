@@ -17,7 +17,7 @@ from attnlab.studies.extras import extras_of
 from attnlab.studies.metrics import METRICS
 
 if TYPE_CHECKING:
-    from attnlab.studies.runner import Ended
+    from attnlab.studies.runner import EndedStudy
 
 PROBES = (
     "After learning language models model natural language.",
@@ -126,7 +126,7 @@ class Study:
             self, arms=kept, allow=allow, against={n: b for n, b in self.against.items() if n in kept}
         )
 
-    def run(self, out: str | Path | None = None, *, jobs: int = 0, resume: bool = False) -> Ended:
+    def run(self, out: str | Path | None = None, *, jobs: int = 0, resume: bool = False) -> EndedStudy:
         """Train, measure, compare and report, as `attnlab run` does."""
         from attnlab.studies.resolved import resolve
         from attnlab.studies.runner import default_folder, run_study

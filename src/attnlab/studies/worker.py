@@ -31,7 +31,7 @@ from attnlab.runs.record import read_record
 from attnlab.runs.result import RESULT
 from attnlab.runs.run_error import RunError
 from attnlab.studies.extras import extras_of
-from attnlab.studies.measure import curves, measured, placed
+from attnlab.studies.run_measures import curves, measured, placed
 
 DOCUMENTS = "documents.safetensors"
 ORPHANED = 0.5  # seconds between two looks at whether the parent lives

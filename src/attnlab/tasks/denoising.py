@@ -7,7 +7,7 @@ from torch import Tensor
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.model.tokens import Tokens
-from attnlab.tasks.masking import ATTEMPTS, budget, in_unit
+from attnlab.tasks.masked_tokens import ATTEMPTS, budget, in_unit
 from attnlab.tasks.seq2seq import SequenceToSequence, taught
 from attnlab.tasks.task import Prepared
 from attnlab.tasks.vocabulary import Flags, Ids, Vocabulary

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from attnlab.data.batch import Batch
-from attnlab.tasks.masking import (
+from attnlab.tasks.masked_tokens import (
     Replacement,
     choose_tokens,
     choose_words,

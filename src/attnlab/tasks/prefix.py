@@ -6,7 +6,7 @@ import torch
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.model.model import Model
-from attnlab.tasks.masking import documents, in_unit
+from attnlab.tasks.masked_tokens import documents, in_unit
 from attnlab.tasks.task import Prepared, Task, next_tokens, tokens_of
 from attnlab.tasks.vocabulary import Flags, Vocabulary
 

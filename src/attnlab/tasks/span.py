@@ -9,7 +9,7 @@ from attnlab.data.batch import Batch
 from attnlab.model.heads.boundary import SpanBoundary
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
-from attnlab.tasks.masking import (
+from attnlab.tasks.masked_tokens import (
     ATTEMPTS,
     Lengths,
     Replacement,

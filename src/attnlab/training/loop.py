@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from attnlab.config.schema import Training
+from attnlab.config.schema import TrainingSettings
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
@@ -43,7 +43,7 @@ class Loop:
         evaluate: Evaluator | None,
         optimizer: Optimizers,
         schedule: Schedule,
-        settings: Training,
+        settings: TrainingSettings,
         checkpoints: Checkpoints,
         failure: Failure,
         seed: int,

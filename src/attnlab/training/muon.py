@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from attnlab.training.updates import Group, Update
+from attnlab.training.updates import ParameterGroup, Update
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of the quintic p(s) = a·s + b·s³ + c·s⁵, whose iterates take every singular value in (0, 1] near 1."""
@@ -24,7 +24,7 @@ class MuonUpdate(Update):
 
     kept = ("momentum_buffer",)
 
-    def __init__(self, groups: Iterable[Group], *, momentum: float):
+    def __init__(self, groups: Iterable[ParameterGroup], *, momentum: float):
         super().__init__(groups)
         self.momentum = momentum
 

@@ -13,10 +13,10 @@ from attnlab.config.values import ConfigError
 from attnlab.model.positions.position import Position
 from attnlab.runs.run_error import RunError
 from attnlab.training.muon import MuonUpdate
-from attnlab.training.updates import AdamWUpdate, Group, Update
+from attnlab.training.updates import AdamWUpdate, ParameterGroup, Update
 
 
-class Recipe(ABC):
+class OptimizerRecipe(ABC):
     """How a model's weights are to change."""
 
     @abstractmethod
@@ -24,7 +24,7 @@ class Recipe(ABC):
         """Updates of this model's parameters, each parameter in exactly one."""
 
 
-class AdamW(Recipe):
+class AdamW(OptimizerRecipe):
     """AdamW: each weight's own step size, from running means of its gradient and its square.
 
     Formula: w ← w − learning_rate·(m̂ / (√v̂ + eps) + weight_decay·w). Matrices decay; norms, biases,
@@ -50,11 +50,14 @@ class AdamW(Recipe):
 
     def make(self, model: nn.Module) -> list[Update]:
         decaying, plain = divided(model)
-        groups = Group(decaying, self.learning_rate, self.weight_decay), Group(plain, self.learning_rate)
+        groups = (
+            ParameterGroup(decaying, self.learning_rate, self.weight_decay),
+            ParameterGroup(plain, self.learning_rate),
+        )
         return [AdamWUpdate(groups, betas=self.betas, eps=self.eps)]
 
 
-class Muon(Recipe):
+class Muon(OptimizerRecipe):
     """Muon: the momentum of each hidden matrix, made orthogonal; AdamW for everything else.
 
     Formula: W ← W − learning_rate·(0.2·√max(rows, columns)·orth(momentum) + weight_decay·W), where orth
@@ -94,14 +97,16 @@ class Muon(Recipe):
         for _, parameter, owner in owned(model):
             (matrices if isinstance(owner, nn.Linear) and parameter.ndim == 2 else others).append(parameter)
         return [
-            MuonUpdate([Group(matrices, self.learning_rate, self.weight_decay)], momentum=self.momentum),
-            AdamWUpdate([Group(others, self.adamw_learning_rate)], betas=self.betas, eps=self.eps),
+            MuonUpdate(
+                [ParameterGroup(matrices, self.learning_rate, self.weight_decay)], momentum=self.momentum
+            ),
+            AdamWUpdate([ParameterGroup(others, self.adamw_learning_rate)], betas=self.betas, eps=self.eps),
         ]
 
 
-OPTIMIZERS: Registry[Recipe] = Registry(
+OPTIMIZERS: Registry[OptimizerRecipe] = Registry(
     "optimizers",
-    base="attnlab.training.optimizers:Recipe",
+    base="attnlab.training.optimizers:OptimizerRecipe",
     default="adamw",
     variants={
         "adamw": "attnlab.training.optimizers:AdamW",
@@ -137,7 +142,7 @@ def divided(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
 class Optimizers:
     """The updates of a run as one, with a state that is named by the parameters."""
 
-    def __init__(self, recipe: Recipe, model: nn.Module):
+    def __init__(self, recipe: OptimizerRecipe, model: nn.Module):
         self.made = recipe.make(model)
         self.names: dict[Tensor, str] = {parameter: name for name, parameter, _ in owned(model)}
 

@@ -17,7 +17,7 @@ from torch.optim.adamw import adamw
 
 
 @dataclass(frozen=True)
-class Group:
+class ParameterGroup:
     """Parameters that share a learning rate and a weight decay."""
 
     parameters: list[nn.Parameter]
@@ -31,7 +31,7 @@ class Update(ABC):
     kept: ClassVar[tuple[str, ...]]
     """What is remembered of a parameter, in its own shape."""
 
-    def __init__(self, groups: Iterable[Group]):
+    def __init__(self, groups: Iterable[ParameterGroup]):
         self.groups = [group for group in groups if group.parameters]
         self.state: dict[Tensor, dict[str, Tensor]] = {}
 
@@ -65,7 +65,7 @@ class AdamWUpdate(Update):
 
     kept = ("exp_avg", "exp_avg_sq")
 
-    def __init__(self, groups: Iterable[Group], *, betas: tuple[float, float], eps: float = 1e-8):
+    def __init__(self, groups: Iterable[ParameterGroup], *, betas: tuple[float, float], eps: float = 1e-8):
         super().__init__(groups)
         self.betas, self.eps = betas, eps
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.data.corpora.corpus import Corpus
-from attnlab.data.corpora.files import NAMED
+from attnlab.data.corpora.own_files import NAMED
 from attnlab.data.corpora.records import (
     Broken,
     Columns,

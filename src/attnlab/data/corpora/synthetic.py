@@ -147,7 +147,7 @@ class Recall(Drawn):
         return [*shown, ":", *(f"k{key}" for key in asked)], [f"v{value[key]}" for key in asked]
 
 
-class Pairs(Recall):
+class PairRecall(Recall):
     """`k3 v8 k1 v5 :` → `k1 v5 k3 v8`: associative recall of every pair, in the order of the keys.
 
     Each value stands after its key: as many questions as pairs in one text, so that there is more to

@@ -9,10 +9,10 @@ from attnlab.config.registry import Registry
 from attnlab.config.values import Choice, choice_of, unknown
 
 if TYPE_CHECKING:
-    from attnlab.data.tokenizers.recipe import Recipe  # noqa: F401 - used in the base class below, quoted
+    from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe  # noqa: F401 - used in the base class below, quoted
 
 
-class Tokenizers(Registry["Recipe"]):
+class Tokenizers(Registry["TokenizerRecipe"]):
     """A table that also takes the path of a tokenizer's file or folder."""
 
     def read(self, value: Any, where: str) -> Choice:
@@ -28,7 +28,7 @@ class Tokenizers(Registry["Recipe"]):
 
 TOKENIZERS = Tokenizers(
     "tokenizers",
-    base="attnlab.data.tokenizers.recipe:Recipe",
+    base="attnlab.data.tokenizers.tokenizer_recipe:TokenizerRecipe",
     default="bpe",
     variants={
         "bpe": "attnlab.data.tokenizers.bpe:Bpe",
@@ -36,6 +36,6 @@ TOKENIZERS = Tokenizers(
         "unigram": "attnlab.data.tokenizers.unigram:Unigram",
         "word": "attnlab.data.tokenizers.word:Word",
         "character": "attnlab.data.tokenizers.character:Character",
-        "file": "attnlab.data.tokenizers.files:File",
+        "file": "attnlab.data.tokenizers.tokenizer_files:File",
     },
 )

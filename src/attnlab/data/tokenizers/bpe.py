@@ -5,12 +5,12 @@ from collections.abc import Iterable
 import tokenizers as library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from attnlab.data.tokenizers.recipe import Recipe, room_for, trained
 from attnlab.data.tokenizers.specials import OURS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe, room_for, trained
 
 
-class Bpe(Recipe):
+class Bpe(TokenizerRecipe):
     """Byte-pair encoding over bytes: no text is unknown, and decoding gives the text back exactly.
 
     Training starts from the 256 bytes and merges the most frequent neighbouring pair, again and

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 import tokenizers as library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from attnlab.data.tokenizers.recipe import Recipe, room_for, trained
 from attnlab.data.tokenizers.specials import OURS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe, room_for, trained
 
 EVERYTHING = 1_114_112  # as many as Unicode has code points
 
 
-class Character(Recipe):
+class Character(TokenizerRecipe):
     """One token a character (a Unicode code point, white space included).
 
     The smallest vocabulary and the longest sequences: about four times the tokens of BPE on

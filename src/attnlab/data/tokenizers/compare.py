@@ -15,8 +15,8 @@ from attnlab.data.corpora.units import divided
 from attnlab.data.errors import DataError
 from attnlab.data.splits import fraction
 from attnlab.data.tokenizers.bpe import Bpe
-from attnlab.data.tokenizers.recipe import Recipe
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe
 
 WORTH = 0.10
 """A new tokenizer pays when it needs this much less: about what it saves in training and attention."""
@@ -125,7 +125,7 @@ class Verdict:
 
 def compared(
     names: Sequence[str],
-    recipes: Sequence[Recipe],
+    recipes: Sequence[TokenizerRecipe],
     made: Sequence[Tokenizer],
     learn: Sequence[str],
     held_out: Sequence[str],

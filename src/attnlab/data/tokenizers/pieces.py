@@ -26,7 +26,7 @@ SCORES: dict[Score, Callable[[Counts, Counts, float], Counts]] = {
 
 def learned(words: Mapping[str, int], size: int, *, score: Score, minimum_count: int = 2) -> list[str]:
     """At most `size` pieces: the characters, most frequent first, then the merges in their order."""
-    table = Pairs(words, size)
+    table = PairCounts(words, size)
     while len(table.pieces) < size and table.merge_best(score, minimum_count):
         pass
     return table.pieces
@@ -36,7 +36,7 @@ def split(word: str) -> list[str]:
     return [word[0], *(CONTINUING + character for character in word[1:])]
 
 
-class Pairs:
+class PairCounts:
     """Words in pieces, with the count of every piece and of every pair of neighbours.
 
     Counts of pairs live in arrays, since every merge changes the scores of all pairs that share a

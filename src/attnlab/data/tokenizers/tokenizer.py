@@ -18,7 +18,7 @@ from attnlab.data.tokenizers.form import Form, form_of
 from attnlab.data.tokenizers.sized import Sized, size, sized
 from attnlab.data.tokenizers.specials import Specials
 from attnlab.data.tokenizers.training_text import TrainingText
-from attnlab.data.tokenizers.words import Words, parts_of
+from attnlab.data.tokenizers.word_cache import Words, parts_of
 
 PROBES = ("The quick brown fox", "naïve café 你好 🙂", "  x = [1, 2]\n\treturn x", "1234567890")
 """Fixed strings whose ids are recorded with a checkpoint: another tokenizer gives others."""

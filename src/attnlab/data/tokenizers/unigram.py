@@ -5,12 +5,12 @@ from collections.abc import Iterable
 import tokenizers as library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from attnlab.data.tokenizers.recipe import Recipe, room_for, trained
 from attnlab.data.tokenizers.specials import OURS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe, room_for, trained
 
 
-class Unigram(Recipe):
+class Unigram(TokenizerRecipe):
     """Pieces with probabilities: a text becomes the most probable sequence of them.
 
     Training starts from a large set of substrings and throws out those whose loss costs the

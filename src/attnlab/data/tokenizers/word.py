@@ -5,12 +5,12 @@ from collections.abc import Iterable
 import tokenizers as library
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
-from attnlab.data.tokenizers.recipe import Recipe, room_for, trained
 from attnlab.data.tokenizers.specials import OURS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe, room_for, trained
 
 
-class Word(Recipe):
+class Word(TokenizerRecipe):
     """Whole words and stretches of punctuation; what is rarer than the minimum is <UNK>.
 
     Short sequences and readable tokens, at the price of a large vocabulary and of words that

@@ -7,12 +7,12 @@ import tokenizers as library
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from attnlab.data.tokenizers.pieces import CONTINUING, Score, learned
-from attnlab.data.tokenizers.recipe import Recipe, closed, room_for
 from attnlab.data.tokenizers.specials import OURS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe, closed, room_for
 
 
-class WordPiece(Recipe):
+class WordPiece(TokenizerRecipe):
     """Parts of words, ##-marked when they go on; encoding takes the longest match first.
 
     Training merges the neighbours a·b with the best `score`: `likelihood`, what the merge adds to

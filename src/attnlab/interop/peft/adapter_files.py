@@ -11,9 +11,9 @@ from safetensors.torch import save_file
 
 from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
-from attnlab.interop.peft.layout import Config, Layout, Tensors
+from attnlab.interop.peft.layout import Config, NamedModel, Tensors
 from attnlab.interop.peft.lora import lora_in, lora_out
-from attnlab.interop.peft.virtual import prefix_in, prefix_out, prompt_in, prompt_out
+from attnlab.interop.peft.prompts import prefix_in, prefix_out, prompt_in, prompt_out
 from attnlab.interop.weights import TYPES, Safe
 from attnlab.model.adapters.adapter import Adapter
 from attnlab.model.adapters.lora import Lora
@@ -55,7 +55,7 @@ def read_adapter(folder: Path, model: Model, *, family: str, architecture: str) 
     for name, value in config.items():
         if name not in UNDERSTOOD and value not in (None, False, {}, [], ""):
             raise ConfigError(f"{folder / CONFIG} asks for {name} = {value!r}, which no adapter here does.")
-    layout = Layout.of(model, family, architecture)
+    layout = NamedModel.of(model, family, architecture)
     tensors = _tensors(folder, INNER[kind])
     adapter = READERS[kind](layout, config, tensors)
     adapter.learned = layout.head_in(tensors)
@@ -83,7 +83,7 @@ def write_adapter(
 
     `base` is the name or folder of the model that it is for.
     """
-    layout = Layout.of(adapter.attached, family, architecture)
+    layout = NamedModel.of(adapter.attached, family, architecture)
     config, tensors = _parts(layout, adapter)
     inner = INNER[config["peft_type"]]
     beside, modules = layout.head_out(adapter)
@@ -105,7 +105,7 @@ def write_adapter(
     return list(named)
 
 
-def _parts(layout: Layout, adapter: Adapter) -> tuple[Config, Tensors]:
+def _parts(layout: NamedModel, adapter: Adapter) -> tuple[Config, Tensors]:
     match adapter:
         case Prompt():
             return prompt_out(layout, adapter)

@@ -24,7 +24,7 @@ HEADED = {"SEQ_CLS": ("classifier", "score"), "QUESTION_ANS": ("qa_outputs",)}
 
 
 @dataclass(frozen=True)
-class Layout:
+class NamedModel:
     """A model in the names of its family."""
 
     model: Model
@@ -32,10 +32,10 @@ class Layout:
     head: HeadOf
 
     @staticmethod
-    def of(model: Model, family: str, architecture: str) -> Layout:
+    def of(model: Model, family: str, architecture: str) -> NamedModel:
         if family not in FAMILIES:
             raise unknown("families", family, FAMILIES)
-        layout = Layout(model, FAMILIES[family], FAMILIES[family].head(architecture))
+        layout = NamedModel(model, FAMILIES[family], FAMILIES[family].head(architecture))
         layout._refuse_another()
         return layout
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.config.values import ConfigError
-from attnlab.interop.peft.layout import Config, Layout, Map, Tensors
+from attnlab.interop.peft.layout import Config, Map, NamedModel, Tensors
 from attnlab.model.adapters.lora import Lora, LowRank, Scaling, map_named
 
 DOWN, UP = ".lora_A.weight", ".lora_B.weight"
@@ -22,7 +22,7 @@ NAMES_ONLY = re.compile(r"\^?[\w.]+")
 
 
 # ---------------------------------------------------------------- in
-def lora_in(layout: Layout, config: Config, tensors: Tensors) -> Lora:
+def lora_in(layout: NamedModel, config: Config, tensors: Tensors) -> Lora:
     if config.get("bias", "none") != "none":
         raise ConfigError(
             f"adapter_config.json has bias = {config['bias']!r}: biases of the model were trained as well, "
@@ -57,7 +57,7 @@ def lora_in(layout: Layout, config: Config, tensors: Tensors) -> Lora:
 
 
 def _updates(
-    layout: Layout, found: Map, down: Tensor, up: Tensor, alpha: float, scaling: Scaling, dropout: float
+    layout: NamedModel, found: Map, down: Tensor, up: Tensor, alpha: float, scaling: Scaling, dropout: float
 ) -> dict[str, LowRank]:
     """One update for each of ours, which share A where theirs is one map."""
     linears = [map_named(layout.model, name) for name in found.ours]
@@ -107,7 +107,7 @@ def _dropout(config: Config) -> float:
 
 
 # ---------------------------------------------------------------- out
-def lora_out(layout: Layout, adapter: Lora) -> tuple[Config, Tensors]:
+def lora_out(layout: NamedModel, adapter: Lora) -> tuple[Config, Tensors]:
     maps = layout.maps()
     known = {name for found in maps.values() for name in found.ours}
     for name in adapter.updates:
@@ -154,7 +154,7 @@ def _refuse_apart(theirs: str, own: list[LowRank]) -> None:
             )
 
 
-def _up(layout: Layout, adapter: Lora, name: str, like: LowRank) -> Tensor:
+def _up(layout: NamedModel, adapter: Lora, name: str, like: LowRank) -> Tensor:
     """B of one of ours; zeros where a part of their map has no update."""
     if name in adapter.updates:
         return adapter.updates[name].up.weight.detach()

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from attnlab.model.attention.blocks import Blockwise, blocks_of, even_blocks, joined, split
+from attnlab.model.attention.blockwise import Blockwise, blocks_of, even_blocks, joined, split
 from attnlab.model.attention.rule import Rule
 from attnlab.model.masks import Causal, Mask
 from attnlab.model.pairs import Pairs

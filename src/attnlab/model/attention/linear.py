@@ -70,7 +70,7 @@ class Linear(Rule):
         """Queries at the end of the keys: what stands before them all is a state, else plain."""
         ends = bool(pairs.queries.span) and pairs.queries.span.stop == pairs.keys.span.stop
         if ends and pairs.keys.document is None:
-            return self.recall(State(), q, k, v, pairs)
+            return self.recall(RunningState(), q, k, v, pairs)
         return super().forward(q, k, v, pairs)
 
     def _sums(self, q: Tensor, k: Tensor, v: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
@@ -108,10 +108,10 @@ class Linear(Rule):
         return _quotient(seen[..., :-1], counted[..., -1:])
 
     def memory(self, keep: float) -> LayerMemory:
-        return State()
+        return RunningState()
 
     def recall(self, memory: LayerMemory, q: Tensor, k: Tensor, v: Tensor, pairs: Pairs) -> Tensor:
-        assert isinstance(memory, State)
+        assert isinstance(memory, RunningState)
         ahead = k.shape[2] - q.shape[2]
         if ahead:  # keys before the text, at which no query stands: an adapter's
             memory.add(self._state(q, k[:, :, :ahead], v[:, :, :ahead], pairs.keys.part(0, ahead)))
@@ -138,7 +138,7 @@ class Linear(Rule):
         return heads * (queries + keys) * (2 * head_width + 1)
 
 
-class State(LayerMemory):
+class RunningState(LayerMemory):
     """Σ φ(k) [v, 1]ᵀ over the past: (B, H, K, K+1), whatever its length."""
 
     def __init__(self) -> None:

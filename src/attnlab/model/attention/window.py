@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attnlab.model import masks
-from attnlab.model.attention.blocks import Blockwise, split
+from attnlab.model.attention.blockwise import Blockwise, split
 from attnlab.model.attention.rule import Rule
 from attnlab.model.masks import Causal, Mask
 from attnlab.model.pairs import Pairs

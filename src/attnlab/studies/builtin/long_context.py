@@ -32,7 +32,7 @@ from attnlab.studies.shown import BANDS, figure, mean, over_seeds, runs_by_arm, 
 from attnlab.studies.spec import Quick, Study
 
 if TYPE_CHECKING:
-    from attnlab.config.schema import Model
+    from attnlab.config.schema import ModelSettings
     from attnlab.experiment.trained import Trained
 
 SHORTEST, ROUNDS = 256, 5
@@ -142,7 +142,7 @@ def slope(x: Sequence[float], y: Sequence[float]) -> float:
 class Layer:
     """An attention layer as it is built for texts of this length, with queries, keys and values at hand."""
 
-    def __init__(self, settings: Model, length: int):
+    def __init__(self, settings: ModelSettings, length: int):
         from dataclasses import replace
 
         import torch
@@ -170,7 +170,7 @@ class Layer:
         self.forward().backward()
 
 
-def timed(settings: Model, lengths: Sequence[int]) -> list[float]:
+def timed(settings: ModelSettings, lengths: Sequence[int]) -> list[float]:
     """Processor seconds of a forward and backward at each length, the least of several rounds."""
     from time import process_time
 
@@ -185,7 +185,7 @@ def timed(settings: Model, lengths: Sequence[int]) -> list[float]:
     return least
 
 
-def kept_bytes(settings: Model, length: int) -> int:
+def kept_bytes(settings: ModelSettings, length: int) -> int:
     """Bytes that a forward leaves for the backward, each piece of memory once, the inputs aside."""
     import torch
 
@@ -205,7 +205,7 @@ def kept_bytes(settings: Model, length: int) -> int:
     return sum(kept.values())
 
 
-def operations_of(settings: Model, length: int) -> int:
+def operations_of(settings: ModelSettings, length: int) -> int:
     """Operations of a forward of the layer, in closed form."""
     layer = Layer(settings, length)
     return layer.rule.flops(length, length, layer.heads, layer.head_width)

@@ -89,7 +89,7 @@ def saturation(model: Model, rows: list[list[int]]) -> dict[str, float]:
     """The mean largest weight and entropy over rows, layers, heads and queries."""
     import torch
 
-    from attnlab.explain.attention import attention_weights
+    from attnlab.explain.attention_maps import attention_weights
 
     device = next(model.parameters()).device
     largest, entropies = [], []

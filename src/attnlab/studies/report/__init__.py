@@ -7,7 +7,7 @@ from typing import Any
 
 from attnlab.studies.report.page import filled, html, markdown
 from attnlab.studies.report.sheets import comparisons, runs
-from attnlab.studies.report.study import Study
+from attnlab.studies.report.study_results import StudyResults
 
 __all__ = ["write"]
 
@@ -18,7 +18,7 @@ def write(results: dict[str, Any], folder: Path) -> Path:
     `results` is what results.json holds. Only study, arms and runs are required: a part that is
     missing leaves its section out.
     """
-    study = Study(results)
+    study = StudyResults(results)
     parts = filled(study)
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / "report.html"

@@ -15,10 +15,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateNotFound
 from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
-from attnlab.studies.report.metrics import metric
+from attnlab.studies.report.metric_display import metric
 from attnlab.studies.report.palette import variables
 from attnlab.studies.report.sections import PARTS, Section
-from attnlab.studies.report.study import Study
+from attnlab.studies.report.study_results import StudyResults
 
 Filled = list[tuple[str, list[tuple[Section, dict[str, Any]]]]]
 
@@ -35,7 +35,7 @@ VERDICTS = {
 }
 
 
-def html(study: Study, parts: Filled) -> str:
+def html(study: StudyResults, parts: Filled) -> str:
     """One file that needs nothing else."""
     plots = {p.id: p.data() for _, found in parts for _, context in found for p in context.get("plots", ())}
     script = _script("page.js")
@@ -56,14 +56,14 @@ def html(study: Study, parts: Filled) -> str:
     )
 
 
-def markdown(study: Study, parts: Filled) -> str:
+def markdown(study: StudyResults, parts: Filled) -> str:
     """The same as text: what Markdown cannot show is left out."""
     shown = _rendered(parts, study, "md")
     page = _environment().get_template("page.md").render(study=study, parts=shown, facts=study.facts)
     return re.sub(r"\n{3,}", "\n\n", page).strip() + "\n"
 
 
-def filled(study: Study) -> Filled:
+def filled(study: StudyResults) -> Filled:
     """Every part with those of its sections that have something to show."""
     parts = [
         (part, [(s, found) for s in sections if (found := s.build(study))])
@@ -72,13 +72,15 @@ def filled(study: Study) -> Filled:
     return [(part, found) for part, found in parts if found]
 
 
-def _rendered(parts: Filled, study: Study, kind: str) -> list[tuple[str, list[tuple[Section, Markup]]]]:
+def _rendered(
+    parts: Filled, study: StudyResults, kind: str
+) -> list[tuple[str, list[tuple[Section, Markup]]]]:
     shown = [(part, [(s, _section(s, c, study, kind)) for s, c in found]) for part, found in parts]
     kept = [(part, [(s, text) for s, text in found if text]) for part, found in shown]
     return [(part, found) for part, found in kept if found]
 
 
-def _section(section: Section, context: dict[str, Any], study: Study, kind: str) -> Markup:
+def _section(section: Section, context: dict[str, Any], study: StudyResults, kind: str) -> Markup:
     try:
         template = _environment().get_template(f"{section.name}.{kind}")
     except TemplateNotFound:

@@ -8,7 +8,7 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
-from attnlab.studies.report.numbers import known
+from attnlab.studies.report.number_text import known
 from attnlab.studies.report.palette import Ink
 
 Figure = dict[str, Any]

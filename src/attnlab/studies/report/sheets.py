@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from attnlab.studies.report.study import Arm, Study
+from attnlab.studies.report.study_results import Arm, StudyResults
 
 RUN = (
     "arm",
@@ -27,7 +27,7 @@ COMPARISON = (
 )
 
 
-def runs(study: Study) -> str:
+def runs(study: StudyResults) -> str:
     """A row a run; `sound` is false where a check failed, and empty where a run has no result to judge."""
     rows = [{**run, **(run.get("metrics") or {}), "sound": _sound(arm, run)} for arm, run in study.runs()]
     metrics = dict.fromkeys(name for _, run in study.runs() for name in run.get("metrics") or {})
@@ -40,7 +40,7 @@ def _sound(arm: Arm, run: Mapping[str, Any]) -> bool | None:
     return arm.sound and run.get("status") != "invalid"
 
 
-def comparisons(study: Study) -> str:
+def comparisons(study: StudyResults) -> str:
     """A row a difference."""
     rows = study.results.get("comparisons") or []
     return _sheet(dict.fromkeys([*COMPARISON, *(name for row in rows for name in row)]), rows)

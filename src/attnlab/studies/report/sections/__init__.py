@@ -27,9 +27,9 @@ from attnlab.studies.report.sections.samples import samples
 from attnlab.studies.report.sections.tables import tables
 from attnlab.studies.report.sections.truncation import truncation
 from attnlab.studies.report.sections.tuning import tuning
-from attnlab.studies.report.study import Study
+from attnlab.studies.report.study_results import StudyResults
 
-Build = Callable[[Study], dict[str, Any] | None]
+Build = Callable[[StudyResults], dict[str, Any] | None]
 
 
 @dataclass(frozen=True)

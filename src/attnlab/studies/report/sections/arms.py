@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from attnlab.studies.report.metrics import Metric, cost, estimate, explained, quality
-from attnlab.studies.report.numbers import Figure, column, exact
-from attnlab.studies.report.study import Arm, Study
+from attnlab.studies.report.metric_display import DisplayedMetric, cost, estimate, explained, quality
+from attnlab.studies.report.number_text import Figure, column, exact
+from attnlab.studies.report.study_results import Arm, StudyResults
 
 
-def arms(study: Study) -> dict[str, Any] | None:
+def arms(study: StudyResults) -> dict[str, Any] | None:
     tables = [("How well", quality(study)), ("At what cost", cost(study))]
     groups = comparable(study.arms)
     shown = [
@@ -52,7 +52,7 @@ def _judged(prints: Mapping[str, Any]) -> list[Any]:
 Row = tuple[Arm, int | None, list[Figure]]
 
 
-def _rows(groups: list[list[Arm]], arms: list[Arm], metrics: list[Metric]) -> list[list[Row]]:
+def _rows(groups: list[list[Arm]], arms: list[Arm], metrics: list[DisplayedMetric]) -> list[list[Row]]:
     columns = [_column(arms, metric) for metric in metrics]
     cells = {arm.name: list(row) for arm, row in zip(arms, zip(*columns, strict=True), strict=True)}
     return [[(arm, *_seeds_once(cells[arm.name])) for arm in group] for group in groups]
@@ -66,7 +66,7 @@ def _seeds_once(figures: list[Figure]) -> tuple[int | None, list[Figure]]:
     return seeds.pop(), [replace(figure, n=None) for figure in figures]
 
 
-def _column(arms: list[Arm], metric: Metric) -> list[Figure]:
+def _column(arms: list[Arm], metric: DisplayedMetric) -> list[Figure]:
     if metric.counted:
         return [exact(arm.data.get(metric.name), metric.form) for arm in arms]
     return column([estimate(arm, metric.name) for arm in arms], metric.form)

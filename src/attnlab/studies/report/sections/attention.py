@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 from attnlab.studies.report import plots
-from attnlab.studies.report.study import Study
+from attnlab.studies.report.study_results import StudyResults
 
 MOST_TOKENS = 64
 MOST_WEIGHTS = 500_000
 """Of all maps together: about a megabyte in the page."""
 
 
-def attention(study: Study) -> dict[str, Any] | None:
+def attention(study: StudyResults) -> dict[str, Any] | None:
     found = study.part("attention")
     maps = {arm: found["arms"][arm.name] for arm in study.arms if arm.name in (found.get("arms") or {})}
     maps = {arm: layers for arm, layers in maps.items() if layers}

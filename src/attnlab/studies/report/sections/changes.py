@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from attnlab.studies.report.numbers import FORMS, anything, known
-from attnlab.studies.report.study import Arm, Study
+from attnlab.studies.report.number_text import FORMS, anything, known
+from attnlab.studies.report.study_results import Arm, StudyResults
 
 COUNTS = (("steps", "steps", "count"), ("tokens", "tokens", "count"), ("flops", "FLOPs", "scaled"))
 
 
-def changes(study: Study) -> dict[str, Any]:
+def changes(study: StudyResults) -> dict[str, Any]:
     facts = study.facts
     overrides = facts.get("overrides") or {}
     common = [

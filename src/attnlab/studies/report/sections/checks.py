@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.studies.report.study import Arm, Study
+from attnlab.studies.report.study_results import Arm, StudyResults
 
 ORDER = ("not applicable", "pass", "warn", "fail")
 SIGNS = {"pass": "✓", "warn": "!", "fail": "✗", "not applicable": "–"}
 
 
-def checks(study: Study) -> dict[str, Any] | None:
+def checks(study: StudyResults) -> dict[str, Any] | None:
     checked = [arm for arm in study.arms if any(run.get("checks") for run in arm.runs)]
     names = list(
         dict.fromkeys(f["check"] for arm in checked for run in arm.runs for f in run.get("checks") or [])

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from attnlab.studies.report.numbers import anything
-from attnlab.studies.report.study import Study
+from attnlab.studies.report.number_text import anything
+from attnlab.studies.report.study_results import StudyResults
 
 
-def configs(study: Study) -> dict[str, Any] | None:
+def configs(study: StudyResults) -> dict[str, Any] | None:
     found = study.part("configs")
     if not found:
         return None

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attnlab.studies.report import plots
-from attnlab.studies.report.numbers import known, spread
-from attnlab.studies.report.study import Arm, Study
+from attnlab.studies.report.number_text import known, spread
+from attnlab.studies.report.study_results import Arm, StudyResults
 
 AXES = ("step", "tokens", "seconds")
 MOST_POINTS = 250
@@ -17,7 +17,7 @@ MOST_POINTS = 250
 Curve = Mapping[str, Sequence[float]]
 
 
-def curves(study: Study) -> dict[str, Any] | None:
+def curves(study: StudyResults) -> dict[str, Any] | None:
     found = {name: _by_arm(study, name) for name in _names(study)}
     found = {name: arms for name, arms in found.items() if any(arms.values())}
     present = {axis for arms in found.values() for runs in arms.values() for curve in runs for axis in curve}
@@ -44,12 +44,12 @@ def curves(study: Study) -> dict[str, Any] | None:
     return {"plots": [plot], "seeds": len(study.seeds), "averaged": averaged}
 
 
-def _names(study: Study) -> list[str]:
+def _names(study: StudyResults) -> list[str]:
     extra = dict.fromkeys(name for _, run in study.runs() for name in run.get("extra_curves") or {})
     return ["dev loss", "train loss", *extra]
 
 
-def _by_arm(study: Study, name: str) -> dict[str, list[Curve]]:
+def _by_arm(study: StudyResults, name: str) -> dict[str, list[Curve]]:
     return {arm.name: [c for run in arm.runs if (c := _curve(run, name)).get("step")] for arm in study.arms}
 
 
@@ -103,7 +103,9 @@ def _mean(values: Sequence[Any]) -> float | None:
     return sum(numbers) / len(numbers) if numbers else None
 
 
-def _figure(study: Study, drawn: Mapping[str, dict[str, list[Any]]], name: str, axis: str) -> plots.Figure:
+def _figure(
+    study: StudyResults, drawn: Mapping[str, dict[str, list[Any]]], name: str, axis: str
+) -> plots.Figure:
     placed = all(known(x) for curve in drawn.values() for x in curve[axis])
     axis = axis if placed else "step"  # a curve that only knows its steps stays by step
     lines = [_line(arm, drawn[arm.name], axis) for arm in study.arms if arm.name in drawn]

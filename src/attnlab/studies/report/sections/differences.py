@@ -6,22 +6,22 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from attnlab.studies.report.metrics import Metric, metric
-from attnlab.studies.report.numbers import Figure, column, exact, fixed, known
-from attnlab.studies.report.study import Study
+from attnlab.studies.report.metric_display import DisplayedMetric, metric
+from attnlab.studies.report.number_text import Figure, column, exact, fixed, known
+from attnlab.studies.report.study_results import StudyResults
 
 Row = Mapping[str, Any]
 Place = Callable[[float], float]
 
 
-def differences(study: Study) -> dict[str, Any] | None:
+def differences(study: StudyResults) -> dict[str, Any] | None:
     rows = [row for row in study.results.get("comparisons") or [] if study.arm(row.get("arm"))]
     names = sorted(dict.fromkeys(row["metric"] for row in rows), key=lambda name: name != study.metric)
     forests = [_forest(study, metric(study, n), [r for r in rows if r["metric"] == n]) for n in names]
     return {"forests": forests} if forests else None
 
 
-def _forest(study: Study, measure: Metric, rows: list[Row]) -> dict[str, Any]:
+def _forest(study: StudyResults, measure: DisplayedMetric, rows: list[Row]) -> dict[str, Any]:
     form = "signed" if measure.form in ("plain", "signed") else measure.form
     smallest = column([{"value": row.get("smallest")} for row in rows], measure.form)
     shown = column([{**row, "value": row.get("difference"), "n": row.get("seeds")} for row in rows], form)
@@ -41,7 +41,7 @@ def _forest(study: Study, measure: Metric, rows: list[Row]) -> dict[str, Any]:
     }
 
 
-def _row(study: Study, row: Row, figure: Figure, smallest: Figure, place: Place) -> dict[str, Any]:
+def _row(study: StudyResults, row: Row, figure: Figure, smallest: Figure, place: Place) -> dict[str, Any]:
     arm = next(arm for arm in study.arms if arm.name == row["arm"])
     sound = study.sound(row["arm"]) and row.get("verdict") != "invalid"
     low, high = row.get("low"), row.get("high")

@@ -7,10 +7,10 @@ from typing import Any
 
 from attnlab.studies.report import plots
 from attnlab.studies.report.palette import Ink, ink
-from attnlab.studies.report.study import Study
+from attnlab.studies.report.study_results import StudyResults
 
 
-def figures(study: Study) -> dict[str, Any] | None:
+def figures(study: StudyResults) -> dict[str, Any] | None:
     found = [f for f in study.results.get("figures") or [] if any(s.get("x") for s in f.get("series") or [])]
     if not found:
         return None
@@ -18,7 +18,7 @@ def figures(study: Study) -> dict[str, Any] | None:
     return {"plots": drawn, "figures": list(zip(found, drawn, strict=True))}
 
 
-def _plot(study: Study, figure: Mapping[str, Any], name: str) -> plots.Plot:
+def _plot(study: StudyResults, figure: Mapping[str, Any], name: str) -> plots.Plot:
     others = [s["name"] for s in figure["series"] if study.arm(s["name"]) is None]
     lines = []
     for series in figure["series"]:

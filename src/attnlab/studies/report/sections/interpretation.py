@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.studies.report.study import Arm, Study
+from attnlab.studies.report.study_results import Arm, StudyResults
 
 
-def interpretation(study: Study) -> dict[str, Any] | None:
+def interpretation(study: StudyResults) -> dict[str, Any] | None:
     rows = [{"arm": arm, **_told(arm, study.verdict_of(arm))} for arm in study.arms if not arm.baseline]
     found = {
         "guide": study.card.get("How to read it", ""),

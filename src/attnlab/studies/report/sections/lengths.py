@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from attnlab.studies.report import plots
-from attnlab.studies.report.numbers import fixed
-from attnlab.studies.report.study import Study
+from attnlab.studies.report.number_text import fixed
+from attnlab.studies.report.study_results import StudyResults
 
 
-def lengths(study: Study) -> dict[str, Any] | None:
+def lengths(study: StudyResults) -> dict[str, Any] | None:
     found = study.part("lengths")
     edges, counts = found.get("edges") or [], found.get("counts") or []
     if not counts or len(edges) != len(counts) + 1:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.studies.report.numbers import anything
+from attnlab.studies.report.number_text import anything
 from attnlab.studies.report.sections.configs import flat
-from attnlab.studies.report.study import Study
+from attnlab.studies.report.study_results import StudyResults
 
 TITLES = {"machine": "Machine", "versions": "Versions", "fingerprints": "Fingerprints"}
 
 
-def origin(study: Study) -> dict[str, Any] | None:
+def origin(study: StudyResults) -> dict[str, Any] | None:
     lists = [(title, _rows(study.part(part))) for part, title in TITLES.items()]
     found = {
         "again": study.results.get("again") or "",

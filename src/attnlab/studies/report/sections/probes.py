@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.studies.report.numbers import column, exact, spread
-from attnlab.studies.report.study import Arm, Study
+from attnlab.studies.report.number_text import column, exact, spread
+from attnlab.studies.report.study_results import Arm, StudyResults
 
 
-def probes(study: Study) -> dict[str, Any] | None:
+def probes(study: StudyResults) -> dict[str, Any] | None:
     scored = [arm for arm in study.arms if any(run.get("probes") for run in arm.runs)]
     texts = list(dict.fromkeys(p["text"] for arm in scored for r in arm.runs for p in r.get("probes") or []))
     if not texts:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from attnlab.studies.report.metrics import Metric, metric
-from attnlab.studies.report.numbers import column, exact
-from attnlab.studies.report.study import Study
+from attnlab.studies.report.metric_display import DisplayedMetric, metric
+from attnlab.studies.report.number_text import column, exact
+from attnlab.studies.report.study_results import StudyResults
 
 
-def runs(study: Study) -> dict[str, Any] | None:
+def runs(study: StudyResults) -> dict[str, Any] | None:
     rows = list(study.runs())
     if not rows:
         return None
@@ -36,7 +36,7 @@ def runs(study: Study) -> dict[str, Any] | None:
     }
 
 
-def _value(run: Any, measure: Metric) -> Any:
+def _value(run: Any, measure: DisplayedMetric) -> Any:
     return (run.get("metrics") or {}).get(measure.name, _cost(run, measure.name))
 
 

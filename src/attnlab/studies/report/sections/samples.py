@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.studies.report.numbers import anything
-from attnlab.studies.report.study import Arm, Study
+from attnlab.studies.report.number_text import anything
+from attnlab.studies.report.study_results import Arm, StudyResults
 
 WORDS = {
     "n": "samples",
@@ -18,7 +18,7 @@ WORDS = {
 }
 
 
-def samples(study: Study) -> dict[str, Any] | None:
+def samples(study: StudyResults) -> dict[str, Any] | None:
     wrote = [arm for arm in study.arms if any(run.get("samples") for run in arm.runs)]
     if not wrote:
         return None

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.studies.report.numbers import anything, known
-from attnlab.studies.report.study import Study
+from attnlab.studies.report.number_text import anything, known
+from attnlab.studies.report.study_results import StudyResults
 
 
-def tables(study: Study) -> dict[str, Any] | None:
+def tables(study: StudyResults) -> dict[str, Any] | None:
     found = [_table(study, table) for table in study.results.get("tables") or [] if table.get("rows")]
     return {"tables": found} if found else None
 
 
-def _table(study: Study, table: Mapping[str, Any]) -> dict[str, Any]:
+def _table(study: StudyResults, table: Mapping[str, Any]) -> dict[str, Any]:
     columns = [str(name) for name in table.get("columns") or []]
     sound = [study.sound(name) for name in columns]
     return {
@@ -26,7 +26,7 @@ def _table(study: Study, table: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _row(study: Study, row: list[Any], columns_sound: list[bool]) -> list[dict[str, Any]]:
+def _row(study: StudyResults, row: list[Any], columns_sound: list[bool]) -> list[dict[str, Any]]:
     """A cell is as sound as the arms that its row and its column are about."""
     whole = all(study.sound(cell) for cell in row if isinstance(cell, str))
     sound = [*columns_sound, *[True] * len(row)]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from attnlab.data.encode.encoding import MUCH
-from attnlab.studies.report.study import Study
+from attnlab.studies.report.study_results import StudyResults
 
 
-def truncation(study: Study) -> dict[str, Any] | None:
+def truncation(study: StudyResults) -> dict[str, Any] | None:
     """One row for each split; arms that lost the same stand in it together."""
     rows: dict[tuple[str, tuple[tuple[str, float], ...]], dict[str, Any]] = {}
     for arm, run in study.runs():

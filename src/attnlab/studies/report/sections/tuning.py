@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from attnlab.studies.report.numbers import column
-from attnlab.studies.report.study import Study
+from attnlab.studies.report.number_text import column
+from attnlab.studies.report.study_results import StudyResults
 
 
-def tuning(study: Study) -> dict[str, Any] | None:
+def tuning(study: StudyResults) -> dict[str, Any] | None:
     tried = study.facts.get("tuning") or []
     if not tried:
         return None

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.config.values import ConfigError
-from attnlab.interop.peft.layout import Config, Layout, Tensors
+from attnlab.interop.peft.layout import Config, NamedModel, Tensors
 from attnlab.model.adapters.prefix import Prefix
 from attnlab.model.adapters.prompt import Prompt
 from attnlab.model.projections import Projections
@@ -14,7 +14,7 @@ from attnlab.model.projections import Projections
 NAME = "prompt_embeddings"
 
 
-def prompt_in(layout: Layout, config: Config, tensors: Tensors) -> Prompt:
+def prompt_in(layout: NamedModel, config: Config, tensors: Tensors) -> Prompt:
     """peft keeps n vectors for each stack of an encoder-decoder, and uses those of the encoder alone."""
     _refuse_prompt(layout)
     n = _count(config)
@@ -27,7 +27,7 @@ def prompt_in(layout: Layout, config: Config, tensors: Tensors) -> Prompt:
     return adapter
 
 
-def prompt_out(layout: Layout, adapter: Prompt) -> tuple[Config, Tensors]:
+def prompt_out(layout: NamedModel, adapter: Prompt) -> tuple[Config, Tensors]:
     _refuse_prompt(layout)
     vectors = adapter.before.vectors.detach()
     return {
@@ -40,7 +40,7 @@ def prompt_out(layout: Layout, adapter: Prompt) -> tuple[Config, Tensors]:
     }, {NAME: vectors}
 
 
-def _refuse_prompt(layout: Layout) -> None:
+def _refuse_prompt(layout: NamedModel) -> None:
     output = layout.head.output
     if output.get("pooling") == "first" or output["kind"] == "sentence_pair":
         raise ConfigError(
@@ -50,7 +50,7 @@ def _refuse_prompt(layout: Layout) -> None:
         )
 
 
-def prefix_in(layout: Layout, config: Config, tensors: Tensors) -> Prefix:
+def prefix_in(layout: NamedModel, config: Config, tensors: Tensors) -> Prefix:
     """Whatever network made them (`prefix_projection`), the file holds the keys and values themselves."""
     _refuse_prefix(layout)
     n = _count(config)
@@ -69,7 +69,7 @@ def prefix_in(layout: Layout, config: Config, tensors: Tensors) -> Prefix:
     return adapter
 
 
-def prefix_out(layout: Layout, adapter: Prefix) -> tuple[Config, Tensors]:
+def prefix_out(layout: NamedModel, adapter: Prefix) -> tuple[Config, Tensors]:
     _refuse_prefix(layout)
     layers, heads, width = _sizes(layout)
     keys, values = adapter.before.keys.detach(), adapter.before.values.detach()
@@ -96,7 +96,7 @@ def prefix_out(layout: Layout, adapter: Prefix) -> tuple[Config, Tensors]:
     }, {NAME: slots.permute(2, 0, 1, 3).reshape(keys.shape[2], -1)}
 
 
-def _places(layout: Layout) -> list[int]:
+def _places(layout: NamedModel) -> list[int]:
     """Where the file holds each layer's keys; the values follow.
 
     For an encoder-decoder peft doubles the row and deals it out by fours, of which the decoder's
@@ -107,7 +107,7 @@ def _places(layout: Layout) -> list[int]:
     return [2 * stacks * layer % (2 * layers) for layer in range(layers)]
 
 
-def _refuse_prefix(layout: Layout) -> None:
+def _refuse_prefix(layout: NamedModel) -> None:
     if layout.family.model_type == "distilbert":
         raise ConfigError(
             "peft has no prefix tuning for DistilBERT, whose class takes no keys from outside; "
@@ -115,12 +115,12 @@ def _refuse_prefix(layout: Layout) -> None:
         )
 
 
-def _sizes(layout: Layout) -> tuple[int, int, int]:
+def _sizes(layout: NamedModel) -> tuple[int, int, int]:
     projections = _projections(layout)
     return layout.trunk.layers, projections.key_heads, projections.head_width
 
 
-def _projections(layout: Layout) -> Projections:
+def _projections(layout: NamedModel) -> Projections:
     return next(iter(layout.trunk.attentions().values())).projections
 
 

@@ -13,15 +13,15 @@ from safetensors.numpy import load, save
 
 from attnlab.checks.recomputed_loss import confirm
 from attnlab.data.dataset import Dataset
-from attnlab.evaluation.documents import Documents, document_losses
+from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.honesty import honesty
-from attnlab.evaluation.samples import quality
+from attnlab.evaluation.sample_quality import quality
 from attnlab.evaluation.texts import sampled_texts
-from attnlab.experiment.samples import line, sampled
+from attnlab.experiment.sample_file import line, sampled
 from attnlab.experiment.scores import of_probes
 from attnlab.experiment.setup import evaluator_of
 from attnlab.experiment.trained import Trained
-from attnlab.explain.attention import attention_weights
+from attnlab.explain.attention_maps import attention_weights
 from attnlab.model.tokens import Tokens
 from attnlab.runs.atomic import replace_bytes
 from attnlab.runs.findings import add_findings
@@ -74,18 +74,18 @@ def losses(trained: Trained, dataset: Dataset, documents: Path) -> dict[str, flo
     return found
 
 
-def columns(found: Documents) -> dict[str, Any]:
+def columns(found: DocumentLosses) -> dict[str, Any]:
     """What is kept of each text."""
     held = {"nats": found.nats, "targets": found.targets, "bytes": found.bytes, "words": found.words}
     return {name: column for name, column in held.items() if column is not None}
 
 
-def read_documents(file: Path) -> Documents | None:
+def read_documents(file: Path) -> DocumentLosses | None:
     """The losses of each dev text of a run, where it has been measured."""
     if not file.is_file():
         return None
     held = load(file.read_bytes())
-    return Documents(held["nats"], held["targets"], held["bytes"], words=held.get("words"))
+    return DocumentLosses(held["nats"], held["targets"], held["bytes"], words=held.get("words"))
 
 
 def token_by_token(trained: Trained, dataset: Dataset) -> dict[str, float]:

@@ -12,7 +12,7 @@ from rich.table import Table
 from attnlab.cli.console import emit, out
 
 if TYPE_CHECKING:
-    from attnlab.studies.plan import Plan
+    from attnlab.studies.plan import StudyPlan
     from attnlab.studies.resolved import Resolved
 
 
@@ -39,7 +39,7 @@ def show_plan(resolved: Resolved, *, jobs: int, json: bool) -> None:
     return None
 
 
-def seen(made: Plan, resolved: Resolved) -> str:
+def seen(made: StudyPlan, resolved: Resolved) -> str:
     """What the study could find, in words."""
     if len(resolved.study.arms) == 1:
         return (

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from attnlab.data.errors import DataError
 from attnlab.data.tokenizers import TOKENIZERS
-from attnlab.data.tokenizers import words as module
+from attnlab.data.tokenizers import word_cache as module
 from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.data.tokenizers.words import CUT, beside_words
+from attnlab.data.tokenizers.word_cache import CUT, beside_words
 
 TEXTS = [
     "the  cat   sat \n\n on\tthe mat. It's the cats' 1,234 mats!  \n",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from attnlab.studies.report.numbers import anything
+from attnlab.studies.report.number_text import anything
 from attnlab.studies.report.palette import Ink, ink
 
 STATUS = {
@@ -66,7 +66,7 @@ def limits_of(budget: Mapping[str, Any] | None) -> str:
     return " or ".join(f"{anything(n)} {unit.removesuffix('s') if n == 1 else unit}" for unit, n in limits)
 
 
-class Study:
+class StudyResults:
     """A results.json: required are study, arms and runs, and all else may be missing."""
 
     def __init__(self, results: Mapping[str, Any]) -> None:

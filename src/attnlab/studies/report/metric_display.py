@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from attnlab.studies.report.numbers import known
-from attnlab.studies.report.study import Arm, Study
+from attnlab.studies.report.number_text import known
+from attnlab.studies.report.study_results import Arm, StudyResults
 
 
 @dataclass(frozen=True)
-class Metric:
+class DisplayedMetric:
     name: str
     title: str
     definition: str
@@ -24,30 +24,32 @@ class Metric:
 
 
 QUALITY = (
-    Metric("loss", "dev loss", "Nats a target token, over all targets of the dev split."),
-    Metric(
+    DisplayedMetric("loss", "dev loss", "Nats a target token, over all targets of the dev split."),
+    DisplayedMetric(
         "perplexity",
         "perplexity",
         "e^loss over the whole dev split, of its words alone; not a mean of sentences.",
     ),
-    Metric(
+    DisplayedMetric(
         "bits_per_byte",
         "bits per byte",
         "Bits a byte of UTF-8 text; survives a change of tokenizer where no word is unknown.",
     ),
-    Metric("train_loss", "train loss", "Nats a target token on the training text, at the end of training."),
-    Metric(
+    DisplayedMetric(
+        "train_loss", "train loss", "Nats a target token on the training text, at the end of training."
+    ),
+    DisplayedMetric(
         "parallel_perplexity",
         "parallel perplexity",
         "Perplexity as usual, all positions at once, on the rows of incremental perplexity.",
     ),
-    Metric(
+    DisplayedMetric(
         "incremental_perplexity",
         "incremental perplexity",
         "Perplexity when each token is scored from its prefix alone, with no future present.",
         honest=True,
     ),
-    Metric(
+    DisplayedMetric(
         "incremental_difference",
         "incremental − usual",
         "Incremental loss less the usual one, in nats a token: 0 for a sound causal model, otherwise how "
@@ -57,11 +59,13 @@ QUALITY = (
     ),
 )
 COST = (
-    Metric("seconds", "training time", "Wall time of training, evaluation aside.", "seconds"),
-    Metric("tokens_per_second", "tokens/s", "Tokens read a second of training.", "count", False),
-    Metric("peak_memory_bytes", "peak memory", "Most memory that the process held.", "bytes"),
-    Metric("parameters", "parameters", "Trained numbers of the model, counted.", "count", counted=True),
-    Metric(
+    DisplayedMetric("seconds", "training time", "Wall time of training, evaluation aside.", "seconds"),
+    DisplayedMetric("tokens_per_second", "tokens/s", "Tokens read a second of training.", "count", False),
+    DisplayedMetric("peak_memory_bytes", "peak memory", "Most memory that the process held.", "bytes"),
+    DisplayedMetric(
+        "parameters", "parameters", "Trained numbers of the model, counted.", "count", counted=True
+    ),
+    DisplayedMetric(
         "flops_per_token",
         "FLOPs a token",
         "Floating-point operations of training, a token, in closed form.",
@@ -75,13 +79,13 @@ RUNS_ONLY = {"incremental_loss", "parallel_loss", "train_perplexity", "targets",
 KNOWN = {metric.name: metric for metric in QUALITY + COST}
 
 
-def metric(study: Study, name: str) -> Metric:
+def metric(study: StudyResults, name: str) -> DisplayedMetric:
     """The study's own definition where it gives one, otherwise ours."""
-    ours = KNOWN.get(name, Metric(name, name.replace("_", " "), ""))
+    ours = KNOWN.get(name, DisplayedMetric(name, name.replace("_", " "), ""))
     stated: Mapping[str, object] = next(
         (m for m in study.facts.get("metrics") or [] if m.get("name") == name), {}
     )
-    return Metric(
+    return DisplayedMetric(
         name=name,
         title=ours.title,
         definition=_read(str(stated.get("definition") or ours.definition)),
@@ -97,7 +101,7 @@ def _read(definition: str) -> str:
     return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", lambda name: name[0].replace("_", " "), definition)
 
 
-def explained(study: Study, shown: list[Metric]) -> list[Metric]:
+def explained(study: StudyResults, shown: list[DisplayedMetric]) -> list[DisplayedMetric]:
     """The measures shown and those that their definitions speak of."""
     stated = [m.get("name") for m in study.facts.get("metrics") or []]
     told = " ".join(m.definition for m in shown)
@@ -121,7 +125,7 @@ def _exponential(loss: Any) -> float | None:
     return math.exp(loss) if known(loss) and loss < 700 else None
 
 
-def quality(study: Study) -> list[Metric]:
+def quality(study: StudyResults) -> list[DisplayedMetric]:
     """Measures of how well the arms did: the study's own metric first, then ours, then others that it has."""
     elsewhere = {m.name for m in COST} | RUNS_ONLY - {study.metric}
     found = dict.fromkeys(name for arm in study.arms for name in arm.metrics if name not in elsewhere)
@@ -129,6 +133,6 @@ def quality(study: Study) -> list[Metric]:
     return [metric(study, name) for name in order if any(estimate(arm, name) for arm in study.arms)]
 
 
-def cost(study: Study) -> list[Metric]:
+def cost(study: StudyResults) -> list[DisplayedMetric]:
     """Measures of what the arms took."""
     return [m for m in COST if any(m.name in (arm.data if m.counted else arm.metrics) for arm in study.arms)]

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config.files import config_of, plain, section_of
-from attnlab.config.schema import Config, Model
+from attnlab.config.schema import Config, ModelSettings
 from attnlab.config.values import ConfigError
-from attnlab.data.tokenizers.files import load as load_tokenizer
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.interop.belonging import moved, strangeness
 from attnlab.interop.certificate import Certificate
 from attnlab.interop.fields import Theirs
 from attnlab.interop.fold import folded
 from attnlab.interop.foreign import Foreign, built_with, load_model, resize, save_model
 from attnlab.interop.onnx import write_onnx
-from attnlab.model.model import Model as ModelOf
+from attnlab.model.model import Model
 from attnlab.model.witness import answer, differs
 from attnlab.runs.folder import RunFolder
 from attnlab.training.checkpoint import Checkpoint, save_checkpoint, weights_of
@@ -87,7 +87,7 @@ def _write_run(target: Path, found: Foreign, own: Tokenizer, certificate: Certif
         )
 
 
-def _run_config(model: Model) -> Config:
+def _run_config(model: ModelSettings) -> Config:
     """The record of a model that was not trained here: what it was trained on is not known."""
     return config_of(
         {
@@ -98,7 +98,7 @@ def _run_config(model: Model) -> Config:
     )
 
 
-def give_onnx(trained: ModelOf, settings: Model, target: Path) -> Certificate:
+def give_onnx(trained: Model, settings: ModelSettings, target: Path) -> Certificate:
     """A file that onnxruntime runs, and was asked there."""
     model, config = _without_folds(trained, settings)
     difference = write_onnx(model, target, length=config.length, typed=config.token_types > 1)
@@ -116,11 +116,11 @@ def give_onnx(trained: ModelOf, settings: Model, target: Path) -> Certificate:
     )
 
 
-def _without_folds(trained: ModelOf, settings: Model) -> tuple[ModelOf, Model]:
+def _without_folds(trained: Model, settings: ModelSettings) -> tuple[Model, ModelSettings]:
     """The same function in a form that others have too, and its settings."""
     vocabulary = trained.vocabulary
     plain_settings, weights = folded(trained, plain(replace(settings, vocabulary=vocabulary)))
-    equal: Model = section_of("model", plain_settings)
+    equal: ModelSettings = section_of("model", plain_settings)
     model = built_with(equal, weights)
     difference = differs(model, answer(trained))
     assert not difference, difference
@@ -128,7 +128,7 @@ def _without_folds(trained: ModelOf, settings: Model) -> tuple[ModelOf, Model]:
 
 
 def give_out(
-    trained: ModelOf, settings: Model, tokenizer: Tokenizer, target: Path, *, base: Theirs
+    trained: Model, settings: ModelSettings, tokenizer: Tokenizer, target: Path, *, base: Theirs
 ) -> Certificate:
     """A folder that transformers' `from_pretrained` loads, tokenizer included.
 
@@ -144,7 +144,7 @@ def give_out(
     return certificate
 
 
-def _special_ids(tokenizer: Tokenizer, settings: Model) -> Theirs:
+def _special_ids(tokenizer: Tokenizer, settings: ModelSettings) -> Theirs:
     """The ids that their generation needs."""
     specials = tokenizer.specials
     ids = {"pad": specials.pad, "bos": specials.start, "eos": specials.stop}
@@ -154,7 +154,7 @@ def _special_ids(tokenizer: Tokenizer, settings: Model) -> Theirs:
     return found
 
 
-def _tokenizer_settings(tokenizer: Tokenizer, settings: Model) -> dict[str, Any]:
+def _tokenizer_settings(tokenizer: Tokenizer, settings: ModelSettings) -> dict[str, Any]:
     """What their tokenizer must be told beside tokenizer.json."""
     specials, token = tokenizer.specials, tokenizer.token
     roles = {

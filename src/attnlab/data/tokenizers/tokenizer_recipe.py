@@ -14,7 +14,7 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.training_text import Watched
 
 
-class Recipe(ABC):
+class TokenizerRecipe(ABC):
     """How a tokenizer comes to be: trained on text, or read from files."""
 
     trains = True

@@ -12,7 +12,7 @@ from attnlab.experiment.run import train
 from attnlab.experiment.soundness import UnsoundError
 from attnlab.model.cache import KeyValues
 from attnlab.runs.summary import about
-from tests.training.small import config, settings
+from tests.training.small_run import config, settings
 
 ZERO = {"model": {"masking": "zero"}}
 

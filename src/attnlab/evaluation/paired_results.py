@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnlab.evaluation.documents import Documents
+from attnlab.evaluation.documents import DocumentLosses
 from attnlab.evaluation.spread import Spread, several_texts, spread_between, weights
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Floats, t_reach
@@ -21,10 +21,10 @@ class SeedResult:
 
     seed: int
     value: float
-    documents: Documents | None = None
+    documents: DocumentLosses | None = None
 
 
-class Pairs:
+class PairedResults:
     """An arm and the baseline, seed by seed; `refuse_unpaired` has seen that they match."""
 
     def __init__(self, arm: Sequence[SeedResult], baseline: Sequence[SeedResult], metric: str):
@@ -34,7 +34,7 @@ class Pairs:
         self.difference = float(self.differences.mean())
 
     @functools.cached_property
-    def texts(self) -> tuple[list[Documents], list[Documents]]:
+    def texts(self) -> tuple[list[DocumentLosses], list[DocumentLosses]]:
         """The texts of every seed of both; none where the metric is not a loss over texts."""
         if self.metric not in METRICS:
             return [], []

@@ -14,7 +14,7 @@ from attnlab.config.values import ConfigError
 from attnlab.experiment.setup import check
 from attnlab.model.assemble import build_model
 from attnlab.runs.metrics_file import read_events
-from tests.training.small import for_task, merged, settings
+from tests.training.small_run import for_task, merged, settings
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

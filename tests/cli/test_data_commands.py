@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from attnlab import cli
 from attnlab.cli.console import fail, visible
-from attnlab.cli.tokens import in_lines, segmented
+from attnlab.cli.token_view import in_lines, segmented
 from attnlab.config.values import ConfigError
 from attnlab.data.corpora.embedded import PythonDocs
 from attnlab.data.example import Example

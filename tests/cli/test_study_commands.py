@@ -9,13 +9,13 @@ import attnlab as lab
 from attnlab.cli import app
 from attnlab.config.values import ConfigError
 from attnlab.studies.extras import Notes
-from attnlab.studies.files import GIVEN
 from attnlab.studies.plan import earlier_spread, plan
 from attnlab.studies.resolved import resolve, to_record
 from attnlab.studies.runner import run_study
+from attnlab.studies.study_files import GIVEN
 from attnlab.studies.timing import Pace
 from tests.studies.here import here
-from tests.studies.small import study
+from tests.studies.small_study import study
 
 
 @pytest.fixture(autouse=True)

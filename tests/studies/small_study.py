@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.studies.spec import Quick, Study
-from tests.training.small import settings
+from tests.training.small_run import settings
 
 ARMS: dict[str, dict[str, Any]] = {"dot": {"model.attention": "dot"}, "linear": {"model.attention": "linear"}}
 

@@ -12,9 +12,9 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from attnlab.config.untrusted import MEBIBYTE, read_json
 from attnlab.config.values import ConfigError
 from attnlab.data.errors import DataError, reason_of
-from attnlab.data.tokenizers.recipe import Recipe
 from attnlab.data.tokenizers.sentencepiece import CONVERT, sentencepiece
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe
 from attnlab.data.tokenizers.training_text import recorded
 
 MERGES = ("merges.txt", "vocab.bpe")
@@ -23,7 +23,7 @@ LARGEST = 256 * MEBIBYTE
 """Of a tokenizer's file; the largest published ones have some 30."""
 
 
-class File(Recipe):
+class File(TokenizerRecipe):
     """A tokenizer from files: tokenizer.json, or those of BERT, GPT-2, RoBERTa, LLaMA and T5.
 
     Theirs are vocab.txt, vocab.json with merges.txt, and SentencePiece's tokenizer.model or spiece.model.

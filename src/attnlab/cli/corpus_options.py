@@ -12,7 +12,7 @@ from attnlab.config.values import ConfigError, coerce
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from attnlab.config.schema import Data
+    from attnlab.config.schema import DataSettings
     from attnlab.data.shards import Progress
 
 FileArgument = Annotated[
@@ -48,7 +48,7 @@ def corpus_of(file: str, options: dict[str, Any]) -> dict[str, Any]:
     return {"kind": choice.kind, **choice.options, **given}
 
 
-def data_of(settings: dict[str, Any], overrides: list[str] | None) -> Data:
+def data_of(settings: dict[str, Any], overrides: list[str] | None) -> DataSettings:
     """The [data] section from options, and from --set on top of them."""
     from attnlab.config.files import override, parse_override, section_of
 
@@ -60,7 +60,7 @@ def data_of(settings: dict[str, Any], overrides: list[str] | None) -> Data:
                 f"--set {key}: this command takes settings of [data] only, such as data.length."
             )
         override(held, key, value)
-    made: Data = section_of("data", held["data"])
+    made: DataSettings = section_of("data", held["data"])
     return made
 
 

@@ -5,11 +5,11 @@ import torch
 from torch import nn
 
 import attnlab as lab
-from attnlab.generation import weights
+from attnlab.generation import packed_weights as weights
 from attnlab.generation.beam import beam_searches
 from attnlab.generation.generate import generate
+from attnlab.generation.packed_weights import PackedLinear, by_columns, difference, pack
 from attnlab.generation.rules import Sample
-from attnlab.generation.weights import PackedLinear, by_columns, difference, pack
 
 PROMPTS = [[3, 1, 4], [1, 5, 9, 2, 6], [7]]
 
