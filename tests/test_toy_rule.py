@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from attnlab.cli import app
 from attnlab.config.files import load
 from attnlab.config.values import Choice, ConfigError
+from attnlab.experiment.setup import draft
 from attnlab.model.assemble import build_model
 from attnlab.model.attention import ATTENTION
 from attnlab.model.attention.rule import Rule
@@ -42,7 +43,7 @@ def test_it_is_listed_and_built_from_toml(toy, tmp_path):
     assert mine["options"]["rate"] == {"default": 0.5, "takes": "a number"}
     file = tmp_path / "toy.toml"
     file.write_text('[model]\nattention = { kind = "distance", rate = 2 }\n')
-    rules = build_model(load(file).model).trunk.decoder.rules()
+    rules = build_model(draft(load(file))).trunk.decoder.rules()
     assert [type(r) for r in rules] == [Distance] * 4 and rules[0].rate == 2.0
 
 
@@ -78,7 +79,7 @@ def test_an_option_without_a_default_is_asked_for():
         with pytest.raises(ConfigError, match=r"needy needs the option rate \(a number\)"):
             load(set=["model.attention=needy"])
         assert (
-            build_model(load(set=["model.attention=needy(rate=2)"]).model).trunk.decoder.rules()[0].rate == 2
+            build_model(draft(load(set=["model.attention=needy(rate=2)"]))).trunk.decoder.rules()[0].rate == 2
         )
         shown = CliRunner().invoke(app, ["list", "attention", "--json"])
         assert json.loads(shown.stdout)[-1]["options"]["rate"]["default"] is None

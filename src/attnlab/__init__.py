@@ -48,19 +48,19 @@ def choice(of: str, kind: str, /, **options: Any) -> Choice:
     return table(of).resolve(Choice(kind, options))
 
 
-def decoder(*, seed: int = 0, **settings: Any) -> Model:
+def decoder(*, vocabulary: int = 10_000, seed: int = 0, **settings: Any) -> Model:
     """A decoder (GPT-like): sees what stands before. `settings` are those of [model] in a config."""
-    return _model("decoder", seed, settings)
+    return _model("decoder", seed, settings | {"vocabulary": vocabulary})
 
 
-def encoder(*, seed: int = 0, **settings: Any) -> Model:
+def encoder(*, vocabulary: int = 10_000, seed: int = 0, **settings: Any) -> Model:
     """An encoder (BERT-like): sees everything. `settings` are those of [model] in a config."""
-    return _model("encoder", seed, settings)
+    return _model("encoder", seed, settings | {"vocabulary": vocabulary})
 
 
-def encoder_decoder(*, seed: int = 0, **settings: Any) -> Model:
+def encoder_decoder(*, vocabulary: int = 10_000, seed: int = 0, **settings: Any) -> Model:
     """Both (T5-like): the decoder attends to the encoded source. `settings` as in [model]."""
-    return _model("encoder_decoder", seed, settings)
+    return _model("encoder_decoder", seed, settings | {"vocabulary": vocabulary})
 
 
 def preset(name: str, *, seed: int = 0, **settings: Any) -> Model:

@@ -48,7 +48,7 @@ def test_no_alarm_for_twenty_seeds(name):
     setup = setup_of(name, **SMALL_MODEL)
     for seed in range(SEEDS):
         config = replace(setup.config, seed=seed)
-        model = build_model(replace(config.model, vocabulary=setup.dataset.tokenizer.size), seed=seed)
+        model = build_model(config.model.with_tokenizer(setup.dataset.tokenizer.size), seed=seed)
         assert alarms(replace(setup, config=config, model=model)) == [], seed
 
 

@@ -11,7 +11,7 @@ import attnlab as lab
 from attnlab.cli import app
 from attnlab.config.files import load, ready_configs, to_json
 from attnlab.config.values import ConfigError
-from attnlab.experiment.setup import check
+from attnlab.experiment.setup import check, draft
 from attnlab.model.assemble import build_model
 from attnlab.runs.metrics_file import read_events
 from tests.training.small_run import for_task, merged, settings
@@ -119,7 +119,7 @@ def test_every_ready_config_is_sound_and_shown(run, name):
 
 
 def test_mini_gpt_has_the_parameters_it_claims():
-    model = build_model(load("mini-gpt").model, device="meta")
+    model = build_model(draft(load("mini-gpt")), device="meta")
     assert sum(p.numel() for p in model.parameters()) == 1_407_552
 
 

@@ -97,7 +97,7 @@ class Recurrent(nn.Module):
 
 def recurrent(settings, *, seed=0, device="cpu", **_):
     with torch.device(device):
-        trunk = Recurrent(settings.vocabulary, settings.width)
+        trunk = Recurrent(settings.tokens, settings.width)
         model = Model(trunk, LanguageModel(settings.width, trunk.table))
     if device != "meta":
         initialise(model, seed)
@@ -139,7 +139,7 @@ def test_its_leak_is_found_where_training_begins(second, tmp_path, monkeypatch):
 
 def test_its_leak_is_told_with_output_and_input(monkeypatch):
     about = case("causal")
-    model = recurrent(about.config.model)
+    model = recurrent(about.config.model.with_tokenizer(about.dataset.tokenizer.size))
     sound = found("dependency", about.__class__(**vars(about) | {"model": model}))
     assert sound.outcome == "pass", sound
     monkeypatch.setattr(Recurrent, "leak", 1e-6)

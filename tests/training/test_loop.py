@@ -10,7 +10,7 @@ import torch
 
 from attnlab.config.values import ConfigError
 from attnlab.experiment.run import train
-from attnlab.experiment.setup import check, set_up
+from attnlab.experiment.setup import check, draft, set_up
 from attnlab.model.assemble import build_model
 from attnlab.model.draws import seed_everything
 from attnlab.runs.checkpoints import Checkpoints
@@ -146,7 +146,7 @@ def test_recomputing_gives_the_same_weights(tmp_path):
 
 def test_recomputing_holds_less_for_the_backward(tmp_path):
     def held(recompute: bool) -> int:
-        model = build_model(config(tmp_path).model)
+        model = build_model(draft(config(tmp_path)))
         if recompute:
             recompute_blocks(model)
         held: dict[int, int] = {}

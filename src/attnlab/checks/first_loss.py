@@ -37,7 +37,8 @@ class FirstLoss(Check):
         with undisturbed(case.model) as model:
             found = case.task.loss(model, prepared.to(device_of(model)))
         parts = max(len(found.parts), 1)  # each part is a loss of its own over the same targets
-        loss, expected = float(found.mean) / parts, math.log(case.dataset.tokenizer.size)
+        tokens = case.config.model.with_tokenizer(case.dataset.tokenizer.size).tokens
+        loss, expected = float(found.mean) / parts, math.log(tokens)
         told = (
             f"the untrained model's loss is {loss:.2f}, ln V is {expected:.2f} ({prepared.count:,} targets)"
         )

@@ -27,10 +27,11 @@ def counts(
 ) -> None:
     """Count parameters, operations and memory, term by term, in closed form."""
     settings = load(config, set=set or ())
+    from attnlab.experiment.setup import draft
     from attnlab.model.assemble import build_model
     from attnlab.model.counts import count
 
-    model = build_model(settings.model, device="meta")
+    model = build_model(draft(settings), device="meta")
     length = settings.model.length
     found = count(model, length=length, source_length=length, batch=batch)
     if json:
@@ -109,10 +110,11 @@ def mask(
     lengths = _lengths(documents, len(words))
     import torch
 
+    from attnlab.experiment.setup import draft
     from attnlab.model.assemble import build_model
     from attnlab.model.tokens import Tokens
 
-    trunk = build_model(settings.model, device="meta").trunk
+    trunk = build_model(draft(settings), device="meta").trunk
     words = ["[PAD]"] * padding + words
     lengths[:1] = [length + padding for length in lengths[:1]]  # padding goes with the first document
     real = (torch.arange(len(words)) >= padding)[None] if padding else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from attnlab.config.values import Choice, ConfigError
@@ -38,7 +38,9 @@ class ModelSettings:
     """The transformer. `mask` is that of the decoder, or of the encoder where it stands alone."""
 
     family: Literal["decoder", "encoder", "encoder_decoder"] = "decoder"
-    vocabulary: int = 10_000
+    vocabulary: int | Literal["tokenizer"] = (
+        "tokenizer"  # rows of its table; tokenizer: as many as it has tokens
+    )
     length: int = 128
     width: int = 128
     layers: int = 4
@@ -62,8 +64,10 @@ class ModelSettings:
     embedding_norm: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "length", "width", "layers", "heads"):
+        for name in ("length", "width", "layers", "heads"):
             at_least(1, name, getattr(self, name))
+        if self.vocabulary != "tokenizer":
+            at_least(1, "vocabulary", self.vocabulary)
         at_least(0, "token_types", self.token_types)
         for name in ("dropout", "attention_dropout"):
             if not 0 <= getattr(self, name) < 1:
@@ -80,6 +84,26 @@ class ModelSettings:
 
     def biased(self, part: Biased) -> bool:
         return part in biased_parts(self.bias)
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens its table has rows for."""
+        if self.vocabulary == "tokenizer":
+            raise ConfigError(
+                'model.vocabulary is "tokenizer", and there is no tokenizer here; give a number.'
+            )
+        return self.vocabulary
+
+    def with_tokenizer(self, size: int) -> ModelSettings:
+        """The same for a tokenizer of this size: each token needs a row, and published tables have more."""
+        if self.vocabulary == "tokenizer":
+            return replace(self, vocabulary=size)
+        if self.vocabulary < size:
+            raise ConfigError(
+                f"model.vocabulary is {self.vocabulary}, but the tokenizer has {size} tokens; use at least "
+                f'{size}, or "tokenizer" for as many as it has.'
+            )
+        return self
 
     @property
     def each_head_width(self) -> int:

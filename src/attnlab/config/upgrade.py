@@ -16,10 +16,19 @@ RENAMED = {
 """What a setting of a config is called now, by the path under which it was recorded."""
 
 
-def upgrade(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    """A config as a run recorded it, as it would be recorded today."""
+def upgrade(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run recorded of itself, as it would be recorded today. Its identity stays as it was."""
+    config = record["config"]
+    if "recompute" in config.get("training", {}):  # while model.vocabulary was written, and not used
+        used = record.get("vocabulary", "tokenizer")
+        config = config | {"model": config.get("model", {}) | {"vocabulary": used}}
+    return {**record, "config": renamed(config)}
+
+
+def renamed(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    """Settings with today's names, those within them too."""
     return {
-        RENAMED.get(path + name, name): upgrade(value, f"{path}{name}.")
+        RENAMED.get(path + name, name): renamed(value, f"{path}{name}.")
         if isinstance(value, Mapping)
         else value
         for name, value in settings.items()

@@ -59,8 +59,7 @@ class Opened:
             own = Choice("file", {"path": str(folder / "tokenizer.json")})
             config = replace(config, data=replace(config.data, tokenizer=own))
         step = _step(record, folder, which) if step is None else step
-        vocabulary = record.get("vocabulary", tokenizer.size)  # published tables have rows to spare
-        model = build_model(replace(config.model, vocabulary=vocabulary), device="meta")
+        model = build_model(config.model.with_tokenizer(tokenizer.size), device="meta")
         try:
             load_checked(model, read_checkpoint(Checkpoints.of(folder), step))
         except DamagedError as damage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
 from attnlab.data.dataset import Dataset, ProgressOf, no_progress
 from attnlab.data.loader import Loader
+from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
 from attnlab.tasks import TASKS
@@ -35,8 +36,9 @@ class Setup:
 
 def check(config: schema.Config) -> None:
     """Refuse what cannot work before any text is read: parts, sizes and names that do not go together."""
-    task = TASKS.build(config.task, vocabulary=Vocabulary.draft(config.model.vocabulary))
-    task.check(build_model(config.model, device="meta"))
+    model = draft(config)
+    task = TASKS.build(config.task, vocabulary=Vocabulary.draft(model.tokens))
+    task.check(build_model(model, device="meta"))
     name, encoding, batching = config.task.kind, config.data.encoding.kind, config.data.batching.kind
     if encoding not in task.encodings:
         others = " or ".join(kind for kind in TASKS if encoding in TASKS[kind].encodings)
@@ -59,20 +61,27 @@ def check(config: schema.Config) -> None:
     OPTIMIZERS.build(config.training.optimizer)
 
 
+def draft(config: schema.Config) -> schema.ModelSettings:
+    """The model's settings before there is a tokenizer: with as many tokens as that may have."""
+    if config.model.vocabulary != "tokenizer":
+        return config.model
+    return config.model.with_tokenizer(TOKENIZERS.build(config.data.tokenizer).most)
+
+
 def set_up(config: schema.Config, *, cache: Path | None = None, progress: ProgressOf = no_progress) -> Setup:
-    """Corpus, tokenizer, task and model. The vocabulary's size is the tokenizer's."""
+    """Corpus, tokenizer, task and model."""
     check(config)
     dataset = Dataset(config.data, cache=cache, progress=progress)
     tokenizer = dataset.tokenizer
     task = TASKS.build(config.task, vocabulary=Vocabulary.of(tokenizer))
-    model = build_model(replace(config.model, vocabulary=tokenizer.size), seed=config.seed)
+    model = build_model(config.model.with_tokenizer(tokenizer.size), seed=config.seed)
     return Setup(config, dataset, task, model)
 
 
 def initial_model(setup: Setup) -> Model:
     """The model as it was before the first step: its weights are a function of the seed."""
     config = setup.config
-    return build_model(replace(config.model, vocabulary=setup.dataset.tokenizer.size), seed=config.seed)
+    return build_model(config.model.with_tokenizer(setup.dataset.tokenizer.size), seed=config.seed)
 
 
 def in_order(setup: Setup) -> Loader:

@@ -41,10 +41,10 @@ def take_in(
     """A folder that `open_run` opens, from one of transformers'."""
     own = _tokenizer(source, tokenizer)
     found = load_model(source, output=output, accept=accept)
-    sizes = found.config.vocabulary, found.config.length
+    sizes = found.config.tokens, found.config.length
     found = resize(found, vocabulary=vocabulary or sizes[0], length=length or sizes[1])
     strange = [
-        *strangeness(own, found.config.vocabulary, found.theirs, source),
+        *strangeness(own, found.config.tokens, found.theirs, source),
         *moved(own, source, found.witness.get("tokenizer")),
     ]
     if strange and "tokenizer" not in accept:
@@ -52,9 +52,9 @@ def take_in(
             f"The tokenizer does not belong to this model: {'; '.join(strange)}. Its ids would mean other "
             "words; give the model's own with --tokenizer, or go on all the same with --accept tokenizer."
         )
-    spare = found.config.vocabulary - own.size
+    spare = found.config.tokens - own.size
     certificate = found.certificate.with_notes(
-        f"the tokenizer has {own.size:,} tokens, the model {found.config.vocabulary:,}"
+        f"the tokenizer has {own.size:,} tokens, the model {found.config.tokens:,}"
         + (f" ({spare:,} rows to spare)" if spare > 0 else ""),
         *(f"accepted: {reason}" for reason in strange),
     )
@@ -81,7 +81,6 @@ def _write_run(target: Path, found: Foreign, own: Tokenizer, certificate: Certif
             status="converted",
             step=0,
             tokenizer=own.fingerprint,
-            vocabulary=found.config.vocabulary,
             source={"name": source, "config": found.theirs},
             certificate=certificate.as_json(),
         )

@@ -91,7 +91,7 @@ def resize(found: Foreign, *, vocabulary: int, length: int, seed: int = 0) -> Fo
     notes = [
         f"{what}: {before:,} before, {now:,} now ({how})"
         for what, before, now, how in (
-            ("words", found.config.vocabulary, vocabulary, "new ones begin near the mean"),
+            ("words", found.config.tokens, vocabulary, "new ones begin near the mean"),
             ("positions", found.config.length, length, "new ones repeat those from the start, where learned"),
         )
         if before != now

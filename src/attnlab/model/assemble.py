@@ -82,7 +82,7 @@ def _stack(
     blocks = [_block(config, cross) for _ in range(config.layers)]
     _refuse(config, mask, positions, blocks[0], cross)
     embedding = Embedding(
-        tokens if tokens is not None else nn.Embedding(config.vocabulary, width - positions.narrows),
+        tokens if tokens is not None else nn.Embedding(config.tokens, width - positions.narrows),
         positions,
         types=nn.Embedding(config.token_types, width - positions.narrows) if config.token_types else None,
         norm=_norm(config, width) if config.embedding_norm else None,

@@ -18,8 +18,7 @@ def read_record(path: Path) -> dict[str, Any]:
     """A run's run.json, its config in today's names."""
     file = path / RECORD
     try:
-        record = dict(json.loads(file.read_text(encoding="utf-8")))
-        return record | {"config": upgrade(record["config"])}
+        return upgrade(json.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise ConfigError(f"{path} holds no run: there is no {RECORD} in it.") from None
     except (ValueError, KeyError) as error:

@@ -78,7 +78,6 @@ def settings(config: Config) -> dict[str, Any]:
             found |= {f"{field.name}.{inner.name}": getattr(value, inner.name) for inner in fields(value)}
         else:
             found[field.name] = value
-    del found["model.vocabulary"]  # the tokenizer's size is the one that counts
     return found
 
 

@@ -32,20 +32,23 @@ def matched(
 
     `given` are the settings of each arm's own, which are not taken from it again.
     """
-    target = parameters(configs[baseline].model)
+    from attnlab.experiment.setup import draft
+
+    drafts = {arm: draft(config) for arm, config in configs.items()}
+    target = parameters(drafts[baseline])
     found, notes = dict(configs), []
     for arm, config in configs.items():
-        before = parameters(config.model)
+        before = parameters(drafts[arm])
         if before == target:
             continue
-        model = resized(config.model, target, keep_width="model.width" in given[arm])
+        model = resized(drafts[arm], target, keep_width="model.width" in given[arm])
         if model is None:
             raise ConfigError(
                 f'Arm "{arm}" has {before:,} parameters, the baseline {target:,}, and neither a feed-forward '
                 f"of {1 / STRETCH:g} to {STRETCH:g} times its size nor another width brings it within "
                 f'{TOLERANCE:.0%}; change its sizes, or leave out match = "parameters".'
             )
-        found[arm] = replace(config, model=model)
+        found[arm] = replace(config, model=replace(model, vocabulary=config.model.vocabulary))
         notes.append(_note(arm, config.model, model, before, target))
     return found, notes
 

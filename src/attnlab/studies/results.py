@@ -14,6 +14,7 @@ from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.schema import Config
+from attnlab.experiment.setup import draft
 from attnlab.runs.findings import failures, read_findings
 from attnlab.runs.result import read_result
 from attnlab.studies.equality import mean
@@ -145,7 +146,7 @@ def arm_of(resolved: Resolved, arm: str, runs: list[Run], *, idle: Sequence[str]
         "budget": config.training.budget.limits,
         "learning_rate": config.training.optimizer.options.get("learning_rate"),
         **{name: mean(done, name) for name in ("steps", "tokens", "flops")},
-        "parameters": done[0]["parameters"] if done else parameters(config.model),
+        "parameters": done[0]["parameters"] if done else parameters(draft(config)),
         "flops_per_token": flops_per_token(config),
         "status": status,
         "reason": reason,
@@ -173,7 +174,7 @@ def flops_per_token(config: Config) -> float:
     from attnlab.model.counts import count
 
     length = config.data.length
-    model = build_model(config.model, device="meta")
+    model = build_model(draft(config), device="meta")
     return 3 * count(model, length=length, source_length=length, batch=1).forward / length
 
 

@@ -37,6 +37,10 @@ class File(TokenizerRecipe):
     def __init__(self, *, path: str = "tokenizer.json"):
         self.path = path
 
+    @property
+    def most(self) -> int:
+        return load(self.path).size
+
     def make(self, texts: Iterable[str]) -> Tokenizer:
         return load(self.path)
 

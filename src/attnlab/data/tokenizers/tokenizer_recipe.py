@@ -18,6 +18,12 @@ class TokenizerRecipe(ABC):
     """How a tokenizer comes to be: trained on text, or read from files."""
 
     trains = True
+    vocabulary = 10_000
+
+    @property
+    def most(self) -> int:
+        """The most tokens that it may have: what a model is counted with before the tokenizer is made."""
+        return self.vocabulary
 
     @abstractmethod
     def make(self, texts: Iterable[str]) -> Tokenizer:

@@ -55,7 +55,6 @@ def study() -> Study:
             "data.tokenizer": "bpe(vocabulary=4000)",
             "data.batching": "packed(batch_size=8)",
             "data.dev_share": 0.02,
-            "model.vocabulary": 4_000,
             "training.evaluate_every": 50,
         },
         about=("settings", "learning_rate", "speed"),  # of whole recipes, by the time that they take
