@@ -119,3 +119,20 @@ def test_nothing_outside_the_model_reaches_into_a_trunk():
         for node in ast.walk(ast.parse(file.read_text())):
             reached = isinstance(node, ast.Attribute) and node.attr in INSIDE
             assert not reached, f"{file.relative_to(SOURCE)}:{node.lineno} reaches for .{node.attr}"
+
+
+def tasks_named(node):
+    """A comparison of which task it is, or a question whether a head or task is of some class."""
+    if isinstance(node, ast.Compare):
+        return any("task.kind" in ast.unparse(side) for side in (node.left, *node.comparators))
+    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
+    return called and any(
+        name in ast.unparse(node.args[1]) for name in ("LanguageModel", "Masked", "SequenceToSequence")
+    )
+
+
+def test_what_a_model_is_for_is_asked_of_its_task():
+    for file in SOURCE.rglob("*.py"):
+        if file.relative_to(SOURCE).parts[0] not in ("model", "tasks"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                assert not tasks_named(node), f"{file.relative_to(SOURCE)}:{node.lineno} compares tasks"

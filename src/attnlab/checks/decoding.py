@@ -16,7 +16,6 @@ from attnlab.generation.beam import beam_searches
 from attnlab.generation.decoder import Decoder
 from attnlab.generation.generate import generate
 from attnlab.model.apart import copy_of
-from attnlab.model.heads.language import LanguageModel
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, When
@@ -62,7 +61,7 @@ class Decoding(Check):
     limit: ClassVar[float] = 1.0
 
     def run(self, case: Case) -> Finding:
-        if not writes(case.model):
+        if not case.model.writes:
             return self.not_applicable(case, "the model does not write text from left to right")
         room = case.config.model.length
         if room < FEW:
@@ -98,7 +97,7 @@ def miswrites(model: Model, vocabulary: int, room: int) -> bool:
 
     In float64, but for models that are too large to be copied for it.
     """
-    if not writes(model) or room < FEW:
+    if not model.writes or room < FEW:
         return False
     small = sum(parameter.numel() for parameter in model.parameters()) < COPIED
     trial = Trial(copy_of(model).double().eval() if small else model.eval(), vocabulary, room)
@@ -108,11 +107,6 @@ def miswrites(model: Model, vocabulary: int, room: int) -> bool:
     except (IndexError, RuntimeError, ValueError):
         gap = math.inf
     return gap > allowed and prefix_gap(trial.model, vocabulary, min(LENGTH, room)) <= allowed
-
-
-def writes(model: Model) -> bool:
-    """Whether text can be generated with this model."""
-    return isinstance(model.head, LanguageModel) and model.trunk.writes
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,11 @@ from attnlab.checks.batch_leaks import company_leak, ids_leak
 from attnlab.checks.causes import ACROSS_TEXTS, FIXES, cause_of
 from attnlab.checks.check import Case, Check
 from attnlab.checks.measure import Leak, Measured
-from attnlab.checks.paths import paths_of
+from attnlab.checks.paths import paths_of, place_by_place
 from attnlab.checks.probing import cut_gap, measured, worst
 from attnlab.checks.real import real
 from attnlab.model.apart import copy_of
 from attnlab.model.attention.argmax import Argmax
-from attnlab.model.heads.language import LanguageModel
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, When
@@ -151,12 +150,11 @@ def prefix_gap(model: Model, vocabulary: int, length: int) -> float:
     ids = torch.randint(vocabulary, (1, length), generator=torch.Generator().manual_seed(1))
     inputs: dict[str, Any] = {"source": ids.flip(1)} if trunk.reads_source else {}
     read = length // 2 if trunk.asks_for_source else 0  # a source is read at once: it is not cut
-    head = isinstance(model.head, LanguageModel)
+    ask = place_by_place(model)
 
-    def call(asked: nn.Module, ids: Tensor) -> Tensor:
+    def call(_: nn.Module, ids: Tensor) -> Tensor:
         marked = (torch.arange(ids.shape[1]) < read)[None] if trunk.asks_for_source else None
-        found: Tensor = (asked if head else trunk)(ids, Tokens.of(ids.shape[1], source=marked), **inputs)
-        return found
+        return ask(ids, Tokens.of(ids.shape[1], source=marked), **inputs)
 
     return cut_gap(model, ids, call, shortest=max(read, 1))
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.check import Case, Check
+from attnlab.checks.paths import place_by_place
 from attnlab.generation.decoder import padded
 from attnlab.model.apart import copy_of
-from attnlab.model.heads.language import LanguageModel
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, When
@@ -85,9 +85,8 @@ class Scored:
         inputs: dict[str, Any] = {}
         if model.trunk.reads_source:
             inputs = {"source": ids, "source_tokens": Tokens.of(ids.shape[1], real=real)}
-        asked = model if isinstance(model.head, LanguageModel) else model.trunk
         with torch.enable_grad():
-            scores = asked(ids, tokens, **inputs)
+            scores = place_by_place(model)(ids, tokens, **inputs)
             kept = torch.ones_like(ids, dtype=torch.bool) if real is None else real
             weights = torch.randn(scores.shape[-1], generator=torch.Generator().manual_seed(0))
             (scores[kept] @ weights.to(scores)).sum().backward()

@@ -10,7 +10,6 @@ from torch import nn
 from attnlab.checks.check import Case, Check
 from attnlab.checks.tensors import saved
 from attnlab.model.counts import parameter_terms
-from attnlab.model.heads.language import LanguageModel
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
 from attnlab.training.checkpoint import Checkpoint, listed, load_weights
@@ -90,9 +89,7 @@ def closed_form(model: Model) -> int | None:
 def untied(model: Model) -> list[str]:
     """Which parameters are two that should be one."""
     wanted: dict[str, list[nn.Module]] = defaultdict(list)
-    wanted["token tables"] += model.trunk.tables()
-    if isinstance(model.head, LanguageModel) and model.head.tied:
-        wanted["token tables"].append(model.head.table)
+    wanted["token tables"] += [*model.trunk.tables(), *model.head.shared_tables()]
     names = {id(module): name for name, module in model.named_modules(remove_duplicate=False)}
     found = []
     for what, modules in wanted.items():

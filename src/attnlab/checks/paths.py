@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnlab.model.heads.language import LanguageModel
 from attnlab.model.masks import Mask
 from attnlab.model.model import Model
 from attnlab.model.pairs import Pairs
@@ -95,6 +94,12 @@ def spread_over(length: int) -> tuple[int, ...]:
     return tuple(sorted({length - 1, *(min(step, length - 1) for step in steps)}))
 
 
+def place_by_place(model: Model) -> Asked:
+    """What gives one output for each place. A head that judges a row as a whole joins all of its places by
+    design: then it is the trunk."""
+    return model if model.head.scores_words else model.trunk
+
+
 class Made:
     """Paths over random tokens, in a layout of our choice."""
 
@@ -148,12 +153,8 @@ def of_batch(model: Model, prepared: Prepared, length: int) -> Iterator[Path]:
 def through(
     model: Model, prepared: Prepared, name: str, *, training: bool, asked: Asked | None = None
 ) -> Iterator[Path]:
-    """The path of a row's own ids, and that of the source beside it.
-
-    A head that judges the row as a whole joins all positions by design: there, what it sees is looked at.
-    """
-    if asked is None:
-        asked = model if isinstance(model.head, LanguageModel) else model.trunk
+    """The path of a row's own ids, and that of the source beside it."""
+    asked = asked or place_by_place(model)
     tokens, source = prepared.tokens, prepared.source
     judged = torch.ones(tokens.length, dtype=torch.bool) if tokens.real is None else tokens.real[0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
@@ -15,11 +16,10 @@ from attnlab.checks.real import LOOKED_AT, batch_of, prepared_of, rows_of
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
 from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.model.heads.language import LanguageModel
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
-from attnlab.tasks.task import Prepared
+from attnlab.tasks.task import Prepared, language_head
 
 SHIFTS = (0, 1, 2, -1)
 NAMES = {0: "the input itself", 1: "the next token", 2: "the token after the next", -1: "the token before"}
@@ -29,7 +29,24 @@ LOUD = 1000.0
 """How far an answer's score is above the others', in nats, about: no other then has any chance."""
 
 
-class Targets(Check):
+class OfTargets(Check):
+    """A check of what is to be predicted in a real batch, where that is words."""
+
+    def run(self, case: Case) -> Finding:
+        if not case.task.predicts_words:
+            return self.not_applicable(case, "the task predicts no words")
+        batch = batch_of(case)
+        prepared = prepared_of(case, batch)
+        if not prepared.count:
+            return self.not_applicable(case, "the first batch has no targets")
+        return self.judge(case, batch, prepared, hidden=hides(case, batch))
+
+    @abstractmethod
+    def judge(self, case: Case, batch: Batch, prepared: Prepared, *, hidden: bool) -> Finding:
+        """What is found in a batch with targets; `hidden` says that they stood where they are predicted."""
+
+
+class Targets(OfTargets):
     """Targets: is what is to be predicted the right token, and not the one that is read?
 
     Formula: of every target of a real batch: where the text is read as it is, it is the next token
@@ -46,12 +63,7 @@ class Targets(Check):
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 0.5
 
-    def run(self, case: Case) -> Finding:
-        batch = batch_of(case)
-        prepared = prepared_of(case, batch)
-        if not prepared.count:
-            return self.not_applicable(case, "the first batch has no targets")
-        hidden = hides(case, batch)
+    def judge(self, case: Case, batch: Batch, prepared: Prepared, *, hidden: bool) -> Finding:
         right, place = (batch.ids, 0) if hidden else (shifted(prepared.ids, 1), 1)
         wrong = misplaced(prepared, right, batch, hidden)
         if wrong:
@@ -100,7 +112,7 @@ class Targets(Check):
     @torch.no_grad()
     def rival(self, case: Case, prepared: Prepared, right: Tensor, place: int) -> int | None:
         """The shift of inputs that loses less than the right answer; None as it should be."""
-        if not isinstance(case.model.head, LanguageModel):
+        if not case.model.head.scores_words:
             return None
         model = Answering(case.model)
         some = rows_of(prepared, 0, ROWS)
@@ -114,8 +126,7 @@ class Answering:
     """The model's own head and the task's own loss, on answers that are given."""
 
     def __init__(self, model: Model):
-        head = copy.deepcopy(model.head).cpu().double()
-        assert isinstance(head, LanguageModel)
+        head = copy.deepcopy(language_head(model)).cpu().double()
         generator = torch.Generator().manual_seed(0)
         vectors = torch.randn(head.table.weight.shape, generator=generator, dtype=torch.float64)
         head.table.weight.copy_(vectors / vectors.norm(dim=1, keepdim=True))

@@ -7,7 +7,6 @@ import torch
 from attnlab.config.values import ConfigError
 from attnlab.evaluation.perplexity import seen_whole
 from attnlab.experiment.opened import Opened
-from attnlab.model.heads.language import LanguageModel
 
 Places = list[list[tuple[str, float]]]
 """For each masked place the most likely words with their probabilities, the best first."""
@@ -53,8 +52,7 @@ def mask_text(trained: Opened) -> str:
 def mask_of(trained: Opened) -> int:
     """The token that stands for what is missing, of a model that was trained to say what it was."""
     mask = trained.tokenizer.specials.mask
-    reads = not trained.model.trunk.writes and isinstance(trained.model.head, LanguageModel)
-    if mask is None or not reads:
+    if mask is None or not trained.fills:
         raise ConfigError(
             "Only a masked model can fill in; this one was not trained to. Give a prompt instead."
         )

@@ -104,6 +104,17 @@ class Opened:
         return {token for token in ends if token is not None}
 
     @property
+    def continues(self) -> bool:
+        """Whether it was trained to go on with any text, and so gives one a probability."""
+        return self.model.writes and self.task.continues
+
+    @property
+    def fills(self) -> bool:
+        """Whether it was trained to say what is hidden within a text."""
+        hides = self.tokenizer.specials.mask is not None
+        return hides and self.model.head.scores_words and self.task.fills
+
+    @property
     def reads_source(self) -> bool:
         """Whether what it writes stands apart from the prompt, which is its source."""
         return self.model.trunk.reads_source

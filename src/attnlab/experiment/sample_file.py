@@ -21,7 +21,6 @@ from attnlab.generation.generate import Written, generate
 from attnlab.generation.rules import Sample
 from attnlab.model.model import Model
 from attnlab.runs.events import Evaluated, Event
-from attnlab.tasks.seq2seq import SequenceToSequence
 
 SAMPLES = 3
 LENGTH = 40
@@ -79,20 +78,19 @@ class SampleFile:
 
 def sample_files(setup: Setup, file: Path, step: int) -> list[SampleFile]:
     """The file of a model that writes; none of one that does not."""
-    trunk, config = setup.model.trunk, setup.config
-    about: dict[str, Any] = {"length": config.model.length, "step": step}
-    if isinstance(setup.task, SequenceToSequence):
-        about["sources"] = sources_of(setup, setup.task)
-    elif not trunk.writes or config.task.kind != "causal":
+    about: dict[str, Any] = {"length": setup.config.model.length, "step": step}
+    if setup.task.two_stacks:
+        about["sources"] = sources_of(setup)
+    elif not (setup.model.writes and setup.task.continues):
         return []
     return [SampleFile(file, setup.model, setup.dataset.tokenizer, **about)]
 
 
-def sources_of(setup: Setup, task: SequenceToSequence) -> list[list[int]]:
+def sources_of(setup: Setup) -> list[list[int]]:
     """What the encoder reads of the first texts of dev, or of train where there is no dev."""
     rows = setup.dataset.rows("dev" if "dev" in setup.dataset.splits.names else "train")
     held = (rows.ragged("ids", row).astype(np.int64) for row in range(min(SAMPLES, len(rows))))
-    return [task.read(ids, stream_seed(0, "samples", n)).tolist() for n, ids in enumerate(held)]
+    return [setup.task.read(ids, stream_seed(0, "samples", n)).tolist() for n, ids in enumerate(held)]
 
 
 def answered(

@@ -23,7 +23,6 @@ from attnlab.evaluation.texts import sampled_texts
 from attnlab.experiment.opened import Opened
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.setup import dataset_of, evaluator_of
-from attnlab.model.heads.language import LanguageModel
 
 DEFINITIONS = {
     "loss": "nats a target token, over all targets",
@@ -70,7 +69,7 @@ def of_split(trained: Opened, split: str, *, rows: int) -> dict[str, Any]:
     compared = honesty(trained.model, trained.task, sampled_texts(evaluator, rows))
     if compared is not None:
         result["honesty"] = told_honesty(compared)
-    if is_masked(trained):
+    if trained.fills:
         result["pseudo"] = _pseudo(trained, spread_rows(dataset, split, max(rows // 4, 2)))
     return result
 
@@ -115,24 +114,9 @@ def unspelt(share: float) -> dict[str, str]:
 
 def definitions_for(trained: Opened) -> dict[str, str]:
     """What the measures mean for this model."""
-    if not is_masked(trained):
+    if not trained.fills:
         return DEFINITIONS
-    return DEFINITIONS | MASKED | (THREE_MASKS if trained.config.task.kind == "unilm" else {})
-
-
-def is_masked(trained: Opened) -> bool:
-    """Whether the model guesses what is hidden, seeing both sides of it."""
-    model, mask = trained.model, trained.tokenizer.specials.mask
-    reads = isinstance(model.head, LanguageModel) and not model.trunk.writes
-    hides = trained.config.task.kind == "unilm" or not model.trunk.asks_for_source
-    return reads and mask is not None and hides
-
-
-def is_causal(trained: Opened) -> bool:
-    """Whether the model writes from left to right, so that parallel and incremental loss must agree."""
-    trunk = trained.model.trunk
-    alone = trunk.writes and not trunk.reads_source
-    return alone and trained.config.task.kind == "causal"
+    return DEFINITIONS | MASKED | (THREE_MASKS if trained.task.marks_source else {})
 
 
 def spread_rows(dataset: Dataset, split: str, count: int) -> list[list[int]]:
@@ -172,7 +156,7 @@ def of_text(trained: Opened, file: str | Path, **options: Any) -> dict[str, Any]
     Plain text is one long text, a row of a table one each; scored in windows that overlap by half, and
     every token counts once.
     """
-    if not is_causal(trained):
+    if not trained.continues:
         raise ConfigError(
             "Only a causal model gives a text a probability; score this one with --split or --probe."
         )
@@ -203,16 +187,15 @@ def _probe(trained: Opened, sentence: str) -> dict[str, Any]:
     if not words:
         raise ConfigError(f'The probe "{sentence}" has no text to score.')
     ids = trained.tokenizer.form.single(words)
-    causal = is_causal(trained)
-    if causal:
+    if trained.continues:
         losses = strided(trained.model, ids, context=trained.config.model.length)
-    elif is_masked(trained):
+    elif trained.fills:
         losses = _pseudo_losses(trained, ids)
     else:
         raise ConfigError(
             "Sentences are scored by causal and masked models, and pairs by an encoder-decoder."
         )
-    kind = "perplexity" if causal else "pseudo-perplexity"
+    kind = "perplexity" if trained.continues else "pseudo-perplexity"
     return _told(sentence, losses, kind=kind, unknown=ids.count(trained.unknown))
 
 

@@ -20,10 +20,9 @@ from attnlab.generation import DECODING
 from attnlab.generation.beam import beam_searches
 from attnlab.generation.decoder import Beyond, Decoder, padded, window_start
 from attnlab.generation.generate import Written, stream
-from attnlab.generation.packed_weights import Difference, PackedHead, by_columns, difference, pack
+from attnlab.generation.packed_weights import Difference, by_columns, difference, pack
 from attnlab.generation.rules import DecodingRule, Greedy
 from attnlab.model.heads.classification import pooled
-from attnlab.model.heads.language import LanguageModel
 from attnlab.model.tokens import Tokens
 
 
@@ -83,6 +82,7 @@ class Trained(Opened):
 
         Gives how far that moves the scores of the token after each of these prompts.
         """
+        _ = self.miswrites  # asked while the weights are exact
         texts = [Written(self.prompt(prompt)) for prompt in prompts]
         sources, context = self._sources(texts), self.config.model.length
         held = [text.prompt[window_start(0, len(text.prompt), context) :] for text in texts]
@@ -93,13 +93,12 @@ class Trained(Opened):
     def _sources(self, texts: Sequence[Written]) -> list[list[int]] | None:
         """Ready to write. For an encoder-decoder the prompts are what is read, and text is written from the
         start token on."""
-        trunk = self.model.trunk
-        if not trunk.writes or not isinstance(self.model.head, (LanguageModel, PackedHead)):
+        if not self.model.writes:
             raise ConfigError(
                 "This model reads a whole text and does not go on with one. A masked model fills in: "
                 'attnlab generate RUN --fill "The [MASK] sat."'
             )
-        if not trunk.reads_source:
+        if not self.reads_source:
             return None
         if any(text.prompt == self.prompt("") for text in texts):
             raise ConfigError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from attnlab.model.heads.head import Head
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
+from attnlab.tasks.task import language_head
 
 SMALLEST = 2**18
 """Numbers in a matrix below which a product is bound by its call, not by reading, and stays as it is."""
@@ -31,10 +33,10 @@ def by_columns(model: Model) -> None:
     as with one of long columns. Training wants rows, which embeddings are looked up by, so this is
     for models that are only asked.
     """
-    if not isinstance(model.head, LanguageModel) or model.head.table.weight.device.type != "cpu":
+    if isinstance(model.head, PackedHead) or not model.head.scores_words:
         return
-    table = model.head.table.weight
-    if table.is_contiguous():
+    table = language_head(model).table.weight
+    if table.device.type == "cpu" and table.is_contiguous():
         table.data = table.data.t().contiguous().t()
 
 
@@ -81,6 +83,8 @@ class PackedLinear(nn.Module):
 class PackedHead(Head):
     """A language model's head, with its table in fewer bits."""
 
+    scores_words: ClassVar[bool] = True
+
     def __init__(self, head: LanguageModel, product: Product):
         super().__init__()
         self.head, self.output = head, PackedLinear(product, head.bias)
@@ -93,10 +97,11 @@ def pack(model: Model, kind: str) -> None:
     """Hold every large matrix in fewer bits, in place: on a CPU, for writing alone."""
     if kind not in FEWER_BITS:
         raise ConfigError(f'Weights are float32, {" or ".join(FEWER_BITS)}, not "{kind}".')
-    if not isinstance(model.head, LanguageModel):
+    if not model.head.scores_words:
         raise ConfigError("Weights in fewer bits are for writing text, and this model does not write.")
     try:
-        model.head = PackedHead(model.head, FEWER_BITS[kind](model.head.table.weight.detach()))
+        head = language_head(model)
+        model.head = PackedHead(head, FEWER_BITS[kind](head.table.weight.detach()))
         for parent in list(model.trunk.modules()):
             for name, part in parent.named_children():
                 if type(part) is nn.Linear and part.weight.numel() >= SMALLEST:

@@ -28,6 +28,11 @@ class Model(nn.Module):
         """How many token ids it knows."""
         return self.trunk.tables()[0].num_embeddings
 
+    @property
+    def writes(self) -> bool:
+        """Whether it goes on with a text, token by token."""
+        return self.head.scores_words and self.trunk.writes
+
     def forward(self, ids: Tensor, tokens: Tokens | None = None, **inputs: Any) -> Tensor:
         """The head's scores for ids (B,T); `inputs` go to the trunk (types, source, cache, …)."""
         tokens = coordinates(ids, inputs.get("cache")) if tokens is None else tokens

@@ -18,7 +18,7 @@ from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.sample_quality import quality
 from attnlab.evaluation.texts import sampled_texts
 from attnlab.experiment.sample_file import line, sampled
-from attnlab.experiment.scores import is_causal, is_masked, of_probes
+from attnlab.experiment.scores import of_probes
 from attnlab.experiment.setup import evaluator_of
 from attnlab.experiment.trained import Trained
 from attnlab.explain.attention_maps import attention_weights
@@ -48,7 +48,7 @@ def measured(
     result: dict[str, Any] = {
         "metrics": losses(trained, dataset, documents) | token_by_token(trained, dataset)
     }
-    if is_causal(trained):
+    if trained.continues:
         result |= written(trained)
     result["probes"] = probed(trained, probes)
     if sentence:
@@ -115,12 +115,9 @@ def written(trained: Trained) -> dict[str, Any]:
 
 def probed(trained: Trained, probes: Sequence[str]) -> list[dict[str, Any]]:
     """The probe sentences, of models that can score a sentence by itself and read one as long."""
-    trunk, length = trained.model.trunk, trained.config.model.length
-    if trunk.reads_source:
-        return []
-    tokenizer = trained.tokenizer
+    tokenizer, length = trained.tokenizer, trained.config.model.length
     fitting = [text for text in probes if len(tokenizer.form.single(tokenizer.encode(text))) <= length]
-    return of_probes(trained, fitting) if is_causal(trained) or is_masked(trained) else []
+    return of_probes(trained, fitting) if trained.continues or trained.fills else []
 
 
 def attention(trained: Trained, sentence: str) -> dict[str, Any]:

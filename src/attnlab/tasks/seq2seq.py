@@ -11,7 +11,7 @@ from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.tasks.task import Prepared, Task, language_head, tokens_of
-from attnlab.tasks.vocabulary import Ids, Vocabulary
+from attnlab.tasks.vocabulary import Vocabulary
 
 
 class SequenceToSequence(Task):
@@ -42,10 +42,6 @@ class SequenceToSequence(Task):
         target, real, sizes = batch.target_ids, batch.target_real, batch.target_sizes
         assert target is not None and real is not None and sizes is not None
         return taught(target, real, sizes, batch.ids, tokens_of(batch))
-
-    def read(self, text: Ids, seed: int) -> Ids:
-        """What the encoder reads of a row's ids (T)."""
-        return text
 
     def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
         smoothing = self.smoothing if model.training else 0.0  # what is reported is the plain cross-entropy

@@ -22,7 +22,7 @@ from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.model.trunk import Sees
 from attnlab.tasks import TASKS
-from attnlab.tasks.vocabulary import Vocabulary
+from attnlab.tasks.vocabulary import Ids, Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +133,7 @@ class Task(ABC):
 
     @property
     def predicts_words(self) -> bool:
-        """Whether targets are tokens of the text, and not labels of it."""
+        """Whether targets are tokens of the text, or of another one, and not labels."""
         return self.label_kind == "none"
 
     def label_of(self, example: Example) -> Any:
@@ -167,6 +167,21 @@ class Task(ABC):
     def first_loss(self) -> float:
         """What a model loses that knows nothing, in nats a target."""
         return math.log(self.vocabulary.size)
+
+    @property
+    def continues(self) -> bool:
+        """Whether each token of a text is predicted from those before it, so that any text has a
+        probability and any beginning can be gone on with."""
+        return self.predicts_words and self.sees == "before"
+
+    @property
+    def fills(self) -> bool:
+        """Whether tokens hidden within a text are predicted from all of the text."""
+        return self.predicts_words and self.sees == "all"
+
+    def read(self, text: Ids, seed: int) -> Ids:
+        """What an encoder reads of a row's ids (T), where the task is for one with a decoder."""
+        return text
 
     @property
     def shown_targets(self) -> float:

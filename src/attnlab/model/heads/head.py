@@ -14,9 +14,15 @@ class Head(nn.Module):
     """From the trunk's output (B,T,D) to scores."""
 
     examples: ClassVar[tuple[dict[str, object], ...]] = ({},)
+    scores_words: ClassVar[bool] = False
+    """Whether it gives every place scores of every word (B,T,V), from the trunk's output there alone."""
 
     def forward(self, hidden: Tensor, tokens: Tokens) -> Tensor:
         raise NotImplementedError
+
+    def shared_tables(self) -> list[nn.Embedding]:
+        """The token tables that are the trunk's as well."""
+        return []
 
     def parameter_terms(self) -> list[Term]:
         return []

@@ -36,6 +36,8 @@ class LanguageModel(Head):
         {"scale": "inverse_root"},
     )
 
+    scores_words: ClassVar[bool] = True
+
     def __init__(
         self,
         width: int,
@@ -66,6 +68,9 @@ class LanguageModel(Head):
     def initialise(self, generator: torch.Generator | None) -> None:
         if self.bias is not None:
             nn.init.zeros_(self.bias)
+
+    def shared_tables(self) -> list[nn.Embedding]:
+        return [self.table] if self.tied else []
 
     def scaled(self, hidden: Tensor) -> Tensor:
         """What the table is multiplied with."""

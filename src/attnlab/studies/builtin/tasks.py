@@ -82,15 +82,14 @@ class HiddenWords(Extras):
         ids = [rows.ragged("ids", row).tolist() for row in spread(len(rows), ROWS)]
         special = Vocabulary.of(trained.tokenizer).special
         asked = questions(ids, special.tolist(), trained.config.data.split_seed)
-        left = trained.config.task.kind in ("causal", "prefix")
-        mask = None if left else trained.tokenizer.specials.mask
-        return {"metrics": answered(trained.model, asked, mask=mask)}
+        mask = trained.tokenizer.specials.mask if trained.task.fills else None
+        return {"metrics": answered(trained.model, asked, mask=mask), "sees": trained.task.sees}
 
     def summarise(self, results: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         rows = []
         for arm, runs in runs_by_arm(results).items():
             nats = mean(runs, "hidden_loss")
-            sees = "what stands before" if arm in ("causal", "prefix") else "both sides"
+            sees = "both sides" if runs[0].get("sees") == "all" else "what stands before"
             perplexity = math.exp(nats) if nats is not None else None
             told = (mean(runs, name) for name in ("hidden_accuracy", "tokens_per_second", "seconds"))
             rows.append([arm, sees, len(runs), mean(runs, "hidden_words"), nats, perplexity, *told])
