@@ -13,6 +13,7 @@ from attnlab.checks import CHECKS
 from attnlab.config.schema import Config
 from attnlab.data.dataset import Dataset
 from attnlab.generation.generate import Written
+from attnlab.metrics.metric import Examples
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared, Task
@@ -39,8 +40,9 @@ class Case:
 
     `initial` builds the model as it was before the first step. `losses` are those of dev by step,
     `scores` what the last evaluation gave, `samples` what the model wrote then, `predictions` what a
-    classifier said. `pretrained` says that the first weights were learnt before. `evaluator` is the run's own
-    way to score dev, `backward` its own way to a step's gradient and loss.
+    classifier said, `examples` what was said of each example in numbers. `pretrained` says that the first
+    weights were learnt before. `evaluator` is the run's own way to score dev, `backward` its own way to a
+    step's gradient and loss.
     """
 
     when: When
@@ -54,6 +56,7 @@ class Case:
     scores: Mapping[str, float] = field(default_factory=dict)
     samples: Sequence[Written] = ()
     predictions: Predictions | None = None
+    examples: Examples | None = None
     pretrained: bool = False
     evaluator: Evaluator | None = None
     backward: Callable[[Model, list[Prepared]], tuple[float, Mapping[str, float]]] | None = None

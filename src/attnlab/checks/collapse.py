@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from attnlab.checks import predictions
@@ -32,4 +31,4 @@ class Collapse(Check):
         found = predictions.collapse(case.predictions)
         if found is None:
             return self.not_applicable(case, predictions.ONE_LABEL["found"])
-        return replace(found, when=case.when)
+        return predictions.so_far(found, case)

@@ -29,8 +29,9 @@ white space at the edges of tokens."""
 class Denominators(Check):
     """Denominators: does each score of an evaluation have the denominator that its name says?
 
-    Formula: the number of targets is that of the split's rows (all tokens but the first of each text
-    for tasks that predict the next, at most all tokens for others); perplexity is e^loss over
+    Formula: the number of targets is that of the split's rows (of labels one a row; all tokens but the
+    first of each text for tasks that predict the next, at most all tokens for others); perplexity is
+    e^loss over
     all targets (of its first part, where it has several), not a mean of sentences'; bits per byte are
     nats·targets / ln 2 / bytes, where the bytes are those of the text that the predicted tokens stand for.
     For the first 200 dev texts these are counted anew: each text is read and tokenised again, the predicted
@@ -60,6 +61,8 @@ class Denominators(Check):
             return self.bad(
                 case, f"{targets:,.0f} targets; the rows have {bounds}", "some count twice or never"
             )
+        if not case.task.predicts_words:
+            return self.passed(case, f"{targets:,.0f} examples, as the rows are", targets)
         usual = math.exp(min(of_words(scores), 700.0))
         perplexity = scores.get("perplexity", usual)
         if not abs(perplexity - usual) <= EQUAL * usual:
@@ -120,6 +123,8 @@ def expected(case: Case) -> tuple[int, int, int]:
     plan, batches = loader.plan(0), case.config.training.evaluate_batches
     end = len(plan) if batches == "all" else min(batches, len(plan))
     rows = plan.order[: plan.place_bounds[plan.batch_bounds[end]]]
+    if not case.task.predicts_words:
+        return len(rows), len(rows), 0
     lengths = loader.rows.sizes
     counted = rows if "bits_per_byte" in case.scores else ()
     size = sum(int(predicted(case.task, loader.rows, int(row))[1].sum()) for row in counted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from attnlab.checks import predictions
@@ -30,4 +29,4 @@ class Examples(Check):
             return self.not_applicable(case, "the model does not classify")
         if not case.predictions.texts:
             return self.not_applicable(case, "the texts of the predictions are not given")
-        return replace(predictions.repeated(case.predictions), when=case.when)
+        return predictions.so_far(predictions.repeated(case.predictions), case)

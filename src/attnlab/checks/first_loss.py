@@ -11,15 +11,18 @@ from attnlab.model.apart import undisturbed
 from attnlab.runs.findings import Finding, When
 
 ROWS = 8
+EXAMPLES = 64
+"""Rows that are looked at where each is one target."""
 
 
 class FirstLoss(Check):
     """First loss: does an untrained model score as one that knows nothing?
 
-    Formula: |loss − ln V| ≤ max(½, ln V / 10) on a real batch, where V is the number of tokens: a
-    model without knowledge gives each of them about the same probability.
+    Formula: |loss − b| ≤ max(½, b / 10) on a real batch, where b is what a model without knowledge
+    loses: ln V for V tokens or classes, which it gives the same probability; ln 2 for each label of
+    several; the variance of numbers.
 
-    When it helps: a loss far below ln V means that the answer is in sight before anything is learnt
+    When it helps: a loss far below b means that the answer is in sight before anything is learnt
     (a leak, targets among the inputs). One far above means that the first scores are too large, and
     that the first steps go into making them smaller.
 
@@ -33,14 +36,15 @@ class FirstLoss(Check):
     def run(self, case: Case) -> Finding:
         if case.pretrained:
             return self.not_applicable(case, "the model begins with learnt weights")
-        prepared = prepared_of(case, piece(batch_of(case), ROWS))
+        rows = ROWS if case.task.predicts_words else EXAMPLES
+        prepared = prepared_of(case, piece(batch_of(case), rows))
         with undisturbed(case.model) as model:
             found = case.task.loss(model, prepared.to(device_of(model)))
         parts = max(len(found.parts), 1)  # each part is a loss of its own over the same targets
-        tokens = case.config.model.with_tokenizer(case.dataset.tokenizer.size).tokens
-        loss, expected = float(found.mean) / parts, math.log(tokens)
+        loss, expected = float(found.mean) / parts, case.task.blind_loss(prepared)
         told = (
-            f"the untrained model's loss is {loss:.2f}, ln V is {expected:.2f} ({prepared.count:,} targets)"
+            f"the untrained model's loss is {loss:.2f}, that of knowing nothing {expected:.2f} "
+            f"({prepared.count:,} targets)"
         )
         gap, tolerance = loss - expected, max(0.5, expected / 10)
         if not math.isfinite(loss) or gap > tolerance:
@@ -57,7 +61,7 @@ class FirstLoss(Check):
                 case,
                 told,
                 loss,
-                meaning="A model that knows nothing cannot do better than ln V: the answer is in sight.",
+                meaning="A model that knows nothing cannot do so well: the answer is in sight.",
                 fix="Look for targets among the inputs: labels that are not shifted, or a mask that leaks.",
             )
         return self.passed(case, told, loss)

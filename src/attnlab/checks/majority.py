@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
+
+import numpy as np
 
 from attnlab.checks import predictions
 from attnlab.checks.check import Case, Check
+from attnlab.metrics.metric import Examples
+from attnlab.metrics.numbers import ExplainedVariance
 from attnlab.runs.findings import Finding, When
 
 
 class Majority(Check):
-    """Majority: does a classifier do better than one that always says the most frequent label?
+    """Majority: is a model better than one that always says the most frequent label, or the mean?
 
     Formula: accuracy with Wilson's 95 % interval over n examples; the share of the most frequent
     label must lie below it. Told apart from having learnt nothing: predictions in other names than
     the labels; a one-to-one renaming of labels with which at least 5 points more are right, where
     luck has less than 0.001 (0.01 for each label that it moves); and fewer right than predictions in
-    random order would be.
+    random order would be. Of several labels the whole set counts as one. Of numbers, the 95 % interval of
+    R² must lie above 0, which is that of the mean. While a run goes on this is told; at its end it fails.
 
     When it helps: 62 % sounds like something, and is nothing where 62 % of the labels are "yes". And
     8 % of two classes is not nothing: the labels were swapped.
@@ -29,9 +33,34 @@ class Majority(Check):
     limit: ClassVar[float] = 0.1
 
     def run(self, case: Case) -> Finding:
+        if case.task.label_kind == "number" and case.examples is not None:
+            return predictions.so_far(self.of_numbers(case, case.examples), case)
         if case.predictions is None:
             return self.not_applicable(case, "the model does not classify")
         found = predictions.majority(case.predictions)
         if found is None:
             return self.not_applicable(case, predictions.ONE_LABEL["found"])
-        return replace(found, when=case.when)
+        return predictions.so_far(found, case)
+
+    def of_numbers(self, case: Case, examples: Examples) -> Finding:
+        """Beside always saying the mean, whose R² is 0."""
+        if len(examples) < 2 or not np.ptp(examples["number"]):
+            return self.not_applicable(case, "all examples have the same number")
+        found = ExplainedVariance().interval(examples)
+        told = (
+            f"R² {found.value:.3f} [{found.low:.3f}, {found.high:.3f}] of {found.n:,}; that of the mean is 0"
+        )
+        if found.low > 0:
+            return self.passed(case, told, found.value)
+        meaning = "The model does no better than always saying the mean, as far as these examples tell."
+        if found.high < 0:
+            meaning = (
+                "The model does worse than always saying the mean: the numbers may belong to other rows."
+            )
+        return self.failed(
+            case,
+            told,
+            found.value,
+            meaning=meaning,
+            fix="Look whether the input arrives and the loss falls; train longer, or judge on more examples.",
+        )

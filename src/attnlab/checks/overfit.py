@@ -21,6 +21,8 @@ from attnlab.tasks.task import Prepared, Spans, Task
 from attnlab.training.updates import AdamWUpdate, ParameterGroup
 
 ROWS, LENGTH = 2, 16
+EXAMPLES = 12
+"""Rows that are learnt where each is one target."""
 ATTEMPTS = ((0.3, 80), (0.9, 80), (0.1, 80), (0.03, 320))
 """Rates and steps, tried in turn, each from the start; rates are divided by the width: no one suits every
 model. A high one may learn how often targets occur with weights so large that inputs hardly matter beside
@@ -29,7 +31,7 @@ SHARE = 0.3
 
 
 class Overfit(Check):
-    """Overfit: can the model learn 2 × 16 tokens of real text by heart?
+    """Overfit: can the model learn 2 × 16 tokens of real text, or 12 labels, by heart?
 
     Formula: at most 80 steps of Adam on a copy without dropout, at up to three rates, and 320 at a
     low one, until loss ≤ f + 0.3·(b − f). Here f is what no weights can go below (different targets
@@ -47,10 +49,11 @@ class Overfit(Check):
     limit: ClassVar[float] = 1.5
 
     def run(self, case: Case) -> Finding:
-        prepared = prepared_of(case, piece(batch_of(case, least=LENGTH), ROWS, LENGTH))
+        rows = ROWS if case.task.predicts_words else EXAMPLES
+        prepared = prepared_of(case, piece(batch_of(case, least=LENGTH), rows, LENGTH))
         if not prepared.count:
             return self.not_applicable(case, f"no target is among the first {ROWS} × {LENGTH} tokens")
-        wanted = goal(case.model, prepared)
+        wanted = goal(case.model, prepared) if case.task.predicts_words else label_goal(case.task, prepared)
         first, best, steps = learnt(case.model, case.task, prepared, wanted)
         told = (
             f"{prepared.count} targets: loss {first:.2f} → {best:.2f} in {steps} steps; "
@@ -116,6 +119,26 @@ def goal(model: Model, prepared: Prepared) -> float:
         floor + SHARE * (blind - floor),
         floor + 0.05 * math.log(model.vocabulary),
     )
+
+
+def label_goal(task: Task, prepared: Prepared) -> float:
+    """The same for labels: what is left to guess of those that stand on one and the same text."""
+    texts = [tuple(ids) for ids in prepared.ids.tolist()]
+    blind, floor = left(task, prepared, [0] * len(texts)), left(task, prepared, texts)
+    return max(floor + SHARE * (blind - floor), floor + 0.05 * task.blind_loss(prepared))
+
+
+def left(task: Task, prepared: Prepared, given: Sequence[Hashable]) -> float:
+    """The loss that is left when what is given is known: entropy of classes, variance of numbers."""
+    if task.label_kind == "class":
+        return entropy(given, prepared.targets.tolist())
+    if task.label_kind == "classes":
+        return sum(entropy(given, column.tolist()) for column in prepared.targets.T)
+    groups: dict[Hashable, list[float]] = {}
+    for context, number in zip(given, prepared.targets.tolist(), strict=True):
+        groups.setdefault(context, []).append(number)
+    spreads = ((value - sum(held) / len(held)) ** 2 for held in groups.values() for value in held)
+    return sum(spreads) / len(given)
 
 
 def boundaries(model: Model, prepared: Prepared, spans: Spans) -> list[Hashable]:

@@ -137,7 +137,8 @@ def of_batch(model: Model, prepared: Prepared, length: int) -> Iterator[Path]:
     row = torch.tensor([0])
     piece = Prepared(
         ids=prepared.ids[:1, start:stop],
-        targets=prepared.targets[:1, start:stop],
+        targets=prepared.targets[:1] if prepared.of_examples else prepared.targets[:1, start:stop],
+        of_examples=prepared.of_examples,
         tokens=tokens.select(row).part(start, stop),
         types=None if prepared.types is None else prepared.types[:1, start:stop],
         source=None if prepared.source is None else prepared.source[:1],

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from attnlab.checks.check import Predictions
+from attnlab.checks.check import Case, Predictions
 from attnlab.checks.relabelling import by_chance, relabelled, renamed
-from attnlab.metrics.metric import wilson
+from attnlab.metrics.metric import Examples, wilson
 from attnlab.runs.findings import Finding
+from attnlab.tasks.task import Task
 
 ENOUGH = 10
 """Examples of a class that a model should not pass over altogether."""
@@ -19,6 +21,31 @@ FEW_LABELS = 0.02
 """The share of a class below which a model may leave it out."""
 
 ONE_LABEL: dict[str, Any] = {"outcome": "not applicable", "found": "all examples have the same label"}
+
+
+def predictions_of(task: Task, examples: Examples) -> Predictions | None:
+    """What a classifier said of the examples of an evaluation, in the names of its classes."""
+    names = task.labels.names
+    if task.label_kind == "class":
+        labels, said = examples["label"], examples["probabilities"].argmax(1)
+        return Predictions([names[n] for n in labels], [names[n] for n in said], classes=names)
+    if task.label_kind == "classes":
+        labels, said = examples["labels"], examples["chances"] > 0.5
+        return Predictions([together(names, row) for row in labels], [together(names, row) for row in said])
+    return None
+
+
+def together(names: Sequence[str], flags: Sequence[bool]) -> str:
+    """A set of labels as one name."""
+    return " + ".join(name for name, there in zip(names, flags, strict=True) if there) or "none"
+
+
+def so_far(found: Finding, case: Case) -> Finding:
+    """A finding of an evaluation in the course of training, where a model may still learn: at its end it
+    fails."""
+    if case.when == "evaluation" and case.evaluator is not None and found.outcome == "fail":
+        found = replace(found, outcome="warn", meaning=f"So far: {found.meaning}")
+    return replace(found, when=case.when)
 
 
 def judge(

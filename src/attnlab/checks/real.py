@@ -90,6 +90,7 @@ def rows_of(prepared: Prepared, start: int, stop: int) -> Prepared:
     return Prepared(
         ids=prepared.ids[start:stop],
         targets=prepared.targets[start:stop],
+        of_examples=prepared.of_examples,
         tokens=prepared.tokens.select(rows),
         types=chosen(prepared.types),
         source=chosen(prepared.source),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,12 +13,14 @@ from torch import Tensor
 
 from attnlab.checks.check import Case, Check
 from attnlab.checks.real import evaluator_of, uneven
+from attnlab.data.batch import Batch
 from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.texts import MisreadError, Text, nats_alone, sampled_texts, texts_of
 from attnlab.model.apart import copy_of, undisturbed
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
+from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared
 from attnlab.training.accumulate import backward
@@ -59,9 +61,10 @@ class RecomputedLoss(Check):
     """Recomputed loss: is every loss that the run reports the cross-entropy of its targets?
 
     Formula: a few dev texts, each read alone (unpacked, unpadded, no dropout, float64), with
-    −log p = log Σ e^s − s_target written out, beside what training, the evaluation and the losses by text
-    report of the same texts in their batches: target by target, text by text, and as means over batches of
-    very different sizes. All agree to 1e-6, and in the run's own precision to 1e-4 (bfloat16: 0.1) nats.
+    −log p = log Σ e^s − s_target written out (of several labels Σ log(1 + e^s) − y·s, of a number
+    (s − y)²), beside what training, the evaluation and the losses by text report of the same texts in
+    their batches: target by target, text by text, and as means over batches of very different sizes. All
+    agree to 1e-6, and in the run's own precision to 1e-4 (bfloat16: 0.1) nats.
 
     When it helps: smoothing or z-loss inside a reported loss, a wrong divisor, a mean of batch means or of
     exponentials, dropout that is left on, a lower precision than declared, positions that run on across
@@ -124,7 +127,10 @@ class Truth:
     @property
     def each(self) -> list[Tensor]:
         """(n) the nats of each batch's targets, in the order of their places."""
-        return [nats[prepared.targets != IGNORE] for prepared, nats in self.batches]
+        return [
+            nats if prepared.of_examples else nats[prepared.targets != IGNORE]
+            for prepared, nats in self.batches
+        ]
 
     @property
     def count(self) -> int:
@@ -143,6 +149,13 @@ def recomputed(evaluator: Evaluator) -> Truth:
     for number in range(len(plan)):
         batch = evaluator.loader.load(plan, number)
         prepared = evaluator.prepare(batch, number)
+        if prepared.of_examples:
+            nats = label_nats(evaluator, batch, prepared)
+            held = zip(rows.scalars("example")[batch.rows.numpy()].tolist(), nats.tolist(), strict=True)
+            of_text |= {example: (one, 1) for example, one in held}
+            batches.append((prepared, nats))
+            texts += len(nats)
+            continue
         nats = torch.zeros(prepared.targets.shape, dtype=torch.float64)
         for text in texts_of(batch, prepared, rows):
             if not len(text.asked):
@@ -160,16 +173,14 @@ def evaluated(evaluator: Evaluator, truth: Truth) -> Iterator[Gap]:
     """The task's loss target by target, and the evaluation's means."""
     for (_, _, loss), each in zip(evaluator.losses(), truth.each, strict=True):
         yield token_gap("the loss of a target in its batch", loss.of_words, each)
-    found = evaluator()
-    parts = {name: value for name, value in found.scores.items() if name not in KNOWN}
+    found, known = evaluator(), {"targets", *evaluator.task.metrics}
+    parts = {name: value for name, value in found.scores.items() if name not in known}
     words = next(iter(parts.values()), found.loss)
     yield Gap("the evaluation's number of targets", found.scores["targets"], truth.count)
     yield Gap("the evaluation's loss", words, truth.loss)
     yield Gap("the evaluation's loss, the sum of its parts", found.loss, sum(parts.values()) or truth.loss)
-    yield Gap("the logarithm of the evaluation's perplexity", log(found.scores["perplexity"]), truth.loss)
-
-
-KNOWN = {"perplexity", "targets", "bits_per_byte"}
+    if "perplexity" in found.scores:
+        yield Gap("the logarithm of the evaluation's perplexity", log(found.scores["perplexity"]), truth.loss)
 
 
 def token_gap(where: str, loss: LossSum, each: Tensor) -> Gap:
@@ -191,7 +202,8 @@ def by_text(evaluator: Evaluator, truth: Truth) -> Iterator[Gap]:
         yield Gap(f"the nats of text {example}", float(own.nats[example]), nats)
         yield Gap(f"the targets of text {example}", float(own.targets[example]), targets)
     yield Gap("the loss over all texts", own.loss, truth.loss)
-    yield Gap("the logarithm of the perplexity over all texts", log(found.perplexity), truth.loss)
+    if evaluator.task.predicts_words:
+        yield Gap("the logarithm of the perplexity over all texts", log(found.perplexity), truth.loss)
 
 
 def trained(case: Case, exact: Model, truth: Truth) -> Gap:
@@ -225,18 +237,17 @@ def confirm(evaluator: Evaluator, found: DocumentLosses, reported: Mapping[str, 
     """
     words = found.of_words
     loss = math.fsum(words.nats) / max(1, int(words.targets.sum()))
-    means = [Gap("the logarithm of the reported perplexity", log(reported["perplexity"]), loss)]
+    means = []
+    if "perplexity" in reported:
+        means.append(Gap("the logarithm of the reported perplexity", log(reported["perplexity"]), loss))
     if not found.parts:
         means.append(Gap("the reported loss", reported["loss"], loss))
-    model, texts = copy_of(evaluator.model).double().eval(), whole_texts(evaluator)
-    read = [
-        Gap(
-            f"nats a target of text {n}",
-            words.nats[n] / words.targets[n],
-            float(nats_alone(model, text).mean()),
-        )
-        for n, text in texts
-    ]
+    exact = replace(evaluator, model=copy_of(evaluator.model).double().eval())
+    texts = whole_texts(evaluator)
+    alone = [(n, float(nats_alone(exact.model, text).mean())) for n, text in texts]
+    if not evaluator.task.predicts_words:
+        alone = list(labels_alone(exact))
+    read = [Gap(f"nats a target of text {n}", words.nats[n] / words.targets[n], nats) for n, nats in alone]
     # all but one: under argmax attention, rounding may choose another of two equal keys
     worst = max(
         [*means, *sorted(read, key=lambda gap: gap.size)[: max(len(read) - 1, 1)]], key=lambda g: g.size
@@ -269,3 +280,31 @@ def whole_texts(evaluator: Evaluator) -> list[tuple[int, Text]]:
 
 def log(value: float) -> float:
     return math.log(value) if value > 0 else -math.inf
+
+
+@torch.no_grad()
+def label_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor:
+    """(B) the loss of each row's label when the model reads that row and nothing else, written out."""
+    model, found = evaluator.model, []
+    for line, real in enumerate(batch.real):
+        ids, tokens = prepared.ids[line][real][None], Tokens.of(int(real.sum()))
+        types = None if prepared.types is None else prepared.types[line][real][None]
+        scores = model.head(model.trunk(ids, tokens, types=types), tokens)[0].double()
+        found.append(LABEL_LOSSES[evaluator.task.label_kind](scores, prepared.targets[line]))
+    return torch.stack(found)
+
+
+LABEL_LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "class": lambda scores, label: scores.logsumexp(-1) - scores[label],
+    "classes": lambda scores, flags: (torch.log1p(scores.exp()) - scores * flags).sum(),
+    "number": lambda scores, number: (scores[0] - number) ** 2,
+}
+
+
+def labels_alone(evaluator: Evaluator) -> Iterator[tuple[int, float]]:
+    """A few examples of the first and last batch, by number, each read alone."""
+    pieces = uneven(evaluator.loader, LINES)
+    example = pieces.rows.scalars("example")
+    for number, batch in enumerate(pieces.held):
+        nats = label_nats(evaluator, batch, evaluator.prepare(batch, number))
+        yield from zip(example[batch.rows.numpy()].tolist(), nats.tolist(), strict=True)

@@ -6,7 +6,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -15,16 +15,20 @@ from attnlab.checks.check import Case, Check
 from attnlab.checks.real import LOOKED_AT, batch_of, prepared_of, rows_of
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
+from attnlab.data.example import Example
+from attnlab.data.rows import Rows
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
-from attnlab.tasks.task import Prepared, language_head
+from attnlab.tasks.task import Prepared, Task, language_head
 
 SHIFTS = (0, 1, 2, -1)
 NAMES = {0: "the input itself", 1: "the next token", 2: "the token after the next", -1: "the token before"}
 HALF = 0.5
 ROWS = 4
+EXAMPLES = 200
+"""Rows whose labels are read again."""
 LOUD = 1000.0
 """How far an answer's score is above the others', in nats, about: no other then has any chance."""
 
@@ -34,12 +38,16 @@ class OfTargets(Check):
 
     def run(self, case: Case) -> Finding:
         if not case.task.predicts_words:
-            return self.not_applicable(case, "the task predicts no words")
+            return self.of_labels(case)
         batch = batch_of(case)
         prepared = prepared_of(case, batch)
         if not prepared.count:
             return self.not_applicable(case, "the first batch has no targets")
         return self.judge(case, batch, prepared, hidden=hides(case, batch))
+
+    def of_labels(self, case: Case) -> Finding:
+        """What is found where a text has a label."""
+        return self.not_applicable(case, "the task predicts no words")
 
     @abstractmethod
     def judge(self, case: Case, batch: Batch, prepared: Prepared, *, hidden: bool) -> Finding:
@@ -52,7 +60,8 @@ class Targets(OfTargets):
     Formula: of every target of a real batch: where the text is read as it is, it is the next token
     of the same text, id for id; where tokens were hidden, it is the one that stood there. Then a
     model that answers with the right token must lose less, by the task's own loss, than models
-    that answer with their input, the token before it, or the one after the next.
+    that answer with their input, the token before it, or the one after the next. Of a task about labels:
+    the labels of the first 200 rows of train are those of their texts, read again.
 
     When it helps: labels that were shifted twice, or not at all; targets across the border of two
     texts, or on padding. The loss falls all the same, and means nothing.
@@ -62,6 +71,23 @@ class Targets(OfTargets):
 
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 0.5
+
+    def of_labels(self, case: Case) -> Finding:
+        task, rows = case.task, case.dataset.rows("train")
+        examples = case.dataset.first("train", EXAMPLES)
+        count = min(len(rows), len(examples))
+        wrong = [row for row in range(count) if label_of(rows, row) != wanted(task, examples[row])]
+        if not wrong:
+            return self.passed(case, f"the labels of {count} rows are those of their texts", 0.0)
+        row = wrong[0]
+        return self.failed(
+            case,
+            f"{len(wrong)} of {count} rows have another label than their text, such as row {row}: "
+            f"{label_of(rows, row)}, where the text says {wanted(task, examples[row])}",
+            len(wrong) / count,
+            meaning="Texts are taught with the labels of others: what is learnt is chance.",
+            fix="Look at how rows are encoded; remove the cached rows, which are then made again.",
+        )
 
     def judge(self, case: Case, batch: Batch, prepared: Prepared, *, hidden: bool) -> Finding:
         right, place = (batch.ids, 0) if hidden else (shifted(prepared.ids, 1), 1)
@@ -199,3 +225,20 @@ def example(prepared: Prepared, tokenizer: Tokenizer) -> str:
     row, place = (prepared.targets != IGNORE).nonzero()[prepared.count // 2].tolist()
     read, said = int(prepared.ids[row, place]), int(prepared.targets[row, place])
     return f'"{tokenizer.token(read)}" → "{tokenizer.token(said)}"'
+
+
+def label_of(rows: Rows, row: int) -> Any:
+    """The label that an encoded row holds: a number of a class, flags of classes, or a number."""
+    if rows.has("label"):
+        return rows.scalar("label", row)
+    return rows.ragged("labels", row).tolist() if rows.has("labels") else rows.number("number", row)
+
+
+def wanted(task: Task, example: Example) -> Any:
+    """The same, read off the text's own label."""
+    found = task.label_of(example)
+    if task.label_kind == "class":
+        return task.labels.names.index(found)
+    return (
+        [int(name in found) for name in task.labels.names] if task.label_kind == "classes" else float(found)
+    )

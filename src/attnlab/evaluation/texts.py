@@ -60,7 +60,9 @@ class MisreadError(ValueError):
 
 
 def texts_of(batch: Batch, prepared: Prepared, rows: Rows) -> list[Text]:
-    """Every text of a batch, as the task made it."""
+    """Every text of a batch, as the task made it; none where it is not about their words."""
+    if prepared.of_examples:
+        return []
     owners = list(owners_of(batch, rows))
     if prepared.source is not None:
         return [_pair(batch, prepared, rows, line, own[0]) for line, own in enumerate(owners)]

@@ -17,7 +17,7 @@ from attnlab.data.errors import DataError
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.sample_file import sample_files
 from attnlab.experiment.setup import Setup, evaluator_of, set_up
-from attnlab.experiment.soundness import case_of
+from attnlab.experiment.soundness import case_of, said_by
 from attnlab.experiment.trained import open_run
 from attnlab.runs.findings import Finding, When, joined, read_findings
 
@@ -85,7 +85,8 @@ def _evaluated(setup: Setup) -> dict[str, Any]:
     """The dev scores and samples of the model as it is, as an evaluation in training gives them."""
     batches = setup.config.training.evaluate_batches
     found = evaluator_of(setup.config, setup.dataset, setup.model, setup.task, "dev", batches=batches)()
-    return {"scores": {"loss": found.loss, **found.scores}, "samples": _samples(setup)}
+    scores = {"loss": found.loss, **found.scores}
+    return {"scores": scores, "samples": _samples(setup), **said_by(setup, found)}
 
 
 def _samples(setup: Setup) -> list[Any]:

@@ -85,7 +85,7 @@ def train(
             step, evaluated = loop.state.step, loop.state.evaluated
             with MetricsFile(folder.metrics, step=step, evaluated=evaluated) as metrics:
                 samples = sample_files(setup, folder.path / "samples.txt", loop.state.step)
-                watch = Watch(soundness, loop.tell, samples)
+                watch = Watch(soundness, loop, samples)
                 others = (*listeners, *watchers(setup), *_trackers(config, out))
                 loop.listeners = [metrics, *samples, *others, watch]
                 for warning in warnings:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from attnlab.checks import CHECKS
 from attnlab.checks.check import Case, run_checks
+from attnlab.checks.predictions import predictions_of
 from attnlab.config.values import unknown
 from attnlab.experiment.sample_file import SampleFile
 from attnlab.experiment.setup import Setup, initial_model
 from attnlab.runs.events import Checked, Ended, Evaluated, Event, Warned
 from attnlab.runs.findings import Finding, When, failed_checks, joined, read_findings, save_findings
 from attnlab.runs.run_error import RunError
+from attnlab.training.evaluate import Evaluation
+from attnlab.training.loop import Loop
 
 
 class UnsoundError(RunError):
@@ -82,8 +85,8 @@ def known(allow: Collection[str]) -> None:
 class Watch:
     """Makes the checks of a run when their moment has come, and tells what is new in what they found."""
 
-    def __init__(self, soundness: Soundness, tell: Callable[[Event], None], samples: Sequence[SampleFile]):
-        self.soundness, self.tell, self.samples = soundness, tell, samples
+    def __init__(self, soundness: Soundness, loop: Loop, samples: Sequence[SampleFile]):
+        self.soundness, self.loop, self.tell, self.samples = soundness, loop, loop.tell, samples
         self.told = {(one.when, one.check): one.outcome for one in soundness.findings}
 
     def before(self) -> None:
@@ -96,12 +99,15 @@ class Watch:
         if isinstance(event, Evaluated):
             written = [sample for file in self.samples for sample in file.last]
             scores = {"loss": event.loss, **event.scores}
-            found = self.soundness.examine(
-                "during", "evaluation", step=event.step, scores=scores, samples=written
-            )
+            facts: dict[str, Any] = {"scores": scores, "samples": written, **self.said()}
+            found = self.soundness.examine("during", "evaluation", step=event.step, **facts)
             self.report(event.step, found, began)
         elif isinstance(event, Ended) and event.reason != "interrupted":
-            self.report(event.step, self.soundness.examine("after", step=event.step), began)
+            self.report(event.step, self.soundness.examine("after", step=event.step, **self.said()), began)
+
+    def said(self) -> dict[str, Any]:
+        """What the last evaluation says of each example."""
+        return {} if self.loop.evaluation is None else said_by(self.soundness.setup, self.loop.evaluation)
 
     def report(self, step: int, found: Sequence[Finding], began: float) -> None:
         outcomes = {one.check: one.outcome for one in found if one.outcome != "not applicable"}
@@ -112,6 +118,14 @@ class Watch:
             if bad and self.told.get(key) != one.outcome:
                 self.tell(Warned(step=step, message=sentence(one)))
             self.told[key] = one.outcome
+
+
+def said_by(setup: Setup, evaluation: Evaluation) -> dict[str, Any]:
+    """What an evaluation says of each example, as facts of a case; nothing where the task predicts words."""
+    if setup.task.predicts_words:
+        return {}
+    examples = evaluation.examples
+    return {"examples": examples, "predictions": predictions_of(setup.task, examples)}
 
 
 def sentence(finding: Finding) -> str:

@@ -57,8 +57,7 @@ class Classification(Labelled):
     def label_of(self, example: Example) -> str:
         return class_of(example)
 
-    @property
-    def first_loss(self) -> float:
+    def blind_loss(self, prepared: Prepared) -> float:
         return math.log(self.labels.outputs)
 
     def targets(self, batch: Batch) -> Tensor | None:

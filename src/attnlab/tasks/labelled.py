@@ -11,12 +11,10 @@ from torch import Tensor
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.data.errors import DataError
-from attnlab.data.labels import Labels
 from attnlab.model.heads.classification import Classification
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.tasks.task import Prepared, Task, tokens_of
-from attnlab.tasks.vocabulary import Vocabulary
 
 
 class Labelled(Task):
@@ -27,10 +25,6 @@ class Labelled(Task):
     heads: ClassVar[tuple[str, ...]] = ("classification",)
     head: ClassVar[str] = "classification(pooling=mean)"  # the one that serves encoders and decoders alike
     encodings: ClassVar[tuple[str, ...]] = ("single", "pair")
-
-    def __init__(self, vocabulary: Vocabulary, labels: Labels):
-        super().__init__(vocabulary)
-        self.labels = labels
 
     @abstractmethod
     def targets(self, batch: Batch) -> Tensor | None:

@@ -49,8 +49,7 @@ class Multilabel(Labelled):
         found = super().reader
         return LabelReader(found.kind, found.read, f"{found.identity} {self.separator}")
 
-    @property
-    def first_loss(self) -> float:
+    def blind_loss(self, prepared: Prepared) -> float:
         return self.labels.outputs * math.log(2)
 
     def targets(self, batch: Batch) -> Tensor | None:

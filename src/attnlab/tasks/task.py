@@ -14,7 +14,7 @@ from torch import Tensor
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.data.example import Example
-from attnlab.data.labels import UNREAD, Kind, LabelReader
+from attnlab.data.labels import UNREAD, Kind, LabelReader, Labels
 from attnlab.model.heads import HEADS
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.losses import IGNORE, LossSum
@@ -91,6 +91,7 @@ class Prepared:
         return replace(self, **{name: moved(value) for name, value in vars(self).items()})
 
 
+NO_LABELS = Labels()
 Columns = dict[str, Tensor]
 """What a model said of each example, or what was right: named tensors (B) or (B,k)."""
 
@@ -123,8 +124,8 @@ class Task(ABC):
     encodings: ClassVar[tuple[str, ...]] = ("document", "single", "pair")
     """The values of data.encoding under which it finds what it needs; the first is the default."""
 
-    def __init__(self, vocabulary: Vocabulary):
-        self.vocabulary = vocabulary
+    def __init__(self, vocabulary: Vocabulary, labels: Labels = NO_LABELS):
+        self.vocabulary, self.labels = vocabulary, labels
         self._trunk_flops: dict[tuple[int, int], int] = {}
 
     @abstractmethod
@@ -163,9 +164,8 @@ class Task(ABC):
         """The columns of `predict` as one prediction for each example, in a person's words."""
         return []
 
-    @property
-    def first_loss(self) -> float:
-        """What a model loses that knows nothing, in nats a target."""
+    def blind_loss(self, prepared: Prepared) -> float:
+        """What a model loses that knows nothing: nats a target, of these targets."""
         return math.log(self.vocabulary.size)
 
     @property
