@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
@@ -28,7 +29,24 @@ LOUD = 1000.0
 """How far an answer's score is above the others', in nats, about: no other then has any chance."""
 
 
-class Targets(Check):
+class OfTargets(Check):
+    """A check of what is to be predicted in a real batch, where that is words."""
+
+    def run(self, case: Case) -> Finding:
+        if not case.task.predicts_words:
+            return self.not_applicable(case, "the task predicts no words")
+        batch = batch_of(case)
+        prepared = prepared_of(case, batch)
+        if not prepared.count:
+            return self.not_applicable(case, "the first batch has no targets")
+        return self.judge(case, batch, prepared, hidden=hides(case, batch))
+
+    @abstractmethod
+    def judge(self, case: Case, batch: Batch, prepared: Prepared, *, hidden: bool) -> Finding:
+        """What is found in a batch with targets; `hidden` says that they stood where they are predicted."""
+
+
+class Targets(OfTargets):
     """Targets: is what is to be predicted the right token, and not the one that is read?
 
     Formula: of every target of a real batch: where the text is read as it is, it is the next token
@@ -45,12 +63,7 @@ class Targets(Check):
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 0.5
 
-    def run(self, case: Case) -> Finding:
-        batch = batch_of(case)
-        prepared = prepared_of(case, batch)
-        if not prepared.count:
-            return self.not_applicable(case, "the first batch has no targets")
-        hidden = hides(case, batch)
+    def judge(self, case: Case, batch: Batch, prepared: Prepared, *, hidden: bool) -> Finding:
         right, place = (batch.ids, 0) if hidden else (shifted(prepared.ids, 1), 1)
         wrong = misplaced(prepared, right, batch, hidden)
         if wrong:

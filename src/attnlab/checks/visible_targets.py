@@ -10,9 +10,8 @@ import torch
 from scipy.special import bdtrc
 from torch import Tensor
 
-from attnlab.checks.check import Case, Check
-from attnlab.checks.real import batch_of, prepared_of
-from attnlab.checks.targets import hides
+from attnlab.checks.check import Case
+from attnlab.checks.targets import OfTargets
 from attnlab.data.batch import Batch
 from attnlab.model.losses import IGNORE
 from attnlab.runs.findings import Finding, When
@@ -22,7 +21,7 @@ LINES, LENGTH = 8, 256
 UNLIKELY = 1e-4
 
 
-class VisibleTargets(Check):
+class VisibleTargets(OfTargets):
     """Visible targets: does a prediction's own input hold the answer?
 
     Formula: of a real batch, by the mask that the model declares and by the targets alone. Where the next
@@ -41,12 +40,8 @@ class VisibleTargets(Check):
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 0.5
 
-    def run(self, case: Case) -> Finding:
-        batch = batch_of(case)
-        prepared = prepared_of(case, batch)
-        if not prepared.count:
-            return self.not_applicable(case, "the first batch has no targets")
-        if hides(case, batch):
+    def judge(self, case: Case, batch: Batch, prepared: Prepared, *, hidden: bool) -> Finding:
+        if hidden:
             return self.at_their_place(case, prepared)
         if prepared.source is not None and case.task.shown_source < 1:
             finding = self.in_source(case, prepared, batch)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from attnlab.metrics.words import BitsPerByte, Loss, Perplexity
 from attnlab.model.losses import CHUNK
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
@@ -30,17 +31,17 @@ class Score:
     @property
     def loss(self) -> float:
         """Nats a token."""
-        return self.nats / self.tokens if self.tokens else math.nan
+        return float(Loss().of(np.array([self.nats, self.tokens])))
 
     @property
     def perplexity(self) -> float:
         """e^(nats a token), over the whole corpus: not the mean of its sentences' perplexities."""
-        return math.exp(self.loss) if self.loss < 700 else math.inf
+        return float(Perplexity().of(np.array([self.nats, self.tokens])))
 
     @property
     def bits_per_byte(self) -> float:
         """Bits a byte of text: comparable between models with different tokenizers."""
-        return self.nats / math.log(2) / self.bytes if self.bytes else math.nan
+        return float(BitsPerByte().of(np.array([self.nats, self.bytes])))
 
     def __add__(self, other: Score) -> Score:
         return Score(self.nats + other.nats, self.tokens + other.tokens, self.bytes + other.bytes)
