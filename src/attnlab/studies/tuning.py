@@ -70,7 +70,7 @@ def metric_of(study: Study) -> str:
 
 def value_of(job: Job, metric: str) -> float | None:
     """A run's value on dev; nothing for one that failed, as at too high a rate."""
-    value = job.result.get("metrics", {}).get(metric)
+    value = None if job.result is None else job.result.metrics.get(metric)
     return float(value) if value is not None and math.isfinite(value) else None
 
 
