@@ -13,9 +13,6 @@ from attnlab.checks.retokenised import Retokenised
 from attnlab.config.streams import stream_seed
 from attnlab.data.rows import Column, Rows
 from attnlab.runs.findings import Finding, When
-from attnlab.tasks.causal import Causal
-from attnlab.tasks.denoising import Denoising
-from attnlab.tasks.seq2seq import SequenceToSequence
 from attnlab.tasks.task import Task
 
 EQUAL = 1e-6
@@ -123,20 +120,18 @@ def expected(case: Case) -> tuple[int, int, int]:
     lengths = loader.rows.sizes
     counted = rows if "bits_per_byte" in case.scores else ()
     size = sum(int(predicted(case.task, loader.rows, int(row))[1].sum()) for row in counted)
-    if type(case.task) is Causal:
-        count = int(np.maximum(lengths[0][rows] - 1, 0).sum())
-        return count, count, size
-    if type(case.task) is SequenceToSequence:
-        count = int(np.maximum(lengths[1][rows] - 1, 0).sum())
+    if not case.task.predicts_words:
+        return len(rows), len(rows), size
+    if case.task.predicts_all:
+        count = int(np.maximum(lengths[case.task.predicted_column == "target"][rows] - 1, 0).sum())
         return count, count, size
     return 1, int(lengths[0][rows].sum()) + len(rows), size
 
 
 def predicted(task: Task, rows: Rows, row: int) -> tuple[Column, Column]:
     """The ids of a row that are predicted, and their bytes: all but what a decoder begins with."""
-    columns = ("target", "target_sizes") if type(task) is SequenceToSequence else ("ids", "sizes")
-    first = 0 if type(task) is Denoising else 1  # a denoising decoder begins with a token of its own
-    ids, sizes = (rows.ragged(column, row)[first:] for column in columns)
+    columns = ("target", "target_sizes") if task.predicted_column == "target" else ("ids", "sizes")
+    ids, sizes = (rows.ragged(column, row)[1 if task.predicts_all else 0 :] for column in columns)
     return ids, sizes
 
 

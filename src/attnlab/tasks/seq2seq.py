@@ -28,6 +28,8 @@ class SequenceToSequence(Task):
     """
 
     sees = "source and before"
+    predicted_column = "target"
+    predicts_all = True
     two_stacks = True
     packs = False
     encodings: ClassVar[tuple[str, ...]] = ("translation",)

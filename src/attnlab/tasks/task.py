@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -84,6 +84,10 @@ class Task(ABC):
     """What the output at a place may depend on."""
     predicts_words: ClassVar[bool] = True
     """Whether its targets are tokens of the text, or of another one."""
+    predicted_column: ClassVar[Literal["ids", "target"]] = "ids"
+    """Which of an encoded row's columns holds the tokens that are predicted."""
+    predicts_all: ClassVar[bool] = False
+    """Whether every token of that column but the first is a target."""
     marks_source: ClassVar[bool] = False
     """Whether it says which tokens are in the source, as the mask `prefix` asks."""
     two_stacks: ClassVar[bool] = False
