@@ -27,8 +27,8 @@ class Denominators(Check):
     """Denominators: does each score of an evaluation have the denominator that its name says?
 
     Formula: the number of targets is that of the split's rows (all tokens but the first of each text
-    for tasks that predict the next, at most all tokens for others); perplexity is e^loss over
-    all targets (of its first part, where it has several), not a mean of sentences'; bits per byte are
+    for tasks that predict the next, at most all tokens for others, one a row for labels); perplexity is
+    e^loss over all targets (of its first part, where it has several), not a mean of sentences'; bits per byte are
     nats·targets / ln 2 / bytes, where the bytes are those of the text that the predicted tokens stand for.
     For the first 200 dev texts these are counted anew: each text is read and tokenised again, the predicted
     ids are searched in it, and the bytes from the first to the last of them must be those of the rows, to
@@ -57,6 +57,8 @@ class Denominators(Check):
             return self.bad(
                 case, f"{targets:,.0f} targets; the rows have {bounds}", "some count twice or never"
             )
+        if not case.task.predicts_words:
+            return self.passed(case, f"{targets:,.0f} examples, as the rows have", targets)
         usual = math.exp(min(of_words(scores), 700.0))
         perplexity = scores.get("perplexity", usual)
         if not abs(perplexity - usual) <= EQUAL * usual:
