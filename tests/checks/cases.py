@@ -14,7 +14,11 @@ from attnlab.checks.check import Case
 from attnlab.config.schema import Config
 from attnlab.experiment.setup import Setup, initial_model, set_up
 from attnlab.runs.findings import Finding
+from attnlab.tasks import TASKS
 from tests.training import small_run
+
+WORDS = [name for name in TASKS if TASKS[name].label_kind == "none"]
+"""The tasks that predict words."""
 
 
 @functools.cache

@@ -17,10 +17,9 @@ from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.perplexity import Score
 from attnlab.experiment.setup import set_up
 from attnlab.model.heads.language import LanguageModel
-from attnlab.tasks import TASKS
 from attnlab.training import accumulate, evaluate
 from attnlab.training.evaluate import Evaluation, Evaluator
-from tests.checks.cases import case, config, found, made, of
+from tests.checks.cases import WORDS, case, config, found, made, of
 from tests.contracts import grid
 
 
@@ -31,7 +30,7 @@ def loosened(task="causal", **facts):
     return about
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", WORDS)
 def test_the_runs_own_numbers_are_cross_entropies(task):
     for about in (case(task), loosened(task, when="after")):
         finding = found("recomputed_loss", about)
@@ -250,7 +249,7 @@ def confirmed(about, change=lambda found, reported: (found, reported), **chosen)
     return confirm(evaluator_of(about), *change(measured, reported))
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", WORDS)
 def test_what_is_reported_is_confirmed(task):
     finding = confirmed(loosened(task))
     assert finding.outcome == "pass" and int(finding.found.split()[0]) >= 5, finding.found

@@ -9,15 +9,14 @@ import torch
 from attnlab.experiment.setup import set_up
 from attnlab.model.losses import IGNORE
 from attnlab.model.tokens import Tokens
-from attnlab.tasks import TASKS
-from tests.checks.cases import case, config, found, of
+from tests.checks.cases import WORDS, case, config, found, of
 from tests.checks.faults import Leaky, next_token
 
 LATER = ("causal", "prefix", "unilm", "seq2seq", "denoising")
 """The tasks that leave some of a text unseen."""
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", WORDS)
 def test_healthy_runs_hide_their_answers(task):
     wanted = "pass" if task in LATER else "not applicable"
     assert found("honesty", case(task)).outcome == wanted

@@ -110,7 +110,7 @@ def test_labels_come_from_training_and_cuts_are_remembered(reviews: Path, tmp_pa
     for _ in range(2):  # the second time from the shards
         made = dataset(reviews, tmp_path / "cache", **settings)
         batch = next(iter(made.loader("dev", seed=0)))
-        assert made.labels == ("False", "True")
+        assert made.labels.names == ("False", "True")
         assert made.cuts["dev"].cut == made.cuts["dev"].examples == len(made.rows("dev"))
         assert batch.label is not None and set(batch.label.tolist()) <= {0, 1}
         assert made.cuts["dev"].lost == 2 * made.cuts["dev"].examples

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
-from attnlab.data.splits import Splits, labels_of, passage_trace, trace
+from attnlab.data.labels import WRITTEN, labels_of
+from attnlab.data.splits import Splits, passage_trace, trace
 
 TEXTS = st.lists(st.text(min_size=1), min_size=1, max_size=50)
 
@@ -86,8 +87,13 @@ def test_given_splits_are_left_alone() -> None:
 
 
 def test_labels_are_ordered_and_traces_ignore_case_and_space() -> None:
-    assert labels_of(Example("x", label=label) for label in ["10", "9", "9", "-1"]) == ("-1", "9", "10")
-    assert labels_of(Example("x", label=label) for label in ["b", "a", "10"]) == ("10", "a", "b")
+    numbers = labels_of(WRITTEN, (Example("x", label=label) for label in ["10", "9", "9", "-1"]))
+    assert numbers.names == ("-1", "9", "10") and numbers.counts == (1, 2, 1)
+    assert labels_of(WRITTEN, (Example("x", label=label) for label in ["b", "a", "10"])).names == (
+        "10",
+        "a",
+        "b",
+    )
     assert trace(Example("A  film\n")) == trace(Example("a film")) != trace(Example("a film", pair="b"))
 
 

@@ -41,7 +41,7 @@ def numbered(seed, n=40):
     return Examples({"number": number, "predicted_number": number + draw.normal(0, 1, n)})
 
 
-MADE = {"nats": counted, "label": classified, "labels": chosen_sets, "number": numbered}
+MADE = {"nats": counted, "words": counted, "label": classified, "labels": chosen_sets, "number": numbered}
 
 
 def examples_for(name, seed):

@@ -59,6 +59,30 @@ def pairs(folder: Path) -> Path:
     return file
 
 
+def labelled(folder: Path) -> Path:
+    """Sentences with the verb as their class, the words that name a person or animal, and their length."""
+    file = folder / "labelled.jsonl"
+    if not file.exists():
+        lines = (
+            {
+                "text": s,
+                "verb": next(word for word in DOES if word in s),
+                "who": sorted(who for who in WHO if who in s),
+                "words": len(s.split()),
+            }
+            for s in dict.fromkeys(sentences(600))
+        )
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+def of_column(folder: Path, label: str) -> dict[str, Any]:
+    """An encoder that learns a column of the labelled sentences."""
+    corpus = {"kind": "files", "path": str(labelled(folder)), "label": label}
+    data = {"corpus": corpus, "encoding": "single", "batching": {"kind": "bucketed", "tokens": 96}}
+    return {"model": {"family": "encoder", "dropout": 0.1}, "data": data}
+
+
 def for_task(name: str, folder: Path) -> dict[str, Any]:
     """What must change in the small run for a task to fit."""
     encoder = {"family": "encoder", "dropout": 0.1}
@@ -72,6 +96,9 @@ def for_task(name: str, folder: Path) -> dict[str, Any]:
         "unilm": {"model": encoder | {"mask": "prefix"}},
         "seq2seq": {"model": {"family": "encoder_decoder"}, "data": paired},
         "denoising": {"model": {"family": "encoder_decoder"}, "data": apart},
+        "classification": of_column(folder, "verb"),
+        "multilabel": of_column(folder, "who"),
+        "regression": of_column(folder, "words"),
     }
     return {"task": name} | changes[name]
 

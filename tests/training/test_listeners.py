@@ -68,8 +68,8 @@ def test_every_service_gets_the_same_numbers(tmp_path, services):
     run = train(settings, tmp_path / "run")
     for service in services.values():
         assert sorted(service.numbers) == list(range(1, 13)) and service.ended
-        assert {"train/loss", "train/rate", "train/tokens_per_second"} <= set(service.numbers[1])
-        assert service.numbers[run.state.best_step]["dev/loss"] == run.state.best_loss
+        assert {"train/loss", "train/learning_rate", "train/tokens_per_second"} <= set(service.numbers[1])
+        assert service.numbers[run.state.best_step]["dev/loss"] == run.state.best_score
         assert service.numbers == services["wandb"].numbers
 
 

@@ -28,11 +28,11 @@ class Denominators(Check):
 
     Formula: the number of targets is that of the split's rows (all tokens but the first of each text
     for tasks that predict the next, at most all tokens for others, one a row for labels); perplexity is
-    e^loss over all targets (of its first part, where it has several), not a mean of sentences'; bits per byte are
-    nats·targets / ln 2 / bytes, where the bytes are those of the text that the predicted tokens stand for.
-    For the first 200 dev texts these are counted anew: each text is read and tokenised again, the predicted
-    ids are searched in it, and the bytes from the first to the last of them must be those of the rows, to
-    0.5 %.
+    e^loss over all targets (of its first part, where it has several), not a mean of sentences'; bits per
+    byte are nats·targets / ln 2 / bytes, where the bytes are those of the text that the predicted tokens
+    stand for. For the first 200 dev texts these are counted anew: each text is read and tokenised again, the
+    predicted ids are searched in it, and the bytes from the first to the last of them must be those of the
+    rows, to 0.5 %.
 
     When it helps: a mean of batch means, or of exponentials, is another number under the same name; and the
     bytes of a whole text under the nats of a part of it make bits per byte too small.

@@ -99,8 +99,11 @@ def run(config: Config, place: Path, *, resume: bool, allow: Collection[str], js
 
 def summary(ended: Any, place: Path) -> str:
     state = ended.state
+    metric = ended.setup.task.metrics[0].replace("_", " ")
     dev = (
-        "" if state.best_loss is None else f" Best dev loss {state.best_loss:.4f} at step {state.best_step}."
+        ""
+        if state.best_score is None
+        else f" Best dev {metric} {state.best_score:.4f} at step {state.best_step}."
     )
     if ended.reason == "interrupted":
         return (
@@ -110,7 +113,7 @@ def summary(ended: Any, place: Path) -> str:
     from attnlab.training.budget import nearest
 
     spent = f"the budget of {nearest(ended.setup.config.training.budget, state)} is spent"
-    why = "no better dev loss for a while" if ended.reason == "patience" else spent
+    why = f"no better dev {metric} for a while" if ended.reason == "patience" else spent
     doubt = f" {not_sound(ended.failures)}" if ended.failures else ""
     return f"Done after {state.step:,} steps: {why}.{dev} The run is in {place}.{doubt}"
 

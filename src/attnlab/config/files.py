@@ -17,7 +17,7 @@ from attnlab.config.registry import Registry, as_json, locate, table
 from attnlab.config.schema import FAMILIES, SECTIONS, Config
 from attnlab.config.values import Choice, ConfigError, choice_of, coerce, nearest, unknown
 
-FOUNDATIONS = ("model.preset", "model.family")
+FOUNDATIONS = ("model.preset", "model.family", "task")
 """Settings that bring others with them, and so come before all others."""
 
 
@@ -30,8 +30,7 @@ def load(
     for key, value in overrides:
         if key in FOUNDATIONS:
             override(settings, key, value)
-    if isinstance(settings.get("model", {}), Mapping):  # so that options are set on the preset's own choices
-        settings["model"] = _with_defaults(settings.get("model", {}))
+    settings = _with_task(settings)  # so that options are set on the task's and the preset's own choices
     for key, value in overrides:
         if key not in FOUNDATIONS:
             override(settings, key, value)
@@ -131,7 +130,7 @@ def config_of(settings: Mapping[str, Any]) -> Config:
     for name in settings:
         if name not in known:
             raise unknown_setting("Settings", name, settings[name], known)
-    values = {}
+    settings, values = _with_task(settings), {}
     for f in fields(Config):
         if f.name in SECTIONS:
             values[f.name] = section_of(f.name, settings.get(f.name, {}))
@@ -171,6 +170,23 @@ def _filled(section: Any, settings: Mapping[str, Any], name: str) -> Any:
         elif key in settings:
             values[key] = coerce(settings[key], hints[key], where)
     return section(**values)
+
+
+def _with_task(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with the head, the encoding and the batching that the task needs, where none are set."""
+    sections = {name: settings.get(name, {}) for name in ("model", "data")}
+    tasks = table("tasks")
+    kind = tasks.read(settings.get("task", tasks.default), "task").kind
+    if kind not in tasks or not all(isinstance(section, Mapping) for section in sections.values()):
+        return dict(settings)  # told when they are resolved
+    task = tasks[kind]
+    model, data = dict(sections["model"]), dict(sections["data"])
+    chosen = model.get("output")
+    model = _with_defaults(model)
+    if chosen is None and choice_of(model.get("output", "none"), "model.output").kind not in task.heads:
+        model["output"] = task.head
+    data = {"encoding": task.encodings[0], **({} if task.packs else {"batching": "bucketed"})} | data
+    return {**settings, "model": model, "data": data}
 
 
 def _with_defaults(model: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,8 @@ class Batch:
     there when it is not 0, 1, 2, …: it restarts in each packed document and skips left padding.
     document (B, T) numbers the packed documents of a row from 1, 0 is padding. types (B, T) are
     segment ids, source (B, T) bool marks the source of a prefix. target_ids and target_real
-    (B, U) are what an encoder-decoder is to write. label, start, end (B,) are answers. sizes (B, T)
+    (B, U) are what an encoder-decoder is to write. label, start, end (B,) are answers, labels (B, C)
+    is 1 for each class that a row has, number (B,) what it is labelled with. sizes (B, T)
     and target_sizes (B, U) are the UTF-8 bytes of text that each token stands for, 0 for special tokens
     and padding. rows (N,) are the numbers of the encoded rows inside, in order.
     """
@@ -43,6 +44,8 @@ class Batch:
     target_real: Tensor | None = None
     target_sizes: Tensor | None = None
     label: Tensor | None = None
+    labels: Tensor | None = None
+    number: Tensor | None = None
     start: Tensor | None = None
     end: Tensor | None = None
 
@@ -111,6 +114,10 @@ def collate(
             shift = layout.begins if name != "label" else np.zeros(len(numbers), np.int64)
             values = [rows.scalar(name, row) + int(s) for row, s in zip(numbers, shift, strict=True)]
             fields[name] = torch.tensor(values)
+    if rows.has("labels"):
+        fields["labels"] = torch.from_numpy(np.stack([rows.ragged("labels", row) for row in numbers]))
+    if rows.has("number"):
+        fields["number"] = torch.tensor([rows.number("number", row) for row in numbers], dtype=torch.float64)
     if rows.has("target"):
         fields["target_ids"], fields["target_real"] = targets(rows, "target", numbers, pad)
         fields["target_sizes"], _ = targets(rows, "target_sizes", numbers, 0)

@@ -19,11 +19,12 @@ from attnlab.data.corpora import CORPORA
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Cuts, Encoding
 from attnlab.data.example import Example
+from attnlab.data.labels import WRITTEN, LabelReader, Labels, labels_of
 from attnlab.data.loader import Loader
 from attnlab.data.overlap import overlap_of
 from attnlab.data.row import Row
 from attnlab.data.rows import Rows, in_memory
-from attnlab.data.splits import Splits, labels_of
+from attnlab.data.splits import Splits
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load
@@ -40,14 +41,20 @@ def no_progress(split: str) -> shards.Progress:
 class Dataset:
     """What the settings of [data] come to. Everything is made when first used, and only once.
 
-    With a `cache` folder, text is tokenised once into memory-mapped shards, and found there again
+    `reader` says how a task reads labels. With a `cache` folder, text is tokenised once into memory-mapped
+    shards, and found there again
     as long as text, tokenizer and settings are the same; without one, rows are held in memory.
     """
 
     def __init__(
-        self, settings: DataSettings, *, cache: Path | None = None, progress: ProgressOf = no_progress
+        self,
+        settings: DataSettings,
+        *,
+        reader: LabelReader = WRITTEN,
+        cache: Path | None = None,
+        progress: ProgressOf = no_progress,
     ):
-        self.settings, self.cache, self.progress = settings, cache, progress
+        self.settings, self.reader, self.cache, self.progress = settings, reader, cache, progress
         self.corpus = CORPORA.build(settings.corpus)
         self.splits = Splits(self.corpus, settings.dev_share, settings.test_share, settings.split_seed)
         self.cuts: dict[str, Cuts] = {}
@@ -77,9 +84,10 @@ class Dataset:
         return made
 
     @functools.cached_property
-    def labels(self) -> tuple[str, ...]:
-        """The labels of the training split, in the order of their numbers."""
-        return tuple(self._kept("labels", lambda: labels_of(self.splits.read("train"))))
+    def labels(self) -> Labels:
+        """What the labels of the training split come to."""
+        name = f"labels-{hashed(self.reader.identity)}"
+        return Labels.of(self._kept(name, lambda: asdict(labels_of(self.reader, self.splits.read("train")))))
 
     @functools.cached_property
     def overlap(self) -> dict[str, Any]:
@@ -134,8 +142,9 @@ class Dataset:
     def _encoding(self) -> Encoding:
         chosen, length = self.settings.encoding, self.settings.length
         # Only where they are wanted: to find them, all the text is read.
-        labels = self.labels if ENCODINGS[chosen.kind].labelled else ()
-        return ENCODINGS.build(chosen, tokenizer=self.tokenizer, length=length, labels=labels)
+        labels = self.labels.names if ENCODINGS[chosen.kind].labelled else ()
+        given = {"length": length, "labels": labels, "reader": self.reader}
+        return ENCODINGS.build(chosen, tokenizer=self.tokenizer, **given)
 
     def _encoded(self, split: str) -> Rows:
         encoding, fingerprint = self._encoding(), self.fingerprint(split)

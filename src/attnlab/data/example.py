@@ -17,14 +17,15 @@ class Answer:
 class Example:
     """One item of a corpus; the fields that are there say what it can be used for.
 
-    `pair` is a second sentence or a passage, `target` what the text is to become, `group` what
+    `pair` is a second sentence or a passage, `label` a name, several names, or a number as text,
+    `target` what the text is to become, `group` what
     must stay in one split (a question's article), `place` the file and line, for messages.
     """
 
     text: str
     pair: str | None = None
     target: str | None = None
-    label: str | None = None
+    label: str | tuple[str, ...] | None = None
     answers: tuple[Answer, ...] = ()
     group: str | None = None
     place: str = ""

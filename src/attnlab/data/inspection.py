@@ -16,6 +16,7 @@ from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.dataset import Dataset
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
+from attnlab.data.labels import WRITTEN
 from attnlab.data.loader import Loader
 from attnlab.data.rows import Rows
 from attnlab.data.splits import passage_trace, trace
@@ -162,8 +163,7 @@ class Count:
         self.grouped |= example.group is not None
         if (passage := passage_trace(example)) is not None:
             self.passages.add(passage)
-        if example.label is not None:
-            self.classes[example.label] += 1
+        self.classes.update(WRITTEN.names(example))
         self.held.append(example)
         if len(self.held) == AT_ONCE:
             self.tokenise()
@@ -227,7 +227,7 @@ def sample(dataset: Dataset, row: int) -> SampleRow:
         tokens=[shown(tokenizer, i) for i in ids],
         special=[i in special for i in ids],
         text=tokenizer.decode(ids),
-        label=dataset.labels[rows.scalar("label", row)] if rows.has("label") else None,
+        label=dataset.labels.names[rows.scalar("label", row)] if rows.has("label") else None,
         answer=answer_of(rows, row, tokenizer),
         window=row - first + 1,
         windows=last - first + 1,

@@ -27,7 +27,7 @@ class Loader:
     def __init__(self, rows: Rows, batching: Batching, *, seed: int, pad: int, side: Side = "right"):
         if not len(rows):
             raise DataError("There are no rows to load: the split is empty. Give it text, or a larger share.")
-        if batching.packs and any(rows.has(c) for c in ("label", "start", "target")):
+        if batching.packs and any(rows.has(c) for c in ("label", "labels", "number", "start", "target")):
             raise DataError(
                 "packed batching puts several texts in one line, but these have a label, answer or target "
                 'each; use data.batching = "bucketed".'

@@ -13,9 +13,10 @@ class Row:
     `example` counts the split's examples from 0, to lead a prediction back to its text;
     `sizes` are the UTF-8 bytes of text that each of its ids stands for, 0 for special tokens, and
     `target_sizes` those of its target: bits per byte divide by the sizes of what is predicted; `source` is
-    how many leading tokens are the source of a prefix; `start` and `end` are the answer's first
-    and last token, both 0 where there is none; `char_start` and `char_end` place every token of a
-    passage in its text, −1 for all others.
+    how many leading tokens are the source of a prefix; `label` is the number of its class, `labels`
+    has a 1 for each class that it has, `number` is what it is labelled with; `start` and
+    `end` are the answer's first and last token, both 0 where there is none; `char_start` and `char_end`
+    place every token of a passage in its text, −1 for all others.
     """
 
     ids: Sequence[int]
@@ -26,6 +27,8 @@ class Row:
     target: Sequence[int] | None = None
     target_sizes: Sequence[int] | None = None
     label: int | None = None
+    labels: Sequence[int] | None = None
+    number: float | None = None
     start: int | None = None
     end: int | None = None
     char_start: Sequence[int] | None = None

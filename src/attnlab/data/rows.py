@@ -15,6 +15,7 @@ from attnlab.data.row import Row
 
 Column = NDArray[Any]
 SCALAR = ("example", "source", "label", "start", "end")
+FLOATING = ("number",)
 
 
 class Rows:
@@ -54,6 +55,10 @@ class Rows:
         part, row = self.locate(index)
         return int(part[column][row])
 
+    def number(self, column: str, index: int) -> float:
+        part, row = self.locate(index)
+        return float(part[column][row])
+
     def scalars(self, column: str) -> NDArray[np.int64]:
         """A scalar column over all rows."""
         found = [part[column] for part in self.parts]
@@ -88,6 +93,8 @@ def columns_of(rows: Sequence[Row], vocabulary: int) -> dict[str, Column]:
             )
         if field.name in SCALAR:
             columns[field.name] = np.array(values, np.int64)
+        elif field.name in FLOATING:
+            columns[field.name] = np.array(values, np.float64)
         else:
             columns |= ragged(field.name, values, vocabulary)
     return columns
@@ -106,4 +113,4 @@ def dtype_of(name: str, vocabulary: int) -> type[np.generic]:
     """The smallest type that holds every value that a column may have."""
     if name in ("ids", "target"):
         return np.uint16 if vocabulary <= 1 << 16 else np.uint32
-    return np.uint8 if name == "types" else np.int32
+    return np.uint8 if name in ("types", "labels") else np.int32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from attnlab.data.corpora.corpus import Corpus
@@ -81,14 +81,6 @@ def fraction(key: str, seed: int) -> float:
     """A number in [0, 1) that depends on the key and the seed alone."""
     digest = hashlib.sha256(f"{seed}\x1f{key}".encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
-
-
-def labels_of(examples: Iterable[Example]) -> tuple[str, ...]:
-    """All labels that occur, numbers by value and words by alphabet."""
-    found = {example.label for example in examples if example.label is not None}
-    if all(label.lstrip("-").isdigit() for label in found):
-        return tuple(sorted(found, key=int))
-    return tuple(sorted(found))
 
 
 def trace(example: Example) -> int:

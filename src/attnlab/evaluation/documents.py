@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,8 @@ class DocumentLosses:
     """Sums of a task's parts of the loss over all texts, where it has parts."""
     words: NDArray[np.float64] | None = None
     """The nats of the predicted words alone, where the loss has other parts beside them."""
+    said: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """What was said of each text as a whole, and what was right, where the task is not about words."""
     unknown: int = 0
     """How many of all targets are the token of unknown words, which says nothing of their letters."""
 
@@ -38,8 +41,10 @@ class DocumentLosses:
     @property
     def examples(self) -> Examples:
         """The same as columns, which metrics are made of."""
-        columns = {"nats": self.nats, "targets": self.targets, "bytes": self.bytes}
-        return Examples(columns if self.words is None else columns | {"words": self.words})
+        columns = {"nats": self.nats, "targets": self.targets, **self.said}
+        if self.said:
+            return Examples(columns)
+        return Examples(columns | {"bytes": self.bytes, "words": self.of_words.nats})
 
     @property
     def score(self) -> Score:
@@ -75,6 +80,8 @@ def document_losses(evaluator: Evaluator) -> DocumentLosses:
     batch are told apart.
     """
     rows, task = evaluator.loader.rows, evaluator.task
+    if not task.predicts_words:
+        return _labelled(evaluator, rows.scalars("example"))
     example = rows.scalars("example")
     count = int(example.max()) + 1
     nats, targets, bytes_ = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -95,4 +102,21 @@ def document_losses(evaluator: Evaluator) -> DocumentLosses:
             parts[name] = parts.get(name, 0.0) + float(part)
         if prepared.sizes is not None:
             np.add.at(bytes_, text, prepared.sizes[wanted].numpy())
-    return DocumentLosses(nats, targets, bytes_, parts, words if parts else None, unknown)
+    return DocumentLosses(nats, targets, bytes_, parts, words if parts else None, unknown=unknown)
+
+
+def _labelled(evaluator: Evaluator, example: NDArray[np.int64]) -> DocumentLosses:
+    """Of a task that says one thing of each text: its columns, in the split's own order."""
+    judged = [(one.batch.rows.numpy(), one.columns) for one in evaluator.judged()]
+    place = example[np.concatenate([rows for rows, _ in judged])]
+    count = int(example.max()) + 1
+
+    def ordered(name: str) -> NDArray[Any]:
+        found = np.concatenate([columns[name] for _, columns in judged])
+        held = np.zeros((count, *found.shape[1:]), found.dtype)
+        held[place] = found
+        return held
+
+    said = {name: ordered(name) for name in judged[0][1] if name not in ("nats", "targets")}
+    targets = ordered("targets").astype(np.int64)
+    return DocumentLosses(ordered("nats"), targets, np.zeros(count, np.int64), said=said)

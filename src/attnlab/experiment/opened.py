@@ -10,6 +10,7 @@ from typing import Literal, Self
 from attnlab.checks.decoding import miswrites
 from attnlab.config.schema import Config
 from attnlab.config.values import Choice, ConfigError
+from attnlab.data.labels import Labels
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.model.assemble import build_model
@@ -34,6 +35,7 @@ class Opened:
     config: Config
     tokenizer: Tokenizer
     model: Model
+    labels: Labels = Labels()
 
     @classmethod
     def at(cls, path: str | Path, *, which: Literal["last", "best"] = "last") -> Self:
@@ -59,12 +61,14 @@ class Opened:
             own = Choice("file", {"path": str(folder / "tokenizer.json")})
             config = replace(config, data=replace(config.data, tokenizer=own))
         step = _step(record, folder, which) if step is None else step
-        model = build_model(config.model.with_tokenizer(tokenizer.size), device="meta")
+        labels = Labels.of(record["labels"]) if "labels" in record else Labels()
+        settings = config.model.with_tokenizer(tokenizer.size)
+        model = build_model(settings, device="meta", labels=labels.outputs)
         try:
             load_checked(model, read_checkpoint(Checkpoints.of(folder), step))
         except DamagedError as damage:
             raise RunError(f"The checkpoint of step {step} in {folder} is damaged: {damage}") from damage
-        return cls(folder, step, config, tokenizer, model.eval())
+        return cls(folder, step, config, tokenizer, model.eval(), labels)
 
     @property
     def unsound(self) -> list[str]:
@@ -80,7 +84,8 @@ class Opened:
     @cached_property
     def task(self) -> Task:
         """What it was trained to predict."""
-        return TASKS.build(self.config.task, vocabulary=Vocabulary.of(self.tokenizer))
+        vocabulary = Vocabulary.of(self.tokenizer)
+        return TASKS.build(self.config.task, vocabulary=vocabulary, labels=self.labels)
 
     def prompt(self, text: str) -> list[int]:
         """A text as the beginning of one: the tokens before it, its own, and none that end it."""

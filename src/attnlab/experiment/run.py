@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,8 @@ def train(
         with folder.recorded():
             setup.dataset.tokenizer.save(out)
             folder.expect(**fingerprints(setup))
-            folder.note(truncation=truncation(setup))
+            folder.note(truncation=truncation(setup), labels=asdict(setup.dataset.labels))
+            warnings += setup.dataset.labels.warnings()
             loop = _loop(setup, folder)
             warnings += _restored(loop, folder)
             own = {"evaluator": loop.evaluate_model, "backward": loop.backward}
@@ -103,7 +104,8 @@ def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: Soundness) -> R
     with interrupt.heard():
         reason = loop.run(interrupt)
     state = loop.state
-    best = {"step": state.best_step, "loss": state.best_loss}
+    metric = setup.task.metrics[0]
+    best = {"step": state.best_step, "metric": metric, "value": state.best_score}
     status = "interrupted" if reason == "interrupted" else "finished"
     unsound = soundness.unsound
     folder.note(status=status, reason=reason, step=state.step, best=best, error="")

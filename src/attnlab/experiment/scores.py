@@ -22,7 +22,7 @@ from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
 from attnlab.experiment.opened import Opened
 from attnlab.experiment.run import default_cache
-from attnlab.experiment.setup import evaluator_of
+from attnlab.experiment.setup import dataset_of, evaluator_of
 
 DEFINITIONS = {
     "loss": "nats a target token, over all targets",
@@ -48,7 +48,7 @@ def of_split(trained: Opened, split: str, *, rows: int) -> dict[str, Any]:
     token-by-token loss where predictions may not see all of their text, the pseudo-perplexity of masked
     models."""
     config = trained.config
-    dataset = Dataset(config.data, cache=default_cache())
+    dataset = dataset_of(config, cache=default_cache())
     if split not in dataset.splits.names:
         raise ConfigError(f'This corpus has no split "{split}"; it has {", ".join(dataset.splits.names)}.')
     if dataset.tokenizer.fingerprint != trained.tokenizer.fingerprint:

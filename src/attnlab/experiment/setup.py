@@ -11,6 +11,7 @@ from attnlab.config.streams import stream_seed
 from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
 from attnlab.data.dataset import Dataset, ProgressOf, no_progress
+from attnlab.data.labels import Labels, refuse_unlearnable
 from attnlab.data.loader import Loader
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.model.assemble import build_model
@@ -36,9 +37,8 @@ class Setup:
 
 def check(config: schema.Config) -> None:
     """Refuse what cannot work before any text is read: parts, sizes and names that do not go together."""
-    model = draft(config)
-    task = TASKS.build(config.task, vocabulary=Vocabulary.draft(model.tokens))
-    task.check(build_model(model, device="meta"))
+    model, task = draft(config), draft_task(config)
+    task.check(build_model(model, device="meta", labels=Labels.draft(task.label_kind).outputs))
     name, encoding, batching = config.task.kind, config.data.encoding.kind, config.data.batching.kind
     if encoding not in task.encodings:
         others = " or ".join(kind for kind in TASKS if encoding in TASKS[kind].encodings)
@@ -71,17 +71,37 @@ def draft(config: schema.Config) -> schema.ModelSettings:
 def set_up(config: schema.Config, *, cache: Path | None = None, progress: ProgressOf = no_progress) -> Setup:
     """Corpus, tokenizer, task and model."""
     check(config)
-    dataset = Dataset(config.data, cache=cache, progress=progress)
-    tokenizer = dataset.tokenizer
-    task = TASKS.build(config.task, vocabulary=Vocabulary.of(tokenizer))
-    model = build_model(config.model.with_tokenizer(tokenizer.size), seed=config.seed)
+    dataset = dataset_of(config, cache=cache, progress=progress)
+    refuse_unlearnable(dataset.labels, declared=bool(config.data.corpus.options.get("labels")))
+    task = TASKS.build(config.task, vocabulary=Vocabulary.of(dataset.tokenizer), labels=dataset.labels)
+    model = fresh_model(config, dataset)
+    task.check(model)
     return Setup(config, dataset, task, model)
 
 
+def draft_task(config: schema.Config) -> Task:
+    """The task before any text is read."""
+    vocabulary = Vocabulary.draft(draft(config).tokens)
+    labels = Labels.draft(TASKS[config.task.kind].label_kind)
+    return TASKS.build(config.task, vocabulary=vocabulary, labels=labels)
+
+
+def dataset_of(
+    config: schema.Config, *, cache: Path | None = None, progress: ProgressOf = no_progress
+) -> Dataset:
+    """A run's text, with its labels read as the task reads them."""
+    return Dataset(config.data, reader=draft_task(config).reader, cache=cache, progress=progress)
+
+
+def fresh_model(config: schema.Config, dataset: Dataset) -> Model:
+    """The model for this text, its weights a function of the run's seed."""
+    settings = config.model.with_tokenizer(dataset.tokenizer.size)
+    return build_model(settings, seed=config.seed, labels=dataset.labels.outputs)
+
+
 def initial_model(setup: Setup) -> Model:
-    """The model as it was before the first step: its weights are a function of the seed."""
-    config = setup.config
-    return build_model(config.model.with_tokenizer(setup.dataset.tokenizer.size), seed=config.seed)
+    """The model as it was before the first step."""
+    return fresh_model(setup.config, setup.dataset)
 
 
 def in_order(setup: Setup) -> Loader:

@@ -77,6 +77,11 @@ class Metric(ABC):
         """(n) how much each example counts; 0 for one that has nothing to score."""
         return np.ones(len(examples))
 
+    @classmethod
+    def is_better(cls, one: float, other: float) -> bool:
+        """Whether one value is on the better side of another; no number is on no side."""
+        return one < other if cls.better == "lower" else one > other
+
     def applies(self, examples: Examples) -> bool:
         return all(name in examples for name in self.needs) and bool(self.weights(examples).any())
 

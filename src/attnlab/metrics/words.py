@@ -38,8 +38,10 @@ class Perplexity(Loss):
     parts.
     """
 
+    needs = ("words", "targets")
+
     def parts(self, examples: Examples) -> Floats:
-        return np.stack([words_of(examples), examples["targets"]], 1).astype(np.float64)
+        return np.stack([examples["words"], examples["targets"]], 1).astype(np.float64)
 
     def of(self, sums: Floats) -> Floats:
         found: Floats = np.exp(np.minimum(super().of(sums), MOST))
@@ -47,7 +49,7 @@ class Perplexity(Loss):
 
     def interval(self, examples: Examples, level: float = 0.95) -> Estimate:
         """That of the words' loss, exponentiated: a loss is nearer to a normal distribution."""
-        words = Examples({"nats": words_of(examples), "targets": examples["targets"]})
+        words = Examples({"nats": examples["words"], "targets": examples["targets"]})
         found = Loss().interval(words, level)
         low, high = (math.exp(min(end, MOST)) for end in (found.low, found.high))
         return Estimate(self.value(examples), low, high, found.n, level)
@@ -61,19 +63,13 @@ class BitsPerByte(Metric):
     """
 
     better = "lower"
-    needs = ("nats", "bytes")
+    needs = ("words", "bytes")
 
     def parts(self, examples: Examples) -> Floats:
-        return np.stack([words_of(examples), examples["bytes"]], 1).astype(np.float64)
+        return np.stack([examples["words"], examples["bytes"]], 1).astype(np.float64)
 
     def of(self, sums: Floats) -> Floats:
         return ratio(sums[..., 0], sums[..., 1]) / math.log(2)
 
     def weights(self, examples: Examples) -> Floats:
         return examples["bytes"].astype(np.float64)
-
-
-def words_of(examples: Examples) -> Floats:
-    """(n) the nats of the predicted words alone."""
-    found: Floats = examples["words" if "words" in examples else "nats"]
-    return found

@@ -27,11 +27,16 @@ from attnlab.model.projections import PROJECTIONS
 from attnlab.model.transformer import Embedding, Stack, Transformer
 
 
-def build_model(config: schema.ModelSettings, *, seed: int = 0, device: str = "cpu") -> Model:
-    """The model of a config, initialised from the seed. On the device "meta" nothing is allocated."""
+def build_model(
+    config: schema.ModelSettings, *, seed: int = 0, device: str = "cpu", labels: int = 2
+) -> Model:
+    """The model of a config, initialised from the seed, with a head for so many labels, if it is for labels.
+
+    On the device "meta" nothing is allocated.
+    """
     try:
         with torch.device(device), _Undrawn() if device == "meta" else nullcontext():
-            model = _assemble(config)
+            model = _assemble(config, labels)
     except ConfigError:
         raise
     except ValueError as error:  # a part refused its options or sizes
@@ -52,7 +57,7 @@ class _Undrawn(TorchFunctionMode):
         return function(*arguments, **(named or {}))
 
 
-def _assemble(config: schema.ModelSettings) -> Model:
+def _assemble(config: schema.ModelSettings, labels: int) -> Model:
     mask = MASKS.build(config.mask)
     encodes, decodes = config.family != "decoder", config.family != "encoder"
     encoder_mask = mask if not decodes else Bidirectional()
@@ -66,6 +71,7 @@ def _assemble(config: schema.ModelSettings) -> Model:
         tokens=trunk.main.embedding.tokens,
         norm=partial(_norm, config),
         dropout=config.dropout,
+        labels=labels,
     )
     return Model(trunk, head)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.config.schema import DataSettings
-from attnlab.data.dataset import Dataset
+from attnlab.config.schema import Config
 from attnlab.experiment.run import default_cache
+from attnlab.experiment.setup import dataset_of
 from attnlab.studies.resolved import Resolved
 
 BINS = 25
@@ -20,20 +20,22 @@ def prepared(resolved: Resolved) -> dict[str, Any]:
     Where an arm's own text cannot be read, its runs say so and the others go on; the baseline's is
     needed by all.
     """
-    baseline = resolved.configs[resolved.study.baseline].data
+    baseline = resolved.configs[resolved.study.baseline]
     lengths = tokenised(baseline)
-    others = {repr(c.data): c.data for c in resolved.configs.values() if c.data != baseline}
-    for data in others.values():
+    others = {repr((c.data, c.task)): c for c in resolved.configs.values()}
+    for config in others.values():
+        if (config.data, config.task) == (baseline.data, baseline.task):
+            continue
         try:
-            tokenised(data)
+            tokenised(config)
         except (ValueError, OSError):
             continue
     return lengths
 
 
-def tokenised(data: DataSettings) -> dict[str, Any]:
+def tokenised(config: Config) -> dict[str, Any]:
     """All that is read of the text in the cache; gives a histogram of the training rows' lengths."""
-    dataset = Dataset(data, cache=default_cache())
+    dataset = dataset_of(config, cache=default_cache())
     for split in dataset.splits.names:
         dataset.rows(split)
     _ = dataset.overlap

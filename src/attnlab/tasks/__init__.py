@@ -1,4 +1,4 @@
-"""What a model is trained to predict: one file a task, one line here."""
+"""What a model is for: one file a task, one line here."""
 
 from __future__ import annotations
 
@@ -21,5 +21,8 @@ TASKS: Registry[Task] = Registry(
         "unilm": "attnlab.tasks.unilm:UniLM",
         "seq2seq": "attnlab.tasks.seq2seq:SequenceToSequence",
         "denoising": "attnlab.tasks.denoising:Denoising",
+        "classification": "attnlab.tasks.classification:Classification",
+        "multilabel": "attnlab.tasks.multilabel:Multilabel",
+        "regression": "attnlab.tasks.regression:Regression",
     },
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -11,6 +13,9 @@ from torch import Tensor
 
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
+from attnlab.data.example import Example
+from attnlab.data.labels import UNREAD, Kind, LabelReader
+from attnlab.model.heads import HEADS
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
@@ -18,6 +23,16 @@ from attnlab.model.tokens import Tokens
 from attnlab.model.trunk import Sees
 from attnlab.tasks import TASKS
 from attnlab.tasks.vocabulary import Ids, Vocabulary
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """What a model makes of one example: a class, several classes, or a number; `confidence` is the
+    probability that it gives to that, `scores` those of all classes."""
+
+    answer: str | tuple[str, ...] | float
+    confidence: float | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +47,8 @@ class Spans:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """What one forward needs: ids (B,T) that the model reads, targets (B,T) with IGNORE for none.
+    """What one forward needs: ids (B,T) that the model reads, targets (B,T) with IGNORE for none; of a task
+    about examples, one target for each: (B) classes or numbers, (B,C) flags.
 
     `source` (B,S) is what an encoder reads beside them. `sizes` (B,T) are the bytes of text that each
     target stands for; None where bits per byte would mean nothing, since much of the text is given.
@@ -46,6 +62,8 @@ class Prepared:
     source_tokens: Tokens | None = None
     spans: Spans | None = None
     sizes: Tensor | None = None
+    of_examples: bool = False
+    """Whether targets are one for each row, and not one for each token."""
 
     @property
     def bytes(self) -> int:
@@ -55,7 +73,7 @@ class Prepared:
     @property
     def count(self) -> int:
         """How many targets there are."""
-        return int((self.targets != IGNORE).sum())
+        return len(self.ids) if self.of_examples else int((self.targets != IGNORE).sum())
 
     def to(self, device: torch.device | str) -> Prepared:
         if torch.device(device) == self.ids.device:
@@ -73,17 +91,29 @@ class Prepared:
         return replace(self, **{name: moved(value) for name, value in vars(self).items()})
 
 
+Columns = dict[str, Tensor]
+"""What a model said of each example, or what was right: named tensors (B) or (B,k)."""
+
+
 class Task(ABC):
-    """What a model is trained to predict.
+    """What a model is for.
 
     `prepare` is a pure function of the batch and a seed, so that a step can be done again;
-    `loss` sums over targets, so that parts of a batch add up to the whole.
+    `loss` sums over targets, so that parts of a batch add up to the whole; `predict` says what the model
+    makes of each example, where the task is about examples and not about their words.
     """
+
+    heads: ClassVar[tuple[str, ...]] = ("language_model", "span_boundary", "sentence_pair")
+    """The kinds of model.output that give what it needs."""
+    head: ClassVar[str] = "language_model"
+    """The model.output that is chosen where none is set."""
+    metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity", "bits_per_byte")
+    """What it is judged by; the first decides which checkpoint is the best, and a study's verdict."""
+    label_kind: ClassVar[Kind] = "none"
+    """What a label is for it: nothing where it predicts words."""
 
     sees: ClassVar[Sees] = "before"
     """What the output at a place may depend on."""
-    predicts_words: ClassVar[bool] = True
-    """Whether its targets are tokens of the text, or of another one."""
     predicted_column: ClassVar[Literal["ids", "target"]] = "ids"
     """Which of an encoded row's columns holds the tokens that are predicted."""
     predicts_all: ClassVar[bool] = False
@@ -95,7 +125,7 @@ class Task(ABC):
     packs: ClassVar[bool] = True
     """Whether several texts may share a line of the batch."""
     encodings: ClassVar[tuple[str, ...]] = ("document", "single", "pair")
-    """The values of data.encoding under which it finds what it needs."""
+    """The values of data.encoding under which it finds what it needs; the first is the default."""
 
     def __init__(self, vocabulary: Vocabulary):
         self.vocabulary = vocabulary
@@ -104,6 +134,43 @@ class Task(ABC):
     @abstractmethod
     def prepare(self, batch: Batch, seed: int) -> Prepared:
         """What the model reads and is to say."""
+
+    @property
+    def predicts_words(self) -> bool:
+        """Whether targets are tokens of the text, or of another one, and not labels."""
+        return self.label_kind == "none"
+
+    def label_of(self, example: Example) -> Any:
+        """The label of an example: a name, several names, or a number."""
+        raise NotImplementedError
+
+    @property
+    def reader(self) -> LabelReader:
+        """How labels are read, for the data."""
+        if self.predicts_words:
+            return UNREAD
+        read = type(self).label_of
+        return LabelReader(self.label_kind, self.label_of, f"{read.__module__}.{read.__qualname__}")
+
+    def truth(self, prepared: Prepared) -> Columns:
+        """What was right for each example, in the columns that metrics go by; nothing for words."""
+        return {}
+
+    def predict(self, model: Model, prepared: Prepared) -> Columns:
+        """What the model says of each example; nothing where the task predicts words."""
+        return self.head_outputs(model, self.hidden(model, prepared), prepared)
+
+    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> Columns:
+        return {}
+
+    def predictions(self, said: Mapping[str, Any]) -> list[Prediction]:
+        """The columns of `predict` as one prediction for each example, in a person's words."""
+        return []
+
+    @property
+    def first_loss(self) -> float:
+        """What a model loses that knows nothing, in nats a target."""
+        return math.log(self.vocabulary.size)
 
     @property
     def continues(self) -> bool:
@@ -151,10 +218,11 @@ class Task(ABC):
 
     def check(self, model: Model) -> None:
         """Refuse a model that cannot be trained this way, before any work; a ConfigError says why."""
-        name = next((n for n in TASKS if TASKS[n] is type(self)), type(self).__name__)
-        if not isinstance(model.head, LanguageModel):
+        name = name_of(type(self))
+        if not isinstance(model.head, tuple(HEADS[head] for head in self.heads)):
             raise ConfigError(
-                f'task "{name}" predicts words; model.output must be language_model or span_boundary.'
+                f'task "{name}" predicts {"words" if self.predicts_words else "labels"}; set model.output to '
+                f"{' or '.join(self.heads)}."
             )
         if model.trunk.reads_source != self.two_stacks:
             fix = "encoder_decoder" if self.two_stacks else "decoder or encoder"
@@ -172,6 +240,11 @@ class Task(ABC):
         if lengths not in self._trunk_flops:
             self._trunk_flops[lengths] = sum(term.count for term in model.trunk.flop_terms(*lengths))
         return 3 * (rows * self._trunk_flops[lengths] + model.head.flops(prepared.count))
+
+
+def name_of(task: type[Task]) -> str:
+    """A task's name in the table."""
+    return next((name for name in TASKS if TASKS[name] is task), task.__name__.lower())
 
 
 def language_head(model: Model) -> LanguageModel:

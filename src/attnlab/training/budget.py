@@ -21,14 +21,15 @@ class State:
     flops: int = 0
     evaluated: int = 0
     best_step: int = 0
-    best_loss: float | None = None
+    best_score: float | None = None
     since_best: int = 0
     trace: Trace = Trace()
 
     @classmethod
     def of(cls, held: Mapping[str, Any]) -> State:
         """From a checkpoint."""
-        return cls(**{**held, "trace": Trace.of(held.get("trace"))})
+        renamed = {"best_score" if name == "best_loss" else name: value for name, value in held.items()}
+        return cls(**{**renamed, "trace": Trace.of(held.get("trace"))})
 
 
 def progress(budget: Budget, state: State) -> float:

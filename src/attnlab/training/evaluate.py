@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
 from attnlab.data.rows import Rows
+from attnlab.metrics import METRICS
+from attnlab.metrics.metric import Examples
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.tasks.task import Prepared, Task
@@ -23,10 +27,44 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """`loss` in nats per target, and what follows; perplexity from the words alone, if it has parts."""
+    """`loss` in nats per target, and the task's metrics; perplexity from the words alone, if it has parts.
+
+    `examples` is what was said of each example, in the order of the batches; of words one entry a batch.
+    """
 
     loss: float
     scores: Mapping[str, float]
+    examples: Examples
+
+    def score(self, metric: str) -> float:
+        """The value of one of the task's metrics."""
+        return self.loss if metric == "loss" else self.scores[metric]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A batch, what the task made of it, how wrong the model was, and what it said of each example."""
+
+    batch: Batch
+    prepared: Prepared
+    loss: LossSum
+    said: Mapping[str, Tensor]
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """What metrics go by: of each example, or where words are predicted the sums over the batch."""
+        if self.loss.each is not None and self.prepared.of_examples:
+            nats = self.loss.each.double().cpu().numpy()
+            said = {name: array_of(column) for name, column in self.said.items()}
+            return {"nats": nats, "targets": np.ones_like(nats), **said}
+        sums = {"nats": self.loss.total, "targets": self.loss.count, "words": self.loss.of_words.total}
+        size = {"bytes": self.prepared.bytes} if self.prepared.sizes is not None else {}
+        return {name: np.array([float(value)]) for name, value in (sums | size).items()}
+
+
+def array_of(column: Tensor) -> NDArray[Any]:
+    """A column for metrics: numbers in float64, classes and flags as they are."""
+    return (column.double() if column.is_floating_point() else column).cpu().numpy()
 
 
 class Batches(Protocol):
@@ -53,34 +91,46 @@ class Evaluator:
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext
 
     def __call__(self) -> Evaluation:
-        """The mean loss over the batches, in eval mode."""
-        total, words, count, size, parts = 0.0, 0.0, 0, 0, dict[str, float]()
-        for _, prepared, loss in self.losses():
-            total, count, size = total + float(loss.total), count + int(loss.count), size + prepared.bytes
-            words += float(loss.of_words.total)
+        """The mean loss over the batches and the task's metrics, in eval mode."""
+        total, count, parts = 0.0, 0, dict[str, float]()
+        columns: list[dict[str, NDArray[Any]]] = []
+        for judged in self.judged():
+            loss = judged.loss
+            total, count = total + float(loss.total), count + int(loss.count)
+            columns.append(judged.columns)
             for name, part in loss.parts.items():
                 parts[name] = parts.get(name, 0.0) + float(part)
-        scores = {name: part / max(1, count) for name, part in parts.items()}
-        scores |= {"perplexity": math.exp(min(words / max(1, count), 700.0)), "targets": count}
-        if size:
-            scores["bits_per_byte"] = words / math.log(2) / size
-        return Evaluation(total / max(1, count), scores)
+        scores = {name: part / max(1, count) for name, part in parts.items()} | {"targets": count}
+        examples = Examples({name: np.concatenate([c[name] for c in columns]) for name in columns[0]})
+        metrics = {name: METRICS.build(name) for name in self.task.metrics if name != "loss"}
+        scores |= {name: one.value(examples) for name, one in metrics.items() if one.applies(examples)}
+        return Evaluation(total / max(1, count), scores, examples)
 
     def losses(self) -> Iterator[tuple[Batch, Prepared, LossSum]]:
-        """Each of the first batches of the first epoch, what the task made of it, and its loss."""
+        """Each batch, what the task made of it, and its loss."""
+        for judged in self.judged():
+            yield judged.batch, judged.prepared, judged.loss
+
+    def judged(self) -> Iterator[Judged]:
+        """Each of the first batches of the first epoch, and how the model does on it."""
         plan = self.loader.plan(0)
         numbers = itertools.islice(range(len(plan)), None if self.batches == "all" else self.batches)
         with judging(self.model):
             for number in numbers:
                 batch = self.loader.load(plan, number)
-                yield batch, *self.loss(batch, number)
+                yield self.judge(batch, number)
 
     @torch.no_grad()
-    def loss(self, batch: Batch, number: int) -> tuple[Prepared, LossSum]:
-        """What the task makes of batch `number`, and its loss."""
-        prepared = self.prepare(batch, number)
+    def judge(self, batch: Batch, number: int) -> Judged:
+        """What the task makes of batch `number`, and how the model does on it."""
+        prepared, task = self.prepare(batch, number), self.task
+        moved = prepared.to(self.device)
         with self.autocast():
-            return prepared, self.task.loss(self.model, prepared.to(self.device))
+            if not prepared.of_examples:
+                return Judged(batch, prepared, task.loss(self.model, moved), {})
+            hidden = task.hidden(self.model, moved)
+            said = task.truth(moved) | task.head_outputs(self.model, hidden, moved)
+            return Judged(batch, prepared, task.head_loss(self.model, hidden, moved), said)
 
     def prepare(self, batch: Batch, number: int) -> Prepared:
         return self.task.prepare(batch, stream_seed(self.seed, "evaluation", number))

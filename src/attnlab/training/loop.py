@@ -15,6 +15,7 @@ from attnlab.config.schema import TrainingSettings
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
+from attnlab.metrics import METRICS
 from attnlab.model.model import Model
 from attnlab.model.witness import answer
 from attnlab.runs.checkpoints import Checkpoints
@@ -23,7 +24,7 @@ from attnlab.tasks.task import Prepared, Task
 from attnlab.training import accumulate, budget
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import Checkpoint, load_checked, save_checkpoint, weights_of
-from attnlab.training.evaluate import Evaluator
+from attnlab.training.evaluate import Evaluation, Evaluator
 from attnlab.training.failure import Failure, fault_of, gradient_norm
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.optimizers import Optimizers
@@ -56,6 +57,7 @@ class Loop:
         self.checkpoints, self.failure, self.seed = checkpoints, failure, seed
         self.listeners, self.autocast, self.device = list(listeners), autocast, device
         self.state, self.saved = State(), 0
+        self.evaluation: Evaluation | None = None
         self.batches = loader.forever()
 
     def run(self, interrupt: Interrupt) -> str:
@@ -163,13 +165,14 @@ class Loop:
         """A pass over dev, on its own random stream; the state remembers the best."""
         assert self.evaluate_model is not None
         began = time.perf_counter()
-        found = self.evaluate_model()
-        best = self.state.best_loss is None or found.loss < self.state.best_loss
+        found = self.evaluation = self.evaluate_model()
+        score, before = found.score(self.task.metrics[0]), self.state.best_score
+        best = before is None or METRICS[self.task.metrics[0]].is_better(score, before)
         self.state = replace(
             self.state,
             evaluated=self.state.step,
             best_step=self.state.step if best else self.state.best_step,
-            best_loss=found.loss if best else self.state.best_loss,
+            best_score=score if best else before,
             since_best=0 if best else self.state.since_best + 1,
         )
         seconds = time.perf_counter() - began

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -191,11 +192,13 @@ def text_of(value: Any, column: str) -> str:
     return value
 
 
-def label_of(value: Any, column: str, labels: Sequence[str]) -> str:
-    """A label as text: true and 1 are labels as well as words are."""
+def label_of(value: Any, column: str, labels: Sequence[str]) -> str | tuple[str, ...]:
+    """A label as text, or several: true and 1 are labels as well as words are."""
+    if isinstance(value, (list, tuple)):
+        return tuple(str(label_of(item, column, labels)) for item in value)
     if isinstance(value, bool):
         label = str(value).lower()
-    elif isinstance(value, (str, int)):
+    elif isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value)):
         label = str(value).strip()
     else:
         raise BrokenRowError(f'its label "{column}" is {"null" if value is None else repr(value)}')

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from attnlab.config.values import nearest
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
+from attnlab.data.labels import UNREAD, WRITTEN, LabelReader, Labels
 from attnlab.data.row import Row
 from attnlab.data.tokenizers.sized import Sized
 from attnlab.data.tokenizers.tokenizer import Tokenizer
@@ -73,17 +73,25 @@ class Cuts:
 class Encoding(ABC):
     """How an example becomes rows of ids.
 
-    `uses` names the texts of an example that it takes in; `labelled` says whether rows get its label.
+    `uses` names the texts of an example that it takes in; `labelled` says whether rows get its label, as
+    `reader` reads it.
     """
 
     uses: tuple[str, ...] = ()
     labelled = False
 
-    def __init__(self, tokenizer: Tokenizer, length: int, labels: Sequence[str] = ()):
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        length: int,
+        labels: Sequence[str] = (),
+        reader: LabelReader = WRITTEN,
+    ):
         self.tokenizer, self.length = tokenizer, length
         self.labels = tuple(labels)
         self.cuts = Cuts()
-        self._numbers = {label: number for number, label in enumerate(self.labels)}
+        self._reader = reader
+        self._known = Labels(reader.kind, self.labels)
 
     def rows(self, examples: Iterable[Example]) -> Iterator[Row]:
         """All rows of the examples, in order; a few thousand examples are held at a time."""
@@ -100,22 +108,26 @@ class Encoding(ABC):
 
     def settings(self) -> dict[str, object]:
         """What decides the rows, besides text and tokenizer: part of the fingerprint."""
-        held = {k: v for k, v in vars(self).items() if k not in ("tokenizer", "cuts", "_numbers")}
-        return {"encoding": type(self).__name__, **held}
+        held = {k: v for k, v in vars(self).items() if k not in ("tokenizer", "cuts") and k[0] != "_"}
+        usual = not self.labelled or self._reader.identity in (WRITTEN.identity, UNREAD.identity)
+        read = {} if usual else {"reader": self._reader.identity}
+        return {"encoding": type(self).__name__, **held, **read}
 
-    def label(self, example: Example) -> int | None:
-        """The number of an example's label."""
-        if example.label is None or not self.labels:
-            return None
-        if example.label not in self._numbers:
-            at = f" at {example.place}" if example.place else ""
-            raise DataError(
-                f'The label "{example.label}"{at} occurs only outside the training split, which knows '
-                f"{', '.join(self.labels)}.{nearest(example.label, self.labels)} Correct it, or give the "
-                "training text rows with it; where the split was made, not given, more rows, another "
-                "data.split_seed or smaller shares (data.dev_share, data.test_share) may bring it there."
-            )
-        return self._numbers[example.label]
+    def label(self, example: Example) -> dict[str, Any]:
+        """What a row is told of an example's label, as fields of a Row."""
+        kind = self._reader.kind
+        if kind == "number":
+            return {"number": float(self._reader.read(example))}
+        numbers = (
+            []
+            if not self.labels
+            else [self._known.number(name, example.place) for name in self._reader.names(example)]
+        )
+        if kind == "class":
+            return {"label": numbers[0]} if numbers else {}
+        if kind == "none":
+            return {}
+        return {"labels": [int(number in numbers) for number in range(len(self.labels))]}
 
     def refuse_unused(self, example: Example) -> None:
         """Text that this encoding would leave out is not left out in silence."""

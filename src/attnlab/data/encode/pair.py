@@ -5,6 +5,7 @@ from typing import Literal
 
 from attnlab.data.encode.encoding import Cut, Encoding, refuse_cut
 from attnlab.data.example import Example
+from attnlab.data.labels import WRITTEN, LabelReader
 from attnlab.data.row import Row
 from attnlab.data.tokenizers.sized import Sized
 from attnlab.data.tokenizers.tokenizer import Tokenizer
@@ -26,11 +27,12 @@ class Pair(Encoding):
         tokenizer: Tokenizer,
         length: int,
         labels: Sequence[str] = (),
+        reader: LabelReader = WRITTEN,
         *,
         shorten: Literal["longest", "first", "second"] = "longest",
         cut: Cut = "end",
     ):
-        super().__init__(tokenizer, length, labels)
+        super().__init__(tokenizer, length, labels, reader)
         self.shorten, self.cut = shorten, cut
 
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
@@ -41,7 +43,7 @@ class Pair(Encoding):
             example = chunk[number]
             a, b = self.fitted(text, seconds[number], room, example)
             whole, types = form.pair_sized(a, b), form.pair_types(len(a), len(b))
-            yield Row(whole.ids, first + number, whole.sizes, types=types, label=self.label(example))
+            yield Row(whole.ids, first + number, whole.sizes, types=types, **self.label(example))
 
     def fitted(self, a: Sized, b: Sized, room: int, example: Example) -> tuple[Sized, Sized]:
         """As much of both as fits, counted."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from attnlab.data.encode.encoding import Cut, Encoding, cut_to
 from attnlab.data.example import Example
+from attnlab.data.labels import WRITTEN, LabelReader
 from attnlab.data.row import Row
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
@@ -16,8 +17,16 @@ class Single(Encoding):
 
     labelled = True
 
-    def __init__(self, tokenizer: Tokenizer, length: int, labels: Sequence[str] = (), *, cut: Cut = "end"):
-        super().__init__(tokenizer, length, labels)
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        length: int,
+        labels: Sequence[str] = (),
+        reader: LabelReader = WRITTEN,
+        *,
+        cut: Cut = "end",
+    ):
+        super().__init__(tokenizer, length, labels, reader)
         self.cut: Cut = cut
 
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
@@ -27,4 +36,4 @@ class Single(Encoding):
             example = chunk[number]
             kept = form.single_sized(cut_to(text, room, self.cut, example))
             self.cuts.count(len(text), len(text) + form.single_room - len(kept))
-            yield Row(kept.ids, first + number, kept.sizes, label=self.label(example))
+            yield Row(kept.ids, first + number, kept.sizes, **self.label(example))

@@ -15,13 +15,14 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
 class Classification(Head):
-    """Classification: a score for each class, from one vector for the whole text.
+    """Classification: a score for each class (or one number), from one vector for the whole text.
 
     Formula: W·pool(h) + b, where pool is the first token's vector, the last real token's, or the
     mean over real tokens; `transform=tanh` puts a dense layer with tanh before it, as in BERT,
     `transform=relu` one with ReLU, as in DistilBERT.
 
-    Cost: C·(D + 1) parameters for C classes: 2D + 2 for two.
+    Cost: C·(D + 1) parameters for C classes: 2D + 2 for two. C is what the labels have (`labels`), unless it
+    is given.
 
     When it helps: any labelled text. First for encoders with a [CLS] token, last for decoders
     (the only one that saw everything), mean where neither is trained for it.
@@ -40,20 +41,22 @@ class Classification(Head):
         self,
         width: int,
         dropout: float = 0.0,
+        labels: int = 2,
         *,
-        classes: int = 2,
+        classes: int | Literal["labels"] = "labels",
         pooling: Literal["first", "mean", "last"] = "first",
         transform: Literal["none", "tanh", "relu"] = "none",
     ):
         super().__init__()
-        if classes < 2:
-            raise ValueError(f"classes is {classes}; a choice needs at least 2.")
-        self.width, self.classes, self.pooling = width, classes, pooling
+        outputs = labels if classes == "labels" else classes
+        if outputs < 1:
+            raise ValueError(f"classes is {classes}; a head needs at least 1 output.")
+        self.width, self.classes, self.pooling = width, outputs, pooling
         self.transform: nn.Module = nn.Identity()
         if transform != "none":
             self.transform = nn.Sequential(nn.Linear(width, width), ACTIVATIONS[transform]())
         self.dropout = nn.Dropout(dropout)
-        self.scores = nn.Linear(width, classes)
+        self.scores = nn.Linear(width, outputs)
 
     def forward(self, hidden: Tensor, tokens: Tokens) -> Tensor:
         """(B,T,D) -> (B,C)."""

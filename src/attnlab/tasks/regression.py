@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from attnlab.data.batch import Batch
+from attnlab.data.example import Example
+from attnlab.data.labels import number_of
+from attnlab.model.losses import LossSum
+from attnlab.model.model import Model
+from attnlab.tasks.labelled import Labelled, summed
+from attnlab.tasks.task import Columns, Prediction, Prepared
+
+
+class Regression(Labelled):
+    """Regression: each text, or pair of texts, has a number.
+
+    Formula: (score − z)², where z = (number − mean) / deviation over the training split: a model that knows
+    nothing loses 1, whatever the unit. Predictions are in the unit of the numbers.
+
+    Cost: like `classification`, with one output.
+
+    When it helps: grades, prices, degrees of similarity. Judge it by R², which is 0 for always saying the
+    mean.
+    """
+
+    label_kind = "number"
+    metrics = ("mean_squared_error", "mean_absolute_error", "explained_variance", "loss")
+
+    def label_of(self, example: Example) -> float:
+        return number_of(example)
+
+    @property
+    def first_loss(self) -> float:
+        return 1.0
+
+    def targets(self, batch: Batch) -> Tensor | None:
+        if batch.number is None:
+            return None
+        standard = (batch.number - self.labels.mean) / self.labels.deviation
+        return standard.float()  # some devices have no double
+
+    def truth(self, prepared: Prepared) -> Columns:
+        return {"number": self.in_unit(prepared.targets)}
+
+    def score_loss(self, scores: Tensor, prepared: Prepared, training: bool) -> LossSum:
+        return summed((scores[:, 0] - prepared.targets.to(scores.dtype)).square())
+
+    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> Columns:
+        return {"predicted_number": self.in_unit(self.scores(model, hidden, prepared)[:, 0])}
+
+    def predictions(self, said: Mapping[str, Any]) -> list[Prediction]:
+        return [Prediction(answer=float(number)) for number in said["predicted_number"].tolist()]
+
+    def in_unit(self, standard: Tensor) -> Tensor:
+        """Numbers of mean 0 and deviation 1 as those of the labels."""
+        return standard * self.labels.deviation + self.labels.mean
