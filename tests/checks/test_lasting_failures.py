@@ -11,7 +11,7 @@ from attnlab.cli import app
 from attnlab.experiment.run import train
 from attnlab.runs.events import Stepped
 from attnlab.runs.findings import Finding, failures, joined, read_findings
-from attnlab.runs.summary import about
+from attnlab.runs.summary import read_summary
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
 from tests.studies.here import here
@@ -48,7 +48,7 @@ def test_a_failure_stays_with_its_first_step_and_the_latest_finding_is_there_too
     assert held["sound"] is False
     evaluated = [f for f in held["findings"] if f["check"] == name and f["when"] in ("evaluation", "during")]
     assert [(f["step"], f["outcome"]) for f in evaluated] == [(min(steps), "fail"), (12, "pass")]
-    assert about(tmp_path / "run")["failures"] == [f"{name} (step {min(steps)})"]
+    assert read_summary(tmp_path / "run").result.failures == [f"{name} (step {min(steps)})"]
 
 
 class KilledError(Exception):
@@ -66,7 +66,9 @@ def test_a_failure_survives_a_kill_and_a_resume_that_does_not_see_it_again(tmp_p
         flaky(patch, Honesty, {4})
         with pytest.raises(KilledError):
             train(config(tmp_path), tmp_path / "run", listeners=[kill])
-    assert about(tmp_path / "run")["failures"] == ["honesty (step 4)"], "killed before it could note it"
+    assert read_summary(tmp_path / "run").result.failures == ["honesty (step 4)"], (
+        "killed before it could note it"
+    )
     ended = train(config(tmp_path), tmp_path / "run", resume=True)
     assert ended.state.step == 12 and ended.failures == ("honesty (step 4)",)
 

@@ -11,7 +11,7 @@ from attnlab.config.values import ConfigError
 from attnlab.experiment.run import train
 from attnlab.experiment.soundness import UnsoundError
 from attnlab.model.cache import KeyValues
-from attnlab.runs.summary import about
+from attnlab.runs.summary import read_summary
 from tests.training.small_run import config, settings
 
 ZERO = {"model": {"masking": "zero"}}
@@ -59,8 +59,8 @@ def test_a_failed_check_stops_a_training_before_its_first_step(folder):
     held = json.loads((folder / "stopped" / "checks.json").read_text())
     assert held["sound"] is False and held["unsound"] == ["dependency"]
     assert not (folder / "stopped" / "checkpoints").exists()
-    listed = about(folder / "stopped")
-    assert listed["status"] == "failed" and not listed["sound"] and listed["unsound"] == ["dependency"]
+    listed = read_summary(folder / "stopped").result
+    assert listed.status == "failed" and not listed.sound and listed.unsound == ("dependency",)
     go_on = train(config(folder, **ZERO), folder / "stopped", resume=True, allow=["dependency"])
     assert go_on.state.step == 12 and go_on.unsound == ("dependency", "honesty")
 

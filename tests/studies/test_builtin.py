@@ -15,6 +15,7 @@ from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.perplexity import pseudo_losses, token_losses
 from attnlab.evaluation.statistics import corrected, differences, holm
 from attnlab.model.assemble import build_model
+from attnlab.runs.result import RunResult
 from attnlab.studies.builtin import (
     batching,
     builtin,
@@ -211,8 +212,8 @@ def test_time_to_a_loss_is_read_off_between_evaluations():
 
 def test_times_to_where_the_baseline_ended():
     arms = {
-        "gpt2": [{"seed": 0, "dev_curve": SLOW}, {"seed": 1, "dev_curve": FAST}],
-        "modern": [{"seed": 0, "dev_curve": FAST}, {"seed": 1, "dev_curve": SLOW}],
+        "gpt2": [RunResult(seed=0, dev_curve=SLOW), RunResult(seed=1, dev_curve=FAST)],
+        "modern": [RunResult(seed=0, dev_curve=FAST), RunResult(seed=1, dev_curve=SLOW)],
     }
     rows, notes = recipe.compared(arms, "gpt2")
     assert rows[1] == [0, 5.0, "modern", pytest.approx(15.0), pytest.approx(150.0), pytest.approx(3.0), 2.0]

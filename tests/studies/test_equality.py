@@ -1,10 +1,12 @@
 """Arms that differ in more than what is studied: the verdict says in what, and by how much."""
 
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
 
 from attnlab.config.values import ConfigError
+from attnlab.runs.result import RunResult
 from attnlab.studies.equality import changed_settings, inequalities
 from attnlab.studies.judgement import comparisons, verdict
 from attnlab.studies.metrics import METRICS
@@ -21,8 +23,8 @@ COST = {"steps": 60, "tokens": 12_000, "flops": 5e9, "seconds": 30.0, "parameter
 def told(folder, changes, *, tried=None, costs=None, arms=None, **facts):
     """What is said of an arm with these changes whose two runs cost so much."""
     given = study(folder, arms=arms or {"base": {}, "arm": changes}, **facts)
-    base = [COST | {"seed": seed} for seed in (0, 1)]
-    arm = [{**one, **(costs or {})} for one in base]
+    base = [RunResult(seed=seed, **COST) for seed in (0, 1)]
+    arm = [replace(one, **(costs or {})) for one in base]
     return inequalities(given, "arm", arm, base, tried or {})
 
 
@@ -79,7 +81,10 @@ def test_times_of_less_than_a_second_are_start_up_and_one_slow_seed_is_load(tmp_
     given = study(tmp_path, arms={"base": {}, "arm": ONE})
 
     def said(arm, base):
-        runs = [[COST | {"seed": s, "seconds": t} for s, t in enumerate(side)] for side in (arm, base)]
+        runs = [
+            [RunResult(**COST | {"seed": s, "seconds": t}) for s, t in enumerate(side)]
+            for side in (arm, base)
+        ]
         return inequalities(given, "arm", *runs, {})
 
     assert said([0.9, 0.8], [0.2, 0.2]) == ""
@@ -126,7 +131,7 @@ def test_settings_count_once_and_only_where_they_differ(tmp_path):
 
 def test_the_sentence_is_in_the_row_and_in_the_verdict(tmp_path):
     given = study(tmp_path, arms={"dot": {}, "linear": ONE | {"model.heads": 1}}, metric="seconds")
-    runs = [run(arm, seed, 2.0) | COST for arm in ("dot", "linear") for seed in (0, 1)]
+    runs = [replace(run(arm, seed, 2.0), **COST) for arm in ("dot", "linear") for seed in (0, 1)]
     (row,), _ = comparisons(given, runs, tmp_path, METRICS)
     end = "linear changes 2 settings: model.heads, model.attention."
     assert row["words"].endswith(end) and verdict(given, [], [row]).endswith(end)

@@ -17,6 +17,7 @@ from attnlab.experiment import run as experiment_run
 from attnlab.model import assemble
 from attnlab.model.assemble import build_model
 from attnlab.model.attention.linear import Linear
+from attnlab.runs.result import RunResult
 from attnlab.studies.builtin import STUDIES, builtin
 from attnlab.studies.equality import changed_settings
 from attnlab.studies.evidence import apart, idle_seeds, started_apart
@@ -42,7 +43,7 @@ def results(place, monkeypatch, request):
     monkeypatch.setattr("attnlab.experiment.soundness.run_checks", lambda case: [])
     monkeypatch.setattr("attnlab.studies.worker.default_cache", lambda: place / "cache")
     monkeypatch.setattr("attnlab.studies.runner.report.write", lambda results, folder: None)
-    monkeypatch.setattr("attnlab.studies.run_measures.is_causal", lambda trained: False)  # writes no samples
+    monkeypatch.setattr("attnlab.studies.run_measures.written", lambda trained: {})
 
     def ended(arms=None, **changes):
         given = {"probes": (), "sentence": "", "set": QUIET} | ({"arms": arms} if arms else {}) | changes
@@ -275,7 +276,7 @@ def as_run(seed, **facts):
     start = {"a.weight": f"4x4 v{seed} s{seed}", "a.bias": "4 = 0.0"}
     trail = {"1": f"x{seed}", "2": f"y{seed}"}
     trace = {"batches": trail, "inputs": trail, "draws": trail}
-    return {"seed": seed, "initial": start, "trace": trace, "epoch_batches": 9} | facts
+    return RunResult(**{"seed": seed, "initial": start, "trace": trace, "epoch_batches": 9} | facts)
 
 
 def test_one_batch_of_text_leaves_no_order_to_vary():
@@ -288,9 +289,9 @@ def test_one_batch_of_text_leaves_no_order_to_vary():
 
 
 def test_runs_of_before_there_was_a_trace_are_said_to_be_unknown():
-    reasons, notes = idle_seeds("a", [{"seed": 0}, {"seed": 1}], batching="packed")
+    reasons, notes = idle_seeds("a", [RunResult(seed=0), RunResult(seed=1)], batching="packed")
     assert reasons == [] and len(notes) == 1 and "is not known" in notes[0]
-    assert apart({"seed": 0}, as_run(0), changed=()) == []
+    assert apart(RunResult(seed=0), as_run(0), changed=()) == []
 
 
 def starting(seed, *, fixed):
@@ -326,7 +327,7 @@ def test_arms_of_the_studies_start_from_the_same_weights_where_they_share_parts(
         small = config_of(
             {"model": vars(asked.config(arm).model) | {"vocabulary": 50, "length": 32, "layers": 2}}
         ).model
-        starts[arm] = {"seed": 3, "initial": initial_weights(build_model(small, seed=3))}
+        starts[arm] = RunResult(seed=3, initial=initial_weights(build_model(small, seed=3)))
     for arm in asked.arms:
         other = asked.baseline_of(arm)
         assert started_apart(starts[arm], starts[other], changed_settings(asked, arm)) == [], arm

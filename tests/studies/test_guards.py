@@ -2,16 +2,18 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from attnlab.config.values import ConfigError
-from attnlab.runs.summary import about, runs_in
+from attnlab.runs.result import RunResult
+from attnlab.runs.summary import read_summary, runs_in
 from attnlab.studies.guards import judged_apart, trained_apart, unspelt
 from attnlab.studies.judgement import comparable, comparisons, estimate, verdict
 from attnlab.studies.metrics import METRICS
-from attnlab.studies.side_by_side import compared
+from attnlab.studies.side_by_side import side_by_side
 from tests.studies.small_study import study
 
 SAME = {
@@ -30,14 +32,14 @@ def unequal(one, other, *, metric, changed=()):
 def run(arm, seed, loss, **changes):
     fingerprints = SAME | {"order": f"o{seed}"} | changes
     metrics = {"loss": loss, "bits_per_byte": loss / 3, "seconds": 1.0}
-    return {
-        "arm": arm,
-        "seed": seed,
-        "status": "finished",
-        "folder": f"runs/{arm}/seed-{seed}",
-        "metrics": metrics,
-        "fingerprints": fingerprints,
-    }
+    return RunResult(
+        arm=arm,
+        seed=seed,
+        status="finished",
+        folder=f"runs/{arm}/seed-{seed}",
+        metrics=metrics,
+        fingerprints=fingerprints,
+    )
 
 
 def test_equals_are_equal_and_each_difference_is_named():
@@ -99,7 +101,7 @@ def test_bits_per_byte_do_not_survive_unknown_words(tmp_path):
     other = {"tokenizer": "x", "data": {"train": "c", "dev": "d"}, "order": "p"}
     runs = [run("a", seed, 2.0 + seed) for seed in (0, 1)]
     runs += [run("c", seed, 1.0 + seed, **other) for seed in (0, 1)]
-    runs[0]["metrics"]["unknown_share"] = 0.183
+    runs[0].metrics["unknown_share"] = 0.183
     rows, notes = comparisons(given, runs, tmp_path, METRICS)
     assert rows == [] and "18.3% of the targets are unknown words" in notes[1]
     given = study(tmp_path, arms={"a": {}, "b": {"model.heads": 1}}, metric="bits_per_byte")
@@ -108,14 +110,14 @@ def test_bits_per_byte_do_not_survive_unknown_words(tmp_path):
     one = folder_of(tmp_path / "one", 2.0)
     (one / "result.json").write_text(json.dumps({"metrics": {"unknown_share": 0.183}}))
     tokens = folder_of(tmp_path / "tokens", 1.0, tokenizer="x", data={"train": "c", "dev": "d"})
-    found = compared([one, tokens])
-    assert "bits_per_byte" not in found["measures"] and any("18.3%" in note for note in found["notes"])
+    found = side_by_side([one, tokens])
+    assert "bits_per_byte" not in found.measures and any("18.3%" in note for note in found.notes)
 
 
 def test_survivors_of_a_failing_arm_are_not_compared(tmp_path):
     given = study(tmp_path, metric="seconds")
     runs = [run("dot", 0, 2.0), run("dot", 1, 2.0), run("linear", 0, 1.0)]
-    runs += [run("linear", 1, 0.0) | {"status": "failed", "metrics": {}}]
+    runs += [replace(run("linear", 1, 0.0), status="failed", metrics={})]
     arms, notes = comparable(given, runs)
     assert list(arms) == ["dot"] and "1 of its 2 runs failed" in notes["linear"]
 
@@ -129,7 +131,7 @@ def test_a_half_finished_study_compares_the_seeds_that_all_arms_have(tmp_path):
 
 def test_an_unsound_arm_is_invalid_in_rows_and_verdict(tmp_path):
     given = study(tmp_path, metric="seconds")
-    runs = [run("dot", 0, 2.0), run("linear", 0, 1.0) | {"status": "invalid", "unsound": ["dependency"]}]
+    runs = [run("dot", 0, 2.0), replace(run("linear", 0, 1.0), status="invalid", unsound=("dependency",))]
     rows, _ = comparisons(given, runs, tmp_path, METRICS)
     assert rows[0]["verdict"] == "invalid"
     assert "linear compared with dot (baseline): invalid: dependency failed" in verdict(given, [], rows)
@@ -199,29 +201,30 @@ def test_runs_are_listed_with_their_state(tmp_path):
     folder_of(tmp_path / "one", 2.0)
     folder_of(tmp_path / "two", 1.0, sound=False, unsound=["dependency"], status="interrupted")
     first, second = runs_in(tmp_path)
-    assert (first["name"], first["steps"], first["measures"]["loss"], first["sound"]) == ("one", 5, 2.0, True)
-    assert (second["status"], second["sound"], second["unsound"]) == ("interrupted", False, ["dependency"])
-    assert about(tmp_path / "one")["measures"]["seconds"] == 1.5
+    run, other = first.result, second.result
+    assert (first.name, run.steps, run.metrics["loss"], run.sound) == ("one", 5, 2.0, True)
+    assert (other.status, other.sound, other.unsound) == ("interrupted", False, ("dependency",))
+    assert read_summary(tmp_path / "one").result.metrics["seconds"] == 1.5
 
 
 def test_compare_refuses_other_dev_text_and_withholds_what_counts_tokens(tmp_path):
     one = folder_of(tmp_path / "one", 2.0)
     other = folder_of(tmp_path / "other", 2.0, data={"train": "a", "dev": "z"})
     with pytest.raises(ConfigError, match="judged on different dev examples"):
-        compared([one, other])
+        side_by_side([one, other])
     tokens = folder_of(tmp_path / "tokens", 1.0, tokenizer="x", data={"train": "c", "dev": "d"})
-    found = compared([one, tokens])
-    assert "loss" not in found["measures"] and "bits_per_byte" in found["measures"]
-    assert any("tokenizers differ" in note for note in found["notes"])
+    found = side_by_side([one, tokens])
+    assert "loss" not in found.measures and "bits_per_byte" in found.measures
+    assert any("tokenizers differ" in note for note in found.notes)
     order = folder_of(tmp_path / "order", 1.0, order="p", sound=False, unsound=["dependency"])
-    found = compared([one, order])
-    assert "loss" in found["measures"]
-    assert any(note.startswith("Not equals: ") and "another order" in note for note in found["notes"])
-    assert any("is not sound" in note for note in found["notes"])
+    found = side_by_side([one, order])
+    assert "loss" in found.measures
+    assert any(note.startswith("Not equals: ") and "another order" in note for note in found.notes)
+    assert any("is not sound" in note for note in found.notes)
     traced = [
         folder_of(tmp_path / name, 1.0, trace={"batches": {"1": "a", "2": mark}})
         for name, mark in (("fed", "b"), ("fed-otherwise", "c"))
     ]
-    assert not any("not fed" in note for note in compared([one, traced[0]])["notes"])
-    found = compared(traced)
-    assert any("they were not fed the same batches (batch 2 or one before" in note for note in found["notes"])
+    assert not any("not fed" in note for note in side_by_side([one, traced[0]]).notes)
+    found = side_by_side(traced)
+    assert any("they were not fed the same batches (batch 2 or one before" in note for note in found.notes)

@@ -45,7 +45,7 @@ class LineView:
             if job.status != before:
                 self.seen[str(job.folder)] = job.status
                 done = sum(t.status in ("finished", "failed") for t in work)
-                why = f": {job.result['reason']}" if job.status == "failed" else ""
+                why = f": {job.result.reason}" if job.status == "failed" and job.result else ""
                 err.print(
                     f"[{done}/{len(work)}] {job.name}: {job.status}{why}",
                     highlight=False,

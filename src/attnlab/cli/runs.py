@@ -12,9 +12,6 @@ from rich.table import Column, Table
 from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.values import ConfigError
 
-HIDDEN = ("config", "whole", "trace", "initial")
-"""What is known of a run and too long for a list."""
-
 
 def runs(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to look.")] = Path("runs"),
@@ -25,7 +22,7 @@ def runs(
 
     found = runs_in(folder)
     if json:
-        return emit([{k: v for k, v in run.items() if k not in HIDDEN} for run in found])
+        return emit([run.as_row() for run in found])
     if not found:
         out.print(f"There are no runs in {folder}.")
         return None
@@ -37,11 +34,10 @@ def runs(
         Column("sound", overflow="fold"),
         "begun",
     )
-    for run in found:
-        sound = "yes" if run["sound"] else f"[bold red]no: {escape(', '.join(run['failures']))}[/]"
-        loss = shown(run["measures"].get("loss"))
-        date = str(run["date"])[:16].replace("T", " ")
-        cells = (run["folder"], run["status"], f"{run['steps']:,}", loss, sound, date)
+    for summary in found:
+        run, date = summary.result, summary.date[:16].replace("T", " ")
+        sound = "yes" if run.sound else f"[bold red]no: {escape(', '.join(run.failures))}[/]"
+        cells = (run.folder, run.status, f"{run.steps:,}", shown(run.metrics.get("loss")), sound, date)
         table.add_row(*(c if c == sound else escape(c) for c in cells))
     out.print(table)
     return None
@@ -55,22 +51,22 @@ def compare(
     if len(places) < 2:
         raise ConfigError("Give at least two runs; attnlab runs lists them.")
     from attnlab.runs.record import differences
-    from attnlab.studies.side_by_side import compared
+    from attnlab.studies.side_by_side import side_by_side
 
-    found = compared(places)
+    found = side_by_side(places)
     if json:
-        return emit(found)
-    table = Table("run", "steps", *(name.replace("_", " ") for name in found["measures"]))
-    for run in found["runs"]:
-        values = [shown(run["measures"].get(name)) for name in found["measures"]]
-        doubt = "" if run["sound"] else " [bold red]✗ not sound[/]"
-        table.add_row(f"{escape(run['folder'])}{doubt}", f"{run['steps']:,}", *values)
+        return emit(found.as_json())
+    table = Table("run", "steps", *(name.replace("_", " ") for name in found.measures))
+    for run in (summary.result for summary in found.runs):
+        values = [shown(run.metrics.get(name)) for name in found.measures]
+        doubt = "" if run.sound else " [bold red]✗ not sound[/]"
+        table.add_row(f"{escape(run.folder)}{doubt}", f"{run.steps:,}", *values)
     out.print(table)
-    first, *others = found["runs"]
-    for run in others:
-        changes = "; ".join(differences(first["config"], run["config"])) or "nothing"
-        out.print(f"{run['folder']} differs in its config by: {escape(changes)}", highlight=False)
-    for note in found["notes"]:
+    first, *others = found.runs
+    for summary in others:
+        changes = "; ".join(differences(first.config, summary.config)) or "nothing"
+        out.print(f"{summary.result.folder} differs in its config by: {escape(changes)}", highlight=False)
+    for note in found.notes:
         out.print(escape(note), highlight=False, style="yellow" if note.startswith("Not") else "")
     return None
 

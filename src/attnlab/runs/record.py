@@ -50,3 +50,9 @@ def other_versions(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterato
     if changed:
         what = "; ".join(f"{name} was {before.get(name)}, now {now[name]}" for name in changed)
         yield f"The run was begun elsewhere ({what}): it goes on, but not bit for bit."
+
+
+def fingerprints_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run was trained and judged on, by its record."""
+    own = {name: record.get(name) for name in ("text", "data", "tokenizer", "order")}
+    return own | {"task": record["config"]["task"]}

@@ -1,17 +1,109 @@
-"""result.json: what a finished run of a study came to."""
+"""What a run came to, as its worker measured it (result.json) and as all who ask after it read it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from attnlab.runs.atomic import replace_json
+from attnlab.runs.findings import Finding, failures
+
 RESULT = "result.json"
+ENDED = ("finished", "invalid")
+"""The states of a run that trained to its end: its numbers are there, sound or not."""
+
+Curve = Mapping[str, Sequence[float]]
 
 
-def read_result(folder: Path) -> dict[str, Any]:
-    """A run's result.json; empty where it has none."""
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """One run, with what is known of it by now; `None` is what was not recorded.
+
+    `status` is "finished", "failed", "invalid" (finished, and a check failed) or "missing" in a study, and
+    that of its record elsewhere, such as "running"; `reason` says why it is not finished. `fingerprints` say
+    what it was trained and judged on, `trace` and `initial` what it was really given (training/trace.py).
+    `extra` is what a study's own measures add, by its own names.
+    """
+
+    status: str = "missing"
+    reason: str = ""
+    arm: str = ""
+    seed: int = 0
+    folder: str = ""
+    identity: str = ""
+    ended: str = ""
+    steps: int = 0
+    tokens: int = 0
+    flops: int = 0
+    parameters: int = 0
+    seconds: float = 0.0
+    tokens_per_second: float = 0.0
+    evaluation_seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    unsound: tuple[str, ...] = ()
+    checks: tuple[Finding, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    fingerprints: Mapping[str, Any] = field(default_factory=dict)
+    trace: Mapping[str, Any] | None = None
+    initial: Mapping[str, str] | None = None
+    epoch_batches: int | None = None
+    truncation: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    samples: tuple[str, ...] = ()
+    quality: Mapping[str, Any] = field(default_factory=dict)
+    probes: tuple[Mapping[str, Any], ...] = ()
+    attention: Mapping[str, Any] | None = None
+    curve: Curve = field(default_factory=dict)
+    dev_curve: Curve = field(default_factory=dict)
+    extra_curves: Mapping[str, Curve] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def trained(self) -> bool:
+        """Whether it came to its end, and so has numbers; whether they are sound is another question."""
+        return self.status in ENDED
+
+    @property
+    def sound(self) -> bool:
+        """Whether no check failed: while one has, no number of the run means what it says."""
+        return not self.unsound
+
+    @property
+    def failures(self) -> list[str]:
+        """The failed checks in words, with the step where it is known."""
+        return failures(self.checks) or list(self.unsound)
+
+    def as_json(self) -> dict[str, Any]:
+        """As result.json and the runs of results.json hold it; what was not recorded is left out."""
+        held = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "extra"}
+        held |= {"sound": self.sound, "checks": [asdict(one) for one in self.checks]}
+        return {name: value for name, value in held.items() if value is not None} | dict(self.extra)
+
+    @classmethod
+    def of_json(cls, held: Mapping[str, Any]) -> RunResult:
+        """A result as it was written, by this version or one before; a metric that is null is not known.
+
+        One that does not say how it ended came to its end.
+        """
+        own = {f.name for f in fields(cls)} - {"extra"}
+        values = {name: value for name, value in held.items() if name in own and value is not None}
+        values |= {name: tuple(values.get(name, ())) for name in ("unsound", "samples", "probes")}
+        values["checks"] = tuple(Finding(**one) for one in held.get("checks") or ())
+        known = {name: value for name, value in (held.get("metrics") or {}).items() if value is not None}
+        rest = {name: value for name, value in held.items() if name not in own | {"sound"}}
+        return cls(**{"status": "finished"} | values | {"metrics": known, "extra": rest})
+
+
+def read_result(folder: Path) -> RunResult | None:
+    """What a run's worker left; nothing where it has not come to an end."""
     try:
-        return dict(json.loads((folder / RESULT).read_text(encoding="utf-8")))
+        return RunResult.of_json(json.loads((folder / RESULT).read_text(encoding="utf-8")))
     except FileNotFoundError:
-        return {}
+        return None
+
+
+def write_result(folder: Path, result: RunResult) -> None:
+    replace_json(folder / RESULT, result.as_json())

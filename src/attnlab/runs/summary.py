@@ -3,63 +3,114 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from attnlab.config.values import ConfigError
-from attnlab.runs.findings import failed_checks, failures, read_findings
+from attnlab.runs.findings import failed_checks, read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
-from attnlab.runs.record import RECORD, read_record
-from attnlab.runs.result import read_result
+from attnlab.runs.record import RECORD, fingerprints_of, read_record
+from attnlab.runs.result import RunResult, read_result
 
 
-def runs_in(folder: Path) -> list[dict[str, Any]]:
+@dataclass(frozen=True, kw_only=True)
+class RunSummary:
+    """A run's folder in short. `whole` says that its numbers are of all of dev.
+
+    The result's status is that of the record, and its metrics are those of the last evaluation where nothing
+    was measured after it.
+    """
+
+    name: str
+    date: str
+    whole: bool
+    config: Mapping[str, Any]
+    result: RunResult
+
+    def as_json(self) -> dict[str, Any]:
+        """All that a comparison goes by."""
+        run = self.result
+        return self.as_row() | {
+            "whole": self.whole,
+            "trace": run.trace,
+            "initial": run.initial,
+            "config": self.config,
+        }
+
+    def as_row(self) -> dict[str, Any]:
+        """What a list shows."""
+        run = self.result
+        return {
+            "folder": run.folder,
+            "name": self.name,
+            "status": run.status,
+            "seed": run.seed,
+            "steps": run.steps,
+            "date": self.date,
+            "sound": run.sound,
+            "unsound": list(run.unsound),
+            "failures": run.failures,
+            "measures": run.metrics,
+            "fingerprints": run.fingerprints,
+        }
+
+
+def runs_in(folder: Path) -> list[RunSummary]:
     """Every run below a folder, the newest last."""
     if not folder.is_dir():
         raise ConfigError(f"There is no folder {folder}; runs are in runs/ unless --out said otherwise.")
     places = sorted(file.parent for file in folder.rglob(RECORD))
-    return sorted((about(place) for place in places), key=lambda run: str(run["date"]))
+    return sorted(map(read_summary, places), key=lambda run: run.date)
 
 
-def about(place: Path) -> dict[str, Any]:
-    """What a run's folder says of it."""
-    record = read_record(place)
-    events = list(read_events(place / METRICS_FILE))
-    result = read_result(place)
-    last = next((e for e in reversed(events) if e["event"] == "evaluated"), None)
-    steps = max((e["step"] for e in events if e["event"] == "stepped"), default=0)
-    seconds = sum(e["seconds"] for e in events if e["event"] == "stepped")
+def read_summary(folder: Path) -> RunSummary:
+    """What a run's folder says of it, whatever became of it."""
+    record, measured = read_record(folder), read_result(folder)
+    return RunSummary(
+        name=name_of(folder),
+        date=record.get("versions", {}).get("started", ""),
+        whole=(measured is not None and measured.status == "finished") or whole_dev(record),
+        config=record["config"],
+        result=_result(folder, record, measured or RunResult()),
+    )
+
+
+def _result(folder: Path, record: Mapping[str, Any], measured: RunResult) -> RunResult:
+    """What the run came to: as it was measured, or as far as its own files tell."""
+    events = list(read_events(folder / METRICS_FILE))
+    steps = [event for event in events if event["event"] == "stepped"]
+    last = next((event for event in reversed(events) if event["event"] == "evaluated"), None)
     evaluated = {"loss": last["loss"], **last["scores"]} if last is not None else {}
-    findings = read_findings(place)  # all there is of a run that was refused or killed
-    unsound = record.get("unsound") or failed_checks(findings)
-    return {
-        "folder": str(place),
-        "name": name_of(place, record),
-        "status": record.get("status", "unknown"),
-        "seed": record["seed"],
-        "steps": steps,
-        "date": record.get("versions", {}).get("started", ""),
-        "sound": not unsound,
-        "unsound": unsound,
-        "failures": failures(findings) or unsound,
-        "measures": evaluated | {"seconds": seconds} | result.get("metrics", {}),
-        "whole": result.get("status") == "finished" or whole_dev(record),
-        **{name: record.get(name) for name in ("trace", "initial")},
-        "fingerprints": {name: record.get(name) for name in ("text", "data", "tokenizer", "order")}
-        | {"task": record["config"]["task"]},
-        "config": record["config"],
-    }
+    seconds = sum(event["seconds"] for event in steps)
+    findings = read_findings(folder)  # all there is of a run that was refused or killed
+    return replace(
+        measured,
+        status=record.get("status", "unknown"),
+        reason=record.get("error", ""),
+        seed=record["seed"],
+        folder=str(folder),
+        steps=max((event["step"] for event in steps), default=0),
+        seconds=seconds,
+        unsound=tuple(record.get("unsound") or failed_checks(findings)),
+        checks=tuple(findings),
+        metrics={**evaluated, "seconds": seconds, **measured.metrics},
+        fingerprints=fingerprints_of(record),
+        trace=record.get("trace"),
+        initial=record.get("initial"),
+    )
 
 
-def name_of(place: Path, record: dict[str, Any]) -> str:
+def name_of(folder: Path) -> str:
     """By the folder: the config's name with its hash, or study, arm and seed."""
-    study = place.parents[2] / "study.json" if len(place.parts) > 3 else None
-    if place.name.startswith("seed-") and study is not None and study.is_file():
+    study = folder.parents[2] / "study.json" if len(folder.parts) > 3 else None
+    if folder.name.startswith("seed-") and study is not None and study.is_file():
         held = json.loads(study.read_text(encoding="utf-8"))
-        return f"{held['study']['name']}: {place.parent.name}, {place.name.replace('-', ' ')}"
-    return place.name
+        return f"{held['study']['name']}: {folder.parent.name}, {folder.name.replace('-', ' ')}"
+    return folder.name
 
 
-def whole_dev(record: dict[str, Any]) -> bool:
+def whole_dev(record: Mapping[str, Any]) -> bool:
     """Whether the run's own evaluations went over all of dev."""
     return bool(record["config"]["training"]["evaluate_batches"] == "all")

@@ -8,11 +8,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from attnlab.config.schema import SECTIONS, Config
+from attnlab.runs.result import RunResult
 
 if TYPE_CHECKING:
     from attnlab.studies.spec import Study
-
-Run = Mapping[str, Any]
 
 TOPICS: Mapping[str, tuple[str, ...]] = {
     "size": ("parameters", "flops", "seconds"),
@@ -31,7 +30,7 @@ SLOWER, LEAST_SECONDS = 1.5, 1.0
 
 
 def inequalities(
-    study: Study, arm: str, runs: Sequence[Run], baseline: Sequence[Run], tried: Mapping[str, int]
+    study: Study, arm: str, runs: Sequence[RunResult], baseline: Sequence[RunResult], tried: Mapping[str, int]
 ) -> str:
     """Sentences on how an arm differs from its baseline beyond what the study is about; empty where not.
 
@@ -81,7 +80,7 @@ def settings(config: Config) -> dict[str, Any]:
     return found
 
 
-def ratio(runs: Sequence[Run], baseline: Sequence[Run], name: str) -> float:
+def ratio(runs: Sequence[RunResult], baseline: Sequence[RunResult], name: str) -> float:
     """The arm's mean by the baseline's, where they are told and further apart than the tolerance; else 0."""
     one, two = mean(runs, name), mean(baseline, name)
     if not (one and two):
@@ -89,12 +88,12 @@ def ratio(runs: Sequence[Run], baseline: Sequence[Run], name: str) -> float:
     return one / two if max(one / two, two / one) > TOLERANCES[name] else 0.0
 
 
-def mean(runs: Sequence[Run], name: str) -> float:
-    return fmean(run.get(name) or 0 for run in runs) if runs else 0.0
+def mean(runs: Sequence[RunResult], name: str) -> float:
+    return fmean(getattr(run, name) for run in runs) if runs else 0.0
 
 
 def counted(
-    ratios: Mapping[str, float], runs: Sequence[Run], baseline: Sequence[Run], other: str
+    ratios: Mapping[str, float], runs: Sequence[RunResult], baseline: Sequence[RunResult], other: str
 ) -> list[str]:
     """Counts in words; those that differ by the same ratio, as steps and tokens do, together."""
     groups: dict[str, list[str]] = {}
@@ -109,7 +108,7 @@ def counted(
     return said
 
 
-def timed(runs: Sequence[Run], baseline: Sequence[Run], other: str) -> list[str]:
+def timed(runs: Sequence[RunResult], baseline: Sequence[RunResult], other: str) -> list[str]:
     pairs = list(zip(by_seed(runs), by_seed(baseline), strict=True))
     for first, last in ((0, 1), (1, 0)):
         longer = [pair[first] - pair[last] > LEAST_SECONDS for pair in pairs]
@@ -119,8 +118,8 @@ def timed(runs: Sequence[Run], baseline: Sequence[Run], other: str) -> list[str]
     return []
 
 
-def by_seed(runs: Sequence[Run]) -> list[float]:
-    return [run.get("seconds") or 0.0 for run in sorted(runs, key=lambda run: int(run["seed"]))]
+def by_seed(runs: Sequence[RunResult]) -> list[float]:
+    return [run.seconds for run in sorted(runs, key=lambda run: run.seed)]
 
 
 def rated(study: Study, arm: str, other: str) -> list[str]:

@@ -12,12 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 from attnlab.data.batching import BATCHING
+from attnlab.runs.result import RunResult
 from attnlab.studies.equality import listed
 
-Run = Mapping[str, Any]
 Initial = Mapping[str, str]
 
 MOST = 0.5
@@ -33,7 +32,7 @@ OTHER_DRAWS = (
 """Settings under which the same seed draws other numbers in dropout, or as many in another order."""
 
 
-def idle_seeds(arm: str, runs: Sequence[Run], *, batching: str) -> tuple[list[str], list[str]]:
+def idle_seeds(arm: str, runs: Sequence[RunResult], *, batching: str) -> tuple[list[str], list[str]]:
     """Why runs of different seeds are not independent results, and what their seeds could not change."""
     alike = {
         "initial weights": pairs(runs, same_start),
@@ -45,7 +44,7 @@ def idle_seeds(arm: str, runs: Sequence[Run], *, batching: str) -> tuple[list[st
     if fixed:
         del alike["batches in the same order"]
         notes.append(fixed)
-    if any(run.get("trace") is None for run in runs):
+    if any(run.trace is None for run in runs):
         notes.append(
             f"Whether the seeds of {arm} changed anything is not known: a run was begun with a version that "
             "did not record what it was given."
@@ -58,18 +57,18 @@ def idle_seeds(arm: str, runs: Sequence[Run], *, batching: str) -> tuple[list[st
     return said, notes
 
 
-def fixed_order(arm: str, runs: Sequence[Run], batching: str) -> str:
+def fixed_order(arm: str, runs: Sequence[RunResult], batching: str) -> str:
     """Why the order of batches could not depend on the seed; nothing where it could."""
     if not BATCHING[batching].shuffles:
         why = f"data.batching {batching} sorts them"
-    elif all(run.get("epoch_batches") == 1 for run in runs):
+    elif all(run.epoch_batches == 1 for run in runs):
         why = "all training text is one batch"
     else:
         return ""
     return f"The batches of {arm} came in the same order with every seed: {why}. Other seeds vary the rest."
 
 
-def fixed_parts(arm: str, runs: Sequence[Run]) -> list[str]:
+def fixed_parts(arm: str, runs: Sequence[RunResult]) -> list[str]:
     """That a smaller part of the model starts from the same values with every seed, where it does."""
     starts = [start(run) for run in runs]
     if len(starts) < 2 or not all(starts):
@@ -82,15 +81,15 @@ def fixed_parts(arm: str, runs: Sequence[Run]) -> list[str]:
     return [f"{said} values with every seed ({fixed[0]} first)."] if fixed else []
 
 
-def apart(run: Run, other: Run, *, changed: Collection[str]) -> list[str]:
+def apart(run: RunResult, other: RunResult, *, changed: Collection[str]) -> list[str]:
     """What two arms did not share with the same seed, though nothing that they change explains it."""
     return [*fed_apart(run, other, changed), *started_apart(run, other, changed)]
 
 
-def fed_apart(run: Run, other: Run, changed: Collection[str]) -> list[str]:
+def fed_apart(run: RunResult, other: RunResult, changed: Collection[str]) -> list[str]:
     if touches(changed, "data."):
         return []
-    seed = f"with seed {run['seed']}"
+    seed = f"with seed {run.seed}"
     first = first_difference(trail(run, "batches"), trail(other, "batches"))
     if first:
         return [f"{seed} they were not fed the same batches (batch {first} or one before it differs)"]
@@ -103,7 +102,7 @@ def fed_apart(run: Run, other: Run, changed: Collection[str]) -> list[str]:
     return []
 
 
-def started_apart(run: Run, other: Run, changed: Collection[str]) -> list[str]:
+def started_apart(run: RunResult, other: RunResult, changed: Collection[str]) -> list[str]:
     one, two = start(run), start(other)
     shared = [name for name in one if name in two and shape(one[name]) == shape(two[name])]
     if touches(changed, "model."):
@@ -116,27 +115,27 @@ def started_apart(run: Run, other: Run, changed: Collection[str]) -> list[str]:
     if not wrong:
         return []
     return [
-        f"with seed {run['seed']} {len(differ)} of the {len(shared)} parameters that both have started from "
+        f"with seed {run.seed} {len(differ)} of the {len(shared)} parameters that both have started from "
         f"other weights ({differ[0]} first)"
     ]
 
 
 # ---------------------------------------------------------------- two seeds of an arm
-def pairs(runs: Sequence[Run], same: Callable[[Run, Run], bool]) -> list[tuple[int, int]]:
-    return [(a["seed"], b["seed"]) for a, b in combinations(runs, 2) if same(a, b)]
+def pairs(runs: Sequence[RunResult], same: Callable[[RunResult, RunResult], bool]) -> list[tuple[int, int]]:
+    return [(a.seed, b.seed) for a, b in combinations(runs, 2) if same(a, b)]
 
 
-def same_start(one: Run, other: Run) -> bool:
+def same_start(one: RunResult, other: RunResult) -> bool:
     mine, theirs = start(one), start(other)
     drawn = [name for name in mine if drawn_at_random(mine[name])]
     return most(mine, [name for name in drawn if mine[name] == theirs.get(name)], drawn)
 
 
-def same_batches(one: Run, other: Run) -> bool:
+def same_batches(one: RunResult, other: RunResult) -> bool:
     return same_trail(trail(one, "batches"), trail(other, "batches"))
 
 
-def same_draws(one: Run, other: Run) -> bool:
+def same_draws(one: RunResult, other: RunResult) -> bool:
     return same_trail(trail(one, "draws"), trail(other, "draws"))
 
 
@@ -146,8 +145,8 @@ def same_trail(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
 
 
 # ---------------------------------------------------------------- reading a run's record
-def trail(run: Run, name: str) -> Mapping[str, str]:
-    return (run.get("trace") or {}).get(name) or {}
+def trail(run: RunResult, name: str) -> Mapping[str, str]:
+    return (run.trace or {}).get(name) or {}
 
 
 def first_difference(one: Mapping[str, str], other: Mapping[str, str]) -> int:
@@ -156,8 +155,8 @@ def first_difference(one: Mapping[str, str], other: Mapping[str, str]) -> int:
     return next((count for count in counts if one[str(count)] != other[str(count)]), 0)
 
 
-def start(run: Run) -> Initial:
-    return run.get("initial") or {}
+def start(run: RunResult) -> Initial:
+    return run.initial or {}
 
 
 def shape(described: str) -> str:

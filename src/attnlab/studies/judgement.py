@@ -11,6 +11,7 @@ from typing import Any
 
 from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.statistics import copies, corrected, differences, mean_of_seeds
+from attnlab.runs.result import RunResult
 from attnlab.studies.equality import changed_settings, inequalities
 from attnlab.studies.evidence import apart, idle_seeds
 from attnlab.studies.guards import SURVIVES, judged_apart, trained_apart, unspelt
@@ -23,8 +24,6 @@ CURE = (
     "Seeds that change nothing: look for code with a generator of its own (torch.manual_seed, a fixed seed "
     "in initialise, in the loader or in dropout) where the run's named streams belong."
 )
-
-Run = Mapping[str, Any]
 
 
 def estimate(values: Sequence[float], *, of: str = "") -> dict[str, Any]:
@@ -43,7 +42,7 @@ def estimate(values: Sequence[float], *, of: str = "") -> dict[str, Any]:
 
 def comparisons(
     study: Study,
-    runs: Sequence[Run],
+    runs: Sequence[RunResult],
     folder: Path,
     metrics: Mapping[str, Metric],
     *,
@@ -80,15 +79,15 @@ class Facts:
     tried: Mapping[str, int]
 
 
-def compared(facts: Facts, usable: Mapping[str, Sequence[Run]], metric: Metric) -> list[dict[str, Any]]:
+def compared(facts: Facts, usable: Mapping[str, Sequence[RunResult]], metric: Metric) -> list[dict[str, Any]]:
     """Arms against their baselines over the seeds that all of them have finished, corrected together."""
     study = facts.study
     if study.baseline not in usable or len(usable) < 2:
         return []
-    seeds = set.intersection(*({run["seed"] for run in held} for held in usable.values()))
+    seeds = set.intersection(*({run.seed for run in held} for held in usable.values()))
     if not seeds:
         return []
-    paired = {arm: [run for run in held if run["seed"] in seeds] for arm, held in usable.items()}
+    paired = {arm: [run for run in held if run.seed in seeds] for arm, held in usable.items()}
     results = {
         arm: [seed_result(run, facts.folder, study.metric) for run in held] for arm, held in paired.items()
     }
@@ -105,33 +104,35 @@ def compared(facts: Facts, usable: Mapping[str, Sequence[Run]], metric: Metric) 
     return [told(facts, comparison.row(), paired) for comparison in corrected(found)]
 
 
-def doubts_of(facts: Facts, arm: str, paired: Mapping[str, Sequence[Run]]) -> list[str]:
+def doubts_of(facts: Facts, arm: str, paired: Mapping[str, Sequence[RunResult]]) -> list[str]:
     """Why an arm's runs are no evidence: seeds that did nothing, or training that was not the baseline's."""
     study, own = facts.study, list(facts.idle.get(arm, ()))
     if arm in study.baselines:
         return own
     changed = {*changed_settings(study, arm), *(["model.feedforward"] if study.match else [])}
-    by_seed = {run["seed"]: run for run in paired[arm]}
+    by_seed = {run.seed: run for run in paired[arm]}
     found = []
     for other in paired.get(study.baseline_of(arm), ()):
-        run = by_seed[other["seed"]]
-        prints = run["fingerprints"], other["fingerprints"]
+        run = by_seed[other.seed]
+        prints = run.fingerprints, other.fingerprints
         found.append(apart(run, other, changed=changed) or trained_apart(*prints, changed=changed))
     return [*own, *next(filter(None, found), [])]  # what is wrong with one seed is mostly so with all
 
 
-def told(facts: Facts, row: dict[str, Any], paired: Mapping[str, Sequence[Run]]) -> dict[str, Any]:
+def told(facts: Facts, row: dict[str, Any], paired: Mapping[str, Sequence[RunResult]]) -> dict[str, Any]:
     """A comparison's row with how its arms differ beyond what is studied."""
     arm, baseline = row["arm"], row["baseline"]
     unequal = inequalities(facts.study, arm, paired[arm], paired[baseline], facts.tried)
     return row | {"unequal": unequal, "words": f"{row['words']}. {unequal}".removesuffix(". ")}
 
 
-def idle_arms(study: Study, runs: Sequence[Run], folder: Path) -> tuple[dict[str, list[str]], list[str]]:
+def idle_arms(
+    study: Study, runs: Sequence[RunResult], folder: Path
+) -> tuple[dict[str, list[str]], list[str]]:
     """Why the seeds of an arm are not independent results, for each arm where they are not; and notes."""
     found, notes = dict[str, list[str]](), list[str]()
     for arm in study.arms:
-        done = [r for r in runs if r["arm"] == arm and r["status"] in ("finished", "invalid")]
+        done = [r for r in runs if r.arm == arm and r.trained]
         reasons, said = idle_seeds(arm, done, batching=study.config(arm).data.batching.kind)
         reasons = reasons or [*copies(arm, [seed_result(run, folder, study.metric) for run in done])]
         found |= {arm: reasons} if reasons else {}
@@ -139,14 +140,14 @@ def idle_arms(study: Study, runs: Sequence[Run], folder: Path) -> tuple[dict[str
     return found, [*notes, *([CURE] if found else [])]
 
 
-def comparable(study: Study, runs: Sequence[Run]) -> tuple[dict[str, list[Run]], dict[str, str]]:
+def comparable(study: Study, runs: Sequence[RunResult]) -> tuple[dict[str, list[RunResult]], dict[str, str]]:
     """The arms whose finished runs may stand beside their baseline's, and a sentence for each other one."""
-    arms: dict[str, list[Run]] = {}
+    arms: dict[str, list[RunResult]] = {}
     notes: dict[str, str] = {}
     for arm in sorted(study.arms, key=lambda name: name not in study.baselines):
-        own = [run for run in runs if run["arm"] == arm]
-        failed = [run for run in own if run["status"] == "failed"]
-        done = [r for r in own if r["status"] in ("finished", "invalid") and study.metric in r["metrics"]]
+        own = [run for run in runs if run.arm == arm]
+        failed = [run for run in own if run.status == "failed"]
+        done = [r for r in own if r.trained and study.metric in r.metrics]
         reasons = reasons_apart(study, arm, done, arms.get(study.baseline_of(arm), []))
         if failed and done:
             notes[arm] = (
@@ -160,28 +161,30 @@ def comparable(study: Study, runs: Sequence[Run]) -> tuple[dict[str, list[Run]],
     return arms, notes
 
 
-def reasons_apart(study: Study, arm: str, runs: Sequence[Run], baseline: Sequence[Run]) -> list[str]:
+def reasons_apart(
+    study: Study, arm: str, runs: Sequence[RunResult], baseline: Sequence[RunResult]
+) -> list[str]:
     """What keeps an arm's numbers from meaning the same as its baseline's, seed by seed."""
-    by_seed = {run["seed"]: run for run in baseline}
+    by_seed = {run.seed: run for run in baseline}
     reasons: list[str] = []
     for run in runs:
-        other = by_seed.get(run["seed"])
+        other = by_seed.get(run.seed)
         if other is not None and arm not in study.baselines:
-            reasons += judged_apart(run["fingerprints"], other["fingerprints"], metric=study.metric)
-            tokenizers = {each["fingerprints"].get("tokenizer") for each in (run, other)}
+            reasons += judged_apart(run.fingerprints, other.fingerprints, metric=study.metric)
+            tokenizers = {each.fingerprints.get("tokenizer") for each in (run, other)}
             if study.metric == SURVIVES and len(tokenizers) > 1:
-                reasons += unspelt(run["metrics"], other["metrics"])
+                reasons += unspelt(run.metrics, other.metrics)
     return list(dict.fromkeys(reasons))
 
 
-def seed_result(run: Run, folder: Path, metric: str) -> SeedResult:
-    documents = read_documents(folder / run["folder"] / DOCUMENTS)
-    return SeedResult(run["seed"], run["metrics"].get(metric, math.nan), documents)
+def seed_result(run: RunResult, folder: Path, metric: str) -> SeedResult:
+    documents = read_documents(folder / run.folder / DOCUMENTS)
+    return SeedResult(run.seed, run.metrics.get(metric, math.nan), documents)
 
 
-def unsound_of(runs: Sequence[Run]) -> list[str]:
+def unsound_of(runs: Sequence[RunResult]) -> list[str]:
     """The checks that an arm's runs failed."""
-    return list(dict.fromkeys(check for run in runs for check in run.get("unsound", ())))
+    return list(dict.fromkeys(check for run in runs for check in run.unsound))
 
 
 def verdict(

@@ -12,6 +12,7 @@ from typing import Any
 
 from attnlab.evaluation.spread import Spread
 from attnlab.evaluation.statistics import smallest_difference, spread_of
+from attnlab.runs.result import RunResult
 from attnlab.studies.judgement import seed_result
 from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
@@ -82,11 +83,11 @@ def timed(resolved: Resolved, jobs: int, view: View) -> tuple[dict[str, Pace], d
             for arm in resolved.configs
         ]
         Pool(jobs=jobs, threads=threads_for(resolved), view=view, interrupt=interrupt).run(work)
-        found = {job.arm: job.result for job in work}
+        found = {job.arm: job.result for job in work if job.result is not None}
     if interrupt.asked:
         raise KeyboardInterrupt
-    paces = {arm: Pace(**result["pace"]) for arm, result in found.items() if "pace" in result}
-    return paces, {arm: r["reason"] for arm, r in found.items() if r.get("status") == "failed"}
+    paces = {arm: Pace(**result.extra["pace"]) for arm, result in found.items() if "pace" in result.extra}
+    return paces, {arm: result.reason for arm, result in found.items() if result.status == "failed"}
 
 
 def earlier_spread(resolved: Resolved, runs: Path = Path("runs")) -> tuple[Spread, str]:
@@ -102,15 +103,11 @@ def earlier_spread(resolved: Resolved, runs: Path = Path("runs")) -> tuple[Sprea
 
 def spreads(results: dict[str, Any], folder: Path, metric: str) -> Iterator[tuple[Spread, int]]:
     """The spread of each sound arm's difference from its baseline, with the number of its seeds."""
-    held: dict[str, dict[int, Any]] = {}
+    held: dict[str, dict[int, RunResult]] = {}
     invalid = {arm["name"] for arm in results.get("arms", ()) if arm["status"] == "invalid"}
-    for run in results["runs"]:
-        if (
-            run["arm"] not in invalid
-            and run["status"] == "finished"
-            and run["metrics"].get(metric) is not None
-        ):
-            held.setdefault(run["arm"], {})[run["seed"]] = run
+    for run in map(RunResult.of_json, results["runs"]):
+        if run.arm not in invalid and run.status == "finished" and metric in run.metrics:
+            held.setdefault(run.arm, {})[run.seed] = run
     against = results["study"].get("against", {})
     baselines = {name: held.pop(name, {}) for name in (results["study"]["baseline"], *against.values())}
     for arm, runs in held.items():

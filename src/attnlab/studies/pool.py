@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from attnlab.runs.atomic import replace_json
-from attnlab.runs.result import RESULT, read_result
+from attnlab.runs.result import RunResult, read_result, write_result
 from attnlab.training.interrupt import Interrupt
 
 LOG = "worker.log"
@@ -41,9 +40,14 @@ class Job:
         return f"{self.arm}, seed {self.seed}"
 
     @property
-    def result(self) -> dict[str, Any]:
+    def result(self) -> RunResult | None:
         """What its worker left; nothing where it has not come to an end."""
         return read_result(self.folder)
+
+    @property
+    def outcome(self) -> str:
+        """How its worker ended, "finished" or "failed"; empty where it has not."""
+        return self.result.status if self.result is not None else ""
 
 
 View = Callable[[Sequence[Job]], None]
@@ -59,7 +63,7 @@ class Pool:
     def run(self, work: Sequence[Job]) -> None:
         """Until all have ended, or a person asked to stop and the running ones have saved."""
         for job in work:
-            if job.result.get("status") == "finished":
+            if job.outcome == "finished":
                 job.status = "finished"
         try:
             while any(job.status == "running" for job in work) or self._start(work):
@@ -109,14 +113,14 @@ class Pool:
         """What became of a worker that has ended."""
         if job.status != "running" or job.process is None or job.process.poll() is None:
             return
-        code, status = job.process.returncode, job.result.get("status")
+        code, status = job.process.returncode, job.outcome
         if status in ("finished", "failed"):
             job.status = "finished" if status == "finished" else "failed"
         elif self.interrupt.asked:
             job.status = "stopped"
         else:
             job.status = "failed"
-            replace_json(job.folder / RESULT, {"status": "failed", "reason": died(code, job.folder)})
+            write_result(job.folder, RunResult(status="failed", reason=died(code, job.folder)))
 
     def _stop(self, work: Sequence[Job]) -> None:
         """Ask every running worker to save and leave; those that have not begun stay as they are."""

@@ -8,31 +8,22 @@ import platform
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.schema import Config
 from attnlab.experiment.setup import draft
-from attnlab.runs.findings import failures, read_findings
-from attnlab.runs.result import read_result
+from attnlab.runs.findings import read_findings
+from attnlab.runs.record import RECORD
+from attnlab.runs.result import RunResult, read_result
 from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of
 from attnlab.studies.judgement import comparisons, estimate, idle_arms, unsound_of, verdict
 from attnlab.studies.matching import parameters
 from attnlab.studies.metrics import METRICS
 from attnlab.studies.resolved import Resolved
-
-Run = dict[str, Any]
-CURVES = ("curve", "dev_curve", "extra_curves")
-COSTS = ("steps", "tokens", "flops", "seconds", "tokens_per_second", "peak_memory_bytes")
-EMPTY: Run = (
-    dict.fromkeys(COSTS, 0)
-    | {name: {} for name in ("metrics", "quality", "fingerprints", *CURVES)}
-    | {"probes": [], "samples": []}
-)
-"""What a run without a result has."""
 
 
 def gather(
@@ -45,21 +36,19 @@ def gather(
     idle, said = idle_arms(study, runs, folder)
     tried = Counter(row["arm"] for row in tuning if row["loss"] is not None)
     arms = [
-        arm_of(resolved, arm, [run for run in runs if run["arm"] == arm], idle=idle.get(arm, []))
+        arm_of(resolved, arm, [run for run in runs if run.arm == arm], idle=idle.get(arm, []))
         | {"tried": tried[arm]}
         for arm in study.arms
     ]
-    maps = {run["arm"]: run.pop("attention") for run in runs if run.get("attention")}
+    maps = {run.arm: run.attention for run in runs if run.attention}
     metrics = METRICS | dict(extras_of(study.extras).metrics)
     rows, notes = comparisons(study, runs, folder, metrics, idle=idle, tried=tried)
-    for run in runs:
-        run.pop("initial", None)  # a line for each parameter: it stays in the run's own folder
-    first = next((run for run in runs if run["status"] in ("finished", "invalid")), {})
+    first = next((run for run in runs if run.trained), RunResult())
     results: dict[str, Any] = {
         "study": described(resolved, tuning),
         "verdict": verdict(study, arms, rows, notes),
         "arms": arms,
-        "runs": runs,
+        "runs": [told(run) for run in runs],
         "comparisons": rows,
         "attention": attention_of(study.sentence, maps),
         "figures": [],
@@ -68,7 +57,7 @@ def gather(
         "configs": {"base": to_json(resolved.base)}
         | {arm: to_json(config) for arm, config in resolved.configs.items()},
         "versions": record["versions"],
-        "fingerprints": first.get("fingerprints", {}),
+        "fingerprints": first.fingerprints,
         "machine": machine(record["threads"]),
         "date": time.strftime("%Y-%m-%d %H:%M"),
         "again": record["again"],
@@ -76,6 +65,12 @@ def gather(
     added = extras_of(study.extras).summarise(results, folder)
     results["study"]["notes"] += [*said, *notes, *added.pop("notes", [])]
     return dict(known(results | added))
+
+
+def told(run: RunResult) -> dict[str, Any]:
+    """A run for the study's readers; the map of its attention is told by arm, and its initial weights, a line
+    for each parameter, stay in its own folder."""
+    return replace(run, attention=None, initial=None).as_json()
 
 
 def known(value: Any) -> Any:
@@ -117,26 +112,30 @@ def described(resolved: Resolved, tuning: list[dict[str, Any]]) -> dict[str, Any
     }
 
 
-def gathered(folder: Path, arm: str, seed: int) -> Run:
+def gathered(folder: Path, arm: str, seed: int) -> RunResult:
     """One run: what its worker left, or that it has not come to its end."""
     place = Path("runs") / arm / f"seed-{seed}"
-    result = read_result(folder / place)
-    begun = (folder / place / "run.json").is_file()
+    begun = (folder / place / RECORD).is_file()
     missing = "stopped before its end; go on with --resume" if begun else "not begun; go on with --resume"
-    run = {"status": "missing", "reason": missing} | result
-    findings = read_findings(folder / place)
-    if run["status"] == "finished" and not run.get("sound", True):
-        failed = failures(findings) or run["unsound"]
-        run |= {"status": "invalid", "reason": f"failed the check {' and '.join(failed)}"}
-    checks = [asdict(finding) for finding in findings]
-    return EMPTY | run | {"arm": arm, "seed": seed, "folder": str(place), "checks": checks}
+    run = replace(
+        read_result(folder / place) or RunResult(reason=missing),
+        arm=arm,
+        seed=seed,
+        folder=str(place),
+        checks=tuple(read_findings(folder / place)),
+    )
+    if run.status == "finished" and not run.sound:
+        return replace(run, status="invalid", reason=f"failed the check {' and '.join(run.failures)}")
+    return run
 
 
-def arm_of(resolved: Resolved, arm: str, runs: list[Run], *, idle: Sequence[str] = ()) -> dict[str, Any]:
+def arm_of(
+    resolved: Resolved, arm: str, runs: list[RunResult], *, idle: Sequence[str] = ()
+) -> dict[str, Any]:
     """An arm over its seeds; `idle` says why those are not independent, which no number of it survives."""
-    config, done = resolved.configs[arm], [run for run in runs if run["status"] in ("finished", "invalid")]
-    names = dict.fromkeys(name for run in done for name in run["metrics"])
-    values = {name: [r["metrics"][name] for r in done if name in r["metrics"]] for name in names}
+    config, done = resolved.configs[arm], [run for run in runs if run.trained]
+    names = dict.fromkeys(name for run in done for name in run.metrics)
+    values = {name: [run.metrics[name] for run in done if name in run.metrics] for name in names}
     status, reason = state_of(runs)
     if idle and status == "finished":
         status, reason = "invalid", "; ".join(idle)
@@ -146,7 +145,7 @@ def arm_of(resolved: Resolved, arm: str, runs: list[Run], *, idle: Sequence[str]
         "budget": config.training.budget.limits,
         "learning_rate": config.training.optimizer.options.get("learning_rate"),
         **{name: mean(done, name) for name in ("steps", "tokens", "flops")},
-        "parameters": done[0]["parameters"] if done else parameters(draft(config)),
+        "parameters": done[0].parameters if done else parameters(draft(config)),
         "flops_per_token": flops_per_token(config),
         "status": status,
         "reason": reason,
@@ -155,16 +154,16 @@ def arm_of(resolved: Resolved, arm: str, runs: list[Run], *, idle: Sequence[str]
     }
 
 
-def state_of(runs: list[Run]) -> tuple[str, str]:
+def state_of(runs: list[RunResult]) -> tuple[str, str]:
     """What an arm's runs came to together. One that is not sound makes the arm invalid."""
     for status in ("invalid", "failed", "missing"):
-        which = [run for run in runs if run["status"] == status]
+        which = [run for run in runs if run.status == status]
         if which and (status == "invalid" or len(which) == len(runs)):
-            return status, which[0]["reason"]
-    short = [run for run in runs if run["status"] in ("failed", "missing")]
+            return status, which[0].reason
+    short = [run for run in runs if run.status in ("failed", "missing")]
     if not short:
         return "finished", ""
-    told = "; ".join(f"seed {run['seed']}: {run['reason']}" for run in short)
+    told = "; ".join(f"seed {run.seed}: {run.reason}" for run in short)
     return "finished", f"{len(short)} of {len(runs)} runs have no result ({told})"
 
 

@@ -26,6 +26,7 @@ from attnlab.model.tokens import Tokens
 from attnlab.runs.atomic import replace_bytes
 from attnlab.runs.findings import add_findings
 from attnlab.runs.metrics_file import read_events
+from attnlab.runs.result import RunResult
 from attnlab.studies.guards import UNKNOWN
 
 SAMPLES = 5
@@ -38,22 +39,19 @@ PLACES = ("step", "tokens", "seconds")
 Curve = dict[str, list[float]]
 
 
-def measured(
+def measure_run(
     trained: Trained, dataset: Dataset, *, probes: Sequence[str], sentence: str, documents: Path
-) -> dict[str, Any]:
+) -> RunResult:
     """Losses on dev and train, the honest loss, probe sentences, samples, and where it looks.
 
     `sentence` is drawn where there is one; the losses of each text go to the file `documents`.
     """
-    result: dict[str, Any] = {
-        "metrics": losses(trained, dataset, documents) | token_by_token(trained, dataset)
-    }
-    if trained.continues:
-        result |= written(trained)
-    result["probes"] = probed(trained, probes)
-    if sentence:
-        result["attention"] = attention(trained, sentence)
-    return result
+    return RunResult(
+        metrics=losses(trained, dataset, documents) | token_by_token(trained, dataset),
+        probes=tuple(probed(trained, probes)),
+        attention=attention(trained, sentence) if sentence else None,
+        **(written(trained) if trained.continues else {}),
+    )
 
 
 def losses(trained: Trained, dataset: Dataset, documents: Path) -> dict[str, float]:
@@ -110,7 +108,7 @@ def written(trained: Trained) -> dict[str, Any]:
     tokenizer, length = trained.tokenizer, trained.config.model.length
     samples = sampled(trained.model, tokenizer, length=length, number=SAMPLES)
     numbers = asdict(quality(samples, unknown=tokenizer.specials.unknown))
-    return {"samples": [line(tokenizer, sample) for sample in samples], "quality": numbers}
+    return {"samples": tuple(line(tokenizer, sample) for sample in samples), "quality": numbers}
 
 
 def probed(trained: Trained, probes: Sequence[str]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.folder import lock, make_folder
+from attnlab.runs.result import RunResult
 from attnlab.studies import report
 from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
@@ -35,10 +36,14 @@ class EndedStudy:
     signal: int = 0
 
     @property
+    def runs(self) -> list[RunResult]:
+        """What each run came to."""
+        return [RunResult.of_json(run) for run in self.results["runs"]]
+
+    @property
     def failed(self) -> list[str]:
         """The runs that did not come to their end, and why."""
-        runs = (run for run in self.results["runs"] if run["status"] == "failed")
-        return [f"{run['arm']}, seed {run['seed']}: {run['reason']}" for run in runs]
+        return [f"{run.arm}, seed {run.seed}: {run.reason}" for run in self.runs if run.status == "failed"]
 
     def report(self, file: str | Path) -> Path:
         """The report as one HTML file at this place."""

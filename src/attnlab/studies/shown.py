@@ -6,22 +6,24 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from attnlab.runs.result import RunResult
+
 Results = Mapping[str, Any]
 Series = dict[str, Any]
 
 BANDS = "Lines are means over the seeds, bands go from the lowest seed to the highest."
 
 
-def runs_by_arm(results: Results) -> dict[str, list[Mapping[str, Any]]]:
+def runs_by_arm(results: Results) -> dict[str, list[RunResult]]:
     """The runs of each arm that came to their end, in the order of the arms; none without one."""
-    done = [run for run in results["runs"] if run["status"] in ("finished", "invalid")]
-    held = {arm["name"]: [run for run in done if run["arm"] == arm["name"]] for arm in results["arms"]}
+    done = [run for run in map(RunResult.of_json, results["runs"]) if run.trained]
+    held = {arm["name"]: [run for run in done if run.arm == arm["name"]] for arm in results["arms"]}
     return {arm: runs for arm, runs in held.items() if runs}
 
 
-def mean(runs: Sequence[Mapping[str, Any]], metric: str) -> float | None:
+def mean(runs: Sequence[RunResult], metric: str) -> float | None:
     """A measure's mean over the runs that have it."""
-    found = [run["metrics"][metric] for run in runs if run["metrics"].get(metric) is not None]
+    found = [run.metrics[metric] for run in runs if metric in run.metrics]
     return fmean(found) if found else None
 
 

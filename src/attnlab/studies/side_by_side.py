@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from attnlab.config.schema import SECTIONS
 from attnlab.config.values import ConfigError
-from attnlab.runs.summary import about
+from attnlab.runs.summary import RunSummary, read_summary
 from attnlab.studies.evidence import fed_apart
 from attnlab.studies.guards import SURVIVES, dev, judged_apart, trained_apart, unspelt
 
@@ -17,39 +18,61 @@ JUDGED = ("loss", "perplexity")
 """Measures that count tokens, and so are withheld where tokenizers differ."""
 
 
-def compared(places: Sequence[Path]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class SideBySide:
+    """Runs, the measures in which they may be compared, and what a reader must know of them."""
+
+    runs: list[RunSummary]
+    measures: list[str]
+    notes: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        runs = [run.as_json() for run in self.runs]
+        return {"runs": runs, "measures": self.measures, "notes": self.notes}
+
+
+def side_by_side(folders: Sequence[Path]) -> SideBySide:
     """Runs side by side under a study's guards: what may not be set beside the first is withheld.
 
     Runs that were not judged on the same text are refused altogether. Where tokenizers differ, bits per
     byte is left; where training data or order differ, every number stands, but not as equals.
     """
-    runs = [about(place) for place in places]
+    runs = [read_summary(folder) for folder in folders]
     for run in runs:
-        if dev(run["fingerprints"]) is None:
-            raise ConfigError(f"{run['folder']} has no dev split, so that there is nothing to compare it by.")
-    first, notes = runs[0], list[str]()
-    withheld: set[str] = set()
+        if dev(run.result.fingerprints) is None:
+            raise ConfigError(
+                f"{run.result.folder} has no dev split, so that there is nothing to compare it by."
+            )
+    notes, withheld = list[str](), set[str]()
     for run in runs[1:]:
-        pair = f"{run['folder']} beside {first['folder']}"
-        reasons = judged_apart(run["fingerprints"], first["fingerprints"], metric=SURVIVES)
-        if reasons:
-            raise ConfigError(f"{pair}: {'; '.join(reasons)}. Their numbers do not mean the same.")
-        by_tokens = judged_apart(run["fingerprints"], first["fingerprints"], metric="loss")
-        if by_tokens:
-            withheld.update(JUDGED, ("train_loss", "incremental_loss"))
-            unpaid = unspelt(run["measures"], first["measures"])
-            withheld.update([SURVIVES] if unpaid else [])
-            notes.append(f"{pair}: {'; '.join([*by_tokens, *unpaid])}.")
-        trained = trained_apart(run["fingerprints"], first["fingerprints"])
-        if not trained and run["seed"] == first["seed"]:
-            trained = fed_apart(run, first, changed=changed_settings(run["config"], first["config"]))
-        notes += [f"Not equals: {pair}: {reason}." for reason in trained]
+        said, kept_back = beside(run, runs[0])
+        notes += said
+        withheld |= kept_back
     notes += list(remarks(runs))
-    shown = [m for m in MEASURES if m not in withheld and any(m in run["measures"] for run in runs)]
-    return {"runs": runs, "measures": shown, "notes": list(dict.fromkeys(notes))}
+    shown = [m for m in MEASURES if m not in withheld and any(m in run.result.metrics for run in runs)]
+    return SideBySide(runs, shown, list(dict.fromkeys(notes)))
 
 
-def changed_settings(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+def beside(run: RunSummary, first: RunSummary) -> tuple[list[str], set[str]]:
+    """What to say of a run beside the first, and the measures that this withholds."""
+    one, other = run.result, first.result
+    pair, notes, withheld = f"{one.folder} beside {other.folder}", list[str](), set[str]()
+    reasons = judged_apart(one.fingerprints, other.fingerprints, metric=SURVIVES)
+    if reasons:
+        raise ConfigError(f"{pair}: {'; '.join(reasons)}. Their numbers do not mean the same.")
+    by_tokens = judged_apart(one.fingerprints, other.fingerprints, metric="loss")
+    if by_tokens:
+        withheld.update(JUDGED, ("train_loss", "incremental_loss"))
+        unpaid = unspelt(one.metrics, other.metrics)
+        withheld.update([SURVIVES] if unpaid else [])
+        notes.append(f"{pair}: {'; '.join([*by_tokens, *unpaid])}.")
+    trained = trained_apart(one.fingerprints, other.fingerprints)
+    if not trained and one.seed == other.seed:
+        trained = fed_apart(one, other, changed=changed_settings(run.config, first.config))
+    return [*notes, *(f"Not equals: {pair}: {reason}." for reason in trained)], withheld
+
+
+def changed_settings(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """The settings in which two recorded configs differ: "model.attention"."""
     found = []
     for name in dict.fromkeys([*one, *other]):
@@ -61,14 +84,14 @@ def changed_settings(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     return found
 
 
-def remarks(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
-    for run in runs:
-        if not run["sound"]:
-            checks = " and ".join(run["failures"])
-            yield f"{run['folder']} is not sound: it failed the check {checks}, so its loss is not real."
-        if run["status"] != "finished":
-            yield f"{run['folder']} is {run['status']} at step {run['steps']}."
-        if not run["whole"]:
-            yield f"{run['folder']} was evaluated on a part of dev only (training.evaluate_batches)."
+def remarks(runs: Sequence[RunSummary]) -> Iterator[str]:
+    for run, found in ((run, run.result) for run in runs):
+        if not found.sound:
+            checks = " and ".join(found.failures)
+            yield f"{found.folder} is not sound: it failed the check {checks}, so its loss is not real."
+        if found.status != "finished":
+            yield f"{found.folder} is {found.status} at step {found.steps}."
+        if not run.whole:
+            yield f"{found.folder} was evaluated on a part of dev only (training.evaluate_batches)."
     if len(runs) > 1:
         yield "Single runs: how much is the luck of a seed, only a study with several seeds tells."

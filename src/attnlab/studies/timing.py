@@ -17,9 +17,8 @@ import torch
 from attnlab.config.files import config_of
 from attnlab.config.schema import Config
 from attnlab.experiment.run import default_cache, train
-from attnlab.runs.atomic import replace_json
 from attnlab.runs.events import Evaluated, Event, Stepped
-from attnlab.runs.result import RESULT
+from attnlab.runs.result import RunResult, write_result
 
 STEPS, WARM = 6, 2
 """Steps that are made, and how many of them do not count yet."""
@@ -87,11 +86,11 @@ def work(request: dict[str, Any]) -> int:
     folder = Path(request["folder"])
     try:
         pace = timed(config_of(request["config"]), folder / "run", request["allow"])
-        result = {"status": "finished", "reason": "", "pace": asdict(pace)}
+        result = RunResult(status="finished", extra={"pace": asdict(pace)})
     except Exception as error:  # the plan says why this arm cannot be timed
-        result = {"status": "failed", "reason": str(error) or type(error).__name__}
-    replace_json(folder / RESULT, result)
-    return 0 if result["status"] == "finished" else 1
+        result = RunResult(status="failed", reason=str(error) or type(error).__name__)
+    write_result(folder, result)
+    return 0 if result.status == "finished" else 1
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ def with_rate(config: Config, rate: float) -> Config:
 
 def loss_of(job: Job) -> float:
     """The dev loss; a run that failed, as at too high a rate, is worse than all others."""
-    return float(job.result.get("metrics", {}).get("loss", math.inf))
+    return job.result.metrics.get("loss", math.inf) if job.result is not None else math.inf
 
 
 def finite(loss: float) -> float | None:

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,15 @@ import torch
 from attnlab.config.files import config_of
 from attnlab.experiment.run import Run, default_cache, train
 from attnlab.experiment.trained import open_run
-from attnlab.runs.atomic import replace_json
 from attnlab.runs.checkpoints import Checkpoints
-from attnlab.runs.findings import unsound_of
+from attnlab.runs.findings import failed_checks, read_findings
 from attnlab.runs.folder import lock
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
-from attnlab.runs.record import read_record
-from attnlab.runs.result import RESULT
+from attnlab.runs.record import fingerprints_of, read_record
+from attnlab.runs.result import RESULT, RunResult, write_result
 from attnlab.runs.run_error import RunError
 from attnlab.studies.extras import extras_of
-from attnlab.studies.run_measures import curves, measured, placed
+from attnlab.studies.run_measures import curves, measure_run, placed
 
 DOCUMENTS = "documents.safetensors"
 ORPHANED = 0.5  # seconds between two looks at whether the parent lives
@@ -47,12 +47,12 @@ def work(request: dict[str, Any]) -> int:
         run = trained_run(request, folder)
         if run.reason == "interrupted":
             return 128 + run.signal
-        result = {"status": "finished", "reason": ""} | finished(request, run)
+        result = finished(request, run)
     except Exception as error:  # whatever it was, the other runs go on, and the report tells it
         traceback.print_exc()
-        result = {"status": "failed", "reason": str(error) or type(error).__name__}
-    replace_json(folder / RESULT, result)
-    return 0 if result["status"] == "finished" else 1
+        result = RunResult(status="failed", reason=str(error) or type(error).__name__)
+    write_result(folder, result)
+    return 0 if result.status == "finished" else 1
 
 
 def trained_run(request: dict[str, Any], folder: Path) -> Run:
@@ -68,11 +68,11 @@ def trained_run(request: dict[str, Any], folder: Path) -> Run:
     )
 
 
-def finished(request: dict[str, Any], run: Run) -> dict[str, Any]:
+def finished(request: dict[str, Any], run: Run) -> RunResult:
     """Everything that the study wants to know of a trained model."""
     memory, began = peak_memory(), time.perf_counter()
     trained = open_run(run.folder)
-    found = measured(
+    found = measure_run(
         trained,
         run.setup.dataset,
         probes=request["probes"],
@@ -80,36 +80,41 @@ def finished(request: dict[str, Any], run: Run) -> dict[str, Any]:
         documents=run.folder / DOCUMENTS,
     )
     added = extras_of(request["extras"]).measure(trained)
-    record, state, unsound = read_record(run.folder), run.state, unsound_of(run.folder)
+    record, state, checks = read_record(run.folder), run.state, read_findings(run.folder)
     speed = state.tokens / state.seconds if state.seconds else 0.0
-    costs = {"seconds": state.seconds, "tokens_per_second": speed, "peak_memory_bytes": memory}
-    metrics = found.pop("metrics") | costs | added.pop("metrics", {})
+    costs: dict[str, Any] = {
+        "seconds": state.seconds,
+        "tokens_per_second": speed,
+        "peak_memory_bytes": memory,
+    }
     events = run.folder / METRICS_FILE
-    course = curves(events)
-    own: dict[str, Any] = added.pop("extra_curves", {})
+    course, own = curves(events), added.pop("extra_curves", {})
     course["extra_curves"] |= {name: placed(curve, events) for name, curve in own.items()}
     Checkpoints.of(run.folder).prune(1, state.step)  # the last model is the study's; others go
-    return {
-        "identity": record["identity"],
-        "steps": state.step,
-        "tokens": state.tokens,
-        "flops": state.flops,
+    return replace(
+        found,
+        status="finished",
+        seed=record["seed"],
+        identity=record["identity"],
+        ended=run.reason,
+        steps=state.step,
+        tokens=state.tokens,
+        flops=state.flops,
+        parameters=parameters_of(events),
+        evaluation_seconds=time.perf_counter() - began,
+        unsound=tuple(failed_checks(checks)),
+        checks=tuple(checks),
+        metrics={**found.metrics, **costs, **added.pop("metrics", {})},
+        fingerprints=fingerprints_of(record),
+        trace=record.get("trace"),
+        initial=record.get("initial"),
+        epoch_batches=record.get("epoch_batches"),
+        truncation=record.get("truncation", {}),
+        versions=record["versions"],
+        extra=added,
         **costs,
-        "evaluation_seconds": time.perf_counter() - began,
-        "parameters": parameters_of(events),
-        "ended": run.reason,
-        "sound": not unsound,
-        "unsound": unsound,
-        "metrics": metrics,
-        **found,
         **course,
-        **added,
-        "fingerprints": {name: record.get(name) for name in ("text", "data", "tokenizer", "order")}
-        | {"task": record["config"]["task"]},
-        **{name: record.get(name) for name in ("trace", "initial", "epoch_batches")},
-        "truncation": record.get("truncation", {}),
-        "versions": record["versions"],
-    }
+    )
 
 
 def parameters_of(file: Path) -> int:

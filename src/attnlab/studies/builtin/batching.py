@@ -25,6 +25,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnlab.config.values import Choice
+from attnlab.runs.result import RunResult
 from attnlab.studies.extras import Extras
 from attnlab.studies.metrics import Metric
 from attnlab.studies.shown import figure, mean, runs_by_arm, table
@@ -83,7 +84,7 @@ class Waste(Extras):
         ]
         names = ("waste", "tokens_per_step", "seconds", "tokens_per_second", "loss")
         rows = [
-            [arm, len(runs), fmean(run["steps"] for run in runs), *(mean(runs, name) for name in names)]
+            [arm, len(runs), fmean(run.steps for run in runs), *(mean(runs, name) for name in names)]
             for arm, runs in arms.items()
         ]
         heads = ("padding (share)", "tokens a step", "training (s)", "tokens/s", "dev loss (nats)")
@@ -132,5 +133,5 @@ def planned(dataset: Dataset, choice: Choice, seed: int) -> dict[str, float]:
     return {"waste": loader.waste(), "tokens_per_step": text / len(loader)}
 
 
-def averaged(runs: list[Mapping[str, Any]], name: str) -> list[float]:
-    return [fmean(run["by_size"][place][name] for run in runs) for place in range(len(FACTORS))]
+def averaged(runs: list[RunResult], name: str) -> list[float]:
+    return [fmean(run.extra["by_size"][place][name] for run in runs) for place in range(len(FACTORS))]

@@ -83,7 +83,7 @@ class Growth(Extras):
         rules = {arm: results["configs"][arm]["model"]["attention"] for arm in arms}
         rows = []
         for arm, runs in arms.items():
-            growth = runs[0]["growth"]
+            growth = runs[0].extra["growth"]
             counted = slope(growth["lengths"], growth["operations"])
             measured = (mean(runs, name) for name in ("time_slope", "memory_slope"))
             rows.append([arm, len(runs), THEORY.get(kind(rules[arm]), "–"), counted, *measured])
@@ -119,7 +119,7 @@ def kind(choice: Any) -> str:
 
 def grown(arms: Mapping[str, Any], what: str, title: str, unit: str) -> dict[str, Any]:
     series = [
-        over_seeds(arm, runs[0]["growth"]["lengths"], [run["growth"][what] for run in runs])
+        over_seeds(arm, runs[0].extra["growth"]["lengths"], [run.extra["growth"][what] for run in runs])
         for arm, runs in arms.items()
     ]
     return figure(title, x="tokens", y=unit, series=series, log_x=True, log_y=True, note=BANDS)

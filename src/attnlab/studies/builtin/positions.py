@@ -79,12 +79,12 @@ class Longer(Extras):
     def summarise(self, results: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         arms, series, rows = runs_by_arm(results), [], []
         for arm, runs in arms.items():
-            refused = next((run["refused"] for run in runs if "refused" in run), "")
+            refused = next((run.extra["refused"] for run in runs if "refused" in run.extra), "")
             if refused:
                 rows.append([arm, len(runs), None, None, None, None, None, refused])
                 continue
-            long = runs[0]["long"]
-            series.append(over_seeds(arm, *lines([run["long"]["by_place"] for run in runs])))
+            long = runs[0].extra["long"]
+            series.append(over_seeds(arm, *lines([run.extra["long"]["by_place"] for run in runs])))
             inside, outside = mean(runs, "loss_within"), mean(runs, "loss_beyond")
             rise = outside - inside if inside is not None and outside is not None else None
             rows.append([arm, len(runs), long["texts"], long["tokens"], inside, outside, rise, ""])

@@ -115,10 +115,12 @@ class ByPairs(Extras):
         arms = runs_by_arm(results)
         if not arms:
             return {}
-        first = next(iter(arms.values()))[0]["by_pairs"]
+        first = next(iter(arms.values()))[0].extra["by_pairs"]
         numbers = sorted(map(int, first))
         series = [
-            over_seeds(arm, numbers, [[share(run["by_pairs"][str(n)]) for n in numbers] for run in runs])
+            over_seeds(
+                arm, numbers, [[share(run.extra["by_pairs"][str(n)]) for n in numbers] for run in runs]
+            )
             for arm, runs in arms.items()
         ]
         guess: dict[str, Any] = {"name": GUESS, "x": numbers, "y": [1 / n for n in numbers]}
@@ -126,7 +128,7 @@ class ByPairs(Extras):
             [
                 n,
                 first[str(n)][1],
-                *(fmean(share(run["by_pairs"][str(n)]) for run in runs) for runs in arms.values()),
+                *(fmean(share(run.extra["by_pairs"][str(n)]) for run in runs) for runs in arms.values()),
             ]
             for n in numbers
         ]

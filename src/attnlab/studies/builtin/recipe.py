@@ -25,13 +25,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from attnlab.runs.result import Curve, RunResult
 from attnlab.studies.extras import Extras
 from attnlab.studies.shown import BANDS, figure, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
 LEVELS = 12
-Curve = Mapping[str, Sequence[float]]
-Runs = Mapping[str, Sequence[Mapping[str, Any]]]
+Runs = Mapping[str, Sequence[RunResult]]
 
 
 def study() -> Study:
@@ -90,15 +90,15 @@ class TimeToLoss(Extras):
 
 def compared(arms: Runs, baseline: str) -> tuple[list[list[Any]], list[str]]:
     """A row a seed and arm, and a sentence an arm with the mean ratio of times."""
-    ends = {run["seed"]: run["dev_curve"] for run in arms[baseline] if run["dev_curve"].get("loss")}
+    ends = {run.seed: run.dev_curve for run in arms[baseline] if run.dev_curve.get("loss")}
     rows: list[list[Any]] = []
     ratios: dict[str, list[float]] = {arm: [] for arm in arms if arm != baseline}
     for seed, end in ends.items():
         target = end["loss"][-1]
         own = reached(end, target, "seconds")
         for arm, runs in arms.items():
-            for run in (run for run in runs if run["seed"] == seed):
-                took = [reached(run["dev_curve"], target, axis) for axis in ("step", "tokens", "seconds")]
+            for run in (run for run in runs if run.seed == seed):
+                took = [reached(run.dev_curve, target, axis) for axis in ("step", "tokens", "seconds")]
                 ratio = own / took[-1] if own and took[-1] else None
                 rows.append([seed, target, arm, *took, ratio])
                 if arm != baseline and ratio is not None:
@@ -131,13 +131,11 @@ def reached(curve: Curve, target: float, axis: str) -> float | None:
 
 def times(arms: Runs) -> dict[str, Any]:
     """Seconds to every loss between the highest first evaluation's and the lowest that all runs reached."""
-    losses = [
-        run["dev_curve"]["loss"] for runs in arms.values() for run in runs if run["dev_curve"].get("loss")
-    ]
+    losses = [run.dev_curve["loss"] for runs in arms.values() for run in runs if run.dev_curve.get("loss")]
     top, bottom = min((c[0] for c in losses), default=0.0), max((min(c) for c in losses), default=0.0)
     levels = [top - (top - bottom) * n / (LEVELS - 1) for n in range(LEVELS)] if bottom < top else []
     series = []
     for arm, runs in arms.items():
-        found = [[reached(run["dev_curve"], level, "seconds") or 0.0 for level in levels] for run in runs]
+        found = [[reached(run.dev_curve, level, "seconds") or 0.0 for level in levels] for run in runs]
         series.append(over_seeds(arm, levels, found))
     return figure("Time to a dev loss", x="dev loss (nats a token)", y="seconds", series=series, note=BANDS)

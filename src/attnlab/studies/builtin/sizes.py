@@ -91,7 +91,7 @@ def losses(results: Mapping[str, Any]) -> dict[str, Any]:
         held = [(sizes[arm], runs) for arm, runs in arms.items() if arm.startswith(f"{rule}-")]
         if held and all(mean(runs, metric) is not None for _, runs in held):
             least = min(len(runs) for _, runs in held)
-            values = [[runs[seed]["metrics"][metric] for _, runs in held] for seed in range(least)]
+            values = [[runs[seed].metrics[metric] for _, runs in held] for seed in range(least)]
             series.append(over_seeds(rule, [size for size, _ in held], values))
     return figure(f"Dev {metric} by size", x="parameters", y=metric, series=series, log_x=True)
 

@@ -89,7 +89,7 @@ class HiddenWords(Extras):
         rows = []
         for arm, runs in runs_by_arm(results).items():
             nats = mean(runs, "hidden_loss")
-            sees = "both sides" if runs[0].get("sees") == "all" else "what stands before"
+            sees = "both sides" if runs[0].extra.get("sees") == "all" else "what stands before"
             perplexity = math.exp(nats) if nats is not None else None
             told = (mean(runs, name) for name in ("hidden_accuracy", "tokens_per_second", "seconds"))
             rows.append([arm, sees, len(runs), mean(runs, "hidden_words"), nats, perplexity, *told])

@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from attnlab.runs.result import RunResult
 from attnlab.studies.report.study_results import Arm, StudyResults
 
 RUN = (
@@ -29,15 +30,13 @@ COMPARISON = (
 
 def runs(study: StudyResults) -> str:
     """A row a run; `sound` is false where a check failed, and empty where a run has no result to judge."""
-    rows = [{**run, **(run.get("metrics") or {}), "sound": _sound(arm, run)} for arm, run in study.runs()]
-    metrics = dict.fromkeys(name for _, run in study.runs() for name in run.get("metrics") or {})
+    rows = [{**run.as_json(), **run.metrics, "sound": _sound(arm, run)} for arm, run in study.runs()]
+    metrics = dict.fromkeys(name for _, run in study.runs() for name in run.metrics)
     return _sheet(dict.fromkeys([*RUN, "peak_memory_bytes", *metrics]), rows)
 
 
-def _sound(arm: Arm, run: Mapping[str, Any]) -> bool | None:
-    if run.get("status") in ("failed", "missing"):
-        return None
-    return arm.sound and run.get("status") != "invalid"
+def _sound(arm: Arm, run: RunResult) -> bool | None:
+    return arm.sound and run.status != "invalid" if run.trained else None
 
 
 def comparisons(study: StudyResults) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from attnlab.runs.findings import Finding
+from attnlab.runs.result import RunResult
 from attnlab.studies.report.number_text import anything
 from attnlab.studies.report.palette import Ink, ink
 
@@ -24,7 +26,7 @@ CARD = ("Set-up", "Hypothesis", "How to read it", "Time")
 class Arm:
     name: str
     data: Mapping[str, Any]
-    runs: list[Mapping[str, Any]]
+    runs: list[RunResult]
     ink: Ink
     baseline: bool
 
@@ -53,11 +55,11 @@ class Arm:
     def metrics(self) -> Mapping[str, Mapping[str, Any]]:
         return self.data.get("metrics") or {}
 
-    def findings(self, outcome: str) -> list[Mapping[str, Any]]:
+    def findings(self, outcome: str) -> list[Finding]:
         """Findings of one outcome over all seeds, each check once: its latest, of the scored model."""
-        rows = [f for run in self.runs for f in run.get("checks") or [] if f.get("outcome") == outcome]
-        rows.sort(key=lambda finding: finding.get("step") or 0)
-        return list({row.get("check"): row for row in rows}.values())
+        rows = [finding for run in self.runs for finding in run.checks if finding.outcome == outcome]
+        rows.sort(key=lambda finding: finding.step or 0)
+        return list({row.check: row for row in rows}.values())
 
 
 def limits_of(budget: Mapping[str, Any] | None) -> str:
@@ -90,7 +92,7 @@ class StudyResults:
 
     @property
     def seeds(self) -> list[int]:
-        return list(self.facts.get("seeds") or sorted({run["seed"] for run in self.results["runs"]}))
+        return list(self.facts.get("seeds") or sorted({run.seed for _, run in self.runs()}))
 
     @property
     def budget(self) -> str:
@@ -113,7 +115,7 @@ class StudyResults:
 
     @cached_property
     def arms(self) -> list[Arm]:
-        rows = list(self.results["arms"])
+        rows, runs = list(self.results["arms"]), [RunResult.of_json(run) for run in self.results["runs"]]
         names = [row["name"] for row in rows]
         baseline = self.facts.get("baseline") or (names[0] if names else "")
         baselines = {baseline, *(self.facts.get("against") or {}).values()}
@@ -122,7 +124,7 @@ class StudyResults:
             Arm(
                 name=row["name"],
                 data=row,
-                runs=[run for run in self.results["runs"] if run.get("arm") == row["name"]],
+                runs=[run for run in runs if run.arm == row["name"]],
                 ink=ink(
                     0 if row["name"] == baseline else others.index(row["name"]) + 1,
                     sound=row.get("status") != "invalid",
@@ -154,5 +156,5 @@ class StudyResults:
         rows = self.results.get("comparisons") or []
         return next((r for r in rows if r["arm"] == arm.name and r.get("metric") == self.metric), {})
 
-    def runs(self) -> Iterator[tuple[Arm, Mapping[str, Any]]]:
+    def runs(self) -> Iterator[tuple[Arm, RunResult]]:
         return ((arm, run) for arm in self.arms for run in arm.runs)

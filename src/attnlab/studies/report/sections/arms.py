@@ -32,9 +32,7 @@ def comparable(arms: Sequence[Arm]) -> list[list[Arm]]:
     """Arms judged on the same texts in the same tokens by the same task: these stand side by side."""
     groups: dict[str, list[Arm]] = {}
     for arm in arms:
-        prints: Mapping[str, Any] = next(
-            (run["fingerprints"] for run in arm.runs if run.get("fingerprints")), {}
-        )
+        prints: Mapping[str, Any] = next((run.fingerprints for run in arm.runs if run.fingerprints), {})
         groups.setdefault(json.dumps(_judged(prints), sort_keys=True), []).append(arm)
     unknown = groups.pop("[]", [])
     found = list(groups.values()) or [[]]

@@ -7,14 +7,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attnlab.runs.result import Curve, RunResult
 from attnlab.studies.report import plots
 from attnlab.studies.report.number_text import known, spread
 from attnlab.studies.report.study_results import Arm, StudyResults
 
 AXES = ("step", "tokens", "seconds")
 MOST_POINTS = 250
-
-Curve = Mapping[str, Sequence[float]]
 
 
 def curves(study: StudyResults) -> dict[str, Any] | None:
@@ -45,7 +44,7 @@ def curves(study: StudyResults) -> dict[str, Any] | None:
 
 
 def _names(study: StudyResults) -> list[str]:
-    extra = dict.fromkeys(name for _, run in study.runs() for name in run.get("extra_curves") or {})
+    extra = dict.fromkeys(name for _, run in study.runs() for name in run.extra_curves)
     return ["dev loss", "train loss", *extra]
 
 
@@ -53,9 +52,9 @@ def _by_arm(study: StudyResults, name: str) -> dict[str, list[Curve]]:
     return {arm.name: [c for run in arm.runs if (c := _curve(run, name)).get("step")] for arm in study.arms}
 
 
-def _curve(run: Mapping[str, Any], name: str) -> Curve:
-    own = {"dev loss": "dev_curve", "train loss": "curve"}
-    return (run.get(own[name]) if name in own else (run.get("extra_curves") or {}).get(name)) or {}
+def _curve(run: RunResult, name: str) -> Curve:
+    own = {"dev loss": run.dev_curve, "train loss": run.curve}
+    return own[name] if name in own else run.extra_curves.get(name, {})
 
 
 def _values(curve: Curve) -> Sequence[float]:

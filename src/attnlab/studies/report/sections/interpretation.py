@@ -21,8 +21,8 @@ def interpretation(study: StudyResults) -> dict[str, Any] | None:
 def _told(arm: Arm, comparison: Mapping[str, Any]) -> dict[str, Any]:
     if not arm.sound:
         failed = arm.findings("fail")
-        words = " ".join(f.get("meaning") or f.get("found") or "" for f in failed) or arm.reason
-        return {"verdict": "invalid", "words": words, "checks": [f["check"] for f in failed]}
+        words = " ".join(finding.meaning or finding.found for finding in failed) or arm.reason
+        return {"verdict": "invalid", "words": words, "checks": [finding.check for finding in failed]}
     if arm.status in ("failed", "missing"):
         return {"verdict": arm.word, "words": arm.reason or arm.word, "checks": []}
     verdict = comparison.get("verdict") or "not compared"

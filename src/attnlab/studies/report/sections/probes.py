@@ -10,8 +10,8 @@ from attnlab.studies.report.study_results import Arm, StudyResults
 
 
 def probes(study: StudyResults) -> dict[str, Any] | None:
-    scored = [arm for arm in study.arms if any(run.get("probes") for run in arm.runs)]
-    texts = list(dict.fromkeys(p["text"] for arm in scored for r in arm.runs for p in r.get("probes") or []))
+    scored = [arm for arm in study.arms if any(run.probes for run in arm.runs)]
+    texts = list(dict.fromkeys(p["text"] for arm in scored for r in arm.runs for p in r.probes))
     if not texts:
         return None
     return {"arms": scored, "rows": [_row(scored, text) for text in texts]}
@@ -29,4 +29,4 @@ def _row(arms: list[Arm], text: str) -> dict[str, Any]:
 
 
 def _of(arm: Arm, text: str) -> list[Mapping[str, Any]]:
-    return [probe for run in arm.runs for probe in run.get("probes") or [] if probe["text"] == text]
+    return [probe for run in arm.runs for probe in run.probes if probe["text"] == text]

@@ -13,7 +13,7 @@ def truncation(study: StudyResults) -> dict[str, Any] | None:
     """One row for each split; arms that lost the same stand in it together."""
     rows: dict[tuple[str, tuple[tuple[str, float], ...]], dict[str, Any]] = {}
     for arm, run in study.runs():
-        for split, cut in (run.get("truncation") or {}).items():
+        for split, cut in run.truncation.items():
             row = rows.setdefault((split, tuple(sorted(cut.items()))), _row(split, cut))
             row["arms"][arm.name] = arm
     if not rows:
