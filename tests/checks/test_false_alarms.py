@@ -21,7 +21,10 @@ SEEDS = 20
 
 def setup_of(name, **changes):
     """A ready config, its own in all but its text."""
-    corpus = {"data.corpus": f'files(path="{small_run.corpus(shared())}", unit="line")'}
+    labelled = load(name).task.kind == "classification"
+    text = small_run.labelled(shared()) if labelled else small_run.corpus(shared())
+    column = ', label="verb"' if labelled else ', unit="line"'
+    corpus = {"data.corpus": f'files(path="{text}"{column})'}
     return set_up(load(name, set=corpus | SMALL_TEXT | changes))
 
 

@@ -13,8 +13,9 @@ from attnlab.experiment.run import train
 from attnlab.experiment.setup import set_up
 from attnlab.experiment.trained import open_run
 from attnlab.model.adapters import ADAPTERS
+from attnlab.tasks import TASKS
 from attnlab.training.optimizers import OPTIMIZERS
-from tests.checks.cases import WORDS, case, config, found, of
+from tests.checks.cases import case, config, found, of
 from tests.checks.test_false_alarms import setup_of
 
 QUICK = {"budget": {"steps": 25}, "evaluate_every": "never", "checkpoint_every": 25}
@@ -96,7 +97,7 @@ def test_a_layer_that_no_gradient_reaches_only_decays_and_is_told():
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-@pytest.mark.parametrize("task", WORDS)
+@pytest.mark.parametrize("task", TASKS)
 def test_healthy_runs_of_every_task_are_quiet(task, optimizer):
     finding = found("moved", taught(set_up(config(task, training={"optimizer": optimizer}))))
     assert finding.outcome == "pass", finding.found
@@ -119,7 +120,7 @@ def test_rules_that_teach_some_parameters_nothing_are_quiet(attention):
 # parameters
 
 
-@pytest.mark.parametrize("task", WORDS)
+@pytest.mark.parametrize("task", TASKS)
 def test_parameters_are_tied_and_counted_before_training(task):
     assert found("parameters", case(task)).outcome == "pass"
 

@@ -13,8 +13,9 @@ from attnlab.experiment.setup import set_up
 from attnlab.model.attention import rule as rules
 from attnlab.model.attention.dot import Dot
 from attnlab.model.losses import IGNORE, LossSum
+from attnlab.tasks import TASKS
 from attnlab.tasks.masked import Masked
-from tests.checks.cases import WORDS, case, config, found, of, shared
+from tests.checks.cases import case, config, found, of, shared
 from tests.training import small_run
 
 
@@ -40,7 +41,7 @@ def with_targets(change):
     return prepare
 
 
-@pytest.mark.parametrize("task", WORDS)
+@pytest.mark.parametrize("task", TASKS)
 def test_healthy_models_pass_every_check_before_training(task):
     about = case(task)
     outcomes = {one.check: (one.outcome, one.found) for one in run_checks(about)}

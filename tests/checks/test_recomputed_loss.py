@@ -16,10 +16,12 @@ from attnlab.data.batch import Batch
 from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.perplexity import Score
 from attnlab.experiment.setup import set_up
+from attnlab.metrics.metric import Examples
 from attnlab.model.heads.language import LanguageModel
+from attnlab.tasks import TASKS
 from attnlab.training import accumulate, evaluate
 from attnlab.training.evaluate import Evaluation, Evaluator
-from tests.checks.cases import WORDS, case, config, found, made, of
+from tests.checks.cases import case, config, found, made, of
 from tests.contracts import grid
 
 
@@ -30,7 +32,7 @@ def loosened(task="causal", **facts):
     return about
 
 
-@pytest.mark.parametrize("task", WORDS)
+@pytest.mark.parametrize("task", TASKS)
 def test_the_runs_own_numbers_are_cross_entropies(task):
     for about in (case(task), loosened(task, when="after")):
         finding = found("recomputed_loss", about)
@@ -151,32 +153,32 @@ def spoilt(change):
         sums = [(float(loss.total), int(loss.count)) for _, _, loss in self.losses()]
         total, count = (sum(column) for column in zip(*sums, strict=True))
         scores = {"perplexity": math.exp(total / count), "targets": count}
-        return change(Evaluation(total / count, scores), sums)
+        return change(Evaluation(total / count, scores, Examples({})), sums)
 
     return call
 
 
 def mean_of_means(whole, sums):
     mean = sum(total / count for total, count in sums) / len(sums)
-    return Evaluation(mean, whole.scores | {"perplexity": math.exp(mean)})
+    return replace(whole, loss=mean, scores=whole.scores | {"perplexity": math.exp(mean)})
 
 
 def mean_of_exponentials(whole, sums):
     mean = sum(math.exp(total / count) for total, count in sums) / len(sums)
-    return Evaluation(whole.loss, whole.scores | {"perplexity": mean})
+    return replace(whole, loss=whole.loss, scores=whole.scores | {"perplexity": mean})
 
 
 def one_divisor_more(whole, sums):
     count = whole.scores["targets"]
-    return Evaluation(whole.loss * count / (count + 1), whole.scores)
+    return replace(whole, loss=whole.loss * count / (count + 1), scores=whole.scores)
 
 
 def bits(whole, sums):
-    return Evaluation(whole.loss / math.log(2), whole.scores)
+    return replace(whole, loss=whole.loss / math.log(2), scores=whole.scores)
 
 
 def fewer(whole, sums):
-    return Evaluation(whole.loss, whole.scores | {"targets": whole.scores["targets"] - 1})
+    return replace(whole, loss=whole.loss, scores=whole.scores | {"targets": whole.scores["targets"] - 1})
 
 
 @pytest.mark.parametrize("fault", [mean_of_means, mean_of_exponentials, one_divisor_more, bits, fewer])
@@ -249,7 +251,7 @@ def confirmed(about, change=lambda found, reported: (found, reported), **chosen)
     return confirm(evaluator_of(about), *change(measured, reported))
 
 
-@pytest.mark.parametrize("task", WORDS)
+@pytest.mark.parametrize("task", TASKS)
 def test_what_is_reported_is_confirmed(task):
     finding = confirmed(loosened(task))
     assert finding.outcome == "pass" and int(finding.found.split()[0]) >= 5, finding.found

@@ -69,7 +69,7 @@ def compare(kind: str, name: str, folder: Path) -> None:
         assert found[event] == pytest.approx(values, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", [name for name in TASKS if TASKS[name].label_kind == "none"])
+@pytest.mark.parametrize("name", TASKS)
 def test_losses_are_those_that_were_recorded(tmp_path, name):
     compare("task", name, tmp_path)
 

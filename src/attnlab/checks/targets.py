@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from attnlab.checks.check import Case, Check
+from attnlab.checks.check import NO_WORDS, Case, Check
 from attnlab.checks.real import LOOKED_AT, batch_of, prepared_of, rows_of
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
@@ -47,7 +47,7 @@ class OfTargets(Check):
 
     def of_labels(self, case: Case) -> Finding:
         """What is found where a text has a label."""
-        return self.not_applicable(case, "the task predicts no words")
+        return self.not_applicable(case, NO_WORDS)
 
     @abstractmethod
     def judge(self, case: Case, batch: Batch, prepared: Prepared, *, hidden: bool) -> Finding:
