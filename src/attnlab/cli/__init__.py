@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from attnlab.cli import check, convert, data, evaluate, explain, generate, listing, runs, tokenizer
+from attnlab.cli import check, convert, data, evaluate, explain, generate, listing, predict, runs, tokenizer
 from attnlab.cli import run as study
 from attnlab.cli import train as training
 from attnlab.cli.console import fail
@@ -27,6 +27,7 @@ app.command("runs")(runs.runs)
 app.command("compare")(runs.compare)
 app.command("train")(training.train)
 app.command("evaluate")(evaluate.evaluate)
+app.command("predict")(predict.predict)
 app.command("generate")(generate.generate)
 app.command("check")(check.check)
 app.command("convert")(convert.convert)

@@ -1,4 +1,4 @@
-"""`attnlab evaluate`: scores of a trained language model, each with its definition."""
+"""`attnlab evaluate`: scores of a trained model, each with its definition."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from attnlab.cli.console import JsonOption, emit, not_sound, out
-from attnlab.cli.corpus_options import EncodingOption, SkipOption, TextOption
+from attnlab.cli.corpus_options import EncodingOption, LabelOption, PairOption, SkipOption, TextOption
 from attnlab.cli.generate import RunArgument
+from attnlab.cli.label_view import show_labels
 from attnlab.config.values import ConfigError
 
 
@@ -21,22 +22,24 @@ def evaluate(
     split: Annotated[str, typer.Option(help="The split to score: dev, test or train.")] = "dev",
     on: Annotated[
         Path | None,
-        typer.Option(help="Files of any format to score instead, each text in overlapping windows."),
+        typer.Option(help="Files of any format to score instead: long texts in windows, rows with labels."),
     ] = None,
     probe: Annotated[
         list[str] | None, typer.Option(help="A sentence to score by itself, or source => target. Repeatable.")
     ] = None,
     rows: Annotated[int, typer.Option(help="Texts for the token-by-token loss.", min=2)] = 32,
     text: TextOption = "",
+    pair: PairOption = "",
+    label: LabelOption = "",
     encoding: EncodingOption = "",
     skip_bad: SkipOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Score a trained language model: loss, perplexity and bits per byte, with their denominators."""
+    """Score a trained model: its task's metrics, each with its n, its interval and its definition."""
     from attnlab.experiment.scores import of_probes, of_split, of_text
     from attnlab.experiment.trained import open_run
 
-    reading = {"text": text, "encoding": encoding, "skip_bad": skip_bad}
+    reading = {"text": text, "pair": pair, "label": label, "encoding": encoding, "skip_bad": skip_bad}
     options = {name: value for name, value in reading.items() if value}
     if options and on is None:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in options)
@@ -65,6 +68,8 @@ def show(result: dict[str, Any]) -> None:
         show_truncation(scored["truncation"])
     if "recomputed" in scored:
         show_recomputed(scored["recomputed"])
+    if "mistakes" in scored:
+        show_labels(scored)
     if "honesty" in scored:
         show_honesty(scored["honesty"])
     if "pseudo" in scored:

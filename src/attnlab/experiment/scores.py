@@ -12,19 +12,25 @@ import numpy as np
 
 from attnlab.checks.recomputed_loss import confirm
 from attnlab.config.values import ConfigError
+from attnlab.data.batching import BATCHING
 from attnlab.data.corpora.own_files import Files
 from attnlab.data.dataset import Dataset
+from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.translation import ends
+from attnlab.data.loader import Loader
+from attnlab.data.rows import in_memory
 from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.honesty import HonestLoss, honesty
 from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, strided
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
+from attnlab.experiment.label_scores import of_labels
 from attnlab.experiment.opened import Opened
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.setup import dataset_of, evaluator_of
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measure_of
+from attnlab.training.evaluate import Evaluator
 
 DEFINITIONS = {
     "loss": "nats a target token, over all targets",
@@ -41,6 +47,10 @@ MASKED = {
 }
 THREE_MASKS = {
     "loss": "nats a hidden token, many hidden at once, seen from both sides, the left or a source by turns"
+}
+LABELLED = {
+    "targets": "labels that were predicted",
+    "texts": "texts, or pairs of them; intervals are over others like them",
 }
 PART = "a part of the loss, nats a target"
 
@@ -64,10 +74,12 @@ def of_split(trained: Opened, split: str, *, rows: int) -> dict[str, Any]:
         "name": f"{split} of {config.data.corpus.options.get('path', config.data.corpus.kind)}",
         "fingerprint": dataset.fingerprint(split),
         "truncation": dataset.truncation(split).record(),
-        **measured(found, definitions_for(trained)),
+        **measured(found, definitions_for(trained), trained.task.metrics),
     }
     values = {name: one["value"] for name, one in result["measures"].items()}
     result["recomputed"] = asdict(confirm(evaluator, found, values))
+    if not trained.task.predicts_words:
+        return result | of_labels(trained.task, list(dataset.splits.read(split)), found.examples)
     compared = honesty(trained.model, trained.task, sampled_texts(evaluator, rows))
     if compared is not None:
         result["honesty"] = told_honesty(compared)
@@ -76,9 +88,12 @@ def of_split(trained: Opened, split: str, *, rows: int) -> dict[str, Any]:
     return result
 
 
-def measured(found: DocumentLosses, definitions: Mapping[str, str] = DEFINITIONS) -> dict[str, Any]:
-    """Each measure by its name: its value, its definition, and its 95 % interval where it has one."""
-    built = {name: METRICS.build(name) for name in METRICS}
+def measured(
+    found: DocumentLosses, definitions: Mapping[str, str] = DEFINITIONS, first: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Each measure by its name, some first: its value, its definition, and its 95 % interval where it has
+    one."""
+    built = {name: METRICS.build(name) for name in dict.fromkeys([*first, *METRICS])}
     metrics = {name: metric for name, metric in built.items() if metric.applies(found.examples)}
     count = found.score.tokens
     values: dict[str, float] = {name: metric.value(found.examples) for name, metric in metrics.items()}
@@ -118,6 +133,8 @@ def unspelt(share: float) -> dict[str, str]:
 
 def definitions_for(trained: Opened) -> dict[str, str]:
     """What the measures mean for this model."""
+    if not trained.task.predicts_words:
+        return LABELLED
     if not trained.fills:
         return DEFINITIONS
     return DEFINITIONS | MASKED | (THREE_MASKS if trained.task.marks_source else {})
@@ -160,6 +177,8 @@ def of_text(trained: Opened, file: str | Path, **options: Any) -> dict[str, Any]
     Plain text is one long text, a row of a table one each; scored in windows that overlap by half, and
     every token counts once.
     """
+    if not trained.task.predicts_words:
+        return of_labelled_file(trained, file, **options)
     if not trained.continues:
         raise ConfigError(
             "Only a causal model gives a text a probability; score this one with --split or --probe."
@@ -177,6 +196,30 @@ def of_text(trained: Opened, file: str | Path, **options: Any) -> dict[str, Any]
     if not found.targets.any():
         raise ConfigError(f"{file} has no text to score.")
     return {"name": str(file), **measured(found)}
+
+
+def of_labelled_file(trained: Opened, file: str | Path, **options: Any) -> dict[str, Any]:
+    """The labelled texts of a file, encoded and scored as those of the run's own splits."""
+    config, corpus = trained.config, Files(path=str(file), **options)
+    texts = [example for split in corpus.given for example in corpus.read(split)]
+    encoding = ENCODINGS.build(
+        config.data.encoding,
+        tokenizer=trained.tokenizer,
+        length=config.data.length,
+        labels=trained.labels.names,
+        reader=trained.task.reader,
+    )
+    rows = in_memory(encoding.rows(texts), vocabulary=trained.tokenizer.size)
+    batching = BATCHING.build(config.data.batching, length=config.data.length)
+    loader = Loader(rows, batching, seed=config.data.split_seed, pad=trained.tokenizer.pad)
+    evaluator = Evaluator(model=trained.model, task=trained.task, loader=loader, seed=config.data.split_seed)
+    found = document_losses(evaluator)
+    return {
+        "name": str(file),
+        "truncation": encoding.cuts.record(),
+        **measured(found, definitions_for(trained), trained.task.metrics),
+        **of_labels(trained.task, texts, found.examples),
+    }
 
 
 def of_probes(trained: Opened, sentences: Sequence[str]) -> list[dict[str, Any]]:

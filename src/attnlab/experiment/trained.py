@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from attnlab.config.values import ConfigError
 from attnlab.data.encode.encoding import Cut
 from attnlab.experiment.filling import Places, places
 from attnlab.experiment.opened import Opened
+from attnlab.experiment.predicting import Predictor, example
 from attnlab.experiment.request import SAMPLED, Request, request_of, several
 from attnlab.experiment.scores import of_probes, of_split, of_text
 from attnlab.generation import DECODING
@@ -24,6 +26,7 @@ from attnlab.generation.packed_weights import Difference, by_columns, difference
 from attnlab.generation.rules import DecodingRule, Greedy
 from attnlab.model.heads.classification import pooled
 from attnlab.model.tokens import Tokens
+from attnlab.tasks.task import Prediction
 
 
 @dataclass(frozen=True)
@@ -236,6 +239,14 @@ class Trained(Opened):
                 'or let it be shortened: embed(…, cut="end") or cut="start".'
             )
         return list(ids[lost:] if cut == "start" else ids[: len(ids) - lost])
+
+    def predict(self, texts: Sequence[str | tuple[str, str]], *, batch_size: int = 64) -> list[Prediction]:
+        """What a model that was trained on labels makes of texts, or of pairs of them."""
+        predictor = Predictor(self, batch_size=batch_size)
+        found = list(predictor(example(text, pairs=predictor.pairs) for text in texts))
+        if predictor.cuts.cut:
+            warnings.warn(f"{predictor.cuts} at data.length {self.config.data.length}.", stacklevel=2)
+        return found
 
     def fill(self, text: str, *, top: int = 5) -> Places:
         """For each [MASK] of a text, the most likely words and their probabilities."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
@@ -38,8 +39,12 @@ class Labelled(Task):
         targets = self.targets(batch)
         if targets is None:
             raise DataError("These rows have no labels, and the task is to predict them.")
+        return replace(self.unlabelled(batch), targets=targets)
+
+    def unlabelled(self, batch: Batch) -> Prepared:
+        none = torch.zeros(len(batch.ids), dtype=torch.long)
         return Prepared(
-            ids=batch.ids, targets=targets, tokens=tokens_of(batch), types=batch.types, of_examples=True
+            ids=batch.ids, targets=none, tokens=tokens_of(batch), types=batch.types, of_examples=True
         )
 
     def scores(self, model: Model, hidden: Tensor, prepared: Prepared) -> Tensor:

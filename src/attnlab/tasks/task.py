@@ -157,6 +157,10 @@ class Task(ABC):
         """What was right for each example, in the columns that metrics go by; nothing for words."""
         return {}
 
+    def unlabelled(self, batch: Batch) -> Prepared:
+        """What the model reads of rows whose labels are not known."""
+        raise NotImplementedError
+
     def predict(self, model: Model, prepared: Prepared) -> Columns:
         """What the model says of each example; nothing where the task predicts words."""
         return self.head_outputs(model, self.hidden(model, prepared), prepared)

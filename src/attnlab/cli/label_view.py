@@ -1,0 +1,113 @@
+"""How labels and their predictions are shown in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from attnlab.cli.console import COLOURS, MARKS, out, visible
+
+if TYPE_CHECKING:
+    from attnlab.tasks.task import Prediction
+
+WIDE = 12
+"""Classes of which a confusion matrix still fits a terminal."""
+BAR = 24
+
+
+def show_labels(scored: Mapping[str, Any]) -> None:
+    """What is told of labels beside the metrics."""
+    if "majority" in scored:
+        most = scored["majority"]
+        out.print(
+            f"Always saying “{escape(visible(most['label']))}” would be right in {most['share']:.1%}.",
+            highlight=False,
+        )
+        out.print(classes_table(scored["classes"]))
+        out.print(confusion_table(scored["confusion"]))
+    if scored["mistakes"]:
+        out.print(mistakes_table(scored["mistakes"]))
+    for finding in scored.get("checks", ()):
+        if finding["outcome"] != "not applicable":
+            told = " ".join(finding[part] for part in ("meaning", "fix")).strip()
+            mark = f"[{COLOURS[finding['outcome']]}]{MARKS[finding['outcome']]}[/]"
+            line = f"{mark} {finding['check']}: {escape(visible(finding['found']))}. {escape(visible(told))}"
+            out.print(line.strip(), highlight=False)
+
+
+def classes_table(classes: list[dict[str, Any]]) -> Table:
+    table = Table(title="Classes", title_justify="left")
+    table.add_column("class")
+    for name in ("examples", "predicted", "precision", "recall", "F1"):
+        table.add_column(name, justify="right")
+    for one in classes:
+        shares = (one[name] for name in ("precision", "recall", "f1"))
+        shown = ("–" if share is None else f"{share:.3f}" for share in shares)
+        table.add_row(escape(visible(one["name"])), f"{one['examples']:,}", f"{one['predicted']:,}", *shown)
+    return table
+
+
+def confusion_table(confusion: Mapping[str, Any]) -> Table:
+    """Rows are what was right, columns what was said; of many classes the most frequent mistakes."""
+    names, counts = [visible(name) for name in confusion["names"]], confusion["counts"]
+    if len(names) > WIDE:
+        return confusions_list(names, counts)
+    table = Table(title="Confusion (rows: right, columns: predicted)", title_justify="left")
+    table.add_column("")
+    for name in names:
+        table.add_column(escape(name[:10]), justify="right")
+    for number, row in enumerate(counts):
+        cells = (
+            f"[green]{count}[/]" if place == number else str(count) if count else "[bright_black]·[/]"
+            for place, count in enumerate(row)
+        )
+        table.add_row(escape(names[number]), *cells)
+    return table
+
+
+def confusions_list(names: list[str], counts: list[list[int]]) -> Table:
+    table = Table("right", "predicted", "times", title="Most frequent confusions", title_justify="left")
+    found = [(counts[a][b], a, b) for a in range(len(names)) for b in range(len(names)) if a != b]
+    for count, right, said in sorted(found, reverse=True)[:WIDE]:
+        if count:
+            table.add_row(escape(names[right]), escape(names[said]), str(count))
+    return table
+
+
+def mistakes_table(mistakes: list[dict[str, Any]]) -> Table:
+    title = "Largest errors" if mistakes[0]["confidence"] is None else "Most confidently wrong"
+    table = Table(title=title, title_justify="left")
+    for name in ("label", "prediction"):
+        table.add_column(name)
+    table.add_column("confidence", justify="right")
+    table.add_column("text", overflow="fold")
+    for one in mistakes:
+        sure = "–" if one["confidence"] is None else f"{one['confidence']:.3f}"
+        table.add_row(*(escape(answer(one[n])) for n in ("label", "prediction")), sure, escape(one["text"]))
+    return table
+
+
+def answer(value: Any) -> str:
+    """A class, several, or a number."""
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    return visible(value) if isinstance(value, str) else visible(", ".join(value)) or "none"
+
+
+def prediction_table(text: str, one: Prediction, top: int = 5) -> Table:
+    """One text with its prediction, and the classes that are most probable."""
+    table = Table(title=escape(visible(text)), title_justify="left")
+    table.add_column("prediction" if not one.scores else "class")
+    if not one.scores:
+        table.add_row(answer(one.answer))
+        return table
+    table.add_column("probability", justify="right")
+    table.add_column("")
+    chosen = (one.answer,) if isinstance(one.answer, str) else one.answer
+    for name, share in sorted(one.scores.items(), key=lambda item: -item[1])[:top]:
+        mark = f"[bold green]{escape(visible(name))}[/]" if name in chosen else escape(visible(name))  # type: ignore[operator]
+        table.add_row(mark, f"{share:.3f}", "█" * round(share * BAR))
+    return table

@@ -1,0 +1,163 @@
+"""`attnlab predict`: labels of new texts, of a few or of a file."""
+
+from __future__ import annotations
+
+import csv
+import json as json_module
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from attnlab.cli.console import JsonOption, emit, err, not_sound, out
+from attnlab.cli.corpus_options import EncodingOption, PairOption, SkipOption, TextOption
+from attnlab.cli.generate import RunArgument
+from attnlab.config.values import ConfigError
+
+if TYPE_CHECKING:
+    from attnlab.experiment.predicting import FilePredictions, Predictor
+    from attnlab.experiment.trained import Trained
+    from attnlab.tasks.task import Prediction
+
+FORMATS = (".csv", ".tsv", ".jsonl")
+ADDED = ("prediction", "confidence")
+
+
+def predict(
+    run: RunArgument,
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TEXT", help="Texts to judge; of a model for pairs: first => second."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="A table of texts to judge (.csv, .tsv, .jsonl, .parquet, .txt).")
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--out", help="Where predictions go: .csv, .tsv or .jsonl.")
+    ] = None,
+    text: TextOption = "",
+    pair: PairOption = "",
+    scores: Annotated[bool, typer.Option("--scores", help="Add the probability of every class.")] = False,
+    batch_size: Annotated[int, typer.Option(help="Texts that are judged at a time.", min=1)] = 64,
+    encoding: EncodingOption = "",
+    skip_bad: SkipOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Predict the labels of new texts with a trained classifier."""
+    if bool(texts) == (data is not None):
+        raise ConfigError("Give texts, or a file of them with --data FILE --out FILE; one of the two.")
+    if (data is None) != (to is None):
+        raise ConfigError("--data FILE and --out FILE go together: predictions of a file go to a file.")
+    if to is not None:
+        refuse_target(to)
+    from attnlab.experiment.predicting import FilePredictions, Predictor, example
+    from attnlab.experiment.trained import open_run
+
+    trained = open_run(run)
+    predictor = Predictor(trained, batch_size=batch_size)
+    if data is not None and to is not None:
+        options = {"text": text, "pair": pair, "encoding": encoding, "skip_bad": skip_bad}
+        given: dict[str, Any] = {name: value for name, value in options.items() if value}
+        told = to_file(FilePredictions(predictor, data, **given), to, scores=scores, quiet=json)
+        return emit(told) if json else report(told, trained)
+    held = [in_two(one) if predictor.pairs else one for one in texts or ()]
+    found = list(predictor(example(one, pairs=predictor.pairs) for one in held))
+    show(texts or [], found, trained, predictor, json=json)
+    return None
+
+
+def refuse_target(to: Path) -> None:
+    if to.suffix not in FORMATS:
+        raise ConfigError(f"--out {to} is of no known format; end it in {', '.join(FORMATS)}.")
+    if to.exists():
+        raise ConfigError(f"{to} is there already; give another --out, or remove it.")
+
+
+def in_two(text: str) -> tuple[str, str]:
+    first, arrow, second = text.partition("=>")
+    if not arrow:
+        raise ConfigError(f'This model judges two texts together; write "first => second", not "{text}".')
+    return first.strip(), second.strip()
+
+
+def show(
+    texts: list[str], found: list[Prediction], trained: Trained, predictor: Predictor, *, json: bool
+) -> None:
+    from attnlab.cli.label_view import prediction_table
+
+    if json:
+        emit([{"text": text, **asdict(one)} for text, one in zip(texts, found, strict=True)])
+        return
+    for text, one in zip(texts, found, strict=True):
+        out.print(prediction_table(text, one))
+    if predictor.cuts.cut:
+        out.print(f"[yellow]{predictor.cuts}.[/]", highlight=False)
+    if trained.unsound:
+        out.print(not_sound(trained.unsound), highlight=False)
+
+
+def report(told: dict[str, Any], trained: Trained) -> None:
+    skipped = f", {told['skipped']:,} broken ones left out" if told["skipped"] else ""
+    out.print(f"{told['rows']:,} rows judged{skipped}; predictions are in {told['out']}.", highlight=False)
+    if told["cut"]:
+        out.print(f"[yellow]{told['cut']}.[/]", highlight=False)
+    if trained.unsound:
+        out.print(not_sound(trained.unsound), highlight=False)
+
+
+def to_file(found: FilePredictions, to: Path, *, scores: bool, quiet: bool) -> dict[str, Any]:
+    """Write row by row beside the place of the result, which is there only when it is whole."""
+    beside, rows = to.with_name(f".{to.name}.part"), 0
+    try:
+        with beside.open("w", encoding="utf-8", newline="") as stream, counted(quiet) as tell:
+            write = writer(stream, to.suffix)
+            for row, one in found:
+                write(joined(row, one, scores=scores))
+                rows += 1
+                tell(rows)
+        os.replace(beside, to)
+    finally:
+        beside.unlink(missing_ok=True)
+    cut = str(found.predictor.cuts) if found.predictor.cuts.cut else ""
+    return {"out": str(to), "rows": rows, "skipped": found.skipped, "cut": cut}
+
+
+def joined(row: Mapping[str, Any], one: Prediction, *, scores: bool) -> dict[str, Any]:
+    """A row with what is predicted of it."""
+    taken = [name for name in ADDED if name in row]
+    if taken:
+        raise ConfigError(
+            f"The file has a column {taken[0]} already, which predictions are to be written to; rename it."
+        )
+    said = {"prediction": one.answer, "confidence": one.confidence}
+    return {**row, **said, **({f"p({n})": value for n, value in one.scores.items()} if scores else {})}
+
+
+def writer(stream: TextIO, suffix: str) -> Any:
+    """What writes one row in a format; the first decides the columns of a table."""
+    if suffix == ".jsonl":
+        return lambda row: stream.write(json_module.dumps(row, ensure_ascii=False, default=str) + "\n")
+    held: list[csv.DictWriter[str]] = []
+
+    def write(row: dict[str, Any]) -> None:
+        if not held:
+            held.append(csv.DictWriter(stream, list(row), delimiter="\t" if suffix == ".tsv" else ","))
+            held[0].writeheader()
+        lists = {name: ", ".join(v) if isinstance(v, (list, tuple)) else v for name, v in row.items()}
+        held[0].writerow(lists)
+
+    return write
+
+
+@contextmanager
+def counted(quiet: bool) -> Iterator[Any]:
+    """A count of rows on stderr, where a terminal is."""
+    if quiet or not err.is_terminal:
+        yield lambda rows: None
+        return
+    with err.status("Judging …") as status:
+        yield lambda rows: status.update(f"Judging: {rows:,} rows") if rows % 256 == 0 else None

@@ -1,0 +1,137 @@
+"""Predictions of new texts: of a few, or of a file of any size."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attnlab.config.values import ConfigError
+from attnlab.data.batch import collate
+from attnlab.data.corpora.readers import reader_of
+from attnlab.data.corpora.records import Broken, Columns, Names, Record, Tally, example_of
+from attnlab.data.encode import ENCODINGS
+from attnlab.data.encode.encoding import Cuts, Encoding
+from attnlab.data.example import Example
+from attnlab.data.labels import UNREAD
+from attnlab.data.rows import Rows, in_memory
+from attnlab.experiment.opened import Opened
+from attnlab.tasks.task import Prediction
+
+CHUNK = 1024
+"""Examples that are in memory at a time."""
+NO_COLUMN: tuple[str, ...] = ()
+
+
+class Predictor:
+    """Says what a trained model makes of texts, encoded as those that it was trained on.
+
+    `cuts` counts what the model's length cut off of them.
+    """
+
+    def __init__(self, trained: Opened, *, batch_size: int = 64):
+        if trained.task.predicts_words:
+            raise ConfigError(
+                f'{trained.folder} was trained for task "{trained.config.task.kind}", which predicts words, '
+                "not labels; let it write: attnlab generate RUN, or score texts: attnlab evaluate RUN."
+            )
+        self.trained, self.batch_size = trained, batch_size
+        self.encoding: Encoding = ENCODINGS.build(
+            trained.config.data.encoding,
+            tokenizer=trained.tokenizer,
+            length=trained.config.data.length,
+            reader=UNREAD,
+        )
+
+    @property
+    def cuts(self) -> Cuts:
+        return self.encoding.cuts
+
+    @property
+    def pairs(self) -> bool:
+        """Whether an example is two texts."""
+        return "pair" in self.encoding.uses
+
+    def __call__(self, examples: Iterable[Example]) -> Iterator[Prediction]:
+        """One prediction for each example, in order."""
+        remaining = iter(examples)
+        while chunk := list(islice(remaining, CHUNK)):
+            yield from self._chunk(chunk)
+
+    @torch.inference_mode()
+    def _chunk(self, examples: list[Example]) -> list[Prediction]:
+        tokenizer, task = self.trained.tokenizer, self.trained.task
+        rows = in_memory(self.encoding.rows(examples), vocabulary=tokenizer.size)
+        found: dict[int, Prediction] = {}
+        model = self.trained.model.eval()
+        for places in self._batches(rows):
+            batch = collate(rows, [places[n : n + 1] for n in range(len(places))], pad=tokenizer.pad)
+            said = task.predictions(task.predict(model, task.unlabelled(batch)))
+            found |= dict(zip(places.tolist(), said, strict=True))
+        return [found[row] for row in range(len(rows))]
+
+    def _batches(self, rows: Rows) -> Iterator[Any]:
+        order = rows.lengths.argsort(kind="stable")  # alike in length, little padding
+        for start in range(0, len(order), self.batch_size):
+            yield order[start : start + self.batch_size]
+
+
+def example(text: str | tuple[str, str], *, pairs: bool) -> Example:
+    if pairs and isinstance(text, str):
+        raise ConfigError(
+            f'This model judges two texts together; give a pair: ("{text[:40]}", "…"), on the command line '
+            '"first => second".'
+        )
+    if not pairs and not isinstance(text, str):
+        raise ConfigError("This model judges one text, and a pair was given; give texts.")
+    parts = (text,) if isinstance(text, str) else text
+    if not all(isinstance(part, str) and part.strip() for part in parts):
+        raise ConfigError(f"A text to judge is empty: {text!r}.")
+    return Example(*parts)
+
+
+@dataclass
+class FilePredictions:
+    """The rows of a file with what is predicted of them, one by one; `skipped` counts broken ones."""
+
+    predictor: Predictor
+    file: Path
+    text: Names = Columns().text
+    pair: Names = Columns().pair
+    encoding: str = "utf-8"
+    skip_bad: bool = False
+    skipped: int = 0
+
+    def __iter__(self) -> Iterator[tuple[Mapping[str, Any], Prediction]]:
+        held: deque[Mapping[str, Any]] = deque()
+        tally = Tally(str(self.file), self.skip_bad)
+        for prediction in self.predictor(tally.sound(self._examples(held))):
+            yield held.popleft(), prediction
+        self.skipped = tally.broken
+
+    def _examples(self, held: deque[Mapping[str, Any]]) -> Iterator[Example | Broken]:
+        """The texts of the file; the whole row of each sound one is held for the answer."""
+        if not self.file.is_file():
+            raise ConfigError(f"There is no file {self.file}; give a table of texts (.csv, .tsv, .jsonl, …).")
+        parts: dict[str, str] = {}
+        for record in reader_of(self.file)(self.file, self.encoding, "line"):
+            if isinstance(record, Broken):
+                yield record
+                continue
+            parts = parts or self._columns(record)
+            found = example_of(record, parts, ())
+            if isinstance(found, Example):
+                held.append(record.values)
+            yield found
+
+    def _columns(self, first: Record) -> dict[str, str]:
+        """The columns that are read; a label may be there, and is not looked at."""
+        unread: dict[str, Any] = dict.fromkeys(("target", "label", "answers", "group"), NO_COLUMN)
+        pair = self.pair if self.predictor.pairs else NO_COLUMN
+        existing = [str(name) for name in first.values]
+        return Columns(text=self.text, pair=pair, **unread).found(existing, str(self.file))
