@@ -13,6 +13,7 @@ from safetensors.numpy import load, save
 
 from attnlab.checks.recomputed_loss import confirm
 from attnlab.data.dataset import Dataset
+from attnlab.evaluation.comparability import UNKNOWN
 from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.sample_quality import quality
@@ -30,7 +31,6 @@ from attnlab.runs.atomic import replace_bytes
 from attnlab.runs.findings import add_findings
 from attnlab.runs.metrics_file import read_events
 from attnlab.runs.result import RunResult
-from attnlab.studies.guards import UNKNOWN
 
 SAMPLES = 5
 HONEST_TEXTS = 32
