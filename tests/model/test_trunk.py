@@ -6,6 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+import attnlab as lab
+from attnlab.config.values import ConfigError
 from attnlab.experiment.run import train
 from attnlab.experiment.trained import open_run
 from attnlab.model.cache import Cache, LayerMemory, coordinates
@@ -19,6 +21,7 @@ from attnlab.model.terms import Term
 from attnlab.model.trunk import Trunk, Way
 from attnlab.runs.findings import read_findings
 from attnlab.runs.run_error import RunError
+from attnlab.training.machine import recompute_blocks
 from tests.checks.cases import case, found
 from tests.training.small_run import config
 
@@ -135,6 +138,15 @@ def test_its_leak_is_found_where_training_begins(second, tmp_path, monkeypatch):
     monkeypatch.setattr(Recurrent, "leak", 1e-6)
     with pytest.raises(RunError, match="dependency"):
         train(config(tmp_path), tmp_path / "run")
+
+
+def test_what_it_cannot_do_is_refused():
+    model = recurrent(case("causal").config.model.with_tokenizer(60))
+    with pytest.raises(ConfigError, match="this model's trunk has none"):
+        recompute_blocks(model)
+    for adapter in ("prompt", "prefix"):
+        with pytest.raises(ConfigError, match="the model's trunk is a Recurrent"):
+            lab.adapt(model, adapter)
 
 
 def test_its_leak_is_told_with_output_and_input(monkeypatch):
