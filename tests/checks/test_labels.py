@@ -7,10 +7,21 @@ from tests.checks.cases import case, found
 
 LABELLED = [name for name in TASKS if TASKS[name].label_kind != "none"]
 OF_WORDS = {
-    "before": ["targets", "visible_targets", "recomputed_loss", "decoding"],
+    "before": ["visible_targets", "decoding"],
     "evaluation": ["honesty", "samples"],
 }
-OF_ALL = ["dependency", "invariance", "accumulation", "fully_masked", "attention", "parameters"]
+OF_ALL = [
+    "first_loss",
+    "overfit",
+    "targets",
+    "recomputed_loss",
+    "dependency",
+    "invariance",
+    "accumulation",
+    "fully_masked",
+    "attention",
+    "parameters",
+]
 
 
 @pytest.mark.parametrize("task", LABELLED)

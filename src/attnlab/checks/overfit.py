@@ -49,6 +49,8 @@ class Overfit(Check):
     limit: ClassVar[float] = 1.5
 
     def run(self, case: Case) -> Finding:
+        if case.config.adapter.kind != "full":
+            return self.not_applicable(case, "a part of the model is frozen, and the rest may be too small")
         rows = ROWS if case.task.predicts_words else EXAMPLES
         prepared = prepared_of(case, piece(batch_of(case, least=LENGTH), rows, LENGTH))
         if not prepared.count:
