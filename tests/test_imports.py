@@ -6,6 +6,7 @@ from pathlib import Path
 
 import attnlab
 from attnlab.config.registry import TABLES, table
+from attnlab.tasks import TASKS
 
 SOURCE = Path(attnlab.__file__).parent
 LAYERS = """
@@ -122,13 +123,13 @@ def test_nothing_outside_the_model_reaches_into_a_trunk():
 
 
 def tasks_named(node):
-    """A comparison of which task it is, or a question whether a head or task is of some class."""
+    """A comparison of which task it is, an import of one of them, or whether a head is a language model."""
     if isinstance(node, ast.Compare):
         return any("task.kind" in ast.unparse(side) for side in (node.left, *node.comparators))
+    if isinstance(node, ast.ImportFrom):
+        return (node.module or "").removeprefix("attnlab.tasks.") in TASKS
     called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
-    return called and any(
-        name in ast.unparse(node.args[1]) for name in ("LanguageModel", "Masked", "SequenceToSequence")
-    )
+    return called and "LanguageModel" in ast.unparse(node.args[1])
 
 
 def test_what_a_model_is_for_is_asked_of_its_task():

@@ -69,7 +69,7 @@ def test_rates_are_tuned_alike_for_every_arm_and_reported(tmp_path):
         ("dot", 1e-7, False),
         ("dot", 1e-2, True),
     ]
-    assert tuning[0]["loss"] > tuning[1]["loss"]
+    assert tuning[0]["metric"] == "loss" and tuning[0]["value"] > tuning[1]["value"]
     assert ended.results["configs"]["dot"]["training"]["optimizer"]["learning_rate"] == 1e-2
     record = json.loads((tmp_path / "study/runs/dot/seed-0/run.json").read_text())
     assert record["config"]["training"]["optimizer"]["learning_rate"] == 1e-2

@@ -85,7 +85,8 @@ def study(seeds: int) -> dict[str, Any]:
             {
                 "arm": arm,
                 "learning_rate": rate,
-                "loss": base + 0.2 * abs(math.log10(rate / 5e-4)),
+                "metric": "loss",
+                "value": base + 0.2 * abs(math.log10(rate / 5e-4)),
                 "chosen": rate == 5e-4,
             }
             for arm, (_, base, *_rest) in list(ARMS.items())[:3]

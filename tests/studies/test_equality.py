@@ -6,10 +6,10 @@ from statistics import fmean
 import pytest
 
 from attnlab.config.values import ConfigError
+from attnlab.metrics.measures import measures
 from attnlab.runs.result import RunResult
 from attnlab.studies.equality import changed_settings, inequalities
 from attnlab.studies.judgement import comparisons, verdict
-from attnlab.studies.metrics import METRICS
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
 from attnlab.studies.study_files import study_of
@@ -132,7 +132,7 @@ def test_settings_count_once_and_only_where_they_differ(tmp_path):
 def test_the_sentence_is_in_the_row_and_in_the_verdict(tmp_path):
     given = study(tmp_path, arms={"dot": {}, "linear": ONE | {"model.heads": 1}}, metric="seconds")
     runs = [replace(run(arm, seed, 2.0), **COST) for arm in ("dot", "linear") for seed in (0, 1)]
-    (row,), _ = comparisons(given, runs, tmp_path, METRICS)
+    (row,), _ = comparisons(given, runs, tmp_path, measures())
     end = "linear changes 2 settings: model.heads, model.attention."
     assert row["words"].endswith(end) and verdict(given, [], [row]).endswith(end)
     assert verdict(given, [], [row]).startswith("linear compared with dot (baseline): identical: ")

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from attnlab.config.values import ConfigError
+from attnlab.metrics.measures import measures
 from attnlab.runs.result import RunResult
 from attnlab.runs.summary import read_summary, runs_in
 from attnlab.studies.guards import judged_apart, trained_apart, unspelt
 from attnlab.studies.judgement import comparable, comparisons, estimate, verdict
-from attnlab.studies.metrics import METRICS
 from attnlab.studies.side_by_side import side_by_side
 from tests.studies.small_study import study
 
@@ -69,7 +69,7 @@ def test_an_arm_that_was_judged_on_other_text_is_not_compared(tmp_path):
     )
     runs = [run(arm, seed, 2.0 + seed) for arm in "ab" for seed in (0, 1)]
     runs += [run("c", seed, 1.0, data={"train": "a", "dev": "other"}) for seed in (0, 1)]
-    rows, notes = comparisons(given, runs, tmp_path, METRICS)
+    rows, notes = comparisons(given, runs, tmp_path, measures())
     assert [row["arm"] for row in rows] == ["b"]
     assert notes == ["c is not compared with a: they were judged on different dev examples."]
     arms = [{"name": "c", "reason": "", "status": "finished", "metrics": {}}]
@@ -82,7 +82,7 @@ def test_an_arm_with_another_tokenizer_is_compared_by_bits_per_byte(tmp_path):
     other = {"tokenizer": "x", "data": {"train": "c", "dev": "d"}, "order": "p"}
     runs = [run(arm, seed, 2.0 + seed) for arm in "ab" for seed in (0, 1)]
     runs += [run("c", seed, 1.0 + seed, **other) for seed in (0, 1)]
-    rows, notes = comparisons(given, runs, tmp_path, METRICS)
+    rows, notes = comparisons(given, runs, tmp_path, measures())
     assert [(row["arm"], row["metric"]) for row in rows] == [("b", "loss"), ("c", "bits_per_byte")]
     assert rows[1]["difference"] == pytest.approx(-1 / 3)
     assert "tokenizers differ" in notes[0] and notes[1].endswith("comparable: c.")
@@ -102,10 +102,10 @@ def test_bits_per_byte_do_not_survive_unknown_words(tmp_path):
     runs = [run("a", seed, 2.0 + seed) for seed in (0, 1)]
     runs += [run("c", seed, 1.0 + seed, **other) for seed in (0, 1)]
     runs[0].metrics["unknown_share"] = 0.183
-    rows, notes = comparisons(given, runs, tmp_path, METRICS)
+    rows, notes = comparisons(given, runs, tmp_path, measures())
     assert rows == [] and "18.3% of the targets are unknown words" in notes[1]
     given = study(tmp_path, arms={"a": {}, "b": {"model.heads": 1}}, metric="bits_per_byte")
-    rows, _ = comparisons(given, [*runs[:2], run("b", 0, 1.0), run("b", 1, 2.0)], tmp_path, METRICS)
+    rows, _ = comparisons(given, [*runs[:2], run("b", 0, 1.0), run("b", 1, 2.0)], tmp_path, measures())
     assert [row["arm"] for row in rows] == ["b"], "with one tokenizer the same words are unknown to both"
     one = folder_of(tmp_path / "one", 2.0)
     (one / "result.json").write_text(json.dumps({"metrics": {"unknown_share": 0.183}}))
@@ -125,14 +125,14 @@ def test_survivors_of_a_failing_arm_are_not_compared(tmp_path):
 def test_a_half_finished_study_compares_the_seeds_that_all_arms_have(tmp_path):
     given = study(tmp_path, metric="seconds", seeds=3)
     runs = [run(arm, seed, 2.0) for seed in (0, 1) for arm in ("dot", "linear")] + [run("dot", 2, 2.0)]
-    rows, _ = comparisons(given, runs, tmp_path, METRICS)
+    rows, _ = comparisons(given, runs, tmp_path, measures())
     assert rows[0]["seeds"] == 2
 
 
 def test_an_unsound_arm_is_invalid_in_rows_and_verdict(tmp_path):
     given = study(tmp_path, metric="seconds")
     runs = [run("dot", 0, 2.0), replace(run("linear", 0, 1.0), status="invalid", unsound=("dependency",))]
-    rows, _ = comparisons(given, runs, tmp_path, METRICS)
+    rows, _ = comparisons(given, runs, tmp_path, measures())
     assert rows[0]["verdict"] == "invalid"
     assert "linear compared with dot (baseline): invalid: dependency failed" in verdict(given, [], rows)
     arms = [

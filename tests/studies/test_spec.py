@@ -86,7 +86,7 @@ def test_a_python_file_gives_its_study_and_its_card(tmp_path):
         ("training.optimizer.learning_rate = 1e-3", "seed = 3", 'Arm "linear" sets `seed`'),
         ("[arms.linear]", '[arms."lin/ear"]', 'An arm\'s name is letters, digits, .* not "lin/ear"'),
         ("seeds = 3", 'match = "parmeters"', r'match takes .*Did you mean "parameters"\?'),
-        ("seeds = 3", 'metric = "los"', r'metrics: there is no "los". Did you mean "loss"\?'),
+        ("seeds = 3", 'metric = "los"', r'metric: there is no "los". Did you mean "loss"\?'),
         ("seeds = 3", "learning_rates = [1e-3, 0.0]", "a learning rate must be above 0"),
         ("seeds = 3", 'extras = "nowhere:Thing"', "extras = .* cannot be loaded: No module named"),
         ("seeds = 3", "allow = { dto = ['dependency'] }", r'allow: there is no "dto". Did you mean "dot"\?'),

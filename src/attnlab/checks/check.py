@@ -18,6 +18,7 @@ from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training.evaluate import Evaluator
 
+NO_WORDS = "the task predicts no words"
 EARLY = 200
 """Steps before which a model has hardly learnt how often words occur: nothing is expected of it."""
 

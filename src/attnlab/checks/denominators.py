@@ -13,9 +13,6 @@ from attnlab.checks.retokenised import Retokenised
 from attnlab.config.streams import stream_seed
 from attnlab.data.rows import Column, Rows
 from attnlab.runs.findings import Finding, When
-from attnlab.tasks.causal import Causal
-from attnlab.tasks.denoising import Denoising
-from attnlab.tasks.seq2seq import SequenceToSequence
 from attnlab.tasks.task import Task
 
 EQUAL = 1e-6
@@ -30,12 +27,12 @@ class Denominators(Check):
     """Denominators: does each score of an evaluation have the denominator that its name says?
 
     Formula: the number of targets is that of the split's rows (all tokens but the first of each text
-    for tasks that predict the next, at most all tokens for others); perplexity is e^loss over
-    all targets (of its first part, where it has several), not a mean of sentences'; bits per byte are
-    nats·targets / ln 2 / bytes, where the bytes are those of the text that the predicted tokens stand for.
-    For the first 200 dev texts these are counted anew: each text is read and tokenised again, the predicted
-    ids are searched in it, and the bytes from the first to the last of them must be those of the rows, to
-    0.5 %.
+    for tasks that predict the next, at most all tokens for others, one a row for labels); perplexity is
+    e^loss over all targets (of its first part, where it has several), not a mean of sentences'; bits per
+    byte are nats·targets / ln 2 / bytes, where the bytes are those of the text that the predicted tokens
+    stand for. For the first 200 dev texts these are counted anew: each text is read and tokenised again, the
+    predicted ids are searched in it, and the bytes from the first to the last of them must be those of the
+    rows, to 0.5 %.
 
     When it helps: a mean of batch means, or of exponentials, is another number under the same name; and the
     bytes of a whole text under the nats of a part of it make bits per byte too small.
@@ -60,6 +57,8 @@ class Denominators(Check):
             return self.bad(
                 case, f"{targets:,.0f} targets; the rows have {bounds}", "some count twice or never"
             )
+        if not case.task.predicts_words:
+            return self.passed(case, f"{targets:,.0f} examples, as the rows have", targets)
         usual = math.exp(min(of_words(scores), 700.0))
         perplexity = scores.get("perplexity", usual)
         if not abs(perplexity - usual) <= EQUAL * usual:
@@ -123,20 +122,18 @@ def expected(case: Case) -> tuple[int, int, int]:
     lengths = loader.rows.sizes
     counted = rows if "bits_per_byte" in case.scores else ()
     size = sum(int(predicted(case.task, loader.rows, int(row))[1].sum()) for row in counted)
-    if type(case.task) is Causal:
-        count = int(np.maximum(lengths[0][rows] - 1, 0).sum())
-        return count, count, size
-    if type(case.task) is SequenceToSequence:
-        count = int(np.maximum(lengths[1][rows] - 1, 0).sum())
+    if not case.task.predicts_words:
+        return len(rows), len(rows), size
+    if case.task.predicts_all:
+        count = int(np.maximum(lengths[case.task.predicted_column == "target"][rows] - 1, 0).sum())
         return count, count, size
     return 1, int(lengths[0][rows].sum()) + len(rows), size
 
 
 def predicted(task: Task, rows: Rows, row: int) -> tuple[Column, Column]:
     """The ids of a row that are predicted, and their bytes: all but what a decoder begins with."""
-    columns = ("target", "target_sizes") if type(task) is SequenceToSequence else ("ids", "sizes")
-    first = 0 if type(task) is Denoising else 1  # a denoising decoder begins with a token of its own
-    ids, sizes = (rows.ragged(column, row)[first:] for column in columns)
+    columns = ("target", "target_sizes") if task.predicted_column == "target" else ("ids", "sizes")
+    ids, sizes = (rows.ragged(column, row)[1 if task.predicts_all else 0 :] for column in columns)
     return ids, sizes
 
 

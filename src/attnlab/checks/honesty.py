@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from attnlab.checks.check import Case, Check
+from attnlab.checks.check import NO_WORDS, Case, Check
 from attnlab.checks.real import evaluator_of, uneven
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.texts import texts_of
@@ -33,6 +33,8 @@ class Honesty(Check):
     limit: ClassVar[float] = 0.5
 
     def run(self, case: Case) -> Finding:
+        if not case.task.predicts_words:
+            return self.not_applicable(case, NO_WORDS)
         evaluator = evaluator_of(case)
         pieces = uneven(evaluator.loader, LINES)
         texts = [

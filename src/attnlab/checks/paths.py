@@ -135,9 +135,10 @@ def of_batch(model: Model, prepared: Prepared, length: int) -> Iterator[Path]:
     if prepared.source is not None:  # one row as it is: cutting would part source and target
         start, stop = 0, prepared.ids.shape[1]
     row = torch.tensor([0])
+    ids = prepared.ids[:1, start:stop]
     piece = Prepared(
-        ids=prepared.ids[:1, start:stop],
-        targets=prepared.targets[:1, start:stop],
+        ids=ids,
+        targets=ids,  # what is to be predicted plays no part
         tokens=tokens.select(row).part(start, stop),
         types=None if prepared.types is None else prepared.types[:1, start:stop],
         source=None if prepared.source is None else prepared.source[:1],

@@ -87,7 +87,8 @@ def rows_of(prepared: Prepared, start: int, stop: int) -> Prepared:
         kept = (spans.row >= start) & (spans.row < stop)
         held = {name: value[kept] for name, value in vars(spans).items()}
         spans = Spans(**held | {"row": held["row"] - start})
-    return Prepared(
+    return replace(
+        prepared,
         ids=prepared.ids[start:stop],
         targets=prepared.targets[start:stop],
         tokens=prepared.tokens.select(rows),
@@ -95,6 +96,7 @@ def rows_of(prepared: Prepared, start: int, stop: int) -> Prepared:
         source=chosen(prepared.source),
         source_tokens=None if source_tokens is None else source_tokens.select(rows),
         spans=spans,
+        sizes=chosen(prepared.sizes),
     )
 
 

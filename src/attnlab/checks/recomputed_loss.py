@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnlab.checks.check import Case, Check
+from attnlab.checks.check import NO_WORDS, Case, Check
 from attnlab.checks.real import evaluator_of, uneven
 from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.honesty import honesty
@@ -75,6 +75,8 @@ class RecomputedLoss(Check):
     limit: ClassVar[float] = 1.0
 
     def run(self, case: Case) -> Finding:
+        if not case.task.predicts_words:
+            return self.not_applicable(case, NO_WORDS)
         evaluator = evaluator_of(case)
         pieces = uneven(evaluator.loader, LINES)
         exact = copy_of(case.model).double().eval()

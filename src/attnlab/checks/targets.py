@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from attnlab.checks.check import Case, Check
+from attnlab.checks.check import NO_WORDS, Case, Check
 from attnlab.checks.real import LOOKED_AT, batch_of, prepared_of, rows_of
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
@@ -34,7 +34,7 @@ class OfTargets(Check):
 
     def run(self, case: Case) -> Finding:
         if not case.task.predicts_words:
-            return self.not_applicable(case, "the task predicts no words")
+            return self.not_applicable(case, NO_WORDS)
         batch = batch_of(case)
         prepared = prepared_of(case, batch)
         if not prepared.count:

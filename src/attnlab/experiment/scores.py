@@ -23,6 +23,8 @@ from attnlab.evaluation.texts import sampled_texts
 from attnlab.experiment.opened import Opened
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.setup import dataset_of, evaluator_of
+from attnlab.metrics import METRICS
+from attnlab.metrics.measures import measure_of
 
 DEFINITIONS = {
     "loss": "nats a target token, over all targets",
@@ -76,13 +78,15 @@ def of_split(trained: Opened, split: str, *, rows: int) -> dict[str, Any]:
 
 def measured(found: DocumentLosses, definitions: Mapping[str, str] = DEFINITIONS) -> dict[str, Any]:
     """Each measure by its name: its value, its definition, and its 95 % interval where it has one."""
-    metrics = [n for n in ("loss", "perplexity", "bits_per_byte") if math.isfinite(getattr(found, n))]
+    built = {name: METRICS.build(name) for name in METRICS}
+    metrics = {name: metric for name, metric in built.items() if metric.applies(found.examples)}
     count = found.score.tokens
-    values: dict[str, float] = {name: getattr(found, name) for name in metrics}
+    values: dict[str, float] = {name: metric.value(found.examples) for name, metric in metrics.items()}
     values |= {"unknown_share": found.unknown_share} if "bits_per_byte" in metrics else {}
     values |= {name: part / max(1, count) for name, part in found.parts.items()}
     values |= {"targets": count, "texts": int((found.targets > 0).sum())}
-    told = {**definitions, **sum_of(found.parts), **unspelt(found.unknown_share)}
+    defined = {name: measure_of(name).definition for name in metrics}
+    told = {**defined, **definitions, **sum_of(found.parts), **unspelt(found.unknown_share)}
     estimates = [(name, loss_interval(found, name)) for name in metrics]
     intervals = {n: {"interval": [e.low, e.high]} for n, e in estimates if math.isfinite(e.low)}
     return {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnlab.config.registry import locate
 from attnlab.config.values import ConfigError
-from attnlab.studies.metrics import Metric
+from attnlab.metrics.measures import Measure
 
 if TYPE_CHECKING:
     from attnlab.experiment.setup import Setup
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Extras:
     """Nothing beside the common numbers; a study overrides what it needs."""
 
-    metrics: ClassVar[Mapping[str, Metric]] = {}
+    metrics: ClassVar[Mapping[str, Measure]] = {}
     """The numbers that `measure` adds to a run, defined."""
 
     def watch(self, setup: Setup, folder: Path) -> Iterable[Listener]:

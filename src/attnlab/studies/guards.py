@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from attnlab.studies.metrics import METRICS
+from attnlab.metrics.measures import measures
 
 SURVIVES = "bits_per_byte"
 """The one loss that a change of tokenizer leaves comparable."""
@@ -24,8 +24,8 @@ Fingerprints = Mapping[str, Any]
 def judged_apart(one: Fingerprints, other: Fingerprints, *, metric: str) -> list[str]:
     """How the two were judged differently."""
     reasons = []
-    own = metric in METRICS and METRICS[metric].own
-    if own and one.get("task") != other.get("task"):
+    known = measures().get(metric)
+    if known is not None and known.of_task and one.get("task") != other.get("task"):
         reasons.append("their tasks differ, and so what their losses mean")
     same_tokens = one.get("tokenizer") == other.get("tokenizer")
     if not same_tokens and metric != SURVIVES:

@@ -11,11 +11,11 @@ from typing import Any
 
 from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.statistics import copies, corrected, differences, mean_of_seeds
+from attnlab.metrics.measures import COSTS, Measure
 from attnlab.runs.result import RunResult
 from attnlab.studies.equality import changed_settings, inequalities
 from attnlab.studies.evidence import apart, idle_seeds
 from attnlab.studies.guards import SURVIVES, judged_apart, trained_apart, unspelt
-from attnlab.studies.metrics import COSTS, Metric
 from attnlab.studies.run_measures import read_documents
 from attnlab.studies.spec import Study
 
@@ -44,7 +44,7 @@ def comparisons(
     study: Study,
     runs: Sequence[RunResult],
     folder: Path,
-    metrics: Mapping[str, Metric],
+    metrics: Mapping[str, Measure],
     *,
     idle: Mapping[str, Sequence[str]] | None = None,
     tried: Mapping[str, int] | None = None,
@@ -79,7 +79,9 @@ class Facts:
     tried: Mapping[str, int]
 
 
-def compared(facts: Facts, usable: Mapping[str, Sequence[RunResult]], metric: Metric) -> list[dict[str, Any]]:
+def compared(
+    facts: Facts, usable: Mapping[str, Sequence[RunResult]], metric: Measure
+) -> list[dict[str, Any]]:
     """Arms against their baselines over the seeds that all of them have finished, corrected together."""
     study = facts.study
     if study.baseline not in usable or len(usable) < 2:

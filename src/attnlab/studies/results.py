@@ -15,6 +15,7 @@ from typing import Any
 from attnlab.config.files import to_json
 from attnlab.config.schema import Config
 from attnlab.experiment.setup import draft
+from attnlab.metrics.measures import measures
 from attnlab.runs.findings import read_findings
 from attnlab.runs.record import RECORD
 from attnlab.runs.result import RunResult, read_result
@@ -22,7 +23,6 @@ from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of
 from attnlab.studies.judgement import comparisons, estimate, idle_arms, unsound_of, verdict
 from attnlab.studies.matching import parameters
-from attnlab.studies.metrics import METRICS
 from attnlab.studies.resolved import Resolved
 
 
@@ -34,18 +34,18 @@ def gather(
     held = {(arm, seed): gathered(folder, arm, seed) for seed in study.all_seeds for arm in study.arms}
     runs = list(held.values())
     idle, said = idle_arms(study, runs, folder)
-    tried = Counter(row["arm"] for row in tuning if row["loss"] is not None)
+    tried = Counter(row["arm"] for row in tuning if row["value"] is not None)
     arms = [
         arm_of(resolved, arm, [run for run in runs if run.arm == arm], idle=idle.get(arm, []))
         | {"tried": tried[arm]}
         for arm in study.arms
     ]
     maps = {run.arm: run.attention for run in runs if run.attention}
-    metrics = METRICS | dict(extras_of(study.extras).metrics)
-    rows, notes = comparisons(study, runs, folder, metrics, idle=idle, tried=tried)
+    known = measures(extras_of(study.extras).metrics)
+    rows, notes = comparisons(study, runs, folder, known, idle=idle, tried=tried)
     first = next((run for run in runs if run.trained), RunResult())
     results: dict[str, Any] = {
-        "study": described(resolved, tuning),
+        "study": described(resolved, tuning, runs),
         "verdict": verdict(study, arms, rows, notes),
         "arms": arms,
         "runs": [told(run) for run in runs],
@@ -64,7 +64,7 @@ def gather(
     }
     added = extras_of(study.extras).summarise(results, folder)
     results["study"]["notes"] += [*said, *notes, *added.pop("notes", [])]
-    return dict(known(results | added))
+    return dict(without_nan(results | added))
 
 
 def told(run: RunResult) -> dict[str, Any]:
@@ -73,19 +73,21 @@ def told(run: RunResult) -> dict[str, Any]:
     return replace(run, attention=None, initial=None).as_json()
 
 
-def known(value: Any) -> Any:
+def without_nan(value: Any) -> Any:
     """JSON knows no nan: what is not known is null."""
     if isinstance(value, Mapping):
-        return {name: known(inner) for name, inner in value.items()}
+        return {name: without_nan(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [known(inner) for inner in value]
+        return [without_nan(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def described(resolved: Resolved, tuning: list[dict[str, Any]]) -> dict[str, Any]:
+def described(resolved: Resolved, tuning: list[dict[str, Any]], runs: Sequence[RunResult]) -> dict[str, Any]:
     """The study itself, for its readers."""
     study = resolved.study
-    known = METRICS | dict(extras_of(study.extras).metrics)
+    own = extras_of(study.extras).metrics
+    known = measures(own)
+    told = dict.fromkeys([study.metric, *own, *(name for run in runs for name in run.metrics)])
     return {
         "name": study.name,
         "question": study.question,
@@ -100,7 +102,8 @@ def described(resolved: Resolved, tuning: list[dict[str, Any]]) -> dict[str, Any
                 "definition": known[name].definition,
                 "lower_is_better": known[name].lower_is_better,
             }
-            for name in dict.fromkeys([study.metric, *study.metrics, *extras_of(study.extras).metrics])
+            for name in told
+            if name in known
         ],
         "seeds": list(study.all_seeds),
         "quick": study.is_quick,

@@ -22,6 +22,9 @@ from attnlab.experiment.scores import of_probes
 from attnlab.experiment.setup import evaluator_of
 from attnlab.experiment.trained import Trained
 from attnlab.explain.attention_maps import attention_weights
+from attnlab.metrics import METRICS
+from attnlab.metrics.measures import TRAIN
+from attnlab.metrics.metric import Examples
 from attnlab.model.tokens import Tokens
 from attnlab.runs.atomic import replace_bytes
 from attnlab.runs.findings import add_findings
@@ -61,15 +64,22 @@ def losses(trained: Trained, dataset: Dataset, documents: Path) -> dict[str, flo
     evaluators = {split: evaluator_of(*parts, split) for split in splits}
     size = min(len(evaluator.loader.plan(0)) for evaluator in evaluators.values())
     train = replace(evaluators["train"], batches=size)()
-    found = {"train_loss": train.loss, "train_perplexity": train.scores["perplexity"]}
+    found = {
+        TRAIN + name: value for name, value in {"loss": train.loss, **train.scores}.items() if name in METRICS
+    }
     if "dev" in evaluators:
         dev = document_losses(evaluators["dev"])
-        found |= {"loss": dev.loss, "perplexity": dev.perplexity, "targets": int(dev.targets.sum())}
-        if dev.bytes.any():
-            found |= {"bits_per_byte": dev.bits_per_byte, UNKNOWN: dev.unknown_share}
+        found |= values_of(dev.examples) | {"targets": int(dev.targets.sum())}
+        found |= {UNKNOWN: dev.unknown_share} if "bits_per_byte" in found else {}
         replace_bytes(documents, save(columns(dev)))
         add_findings(trained.folder, [confirm(evaluators["dev"], dev, found)])
     return found
+
+
+def values_of(examples: Examples) -> dict[str, float]:
+    """Every metric that these examples have what it needs for."""
+    metrics = {name: METRICS.build(name) for name in METRICS}
+    return {name: metric.value(examples) for name, metric in metrics.items() if metric.applies(examples)}
 
 
 def columns(found: DocumentLosses) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from attnlab.checks import CHECKS
 from attnlab.config.files import load
 from attnlab.config.schema import Budget, Config
 from attnlab.config.values import ConfigError, unknown
+from attnlab.metrics.measures import measures
 from attnlab.studies.equality import TOPICS
 from attnlab.studies.extras import extras_of
-from attnlab.studies.metrics import METRICS
 
 if TYPE_CHECKING:
     from attnlab.studies.runner import EndedStudy
@@ -57,7 +57,6 @@ class Study:
     match: Literal["", "parameters"] = ""
     about: tuple[str, ...] = ()  # differences between arms that are the point: size, budget, learning_rate, …
     metric: str = "loss"
-    metrics: tuple[str, ...] = tuple(METRICS)
     learning_rates: tuple[float, ...] = ()  # to try for every arm, before the study itself
     allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # checks an arm may fail and go on
     probes: tuple[str, ...] = PROBES
@@ -173,10 +172,9 @@ def _check(study: Study) -> None:
         for check in checks:
             if check not in CHECKS:
                 raise unknown(f"allow.{arm}", check, CHECKS)
-    known = [*METRICS, *extras_of(study.extras).metrics]
-    for name in (study.metric, *study.metrics):
-        if name not in known:
-            raise unknown("metrics", name, known)
+    known = measures(extras_of(study.extras).metrics)
+    if study.metric not in known:
+        raise unknown("metric", study.metric, known)
     for topic in study.about:
         if topic not in TOPICS:
             raise unknown("about", topic, TOPICS)

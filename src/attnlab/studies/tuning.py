@@ -10,8 +10,10 @@ from typing import Any
 from attnlab.config.files import to_json
 from attnlab.config.schema import Config
 from attnlab.config.values import Choice
+from attnlab.metrics import METRICS
 from attnlab.studies.pool import Job, Pool
 from attnlab.studies.resolved import Resolved
+from attnlab.studies.spec import Study
 
 SEED = 1_000_003
 """No study's own: what a rate was chosen by is not what it is judged by."""
@@ -30,10 +32,17 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
     pool.run(work)
     if pool.interrupt.asked:
         return resolved, []
-    losses = {pair: loss_of(job) for pair, job in zip(tried, work, strict=True)}
-    best = {arm: min(rates, key=lambda rate: losses[arm, rate]) for arm in resolved.configs}
+    metric = metric_of(resolved.study)
+    found = {pair: value_of(job, metric) for pair, job in zip(tried, work, strict=True)}
+    best = {arm: max(rates, key=lambda rate: worth(found[arm, rate], metric)) for arm in resolved.configs}
     table = [
-        {"arm": arm, "learning_rate": rate, "loss": finite(losses[arm, rate]), "chosen": rate == best[arm]}
+        {
+            "arm": arm,
+            "learning_rate": rate,
+            "metric": metric,
+            "value": found[arm, rate],
+            "chosen": rate == best[arm],
+        }
         for arm in resolved.configs
         for rate in rates
     ]
@@ -54,13 +63,22 @@ def with_rate(config: Config, rate: float) -> Config:
     return replace(config, training=replace(config.training, optimizer=chosen))
 
 
-def loss_of(job: Job) -> float:
-    """The dev loss; a run that failed, as at too high a rate, is worse than all others."""
-    return job.result.metrics.get("loss", math.inf) if job.result is not None else math.inf
+def metric_of(study: Study) -> str:
+    """What rates are chosen by: the study's own metric, where it is one of examples; else the loss."""
+    return study.metric if study.metric in METRICS else METRICS.default
 
 
-def finite(loss: float) -> float | None:
-    return loss if math.isfinite(loss) else None
+def value_of(job: Job, metric: str) -> float | None:
+    """A run's value on dev; nothing for one that failed, as at too high a rate."""
+    value = None if job.result is None else job.result.metrics.get(metric)
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def worth(value: float | None, metric: str) -> float:
+    """The larger the better; what failed is worth least."""
+    if value is None:
+        return -math.inf
+    return value if METRICS[metric].better == "higher" else -value
 
 
 def edges(best: dict[str, float], rates: tuple[float, ...]) -> list[str]:

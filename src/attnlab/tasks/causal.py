@@ -31,6 +31,7 @@ class Causal(Task):
     Paper: Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training".
     """
 
+    predicts_all = True
     encodings = ("document", "single", "pair", "prefix")
 
     def __init__(self, vocabulary: Vocabulary, *, z_weight: float = 0.0):

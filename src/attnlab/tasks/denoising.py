@@ -26,6 +26,8 @@ class Denoising(SequenceToSequence):
     Paper: Lewis et al. 2019, "BART" (text infilling).
     """
 
+    predicted_column = "ids"
+    predicts_all = False  # the first too, after a start token of the decoder's own
     encodings = ("document", "single")
 
     def __init__(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -28,6 +28,8 @@ class SequenceToSequence(Task):
     """
 
     sees = "source and before"
+    predicted_column: ClassVar[Literal["ids", "target"]] = "target"
+    predicts_all = True
     two_stacks = True
     packs = False
     encodings: ClassVar[tuple[str, ...]] = ("translation",)

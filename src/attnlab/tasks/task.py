@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -114,6 +114,10 @@ class Task(ABC):
 
     sees: ClassVar[Sees] = "before"
     """What the output at a place may depend on."""
+    predicted_column: ClassVar[Literal["ids", "target"]] = "ids"
+    """Which of an encoded row's columns holds the tokens that are predicted."""
+    predicts_all: ClassVar[bool] = False
+    """Whether every token of that column but the first is a target."""
     marks_source: ClassVar[bool] = False
     """Whether it says which tokens are in the source, as the mask `prefix` asks."""
     two_stacks: ClassVar[bool] = False

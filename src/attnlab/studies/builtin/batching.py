@@ -25,9 +25,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnlab.config.values import Choice
+from attnlab.metrics.measures import Measure
 from attnlab.runs.result import RunResult
 from attnlab.studies.extras import Extras
-from attnlab.studies.metrics import Metric
 from attnlab.studies.shown import figure, mean, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -60,10 +60,10 @@ def study() -> Study:
 class Waste(Extras):
     """How much padding each way to batch has, for its own batches and for smaller and larger ones."""
 
-    metrics: ClassVar[dict[str, Metric]] = {
-        "waste": Metric("share of a batch's places that hold padding, over the whole first epoch"),
-        "tokens_per_step": Metric(
-            "tokens of text a step, padding aside, over the whole first epoch", lower_is_better=False
+    metrics: ClassVar[dict[str, Measure]] = {
+        "waste": Measure("share of a batch's places that hold padding, over the whole first epoch"),
+        "tokens_per_step": Measure(
+            "tokens of text a step, padding aside, over the whole first epoch", better="higher"
         ),
     }
 

@@ -26,8 +26,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from attnlab.metrics.measures import Measure
 from attnlab.studies.extras import Extras
-from attnlab.studies.metrics import Metric
 from attnlab.studies.shown import BANDS, figure, mean, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -64,9 +64,9 @@ def study() -> Study:
 class Growth(Extras):
     """Time and memory of an arm's attention layer against the length."""
 
-    metrics: ClassVar[dict[str, Metric]] = {
-        "time_slope": Metric("power of the length by which processor time grows, over the longer lengths"),
-        "memory_slope": Metric("power of the length by which memory for the backward grows"),
+    metrics: ClassVar[dict[str, Measure]] = {
+        "time_slope": Measure("power of the length by which processor time grows, over the longer lengths"),
+        "memory_slope": Measure("power of the length by which memory for the backward grows"),
     }
 
     def measure(self, trained: Trained) -> dict[str, Any]:

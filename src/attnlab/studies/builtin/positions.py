@@ -25,8 +25,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from attnlab.metrics.measures import Measure
 from attnlab.studies.extras import Extras
-from attnlab.studies.metrics import Metric
 from attnlab.studies.shown import BANDS, figure, mean, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -54,11 +54,13 @@ def study() -> Study:
 class Longer(Extras):
     """The loss of long dev sentences within the trained length and beyond it."""
 
-    metrics: ClassVar[dict[str, Metric]] = {
-        "loss_within": Metric("nats a token of the long dev sentences, up to the trained length", own=True),
-        "loss_beyond": Metric(
+    metrics: ClassVar[dict[str, Measure]] = {
+        "loss_within": Measure(
+            "nats a token of the long dev sentences, up to the trained length", of_task=True
+        ),
+        "loss_beyond": Measure(
             "nats a token of the same sentences from there to twice that length; none where positions end",
-            own=True,
+            of_task=True,
         ),
     }
 

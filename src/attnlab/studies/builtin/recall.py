@@ -25,8 +25,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from attnlab.metrics.measures import Measure
 from attnlab.studies.extras import Extras
-from attnlab.studies.metrics import Metric
 from attnlab.studies.shown import figure, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -95,8 +95,8 @@ def study() -> Study:
 class ByPairs(Extras):
     """How often the value after a key is right, by the number of pairs in the text."""
 
-    metrics: ClassVar[dict[str, Metric]] = {
-        "recall_accuracy": Metric("share of right values in the answers of dev texts, keys aside", False),
+    metrics: ClassVar[dict[str, Measure]] = {
+        "recall_accuracy": Measure("share of right values in the answers of dev texts, keys aside", "higher"),
     }
 
     def measure(self, trained: Trained) -> dict[str, Any]:

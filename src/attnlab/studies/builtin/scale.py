@@ -21,8 +21,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from attnlab.metrics.measures import Measure
 from attnlab.studies.extras import Extras, Notes
-from attnlab.studies.metrics import Metric
 from attnlab.studies.spec import Quick, Study
 
 if TYPE_CHECKING:
@@ -55,10 +55,12 @@ def study() -> Study:
 class Saturation(Extras):
     """How sharp attention is, at each evaluation and at the end."""
 
-    metrics: ClassVar[dict[str, Metric]] = {
-        "largest_weight": Metric("mean over layers, heads and queries of a query's largest weight", False),
-        "entropy": Metric(
-            "mean entropy of a query's weights, in nats, over layers, heads and queries", False
+    metrics: ClassVar[dict[str, Measure]] = {
+        "largest_weight": Measure(
+            "mean over layers, heads and queries of a query's largest weight", "higher"
+        ),
+        "entropy": Measure(
+            "mean entropy of a query's weights, in nats, over layers, heads and queries", "higher"
         ),
     }
 

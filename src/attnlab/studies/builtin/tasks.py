@@ -28,8 +28,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from attnlab.metrics.measures import Measure
 from attnlab.studies.extras import Extras
-from attnlab.studies.metrics import Metric
 from attnlab.studies.shown import mean, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -67,10 +67,10 @@ def study() -> Study:
 class HiddenWords(Extras):
     """One word of each of some dev sentences, the same for every arm, asked as its task allows."""
 
-    metrics: ClassVar[dict[str, Metric]] = {
-        "hidden_loss": Metric("nats a hidden word of dev: the same words for every task"),
-        "hidden_accuracy": Metric("share of the hidden words whose likeliest guess is right", False),
-        "hidden_words": Metric("how many words of dev were hidden, one a sentence", False),
+    metrics: ClassVar[dict[str, Measure]] = {
+        "hidden_loss": Measure("nats a hidden word of dev: the same words for every task"),
+        "hidden_accuracy": Measure("share of the hidden words whose likeliest guess is right", "higher"),
+        "hidden_words": Measure("how many words of dev were hidden, one a sentence", "higher"),
     }
 
     def measure(self, trained: Trained) -> dict[str, Any]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from attnlab.metrics.measures import Measure, measures
 from attnlab.studies.report.number_text import known
 from attnlab.studies.report.study_results import Arm, StudyResults
 
@@ -16,7 +17,7 @@ from attnlab.studies.report.study_results import Arm, StudyResults
 class DisplayedMetric:
     name: str
     title: str
-    definition: str
+    definition: str = ""
     form: str = "plain"
     lower_is_better: bool = True
     counted: bool = False  # exact, from the arm itself and not over seeds
@@ -24,44 +25,18 @@ class DisplayedMetric:
 
 
 QUALITY = (
-    DisplayedMetric("loss", "dev loss", "Nats a target token, over all targets of the dev split."),
-    DisplayedMetric(
-        "perplexity",
-        "perplexity",
-        "e^loss over the whole dev split, of its words alone; not a mean of sentences.",
-    ),
-    DisplayedMetric(
-        "bits_per_byte",
-        "bits per byte",
-        "Bits a byte of UTF-8 text; survives a change of tokenizer where no word is unknown.",
-    ),
-    DisplayedMetric(
-        "train_loss", "train loss", "Nats a target token on the training text, at the end of training."
-    ),
-    DisplayedMetric(
-        "parallel_perplexity",
-        "parallel perplexity",
-        "Perplexity as usual, all positions at once, on the rows of incremental perplexity.",
-    ),
-    DisplayedMetric(
-        "incremental_perplexity",
-        "incremental perplexity",
-        "Perplexity when each token is scored from its prefix alone, with no future present.",
-        honest=True,
-    ),
-    DisplayedMetric(
-        "incremental_difference",
-        "incremental − usual",
-        "Incremental loss less the usual one, in nats a token: 0 for a sound causal model, otherwise how "
-        "much the usual number lies.",
-        "signed",
-        honest=True,
-    ),
+    DisplayedMetric("loss", "dev loss"),
+    DisplayedMetric("perplexity", "perplexity"),
+    DisplayedMetric("bits_per_byte", "bits per byte"),
+    DisplayedMetric("train_loss", "train loss"),
+    DisplayedMetric("parallel_perplexity", "parallel perplexity"),
+    DisplayedMetric("incremental_perplexity", "incremental perplexity", honest=True),
+    DisplayedMetric("incremental_difference", "incremental − usual", form="signed", honest=True),
 )
 COST = (
-    DisplayedMetric("seconds", "training time", "Wall time of training, evaluation aside.", "seconds"),
-    DisplayedMetric("tokens_per_second", "tokens/s", "Tokens read a second of training.", "count", False),
-    DisplayedMetric("peak_memory_bytes", "peak memory", "Most memory that the process held.", "bytes"),
+    DisplayedMetric("seconds", "training time", form="seconds"),
+    DisplayedMetric("tokens_per_second", "tokens/s", form="count"),
+    DisplayedMetric("peak_memory_bytes", "peak memory", form="bytes"),
     DisplayedMetric(
         "parameters", "parameters", "Trained numbers of the model, counted.", "count", counted=True
     ),
@@ -80,19 +55,16 @@ KNOWN = {metric.name: metric for metric in QUALITY + COST}
 
 
 def metric(study: StudyResults, name: str) -> DisplayedMetric:
-    """The study's own definition where it gives one, otherwise ours."""
-    ours = KNOWN.get(name, DisplayedMetric(name, name.replace("_", " "), ""))
+    """With the definition that the study's results give, or else that of the table of measures."""
+    shown = KNOWN.get(name, DisplayedMetric(name, name.replace("_", " ")))
+    known = measures().get(name, Measure(shown.definition))
     stated: Mapping[str, object] = next(
         (m for m in study.facts.get("metrics") or [] if m.get("name") == name), {}
     )
-    return DisplayedMetric(
-        name=name,
-        title=ours.title,
-        definition=_read(str(stated.get("definition") or ours.definition)),
-        form=ours.form,
-        lower_is_better=bool(stated.get("lower_is_better", ours.lower_is_better)),
-        counted=ours.counted,
-        honest=ours.honest,
+    return replace(
+        shown,
+        definition=_read(str(stated.get("definition") or known.definition)),
+        lower_is_better=bool(stated.get("lower_is_better", known.lower_is_better)),
     )
 
 
@@ -135,4 +107,5 @@ def quality(study: StudyResults) -> list[DisplayedMetric]:
 
 def cost(study: StudyResults) -> list[DisplayedMetric]:
     """Measures of what the arms took."""
-    return [m for m in COST if any(m.name in (arm.data if m.counted else arm.metrics) for arm in study.arms)]
+    told = [m for m in COST if any(m.name in (arm.data if m.counted else arm.metrics) for arm in study.arms)]
+    return [metric(study, m.name) for m in told]

@@ -1,0 +1,70 @@
+"""Every number that is told of a run, in one table: what it is, and which side of it is better.
+
+A metric (`METRICS`) is made of what a model said of each example, and defines itself. Beside them stand the
+numbers that are not: what training cost, and losses of a sample. A study's own measures come on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from attnlab.config.registry import card
+from attnlab.metrics import METRICS
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of a run. `of_task` is one that the run's task gives its meaning: under another task it is
+    another number."""
+
+    definition: str
+    better: Literal["lower", "higher"] = "lower"
+    of_task: bool = False
+
+    @property
+    def lower_is_better(self) -> bool:
+        return self.better == "lower"
+
+
+COSTS = {
+    "seconds": Measure("seconds of training steps; evaluation and saving aside"),
+    "tokens_per_second": Measure("training tokens a second", "higher"),
+    "peak_memory_bytes": Measure("the largest memory of the run's process until training ended"),
+}
+SAMPLED = {
+    "parallel_loss": Measure(
+        "nats a token, all positions at once, on the rows of incremental_loss", of_task=True
+    ),
+    "incremental_loss": Measure(
+        "nats a token, each scored from its prefix alone, on a sample of dev rows", of_task=True
+    ),
+    "parallel_perplexity": Measure("e^parallel_loss", of_task=True),
+    "incremental_perplexity": Measure("e^incremental_loss", of_task=True),
+    "incremental_difference": Measure(
+        "incremental_loss − parallel_loss: 0 for a sound causal model, otherwise how much the usual loss is "
+        "wrong",
+        of_task=True,
+    ),
+}
+TRAIN = "train_"
+"""Before the name of a metric: the same of the training split."""
+
+
+def measures(own: Mapping[str, Measure] | None = None) -> dict[str, Measure]:
+    """Every measure by its name, with a study's own."""
+    metrics = {name: measure_of(name) for name in METRICS}
+    trained = {
+        f"{TRAIN}{name}": Measure(
+            f"{name} of a fixed sample of the training split, after training", m.better, True
+        )
+        for name, m in metrics.items()
+    }
+    return metrics | trained | SAMPLED | COSTS | dict(own or {})
+
+
+def measure_of(name: str) -> Measure:
+    """A metric as one of the measures: its definition is the first line of its card."""
+    summary = card(METRICS, name).summary
+    return Measure(summary.partition(": ")[2].rstrip(".") or summary, METRICS[name].better, of_task=True)
