@@ -51,7 +51,7 @@ class EndedStudy:
 
     @property
     def faults(self) -> list[str]:
-        """Why its results are not what was asked for: failed runs, and arms that are not meant to be invalid."""
+        """Why its results are not what was asked for: failed runs, and arms invalid without being allowed."""
         failed = [f"{run.arm} (seed {run.seed})" for run in self.runs if run.status == "failed"]
         said = [f"{len(failed)} of {len(self.runs)} runs failed: {', '.join(failed)}."] if failed else []
         return said + [
