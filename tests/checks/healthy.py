@@ -64,7 +64,7 @@ def healthy(seed: int) -> Config:
 
 
 def drawn(pick: random.Random) -> dict[str, Any]:
-    task = pick.choice(list(TASKS))
+    task = pick.choice(list(FAMILIES))
     encoding = pick.choice(TASKS[task].encodings)
     length = pick.choice([16, 24, 32, 48])
     rows = pick.choice([2, 4, 8])
