@@ -83,8 +83,7 @@ def show(target: str, found: Sequence[Any]) -> None:
         if one.outcome in ("warn", "fail"):
             colour = COLOURS[one.outcome]
             out.print(
-                f"[{colour}]{one.mark} {one.check}[/]: {escape(one.meaning)} "
-                f"[bold]{escape(one.fix)}[/]",
+                f"[{colour}]{one.mark} {one.check}[/]: {escape(one.meaning)} [bold]{escape(one.fix)}[/]",
                 highlight=False,
             )
     counts = Counter(one.outcome for one in found)
