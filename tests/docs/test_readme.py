@@ -64,7 +64,7 @@ def commands():
                 yield command.strip(), int("exits 1" in comment)
 
 
-QUICK = "--out runs/mini-gpt-1a2b3c4d --set training.budget.steps=2 --set model.width=16"
+QUICK = "--set data.corpus=notes.txt --set training.budget.steps=2 --set model.width=16"
 """What a reader of the README would not add: a test has no minutes to train for."""
 
 
@@ -74,7 +74,7 @@ QUICK_STUDY = f"{NOTES} --set training.budget.steps=2 --set model.width=16 --see
 
 def shortened(command):
     if " train mini-gpt" in command:
-        return f"{command} {QUICK}"
+        return f"{command} {QUICK}" + (" --out runs/mini-gpt-1a2b3c4d" if "--out" not in command else "")
     return f"{command} {QUICK_STUDY}" if " run masking" in command else command
 
 
@@ -117,6 +117,11 @@ def test_the_table_names_every_choice(field, of):
     line = next(line for line in README.splitlines() if line.startswith(f"| `model.{field}`"))
     for name in table(of):
         assert name in line or name in ("all", "any"), f"{name} is not in the README's line of model.{field}"
+
+
+def test_every_adapter_is_named():
+    line = next(line for line in README.splitlines() if line.startswith("| `start`, `adapter`"))
+    assert all(name in line for name in table("adapters"))
 
 
 def test_every_preset_is_named():

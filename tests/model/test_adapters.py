@@ -18,6 +18,7 @@ from tests.contracts import grid
 from tests.contracts.grid import IDS, LEFT, SOURCE, SOURCE_IDS, T
 
 KINDS = [str(choice) for choice in examples(ADAPTERS)]
+LORA, LORA_SHARED = (kind for kind in KINDS if kind.startswith("lora"))
 VIRTUAL = ["prompt(tokens=3)", "prefix(tokens=3)"]
 every = pytest.mark.parametrize("kind", KINDS)
 
@@ -93,8 +94,8 @@ def test_only_the_adapter_learns_and_all_of_it(kind, name):
     for place, p in model.named_parameters():
         assert p.requires_grad == (place in own), place
         assert (p.grad is not None) <= (place in own), f"{place} is frozen and has a gradient"
-    # key biases move nothing through a softmax, and the head's bias is behind what is asked here
-    idle = {p for p in own if p.endswith(("key.bias", "head.bias"))}
+    # key biases move nothing through a softmax, and the head is behind what is asked here
+    idle = {p for p in own if p.endswith("key.bias") or p.startswith("head.")}
     for place in own - idle:
         p = adapter.parameters()[place]
         assert p.grad is not None and float(p.grad.abs().max()) > 1e-12, f"nothing reaches {place}"
@@ -203,10 +204,11 @@ def test_counts_are_closed_forms(kind):
     adapter = ADAPTERS.build(kind).attach(model)
     n, D, L = 3, 16, 3
     expected = {
+        "full": sum(p.numel() for p in built(layers=3).parameters()),
         "prompt(tokens=3)": n * D,
         "prefix(tokens=3)": 2 * L * n * D,
-        KINDS[2]: 2 * L * 2 * (D + D),
-        KINDS[3]: L * (2 * D + 3 * 2 * D + 2 * (D + D) + 2 * 2 * (D + 4 * D)),
+        LORA: 2 * L * 2 * (D + D),
+        LORA_SHARED: L * (2 * D + 3 * 2 * D + 2 * (D + D) + 2 * 2 * (D + 4 * D)),
         "bitfit": L * (4 * D + 4 * D + D + 2 * D) + D,
     }
     assert adapter.tuned == expected[kind]
@@ -350,7 +352,7 @@ def test_an_update_is_what_its_formula_says():
 def test_a_new_lora_changes_nothing_and_shares_one_down_map_where_asked():
     model = built()
     before = hidden(model)
-    adapter = ADAPTERS.build(KINDS[3]).attach(model)
+    adapter = ADAPTERS.build(LORA_SHARED).attach(model)
     assert torch.equal(hidden(model), before)
     downs = {name: u.down for name, u in adapter.updates.items()}
     block = "trunk.decoder.blocks.0.residuals.0.inner."

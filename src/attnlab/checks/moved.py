@@ -40,7 +40,9 @@ class Moved(Check):
 
     def run(self, case: Case) -> Finding:
         if case.initial is None or case.step == 0:
-            return self.not_applicable(case, "there is nothing to compare: no step was made")
+            return self.not_applicable(
+                case, "there is nothing to compare: no step was made, or the start is no longer there"
+            )
         initial = dict(case.initial().named_parameters())
         named = {name: parameter.detach().cpu() for name, parameter in case.model.named_parameters()}
         tuned = {name for name, parameter in case.model.named_parameters() if parameter.requires_grad}

@@ -47,6 +47,8 @@ class Overfit(Check):
     limit: ClassVar[float] = 1.5
 
     def run(self, case: Case) -> Finding:
+        if not all(parameter.requires_grad for parameter in case.model.parameters()):
+            return self.not_applicable(case, "a part of the model is frozen, and the rest may be too small")
         prepared = prepared_of(case, piece(batch_of(case, least=LENGTH), ROWS, LENGTH))
         if not prepared.count:
             return self.not_applicable(case, f"no target is among the first {ROWS} × {LENGTH} tokens")

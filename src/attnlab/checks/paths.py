@@ -76,7 +76,8 @@ def paths_of(
     half = torch.arange(length)[None] >= length // 3
     yield from made.paths("padded on the left", real=half)
     yield from made.paths("padded on the right", real=half.flip(1))
-    yield from made.paths("packed documents", document=half.long())
+    if model.adapter is None or not model.adapter.stands_before:
+        yield from made.paths("packed documents", document=half.long())
     long = Made(model, vocabulary, whole)
     # heads look at one position each: what they would see is enough, at a fraction of a vocabulary's cost
     for path in long.paths("a whole row", asked=model.trunk):

@@ -200,6 +200,10 @@ class TrainingSettings:
             raise ConfigError(f'training.clip is {self.clip}; it must be above 0, or "off".')
 
 
+SCRATCH = "scratch"
+"""The start of a model whose weights are drawn."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """One run."""
@@ -207,6 +211,8 @@ class Config:
     model: ModelSettings = field(default_factory=ModelSettings)
     data: DataSettings = field(default_factory=DataSettings)
     task: Choice = chosen("tasks", "causal")
+    start: str = SCRATCH  # or a run, one of its checkpoints, a folder of transformers
+    adapter: Choice = chosen("adapters", "full")  # what of the start's weights is trained
     training: TrainingSettings = field(default_factory=TrainingSettings)
     seed: int = 0
 

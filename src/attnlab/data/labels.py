@@ -57,6 +57,11 @@ class Labels:
         tuples = {name: tuple(held[name]) for name in ("names", "counts")}
         return cls(**{**held, **tuples})
 
+    def means_the_same(self, other: Labels) -> bool:
+        """Whether a head's outputs stand for the same classes, or for numbers on the same scale."""
+        mine, theirs = ((x.kind, x.names, x.mean, x.deviation) for x in (self, other))
+        return mine == theirs
+
     @classmethod
     def draft(cls, kind: Kind) -> Labels:
         """Labels that were not read yet: to check a config by."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
+from attnlab.experiment.stored import without_adapter
 from attnlab.experiment.trained import open_run
 from attnlab.interop.certificate import Certificate
 from attnlab.interop.exchange import give_onnx, give_out, take_in
@@ -54,8 +55,8 @@ def convert(
 
 def _give_out(run: Path, target: Path) -> Certificate:
     trained = open_run(run)
-    settings = trained.config.model
+    model, settings = without_adapter(trained.model, run), trained.config.model
     if target.suffix == ".onnx":
-        return give_onnx(trained.model, settings, target)
+        return give_onnx(model, settings, target)
     base = read_json(trained.folder / RECORD).get("source", {}).get("config", {})
-    return give_out(trained.model, settings, trained.tokenizer, target, base=base)
+    return give_out(model, settings, trained.tokenizer, target, base=base)

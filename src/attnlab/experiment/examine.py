@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,9 @@ from attnlab.data.corpora.records import Broken
 from attnlab.data.errors import DataError
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.sample_file import sample_files
-from attnlab.experiment.setup import Setup, evaluator_of, set_up
+from attnlab.experiment.setup import Setup, evaluator_of, set_up, set_up_again
 from attnlab.experiment.soundness import case_of
-from attnlab.experiment.trained import open_run
+from attnlab.experiment.stored import stored_at
 from attnlab.runs.findings import Finding, When, joined, read_findings
 
 Told = Callable[[str], None]
@@ -34,12 +33,12 @@ def of_config(config: Config, *, tell: Told = lambda message: None) -> list[Find
 
 def of_run(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
     """What was found before and during a run, and what the checks find in its trained weights now."""
-    trained = open_run(path)
+    stored = stored_at(path)
     tell("Reading the corpus …")
-    setup = replace(set_up(trained.config, cache=default_cache()), model=trained.model)
-    recorded = read_findings(trained.folder)
+    setup = set_up_again(stored, stored.model(), cache=default_cache())
+    recorded = read_findings(stored.folder)
     held = [one for one in recorded if one.when in ("config", "before", "during")]
-    facts: dict[str, Any] = {"folder": trained.folder, "step": trained.step}
+    facts: dict[str, Any] = {"folder": stored.folder, "step": stored.step}
     if "dev" in setup.dataset.splits.names:
         tell("Scoring the dev split …")
         facts |= _evaluated(setup)

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
 
 from attnlab.checks.decoding import miswrites
 from attnlab.config.schema import Config
-from attnlab.config.values import Choice, ConfigError
 from attnlab.data.labels import Labels
 from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
-from attnlab.model.assemble import build_model
+from attnlab.experiment.stored import stored_at
 from attnlab.model.model import Model
-from attnlab.runs.checkpoints import Checkpoints, DamagedError
 from attnlab.runs.findings import unsound_of
-from attnlab.runs.folder import RunFolder
-from attnlab.runs.record import RECORD, read_record
-from attnlab.runs.run_error import RunError
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task
 from attnlab.tasks.vocabulary import Vocabulary
-from attnlab.training.checkpoint import load_checked, read_checkpoint
 
 
 @dataclass(frozen=True)
@@ -40,35 +33,9 @@ class Opened:
     @classmethod
     def at(cls, path: str | Path, *, which: Literal["last", "best"] = "last") -> Self:
         """A run's folder, or one of its checkpoints (…/checkpoints/step-N): verified before it is used."""
-        place = Path(path)
-        folder, step = place, None
-        if place.name.startswith("step-") and place.parent.name == "checkpoints":
-            folder, step = place.parent.parent, int(place.name.removeprefix("step-"))
-        if (folder / "config.json").is_file() and not (folder / RECORD).is_file():
-            raise ConfigError(
-                f"{folder} is a checkpoint of another project; take it in first: "
-                f"attnlab convert {folder} TARGET"
-            )
-        record = read_record(folder)
-        config = RunFolder(folder).config()
-        tokenizer = load_tokenizer(folder / "tokenizer.json")
-        if record.get("tokenizer", tokenizer.fingerprint) != tokenizer.fingerprint:
-            raise RunError(
-                f"{folder / 'tokenizer.json'} is not the tokenizer that this run was trained with "
-                f"({tokenizer.fingerprint}, not {record['tokenizer']}): its ids would mean other words."
-            )
-        if record.get("status") == "converted":  # its tokenizer is its own file, wherever the folder is
-            own = Choice("file", {"path": str(folder / "tokenizer.json")})
-            config = replace(config, data=replace(config.data, tokenizer=own))
-        step = _step(record, folder, which) if step is None else step
-        labels = Labels.of(record["labels"]) if "labels" in record else Labels()
-        settings = config.model.with_tokenizer(tokenizer.size)
-        model = build_model(settings, device="meta", labels=labels.outputs)
-        try:
-            load_checked(model, read_checkpoint(Checkpoints.of(folder), step))
-        except DamagedError as damage:
-            raise RunError(f"The checkpoint of step {step} in {folder} is damaged: {damage}") from damage
-        return cls(folder, step, config, tokenizer, model.eval(), labels)
+        stored = stored_at(path, which=which)
+        parts = stored.folder, stored.step, stored.config, stored.tokenizer, stored.model()
+        return cls(*parts, stored.labels)
 
     @property
     def unsound(self) -> list[str]:
@@ -118,15 +85,3 @@ class Opened:
     def reads_source(self) -> bool:
         """Whether what it writes stands apart from the prompt, which is its source."""
         return self.model.trunk.reads_source
-
-
-def _step(record: dict[str, object], folder: Path, which: str) -> int:
-    steps = Checkpoints.of(folder).steps()
-    if not steps:
-        raise RunError(
-            f"{folder} has no checkpoint yet; train on with: attnlab train --resume --out {folder}"
-        )
-    best = record.get("best")
-    if which == "best" and isinstance(best, dict) and best.get("step") in steps:
-        return int(best["step"])
-    return steps[-1]

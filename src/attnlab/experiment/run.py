@@ -68,7 +68,7 @@ def train(
     A check that fails before the first step stops the run, unless it is in `allow`: then every number of
     the run is marked as not sound.
     """
-    check(config)
+    config = check(config)
     known(allow)
     folder = RunFolder(out)
     with folder.opened(config, resume=resume, versions=versions()) as warnings:
@@ -77,6 +77,7 @@ def train(
             setup.dataset.tokenizer.save(out)
             folder.expect(**fingerprints(setup))
             folder.note(truncation=truncation(setup), labels=asdict(setup.dataset.labels))
+            folder.note(fresh=setup.origin.fresh, certificate=setup.origin.certificate)
             warnings += setup.dataset.labels.warnings()
             loop = _loop(setup, folder)
             warnings += _restored(loop, folder)

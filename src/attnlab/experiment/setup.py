@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from attnlab.config import schema
+from attnlab.config.schema import SCRATCH
 from attnlab.config.streams import stream_seed
 from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
@@ -14,8 +17,12 @@ from attnlab.data.dataset import Dataset, ProgressOf, no_progress
 from attnlab.data.labels import Labels, refuse_unlearnable
 from attnlab.data.loader import Loader
 from attnlab.data.tokenizers import TOKENIZERS
+from attnlab.experiment.start import Origin, begin, settle
+from attnlab.experiment.stored import Stored
+from attnlab.model.adapters import ADAPTERS
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
+from attnlab.runs.run_error import RunError
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task
 from attnlab.tasks.vocabulary import Vocabulary
@@ -33,10 +40,13 @@ class Setup:
     dataset: Dataset
     task: Task
     model: Model
+    origin: Origin
 
 
-def check(config: schema.Config) -> None:
-    """Refuse what cannot work before any text is read: parts, sizes and names that do not go together."""
+def check(config: schema.Config) -> schema.Config:
+    """The config with what its start decides. What cannot work is refused before any text is read: parts,
+    sizes and names that do not go together."""
+    config = settle(config)
     model, task = draft(config), draft_task(config)
     task.check(build_model(model, device="meta", labels=Labels.draft(task.label_kind).outputs))
     name, encoding, batching = config.task.kind, config.data.encoding.kind, config.data.batching.kind
@@ -50,6 +60,11 @@ def check(config: schema.Config) -> None:
         raise ConfigError(
             f'task "{name}" needs a line for each text; use data.batching = "bucketed" or "padded".'
         )
+    if BATCHING[batching].packs and ADAPTERS[config.adapter.kind].stands_before:
+        raise ConfigError(
+            f'adapter "{config.adapter.kind}" does not support packing; use data.batching = "bucketed" or '
+            '"padded".'
+        )
     if config.data.length > config.model.length:
         raise ConfigError(
             f"data.length {config.data.length} is more than model.length {config.model.length}; "
@@ -59,6 +74,7 @@ def check(config: schema.Config) -> None:
         LISTENERS.resolve(listener, "training.listeners")
     SCHEDULES.build(config.training.schedule)
     OPTIMIZERS.build(config.training.optimizer)
+    return config
 
 
 def draft(config: schema.Config) -> schema.ModelSettings:
@@ -70,13 +86,21 @@ def draft(config: schema.Config) -> schema.ModelSettings:
 
 def set_up(config: schema.Config, *, cache: Path | None = None, progress: ProgressOf = no_progress) -> Setup:
     """Corpus, tokenizer, task and model."""
-    check(config)
+    config = check(config)
     dataset = dataset_of(config, cache=cache, progress=progress)
     refuse_unlearnable(dataset.labels, declared=bool(config.data.corpus.options.get("labels")))
     task = TASKS.build(config.task, vocabulary=Vocabulary.of(dataset.tokenizer), labels=dataset.labels)
-    model = fresh_model(config, dataset)
+    model, origin = begin(config, dataset.tokenizer, dataset.labels)
     task.check(model)
-    return Setup(config, dataset, task, model)
+    return Setup(config, dataset, task, model, origin)
+
+
+def set_up_again(stored: Stored, model: Model, *, cache: Path | None = None) -> Setup:
+    """The parts of a run that was trained, around its model."""
+    dataset = dataset_of(stored.config, cache=cache)
+    task = TASKS.build(stored.config.task, vocabulary=Vocabulary.of(stored.tokenizer), labels=stored.labels)
+    origin = Origin(stored.record.get("start", SCRATCH), stored.fresh)
+    return Setup(stored.config, dataset, task, model, origin)
 
 
 def draft_task(config: schema.Config) -> Task:
@@ -93,15 +117,21 @@ def dataset_of(
     return Dataset(config.data, reader=draft_task(config).reader, cache=cache, progress=progress)
 
 
-def fresh_model(config: schema.Config, dataset: Dataset) -> Model:
-    """The model for this text, its weights a function of the run's seed."""
-    settings = config.model.with_tokenizer(dataset.tokenizer.size)
-    return build_model(settings, seed=config.seed, labels=dataset.labels.outputs)
-
-
 def initial_model(setup: Setup) -> Model:
     """The model as it was before the first step."""
-    return fresh_model(setup.config, setup.dataset)
+    model, origin = begin(setup.config, setup.dataset.tokenizer, setup.dataset.labels)
+    if origin.start != setup.origin.start:
+        raise RunError(
+            f"The start {setup.config.start} is no longer the one that this run began from "
+            f"({origin.start}, not {setup.origin.start}); restore it."
+        )
+    return model
+
+
+def initial_of(setup: Setup) -> Callable[[], Model] | None:
+    """How to build the model as it was before the first step; nothing where its start is gone."""
+    start = setup.config.start
+    return partial(initial_model, setup) if start == SCRATCH or Path(start).expanduser().exists() else None
 
 
 def in_order(setup: Setup) -> Loader:
@@ -129,6 +159,7 @@ def fingerprints(setup: Setup) -> dict[str, Any]:
         "order": in_order(setup).fingerprint,
         "tokenizer_identity": dataset.tokenizer.identity(),
         "tokenizer_text": dataset.tokenizer.text.identity if dataset.tokenizer.text else None,
+        "start": setup.origin.start,
     }
 
 

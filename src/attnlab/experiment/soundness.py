@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from attnlab.checks import CHECKS
 from attnlab.checks.check import Case, run_checks
+from attnlab.config.schema import SCRATCH
 from attnlab.config.values import unknown
 from attnlab.experiment.sample_file import SampleFile
-from attnlab.experiment.setup import Setup, initial_model
+from attnlab.experiment.setup import Setup, initial_of
 from attnlab.runs.events import Checked, Ended, Evaluated, Event, Warned
 from attnlab.runs.findings import Finding, When, failed_checks, joined, read_findings, save_findings
 from attnlab.runs.run_error import RunError
@@ -30,7 +30,8 @@ def case_of(setup: Setup, when: When, **facts: Any) -> Case:
         model=setup.model,
         task=setup.task,
         dataset=setup.dataset,
-        initial=partial(initial_model, setup),
+        initial=initial_of(setup),
+        pretrained=setup.config.start != SCRATCH,
         **facts,
     )
 

@@ -99,6 +99,8 @@ def pack(model: Model, kind: str) -> None:
         raise ConfigError(f'Weights are float32, {" or ".join(FEWER_BITS)}, not "{kind}".')
     if not model.head.scores_words:
         raise ConfigError("Weights in fewer bits are for writing text, and this model does not write.")
+    if any(type(part) is nn.Linear and part._modules for part in model.trunk.modules()):
+        raise ConfigError("Weights in fewer bits would lose the updates of lora; merge the adapter first.")
     try:
         head = language_head(model)
         model.head = PackedHead(head, FEWER_BITS[kind](head.table.weight.detach()))

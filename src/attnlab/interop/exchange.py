@@ -43,10 +43,7 @@ def take_in(
     found = load_model(source, output=output, accept=accept)
     sizes = found.config.tokens, found.config.length
     found = resize(found, vocabulary=vocabulary or sizes[0], length=length or sizes[1])
-    strange = [
-        *strangeness(own, found.config.tokens, found.theirs, source),
-        *moved(own, source, found.witness.get("tokenizer")),
-    ]
+    strange = reasons_against(own, found, source)
     if strange and "tokenizer" not in accept:
         raise ConfigError(
             f"The tokenizer does not belong to this model: {'; '.join(strange)}. Its ids would mean other "
@@ -60,6 +57,14 @@ def take_in(
     )
     _write_run(target, found, own, certificate, str(source))
     return certificate
+
+
+def reasons_against(tokenizer: Tokenizer, found: Foreign, folder: Path) -> list[str]:
+    """Why a tokenizer cannot be that of the model in a folder; nothing if it can."""
+    return [
+        *strangeness(tokenizer, found.config.tokens, found.theirs, folder),
+        *moved(tokenizer, folder, found.witness.get("tokenizer")),
+    ]
 
 
 def _tokenizer(source: Path, given: str | Path | None) -> Tokenizer:

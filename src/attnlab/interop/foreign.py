@@ -80,6 +80,14 @@ def load_model(folder: Path, *, output: Any = None, accept: Collection[str] = ()
     return Foreign(model.eval(), config, certificate, theirs, witness)
 
 
+def read_settings(folder: Path) -> schema.ModelSettings:
+    """The settings of the model of such a folder, without its weights."""
+    theirs = read_json(folder / CONFIG)
+    family = family_of(theirs, folder)
+    weights = Renamed(open_weights(folder), family.today)
+    return _settings(family, family.head_of(theirs), theirs, weights, None)
+
+
 def resize(found: Foreign, *, vocabulary: int, length: int, seed: int = 0) -> Foreign:
     """The same model for more or fewer words and positions, as the certificate then says."""
     config = replace(found.config, vocabulary=vocabulary, length=length)

@@ -63,7 +63,7 @@ class RunFolder:
                     raise ConfigError(
                         f"{self.path} holds a converted model, not a run: there is nothing to go on with."
                     )
-                refuse_changes(self.record["config"], to_json(config), self.path)
+                refuse_changes(to_json(self.config()), to_json(config), self.path)
             else:
                 self.record = {"config": to_json(config), "identity": identity(config), "seed": config.seed}
             warnings = list(other_versions(self.record.get("versions", versions), versions))

@@ -44,9 +44,7 @@ class Resolved:
 
 def resolve(study: Study) -> Resolved:
     """Every arm's config, matched where asked, and refused here if it could not be trained."""
-    configs = {arm: study.config(arm) for arm in study.arms}
-    for arm, config in configs.items():
-        _check(study, arm, config)
+    configs = {arm: _checked(study, arm) for arm in study.arms}
     notes: list[str] = []
     if study.match == "parameters":
         configs, notes = matched(configs, study.baseline, given=study.arms)
@@ -54,11 +52,11 @@ def resolve(study: Study) -> Resolved:
     return Resolved(study, base, configs, tuple(notes + _equal(configs)))
 
 
-def _check(study: Study, arm: str, config: Config) -> None:
+def _checked(study: Study, arm: str) -> Config:
     from attnlab.experiment.setup import check
 
     try:
-        check(config)
+        return check(study.config(arm))
     except ValueError as error:
         raise ConfigError(f'Arm "{arm}" of {study.name}: {error}') from error
 

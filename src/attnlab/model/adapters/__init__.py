@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 ADAPTERS: Registry[Adapter] = Registry(
     "adapters",
     base="attnlab.model.adapters.adapter:Adapter",
-    default="lora",
+    default="full",
     variants={
+        "full": "attnlab.model.adapters.full:Full",
         "prompt": "attnlab.model.adapters.prompt:Prompt",
         "prefix": "attnlab.model.adapters.prefix:Prefix",
         "lora": "attnlab.model.adapters.lora:Lora",

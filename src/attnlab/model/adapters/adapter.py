@@ -24,6 +24,8 @@ class Adapter:
     """
 
     examples: ClassVar[tuple[dict[str, object], ...]] = ({},)
+    stands_before: ClassVar[bool] = False
+    """Whether its tokens stand before every text: always in sight, and one text to a row."""
 
     def __init__(self) -> None:
         self.model: Model | None = None
@@ -54,7 +56,8 @@ class Adapter:
 
     # ------------------------------------------------------------ what all do
     def attach(self, model: Model, *, train: Collection[str] = (), seed: int = 0) -> Self:
-        """Go onto a model and freeze it. Parts named in `train`, such as "head", are trained beside it."""
+        """Go onto a model and freeze it. What `train` names, a part such as "head" or a parameter, is
+        trained beside it."""
         if self.model is not None:
             raise ValueError("This adapter is on a model already; detach it first, or build another.")
         if model.adapter is not None:
@@ -77,11 +80,11 @@ class Adapter:
     def _borrowed(self, model: Model, train: Collection[str]) -> dict[str, nn.Parameter]:
         known = dict(model.named_parameters())
         parts = dict(model.named_modules())
-        for part in train:
-            if part not in parts:
-                raise unknown("train", part, [name for name, _ in model.named_children()])
-        trained = {id(p) for part in train for p in parts[part].parameters()}
-        found = {name: p for name, p in known.items() if id(p) in trained}
+        for name in train:
+            if name not in parts and name not in known:
+                raise unknown("train", name, [name for name, _ in model.named_children()])
+        trained = {id(p) for part in train if part in parts for p in parts[part].parameters()}
+        found = {name: p for name, p in known.items() if id(p) in trained or name in train}
         for name in (*self.borrows(model), *self.learned):
             if name not in known or (name in self.learned and self.learned[name].shape != known[name].shape):
                 raise ValueError(

@@ -31,6 +31,7 @@ class Prompt(Adapter):
     """
 
     examples: ClassVar[tuple[dict[str, object], ...]] = ({"tokens": 3},)
+    stands_before = True
 
     def __init__(self, *, tokens: int = 20):
         super().__init__()

@@ -1,0 +1,115 @@
+"""A run on disk at one of its checkpoints: what it says of itself, and its weights when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from attnlab.config import schema
+from attnlab.config.values import Choice, ConfigError
+from attnlab.data.labels import Labels
+from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
+from attnlab.model.adapters import ADAPTERS
+from attnlab.model.assemble import build_model
+from attnlab.model.model import Model
+from attnlab.runs.checkpoints import Checkpoints, DamagedError
+from attnlab.runs.folder import RunFolder
+from attnlab.runs.record import RECORD, read_record
+from attnlab.runs.run_error import RunError
+from attnlab.training.checkpoint import load_checked, load_weights, read_checkpoint
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A run's folder and the step that is meant, its record and its own tokenizer."""
+
+    folder: Path
+    step: int
+    config: schema.Config
+    tokenizer: Tokenizer
+    record: Mapping[str, Any]
+
+    @property
+    def settings(self) -> schema.ModelSettings:
+        """Those of its model, with the number of rows that its table of words has."""
+        return self.config.model.with_tokenizer(self.tokenizer.size)
+
+    @property
+    def labels(self) -> Labels:
+        """What it learnt of the labels."""
+        return Labels.of(self.record["labels"]) if "labels" in self.record else Labels()
+
+    @property
+    def fresh(self) -> tuple[str, ...]:
+        """The parameters that were drawn, since the start did not have them."""
+        return tuple(self.record.get("fresh", ()))
+
+    def model(self) -> Model:
+        """The model with its adapter, if it has one, from verified weights."""
+        try:
+            checkpoint = read_checkpoint(Checkpoints.of(self.folder), self.step)
+        except DamagedError as damage:
+            raise RunError(
+                f"The checkpoint of step {self.step} in {self.folder} is damaged: {damage}"
+            ) from damage
+        model = build_model(self.settings, device="meta", labels=self.labels.outputs)
+        if self.config.start != schema.SCRATCH:
+            own = {name for name, _ in model.named_parameters()}
+            load_weights(model, {name: value for name, value in checkpoint.model.items() if name in own})
+            ADAPTERS.build(self.config.adapter).attach(model, train=self.fresh)
+        load_checked(model, checkpoint)
+        return model.eval()
+
+
+def stored_at(path: str | Path, *, which: Literal["last", "best"] = "last") -> Stored:
+    """A run's folder, or one of its checkpoints (…/checkpoints/step-N)."""
+    place = Path(path)
+    folder, step = place, None
+    if is_checkpoint(place):
+        folder, step = place.parent.parent, int(place.name.removeprefix("step-"))
+    if (folder / "config.json").is_file() and not (folder / RECORD).is_file():
+        raise ConfigError(
+            f"{folder} is a checkpoint of another project; take it in first: attnlab convert {folder} TARGET"
+        )
+    record = read_record(folder)
+    config = RunFolder(folder).config()
+    tokenizer = load_tokenizer(folder / "tokenizer.json")
+    if record.get("tokenizer", tokenizer.fingerprint) != tokenizer.fingerprint:
+        raise RunError(
+            f"{folder / 'tokenizer.json'} is not the tokenizer that this run was trained with "
+            f"({tokenizer.fingerprint}, not {record['tokenizer']}): its ids would mean other words."
+        )
+    if record.get("status") == "converted" or config.start != schema.SCRATCH:  # its own copy is always there
+        own = Choice("file", {"path": str(folder / "tokenizer.json")})
+        config = replace(config, data=replace(config.data, tokenizer=own))
+    step = _step(record, folder, which) if step is None else step
+    return Stored(folder, step, config, tokenizer, record)
+
+
+def is_checkpoint(place: Path) -> bool:
+    return place.name.startswith("step-") and place.parent.name == "checkpoints"
+
+
+def without_adapter(model: Model, place: Path) -> Model:
+    """The model with what its adapter learned in its own weights, where that is possible."""
+    if model.adapter is not None:
+        try:
+            model.adapter.merge()
+        except ValueError as error:
+            raise ConfigError(f"{place} cannot be had as plain weights. {error}") from error
+    return model
+
+
+def _step(record: Mapping[str, object], folder: Path, which: str) -> int:
+    steps = Checkpoints.of(folder).steps()
+    if not steps:
+        raise RunError(
+            f"{folder} has no checkpoint yet; train on with: attnlab train --resume --out {folder}"
+        )
+    best = record.get("best")
+    if which == "best" and isinstance(best, dict) and best.get("step") in steps:
+        return int(best["step"])
+    return steps[-1]
