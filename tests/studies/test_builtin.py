@@ -11,6 +11,7 @@ from attnlab.config.schema import ModelSettings
 from attnlab.config.values import Choice, ConfigError
 from attnlab.data.corpora.synthetic import PairRecall
 from attnlab.data.dataset import Dataset
+from attnlab.evaluation.comparability import Basis, comparability
 from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.perplexity import pseudo_losses, token_losses
 from attnlab.evaluation.statistics import corrected, differences, holm
@@ -26,7 +27,6 @@ from attnlab.studies.builtin import (
     sizes,
     tasks,
 )
-from attnlab.studies.guards import judged_apart
 from attnlab.studies.judgement import verdict
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
@@ -190,11 +190,12 @@ def test_hidden_words_are_ordinary_and_the_same_every_time():
 
 def test_tasks_keep_their_own_losses_apart_but_not_what_is_measured_alike():
     prints = {"tokenizer": "t", "text": "x", "data": {"train": "a", "dev": "d"}}
-    one, other = prints | {"task": "causal"}, prints | {"task": "masked"}
+    one, other = (Basis.of_fingerprints(prints | {"task": task}) for task in ("causal", "masked"))
+    own = tasks.HiddenWords.metrics
     for metric in ("loss", "perplexity", "bits_per_byte", "train_loss"):
-        assert "their tasks differ" in judged_apart(one, other, metric=metric)[0]
+        assert "their tasks differ" in comparability(one, other, metric=metric, own=own).reasons[0]
     for metric in ("hidden_loss", "hidden_accuracy", "seconds", "tokens_per_second"):
-        assert judged_apart(one, other, metric=metric) == []
+        assert comparability(one, other, metric=metric, own=own).reasons == []
 
 
 # ---------------------------------------------------------------- recipe

@@ -15,7 +15,7 @@ from attnlab.studies.runner import run_study
 from attnlab.studies.study_files import study_of
 from tests.studies.here import here
 from tests.studies.small_study import study
-from tests.studies.test_guards import run
+from tests.studies.test_judgement import run
 
 COST = {"steps": 60, "tokens": 12_000, "flops": 5e9, "seconds": 30.0, "parameters": 4_000}
 

@@ -48,7 +48,7 @@ CHECKS: Registry[Check] = Registry(
 LAZY = {
     "probe": "attnlab.checks.probing:probe",
     "judge": "attnlab.checks.predictions:judge",
-    "comparable": "attnlab.checks.comparability:comparable",
+    "comparable": "attnlab.checks.comparable_runs:comparable",
 }
 
 

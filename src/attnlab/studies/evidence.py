@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import combinations
 
 from attnlab.data.batching import BATCHING
+from attnlab.evaluation.comparability import first_difference
 from attnlab.runs.result import RunResult
 from attnlab.studies.equality import listed
 
@@ -147,12 +148,6 @@ def same_trail(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
 # ---------------------------------------------------------------- reading a run's record
 def trail(run: RunResult, name: str) -> Mapping[str, str]:
     return (run.trace or {}).get(name) or {}
-
-
-def first_difference(one: Mapping[str, str], other: Mapping[str, str]) -> int:
-    """The first count that both trails have marked and differ at; 0 where there is none."""
-    counts = sorted(int(count) for count in one.keys() & other.keys())
-    return next((count for count in counts if one[str(count)] != other[str(count)]), 0)
 
 
 def start(run: RunResult) -> Initial:

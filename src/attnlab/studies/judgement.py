@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from attnlab.evaluation.comparability import SURVIVES, Basis, comparability
 from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.statistics import copies, corrected, differences, mean_of_seeds
 from attnlab.metrics.measures import COSTS, Measure
 from attnlab.runs.result import RunResult
 from attnlab.studies.equality import changed_settings, inequalities
 from attnlab.studies.evidence import apart, idle_seeds
-from attnlab.studies.guards import SURVIVES, judged_apart, trained_apart, unspelt
+from attnlab.studies.extras import extras_of
 from attnlab.studies.run_measures import read_documents
 from attnlab.studies.spec import Study
 
@@ -116,8 +117,8 @@ def doubts_of(facts: Facts, arm: str, paired: Mapping[str, Sequence[RunResult]])
     found = []
     for other in paired.get(study.baseline_of(arm), ()):
         run = by_seed[other.seed]
-        prints = run.fingerprints, other.fingerprints
-        found.append(apart(run, other, changed=changed) or trained_apart(*prints, changed=changed))
+        compared = comparability(Basis.of(run), Basis.of(other), changed=changed)
+        found.append(apart(run, other, changed=changed) or compared.doubts)
     return [*own, *next(filter(None, found), [])]  # what is wrong with one seed is mostly so with all
 
 
@@ -167,15 +168,12 @@ def reasons_apart(
     study: Study, arm: str, runs: Sequence[RunResult], baseline: Sequence[RunResult]
 ) -> list[str]:
     """What keeps an arm's numbers from meaning the same as its baseline's, seed by seed."""
-    by_seed = {run.seed: run for run in baseline}
+    by_seed, own = {run.seed: run for run in baseline}, extras_of(study.extras).metrics
     reasons: list[str] = []
     for run in runs:
         other = by_seed.get(run.seed)
         if other is not None and arm not in study.baselines:
-            reasons += judged_apart(run.fingerprints, other.fingerprints, metric=study.metric)
-            tokenizers = {each.fingerprints.get("tokenizer") for each in (run, other)}
-            if study.metric == SURVIVES and len(tokenizers) > 1:
-                reasons += unspelt(run.metrics, other.metrics)
+            reasons += comparability(Basis.of(run), Basis.of(other), metric=study.metric, own=own).reasons
     return list(dict.fromkeys(reasons))
 
 

@@ -13,6 +13,7 @@ from safetensors.numpy import load, save
 
 from attnlab.checks.recomputed_loss import confirm
 from attnlab.data.dataset import Dataset
+from attnlab.evaluation.comparability import UNKNOWN
 from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.sample_quality import quality
@@ -30,10 +31,11 @@ from attnlab.runs.atomic import replace_bytes
 from attnlab.runs.findings import add_findings
 from attnlab.runs.metrics_file import read_events
 from attnlab.runs.result import RunResult
-from attnlab.studies.guards import UNKNOWN
 
 SAMPLES = 5
 HONEST_TEXTS = 32
+OF_WORDS = ("nats", "targets", "bytes", "words")
+"""Columns of the losses of each text; others are what the model said of it, and what was right."""
 POINTS = 200
 """How many points a curve is thinned to."""
 
@@ -72,7 +74,8 @@ def losses(trained: Trained, dataset: Dataset, documents: Path) -> dict[str, flo
         found |= values_of(dev.examples) | {"targets": int(dev.targets.sum())}
         found |= {UNKNOWN: dev.unknown_share} if "bits_per_byte" in found else {}
         replace_bytes(documents, save(columns(dev)))
-        add_findings(trained.folder, [confirm(evaluators["dev"], dev, found)])
+        if trained.task.predicts_words:
+            add_findings(trained.folder, [confirm(evaluators["dev"], dev, found)])
     return found
 
 
@@ -84,8 +87,8 @@ def values_of(examples: Examples) -> dict[str, float]:
 
 def columns(found: DocumentLosses) -> dict[str, Any]:
     """What is kept of each text."""
-    held = {"nats": found.nats, "targets": found.targets, "bytes": found.bytes, "words": found.words}
-    return {name: column for name, column in held.items() if column is not None}
+    held = {name: getattr(found, name) for name in OF_WORDS}
+    return {name: column for name, column in held.items() if column is not None} | dict(found.said)
 
 
 def read_documents(file: Path) -> DocumentLosses | None:
@@ -93,12 +96,13 @@ def read_documents(file: Path) -> DocumentLosses | None:
     if not file.is_file():
         return None
     held = load(file.read_bytes())
-    return DocumentLosses(held["nats"], held["targets"], held["bytes"], words=held.get("words"))
+    said = {name: column for name, column in held.items() if name not in OF_WORDS}
+    return DocumentLosses(held["nats"], held["targets"], held["bytes"], words=held.get("words"), said=said)
 
 
 def token_by_token(trained: Trained, dataset: Dataset) -> dict[str, float]:
     """The loss of a few texts all at once, and token by token; nothing where each sees all its text."""
-    if "dev" not in dataset.splits.names:
+    if "dev" not in dataset.splits.names or not trained.task.predicts_words:
         return {}
     evaluator = evaluator_of(trained.config, dataset, trained.model, trained.task, "dev")
     found = honesty(trained.model, trained.task, sampled_texts(evaluator, HONEST_TEXTS))

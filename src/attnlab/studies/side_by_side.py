@@ -9,13 +9,14 @@ from typing import Any
 
 from attnlab.config.schema import SECTIONS
 from attnlab.config.values import ConfigError
+from attnlab.evaluation.comparability import SURVIVES, Basis, Comparability, comparability
+from attnlab.metrics import METRICS
+from attnlab.metrics.measures import measures
 from attnlab.runs.summary import RunSummary, read_summary
 from attnlab.studies.evidence import fed_apart
-from attnlab.studies.guards import SURVIVES, dev, judged_apart, trained_apart, unspelt
 
-MEASURES = ("loss", "perplexity", "bits_per_byte", "train_loss", "incremental_loss", "seconds")
-JUDGED = ("loss", "perplexity")
-"""Measures that count tokens, and so are withheld where tokenizers differ."""
+BESIDE = ("train_loss", "incremental_loss", "seconds")
+"""What is shown of a run beside its metrics."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def side_by_side(folders: Sequence[Path]) -> SideBySide:
     """
     runs = [read_summary(folder) for folder in folders]
     for run in runs:
-        if dev(run.result.fingerprints) is None:
+        if basis_of(run).dev is None:
             raise ConfigError(
                 f"{run.result.folder} has no dev split, so that there is nothing to compare it by."
             )
@@ -49,27 +50,38 @@ def side_by_side(folders: Sequence[Path]) -> SideBySide:
         notes += said
         withheld |= kept_back
     notes += list(remarks(runs))
-    shown = [m for m in MEASURES if m not in withheld and any(m in run.result.metrics for run in runs)]
+    told = [m for m in (*METRICS, *BESIDE) if any(m in run.result.metrics for run in runs)]
+    shown = [measure for measure in told if measure not in withheld]
     return SideBySide(runs, shown, list(dict.fromkeys(notes)))
 
 
 def beside(run: RunSummary, first: RunSummary) -> tuple[list[str], set[str]]:
     """What to say of a run beside the first, and the measures that this withholds."""
     one, other = run.result, first.result
-    pair, notes, withheld = f"{one.folder} beside {other.folder}", list[str](), set[str]()
-    reasons = judged_apart(one.fingerprints, other.fingerprints, metric=SURVIVES)
-    if reasons:
-        raise ConfigError(f"{pair}: {'; '.join(reasons)}. Their numbers do not mean the same.")
-    by_tokens = judged_apart(one.fingerprints, other.fingerprints, metric="loss")
-    if by_tokens:
-        withheld.update(JUDGED, ("train_loss", "incremental_loss"))
-        unpaid = unspelt(one.metrics, other.metrics)
-        withheld.update([SURVIVES] if unpaid else [])
-        notes.append(f"{pair}: {'; '.join([*by_tokens, *unpaid])}.")
-    trained = trained_apart(one.fingerprints, other.fingerprints)
+    pair = f"{one.folder} beside {other.folder}"
+    bases = basis_of(run), basis_of(first)
+    of_task = [name for name, measure in measures().items() if measure.of_task]
+    by_measure = {name: comparability(*bases, metric=name) for name in of_task}
+    refuse_other_questions(pair, by_measure["loss"])
+    apart = {name: found.reasons for name, found in by_measure.items() if found.reasons}
+    told = [reason for name in ("loss", SURVIVES) for reason in apart.get(name, ())]
+    notes = [f"{pair}: {'; '.join(told)}."] if told else []
+    trained = by_measure["loss"].doubts
     if not trained and one.seed == other.seed:
         trained = fed_apart(one, other, changed=changed_settings(run.config, first.config))
-    return [*notes, *(f"Not equals: {pair}: {reason}." for reason in trained)], withheld
+    return [*notes, *(f"Not equals: {pair}: {reason}." for reason in trained)], {*apart}
+
+
+def refuse_other_questions(pair: str, found: Comparability) -> None:
+    """Stop where no number of the two means the same: other texts, or another task."""
+    reasons = [one.words for one in found.judged if one.aspect in ("metric", "evaluation set")]
+    if reasons:
+        raise ConfigError(f"{pair}: {'; '.join(reasons)}. Their numbers do not mean the same.")
+
+
+def basis_of(run: RunSummary) -> Basis:
+    """What a run's numbers rest on: those of its last evaluation may be of a part of dev."""
+    return Basis.of(run.result, part="all" if run.whole else run.config["training"]["evaluate_batches"])
 
 
 def changed_settings(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
@@ -93,5 +105,8 @@ def remarks(runs: Sequence[RunSummary]) -> Iterator[str]:
             yield f"{found.folder} is {found.status} at step {found.steps}."
         if not run.whole:
             yield f"{found.folder} was evaluated on a part of dev only (training.evaluate_batches)."
+    seeds = dict.fromkeys(str(run.result.seed) for run in runs)
+    if len(seeds) > 1:
+        yield f"Their seeds differ ({', '.join(seeds)}): another start, and another order of the examples."
     if len(runs) > 1:
         yield "Single runs: how much is the luck of a seed, only a study with several seeds tells."

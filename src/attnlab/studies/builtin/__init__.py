@@ -20,6 +20,7 @@ STUDIES = {
     "long-context": "attnlab.studies.builtin.long_context:study",
     "recall": "attnlab.studies.builtin.recall:study",
     "tasks": "attnlab.studies.builtin.tasks:study",
+    "pooling": "attnlab.studies.builtin.pooling:study",
     "recipe": "attnlab.studies.builtin.recipe:study",
     "sizes": "attnlab.studies.builtin.sizes:study",
 }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from attnlab.evaluation.comparability import Basis, comparability
 from attnlab.studies.report.metric_display import DisplayedMetric, cost, estimate, explained, quality
 from attnlab.studies.report.number_text import Figure, column, exact
 from attnlab.studies.report.study_results import Arm, StudyResults
@@ -30,21 +30,21 @@ def arms(study: StudyResults) -> dict[str, Any] | None:
 
 def comparable(arms: Sequence[Arm]) -> list[list[Arm]]:
     """Arms judged on the same texts in the same tokens by the same task: these stand side by side."""
-    groups: dict[str, list[Arm]] = {}
+    groups: list[tuple[Basis, list[Arm]]] = []
+    unknown = []
     for arm in arms:
-        prints: Mapping[str, Any] = next((run.fingerprints for run in arm.runs if run.fingerprints), {})
-        groups.setdefault(json.dumps(_judged(prints), sort_keys=True), []).append(arm)
-    unknown = groups.pop("[]", [])
-    found = list(groups.values()) or [[]]
-    found[0] += unknown  # an arm that never ran has no numbers to set beside others
+        basis = next((Basis.of(run) for run in arm.runs if run.fingerprints), None)
+        if basis is None:  # an arm that never ran has no numbers to set beside others
+            unknown.append(arm)
+            continue
+        held = next((held for one, held in groups if not comparability(basis, one).reasons), None)
+        if held is None:
+            groups.append((basis, [arm]))
+        else:
+            held.append(arm)
+    found = [held for _, held in groups] or [[]]
+    found[0] += unknown
     return found
-
-
-def _judged(prints: Mapping[str, Any]) -> list[Any]:
-    """What a loss is taken over; data that only train differ on purpose in some studies."""
-    data = prints.get("data")
-    dev = data.get("dev") if isinstance(data, Mapping) else data
-    return [prints.get("task"), prints.get("tokenizer"), dev] if prints else []
 
 
 Row = tuple[Arm, int | None, list[Figure]]

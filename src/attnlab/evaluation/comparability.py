@@ -1,0 +1,183 @@
+"""Whether two results may stand side by side: decided and said here alone.
+
+Studies, `attnlab compare`, the tables of a report and the check of runs all ask `comparability`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from attnlab.metrics import METRICS
+from attnlab.metrics.measures import Measure, measures
+from attnlab.runs.result import RunResult
+
+SURVIVES = "bits_per_byte"
+"""The one loss that a change of tokenizer leaves comparable."""
+
+UNKNOWN = "unknown_share"
+"""Where it is above 0 even that does not survive: unknown words have bytes, but no letter is predicted."""
+
+SAME_BYTES = 0.02
+"""The first token of each row of a long text is not predicted, and is another stretch of text under another
+tokenizer: with rows of 50 tokens or more these are 2 % of the bytes at the most."""
+
+Aspect = Literal["metric", "tokenizer", "evaluation set", "data order"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Basis:
+    """What a run's numbers rest on; None is what it does not say. `part` is how much of dev was scored,
+    `batches` marks of those that it was really fed, by their count."""
+
+    task: Any = None
+    tokenizer: str | None = None
+    text: str | None = None
+    dev: str | None = None
+    part: Any = "all"
+    train: str | None = None
+    order: Any = None
+    seed: int | None = None
+    batches: Mapping[str, str] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, run: RunResult, *, part: Any = "all") -> Basis:
+        """Of what a run came to; a study scores all of dev."""
+        trace = run.trace or {}
+        return cls.of_fingerprints(
+            run.fingerprints,
+            part=part,
+            seed=run.seed,
+            batches=trace.get("batches") or {},
+            metrics=run.metrics,
+        )
+
+    @classmethod
+    def of_fingerprints(cls, prints: Mapping[str, Any], **known: Any) -> Basis:
+        """Of the fingerprints that a run recorded, and what else is known of it."""
+        data = prints.get("data")
+        splits = data if isinstance(data, Mapping) else {"dev": data}
+        own: dict[str, Any] = {name: prints.get(name) for name in ("task", "tokenizer", "text", "order")}
+        return cls(**own, dev=splits.get("dev"), train=splits.get("train"), **known)
+
+    def says(self, aspect: Aspect) -> bool:
+        """Whether the run says what decides this."""
+        held = {
+            "metric": self.task,
+            "tokenizer": self.tokenizer,
+            "evaluation set": self.dev,
+            "data order": self.order,
+        }
+        return held[aspect] is not None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that two results do not share, in words that follow "because"."""
+
+    aspect: Aspect
+    words: str
+
+
+@dataclass(frozen=True)
+class Comparability:
+    """`judged` keeps two numbers from meaning the same; `trained` leaves their meaning, but they are not
+    results of equals."""
+
+    judged: tuple[Difference, ...]
+    trained: tuple[Difference, ...]
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the numbers do not mean the same; none where they do."""
+        return [one.words for one in self.judged]
+
+    @property
+    def doubts(self) -> list[str]:
+        """Why they are not results of equals; none where they are."""
+        return [one.words for one in self.trained]
+
+
+def comparability(
+    one: Basis,
+    other: Basis,
+    *,
+    metric: str = "loss",
+    own: Mapping[str, Measure] | None = None,
+    changed: Collection[str] = (),
+) -> Comparability:
+    """How two results differ in what a metric of them rests on.
+
+    `own` are a study's own measures. `changed` are the settings that are changed on purpose: data that differ
+    by them are the point.
+    """
+    judged = judged_apart(one, other, metric, measures(own).get(metric))
+    return Comparability(tuple(judged), tuple(trained_apart(one, other, changed)))
+
+
+def judged_apart(one: Basis, other: Basis, metric: str, known: Measure | None) -> Iterator[Difference]:
+    if known is not None and known.of_task and one.task != other.task:
+        yield Difference("metric", "their tasks differ, and so what their losses mean")
+    same_tokens = one.tokenizer == other.tokenizer
+    if not same_tokens and counts_tokens(metric):
+        yield Difference(
+            "tokenizer", f"their tokenizers differ, so that {metric} counts other units; use {SURVIVES}"
+        )
+    same_rows = one.dev == other.dev and one.dev is not None
+    same_text = one.text == other.text and one.text is not None
+    if not (same_rows or (same_text and not same_tokens)):
+        yield Difference("evaluation set", "they were judged on different dev examples")
+    elif one.part != other.part:
+        yield Difference(
+            "evaluation set",
+            f"they were judged on different parts of dev ({one.part} and {other.part} batches)",
+        )
+    if metric == SURVIVES and not same_tokens:
+        yield from (Difference("tokenizer", words) for words in unspelt(one.metrics, other.metrics))
+
+
+def counts_tokens(metric: str) -> bool:
+    """Whether a number is one of tokens, whatever it makes of them; not where it is of bytes or of texts."""
+    return metric not in METRICS or "targets" in METRICS[metric].needs
+
+
+def unspelt(one: Mapping[str, float], other: Mapping[str, float]) -> Iterator[str]:
+    """Why bits per byte of two tokenizers may not be set side by side, by the two runs' numbers."""
+    share = max(one.get(UNKNOWN, 0.0), other.get(UNKNOWN, 0.0))
+    if share:
+        yield f"{share:.1%} of the targets are unknown words, whose spelling {SURVIVES} does not pay for"
+    sizes = [scored_bytes(numbers) for numbers in (one, other)]
+    if not math.isclose(*sizes, rel_tol=SAME_BYTES):
+        told = " and ".join(f"{size:,.0f}" for size in sizes)
+        yield f"their texts were cut to different lengths ({told} bytes were scored)"
+
+
+def scored_bytes(metrics: Mapping[str, float]) -> float:
+    """How many bytes of text stand behind a run's bits per byte, by its own numbers; 0 where it has none."""
+    bits = metrics.get("loss", 0.0) * metrics.get("targets", 0.0) / math.log(2)
+    return bits / metrics[SURVIVES] if metrics.get(SURVIVES) else 0.0
+
+
+def trained_apart(one: Basis, other: Basis, changed: Collection[str]) -> Iterator[Difference]:
+    """Other examples, or the same in another order; with another seed they have another order anyway."""
+    if any(key.startswith("data.") for key in changed):
+        return
+    first = first_difference(one.batches, other.batches)
+    if one.train != other.train:
+        yield Difference("data order", "they were trained on different examples")
+    elif one.seed != other.seed:
+        return
+    elif one.order != other.order:
+        yield Difference("data order", "they saw their training examples in another order")
+    elif first:
+        words = f"they were not fed the same batches (batch {first} or one before it differs)"
+        yield Difference("data order", words)
+
+
+def first_difference(one: Mapping[str, str], other: Mapping[str, str]) -> int:
+    """The first count that both trails have marked and differ at; 0 where there is none."""
+    counts = sorted(int(count) for count in one.keys() & other.keys())
+    return next((count for count in counts if one[str(count)] != other[str(count)]), 0)

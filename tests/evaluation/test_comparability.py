@@ -1,0 +1,125 @@
+"""Studies, `attnlab compare`, a report's tables and the check give one answer on the same two runs."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from attnlab.checks import comparable
+from attnlab.config.values import ConfigError
+from attnlab.evaluation.comparability import Basis, comparability
+from attnlab.metrics.measures import measures
+from attnlab.runs.result import RunResult
+from attnlab.studies.judgement import comparisons
+from attnlab.studies.report.sections.arms import comparable as side_by_side_in_tables
+from attnlab.studies.report.study_results import Arm
+from attnlab.studies.side_by_side import side_by_side
+from tests.studies.small_study import study
+
+RECORD = {
+    "text": "t",
+    "data": {"train": "a", "dev": "b"},
+    "tokenizer": "w",
+    "order": "o",
+    "seed": 0,
+    "status": "finished",
+    "trace": {"batches": {"1": "x"}},
+    "config": {"task": {"kind": "causal"}, "training": {"evaluate_batches": "all"}, "seed": 0},
+}
+MASKED = {"task": {"kind": "masked"}, "training": {"evaluate_batches": "all"}, "seed": 0}
+METRICS = {"loss": 3.0, "targets": 1000, "bits_per_byte": 1.5, "seconds": 1.0}
+
+CHANGES = {
+    "nothing": ({}, "", ""),
+    "tokenizer": ({"tokenizer": "x", "data": {"train": "a", "dev": "d"}}, "tokenizers differ", ""),
+    "dev": ({"data": {"train": "a", "dev": "d"}}, "judged on different dev examples", ""),
+    "task": ({"config": MASKED}, "tasks differ", ""),
+    "train": ({"data": {"train": "c", "dev": "b"}}, "", "trained on different examples"),
+    "order": ({"order": "p"}, "", "in another order"),
+    "batches": ({"trace": {"batches": {"1": "y"}}}, "", "not fed the same batches (batch 1"),
+}
+
+
+def result(arm, record):
+    prints = {name: record[name] for name in ("text", "data", "tokenizer", "order")}
+    return RunResult(
+        arm=arm,
+        status="finished",
+        fingerprints=prints | {"task": record["config"]["task"]},
+        trace=record["trace"],
+        metrics=METRICS,
+        folder=f"runs/{arm}/seed-0",
+    )
+
+
+@pytest.fixture(params=CHANGES)
+def case(request):
+    """Two records, why their losses do not mean the same, and why they are no equals."""
+    changes, judged, trained = CHANGES[request.param]
+    return RECORD, RECORD | changes, judged, trained
+
+
+def test_the_function_itself(case):
+    one, other, judged, trained = case
+    found = comparability(Basis.of(result("a", one)), Basis.of(result("b", other)))
+    assert judged in "; ".join(found.reasons) and bool(judged) == bool(found.reasons)
+    assert trained in "; ".join(found.doubts) and bool(trained) == bool(found.doubts)
+
+
+def test_a_study(case, tmp_path):
+    one, other, judged, trained = case
+    runs = [result("dot", one), result("linear", other)]
+    rows, notes = comparisons(study(tmp_path), runs, tmp_path, measures())
+    by_loss = [row for row in rows if row["metric"] == "loss"]
+    assert bool(by_loss) == (not judged) and judged in " ".join(notes)
+    if by_loss:
+        assert (by_loss[0]["verdict"] == "invalid") == bool(trained) and trained in by_loss[0]["words"]
+
+
+def test_compare(case, tmp_path):
+    one, other, judged, trained = case
+    folders = []
+    for name, record in (("one", one), ("other", other)):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "run.json").write_text(json.dumps(record))
+        event = {"event": "evaluated", "step": 5, "loss": 3.0, "scores": {"bits_per_byte": 1.5}}
+        (folder / "metrics.jsonl").write_text(json.dumps(event))
+        folders.append(folder)
+    if judged and "tokenizers" not in judged:
+        with pytest.raises(ConfigError, match=judged):
+            side_by_side(folders)
+        return
+    found = side_by_side(folders)
+    assert ("loss" in found.measures) == (not judged)
+    assert judged in " ".join(found.notes) and trained in " ".join(found.notes)
+    assert any(note.startswith("Not equals") for note in found.notes) == bool(trained)
+
+
+def test_the_tables_of_a_report(case):
+    one, other, judged, _ = case
+    arms = [Arm(name, {}, [result(name, record)], None, False) for name, record in (("a", one), ("b", other))]
+    assert len(side_by_side_in_tables(arms)) == (2 if judged else 1)
+
+
+def test_the_check(case):
+    one, other, judged, trained = case
+    cost = {"parameters": 1, "flops": 1, "seconds": 1}
+    found = comparable([one | cost, other | cost | {"arm": "other"}])
+    failed = [finding.meaning for finding in found if finding.outcome == "fail"]
+    assert bool(failed) == bool(judged or trained)
+    assert judged in " ".join(failed) and trained in " ".join(failed)
+
+
+def test_accuracy_survives_another_tokenizer_and_not_another_task():
+    one = Basis.of(result("a", RECORD))
+    assert not comparability(one, replace(one, tokenizer="x", dev="d"), metric="accuracy").reasons
+    assert comparability(one, replace(one, tokenizer="x", dev="d"), metric="perplexity").reasons
+    assert comparability(one, replace(one, task={"kind": "masked"}), metric="accuracy").reasons
+
+
+def test_a_part_of_dev_is_another_set_and_another_seed_another_order_by_itself():
+    one = Basis.of(result("a", RECORD))
+    assert "parts of dev" in comparability(one, replace(one, part=2)).reasons[0]
+    assert not comparability(replace(one, part=2), replace(one, part=2)).reasons
+    assert not comparability(one, replace(one, seed=1, order="p", batches={"1": "z"})).doubts
