@@ -115,10 +115,11 @@ def _model(config: schema.Config, start: Start) -> schema.ModelSettings:
     for name, value in set_here.items():
         decided = getattr(own, name)
         if name not in (*FREE, "output") and value != decided:
+            free = ", ".join(f"model.{free}" for free in FREE)
             raise ConfigError(
                 f"model.{name} is {value}, and in the start {start.path} it is {decided}. A model that "
-                f"begins from another has its settings: leave model.{name} out. Only model.output and "
-                f"{' and '.join(f'model.{free}' for free in FREE)} may be set."
+                f"begins from another has its settings: leave model.{name} out, or set it to {decided}. "
+                f"Only model.output, {free} may be set otherwise."
             )
     chosen = {name: set_here[name] for name in FREE if name in set_here}
     return replace(own, **chosen, output=_head(config, own.output))
