@@ -10,8 +10,8 @@ from attnlab.generation.decoder import Decoder
 from attnlab.generation.generate import UnfinishedTexts
 from attnlab.model.attention.linear import RunningState
 from attnlab.model.cache import Cache, KeyValues
+from attnlab.model.stack import Stack
 from attnlab.model.tokens import Tokens
-from attnlab.model.transformer import Stack
 from tests.checks.cases import case, config, found, of
 from tests.checks.faults import VOCABULARY
 from tests.contracts.grid import pairwise

@@ -1,11 +1,14 @@
 """A second trunk, no transformer: trained, checked, opened again and asked, by the protocol alone."""
 
 import math
+import sys
 
 import pytest
 import torch
 from torch import nn
 
+import attnlab as lab
+from attnlab.config.values import ConfigError
 from attnlab.experiment.run import train
 from attnlab.experiment.trained import open_run
 from attnlab.model.cache import Cache, LayerMemory, coordinates
@@ -19,6 +22,7 @@ from attnlab.model.terms import Term
 from attnlab.model.trunk import Trunk, Way
 from attnlab.runs.findings import read_findings
 from attnlab.runs.run_error import RunError
+from attnlab.training.machine import recompute_blocks
 from tests.checks.cases import case, found
 from tests.training.small_run import config
 
@@ -106,8 +110,10 @@ def recurrent(settings, *, seed=0, device="cpu", **_):
 
 @pytest.fixture
 def second(monkeypatch):
-    for module in ("setup", "opened"):
-        monkeypatch.setattr(f"attnlab.experiment.{module}.build_model", recurrent)
+    """Wherever a run's model is built, it is this one."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("attnlab.experiment.") and hasattr(module, "build_model"):
+            monkeypatch.setattr(module, "build_model", recurrent)
 
 
 def test_the_second_trunk_is_one():
@@ -135,6 +141,15 @@ def test_its_leak_is_found_where_training_begins(second, tmp_path, monkeypatch):
     monkeypatch.setattr(Recurrent, "leak", 1e-6)
     with pytest.raises(RunError, match="dependency"):
         train(config(tmp_path), tmp_path / "run")
+
+
+def test_what_it_cannot_do_is_refused():
+    model = recurrent(case("causal").config.model.with_tokenizer(60))
+    with pytest.raises(ConfigError, match="this model's trunk has none"):
+        recompute_blocks(model)
+    for adapter in ("prompt", "prefix"):
+        with pytest.raises(ConfigError, match="the model's trunk is a Recurrent"):
+            lab.adapt(model, adapter)
 
 
 def test_its_leak_is_told_with_output_and_input(monkeypatch):

@@ -166,6 +166,13 @@ def test_matching_hits_the_baselines_parameters(tmp_path):
         resolve(replace(given, arms=arms))
 
 
+def test_a_metric_that_the_task_does_not_give_is_refused_before_any_run(tmp_path):
+    with pytest.raises(
+        ConfigError, match=r'metric "accuracy" is made of label and probabilities, which "causal"'
+    ):
+        resolve(study(tmp_path, metric="accuracy"))
+
+
 def test_equal_arms_are_told(tmp_path):
     notes = resolve(study(tmp_path, arms={"a": {}, "b": {"model.masking": "-inf"}})).notes
     assert notes == ("Arms a and b have the same config.",)

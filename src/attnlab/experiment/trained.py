@@ -20,7 +20,7 @@ from attnlab.generation import DECODING
 from attnlab.generation.beam import beam_searches
 from attnlab.generation.decoder import Beyond, Decoder, padded, window_start
 from attnlab.generation.generate import Written, stream
-from attnlab.generation.packed_weights import Difference, by_columns, difference, pack
+from attnlab.generation.packed_weights import PackingDifference, by_columns, difference, pack
 from attnlab.generation.rules import DecodingRule, Greedy
 from attnlab.model.heads.classification import pooled
 from attnlab.model.tokens import Tokens
@@ -77,7 +77,7 @@ class Trained(Opened):
         )
 
     @torch.inference_mode()
-    def pack(self, weights: str, prompts: Sequence[str]) -> Difference:
+    def pack(self, weights: str, prompts: Sequence[str]) -> PackingDifference:
         """Hold the weights in fewer bits from here on: float16 or int8, faster and approximate.
 
         Gives how far that moves the scores of the token after each of these prompts.

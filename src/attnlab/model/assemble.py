@@ -24,7 +24,8 @@ from attnlab.model.norms import NORMS
 from attnlab.model.positions import POSITIONS
 from attnlab.model.positions.position import Position
 from attnlab.model.projections import PROJECTIONS
-from attnlab.model.transformer import Embedding, Stack, Transformer
+from attnlab.model.stack import Embedding, Stack
+from attnlab.model.transformer import Transformer
 
 
 def build_model(

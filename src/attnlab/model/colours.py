@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
@@ -19,10 +18,8 @@ from attnlab.model.blocks import Attention, CrossAttention
 from attnlab.model.positions.alibi import Alibi
 from attnlab.model.positions.position import Position
 from attnlab.model.reach import declared
+from attnlab.model.stack import Stack
 from attnlab.model.tokens import Tokens
-
-if TYPE_CHECKING:
-    from attnlab.model.transformer import Stack
 
 Colours = list[Hashable]
 """One a token: tokens of one colour have the same vector, whatever the weights."""

@@ -12,7 +12,7 @@ from attnlab.config.streams import stream_seed
 from attnlab.model.blocks import Attention
 from attnlab.model.draws import fill_normal
 from attnlab.model.feedforward import FeedForward
-from attnlab.model.transformer import Stack
+from attnlab.model.stack import Stack
 
 
 def table_std(width: int) -> float:

@@ -7,16 +7,13 @@ L layers, N length, V vocabulary; T queries and S keys of a row.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from attnlab.model.blocks import Alone, Attention, CrossAttention, Residual
 from attnlab.model.feedforward import FeedForward, Gated
+from attnlab.model.stack import Embedding, Stack
 from attnlab.model.terms import Term, linear, terms_of
 
-if TYPE_CHECKING:
-    from attnlab.model.transformer import Embedding, Stack
-
-Stacks = Mapping[str, "Stack"]
+Stacks = Mapping[str, Stack]
 
 
 # ---------------------------------------------------------------- parameters

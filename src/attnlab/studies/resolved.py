@@ -11,6 +11,7 @@ from typing import Any
 from attnlab.config.files import load, to_json
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
+from attnlab.metrics import METRICS
 from attnlab.studies.matching import matched
 from attnlab.studies.spec import Study
 from attnlab.studies.study_files import GIVEN, study_of
@@ -56,9 +57,24 @@ def _checked(study: Study, arm: str) -> Config:
     from attnlab.experiment.setup import check
 
     try:
-        return check(study.config(arm))
+        config = check(study.config(arm))
+        _check_metric(study.metric, config.task.kind)
     except ValueError as error:
         raise ConfigError(f'Arm "{arm}" of {study.name}: {error}') from error
+    return config
+
+
+def _check_metric(metric: str, task: str) -> None:
+    """Refuse a metric that the task's examples do not have what it needs for."""
+    from attnlab.tasks import TASKS
+
+    given = TASKS[task].metrics
+    columns = {column for name in given for column in METRICS[name].needs}
+    if metric in METRICS and not columns.issuperset(METRICS[metric].needs):
+        raise ConfigError(
+            f'metric "{metric}" is made of {" and ".join(METRICS[metric].needs)}, which "{task}" does not '
+            f"give; its metrics are {', '.join(given)}."
+        )
 
 
 def _equal(configs: Mapping[str, Config]) -> list[str]:

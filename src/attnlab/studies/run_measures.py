@@ -36,6 +36,8 @@ SAMPLES = 5
 HONEST_TEXTS = 32
 OF_WORDS = ("nats", "targets", "bytes", "words")
 """Columns of the losses of each text; others are what the model said of it, and what was right."""
+OF_LOSS = {"perplexity", "bits_per_byte"}
+"""Metrics that follow from the loss, and have no curve of their own."""
 POINTS = 200
 """How many points a curve is thinned to."""
 
@@ -148,7 +150,7 @@ def attention(trained: Trained, sentence: str) -> dict[str, Any]:
 # ---------------------------------------------------------------- curves
 def curves(file: Path) -> dict[str, Any]:
     """A run's course out of its metrics.jsonl, thinned: each point is the mean of its stretch."""
-    steps, evaluations = [], []
+    steps, evaluations, scores = [], [], dict[str, list[dict[str, float]]]()
     tokens = seconds = 0.0
     for event in read_events(file):
         if event["event"] == "stepped":
@@ -158,13 +160,16 @@ def curves(file: Path) -> dict[str, Any]:
         elif event["event"] == "evaluated":
             place = {"step": event["step"], "tokens": tokens, "seconds": seconds}
             evaluations.append(place | {"loss": event["loss"]})
+            for name in event["scores"].keys() & {*METRICS} - OF_LOSS:
+                scores.setdefault(f"dev {name}", []).append(place | {"value": event["scores"][name]})
     course = thinned(steps)
     gradient = course.pop("gradient", [])
     axes = {name: course[name] for name in PLACES if name in course}
     return {
         "curve": course,
         "dev_curve": thinned(evaluations),
-        "extra_curves": {"gradient norm": axes | {"value": gradient}},
+        "extra_curves": {name: thinned(scores[name]) for name in sorted(scores)}
+        | {"gradient norm": axes | {"value": gradient}},
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,15 @@ RESULTS = "results.json"
 
 @dataclass(frozen=True)
 class EndedStudy:
-    """A study that has ended, or was stopped by a signal; its results are what there is so far."""
+    """A study that has ended, or was stopped by a signal; its results are what there is so far.
+
+    `allowed` are the arms that are meant to fail checks.
+    """
 
     folder: Path
     results: dict[str, Any]
     signal: int = 0
+    allowed: frozenset[str] = frozenset()
 
     @property
     def runs(self) -> list[RunResult]:
@@ -45,11 +49,30 @@ class EndedStudy:
         """The runs that did not come to their end, and why."""
         return [f"{run.arm}, seed {run.seed}: {run.reason}" for run in self.runs if run.status == "failed"]
 
+    @property
+    def faults(self) -> list[str]:
+        """Why its results are not what was asked for: failed runs, and arms invalid without being allowed."""
+        failed = [f"{run.arm} (seed {run.seed})" for run in self.runs if run.status == "failed"]
+        said = [f"{len(failed)} of {len(self.runs)} runs failed: {', '.join(failed)}."] if failed else []
+        return said + [
+            f"{arm['name']} is invalid, and the study does not mean it to be: {arm['reason']}. {cure(arm)}"
+            for arm in self.results["arms"]
+            if arm["status"] == "invalid" and not (arm["name"] in self.allowed and arm["unsound"])
+        ]
+
     def report(self, file: str | Path) -> Path:
         """The report as one HTML file at this place."""
         written = Path(file)
         written.write_bytes((self.folder / "report.html").read_bytes())
         return written
+
+
+def cure(arm: Mapping[str, Any]) -> str:
+    """What a person can do about an invalid arm."""
+    if not arm["unsound"]:  # its seeds changed nothing, which no study can mean
+        return "The report names the cause."
+    checks = ", ".join(f'"{check}"' for check in arm["unsound"])
+    return f"Mend it, or say in the study that it is meant to fail: allow = {{ {arm['name']} = [{checks}] }}."
 
 
 def unseen(work: Sequence[Job]) -> None:
@@ -84,7 +107,7 @@ def run_study(
         results = gather(resolved, folder, record=record, tuning=tuning)
         replace_json(folder / RESULTS, results)
         report.write(results, folder)
-    return EndedStudy(folder, results, interrupt.signal)
+    return EndedStudy(folder, results, interrupt.signal, frozenset(resolved.study.allow))
 
 
 def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> dict[str, Any]:

@@ -42,9 +42,14 @@ def autocast_of(precision: str, device: torch.device) -> Callable[[], AbstractCo
 
 def recompute_blocks(model: nn.Module) -> None:
     """Gradient checkpointing: keep each block's input alone, and compute the rest again for the backward."""
-    for block in model.modules():
-        if isinstance(block, Block):
-            block.forward = partial(checkpoint, block.forward, use_reentrant=False)  # type: ignore[method-assign]
+    blocks = [module for module in model.modules() if isinstance(module, Block)]
+    if not blocks:
+        raise ConfigError(
+            "training.gradient_checkpointing computes blocks again, and this model's trunk has none; "
+            "set it to false."
+        )
+    for block in blocks:
+        block.forward = partial(checkpoint, block.forward, use_reentrant=False)  # type: ignore[method-assign]
 
 
 def peak_flops(device: torch.device, *, size: int = 1024, rounds: int = 4) -> float:

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from attnlab.model.adapters.adapter import Adapter, check_sizes, generator_for
 from attnlab.model.draws import fill_normal
 from attnlab.model.model import Model
+from attnlab.model.stack import Stack
 from attnlab.model.terms import Term
 from attnlab.model.tokens import Tokens
-from attnlab.model.transformer import Stack, transformer_of
+from attnlab.model.transformer import transformer_of
 from attnlab.model.virtual import Virtual
 
 

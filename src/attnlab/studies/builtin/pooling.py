@@ -44,5 +44,5 @@ def study() -> Study:
         allow={"decoder-first": ("inputs_matter", "overfit", "collapse", "majority")},
         probes=(),
         sentence="",
-        quick=Quick(seeds=3, budget={"steps": 60}, set={"training.evaluate_every": 30}),
+        quick=Quick(seeds=3, budget={"tokens": 100_000}, set={"training.evaluate_every": 30}),
     )
