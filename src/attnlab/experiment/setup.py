@@ -70,6 +70,11 @@ def check(config: schema.Config) -> schema.Config:
             f"data.length {config.data.length} is more than model.length {config.model.length}; "
             "raise the one or lower the other."
         )
+    if config.data.length > config.longest_text:
+        raise ConfigError(
+            f"data.length {config.data.length} is more than the {config.longest_text} tokens of text that "
+            f"model.length {config.model.length} leaves after those of adapter {config.adapter}; lower it."
+        )
     for listener in config.training.listeners:
         LISTENERS.resolve(listener, "training.listeners")
     SCHEDULES.build(config.training.schedule)
