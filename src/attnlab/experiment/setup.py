@@ -99,7 +99,7 @@ def set_up_again(stored: Stored, model: Model, *, cache: Path | None = None) -> 
     """The parts of a run that was trained, around its model."""
     dataset = dataset_of(stored.config, cache=cache)
     task = TASKS.build(stored.config.task, vocabulary=Vocabulary.of(stored.tokenizer), labels=stored.labels)
-    origin = Origin(stored.record.get("start", SCRATCH), stored.fresh)
+    origin = Origin(stored.record.get("start", SCRATCH), fresh=stored.fresh)
     return Setup(stored.config, dataset, task, model, origin)
 
 

@@ -100,7 +100,7 @@ def pack(model: Model, kind: str) -> None:
     if not model.head.scores_words:
         raise ConfigError("Weights in fewer bits are for writing text, and this model does not write.")
     if any(type(part) is nn.Linear and part._modules for part in model.trunk.modules()):
-        raise ConfigError("Weights in fewer bits would lose the updates of lora; merge the adapter first.")
+        raise ConfigError("Weights in fewer bits would lose the updates of lora; use float32.")
     try:
         head = language_head(model)
         model.head = PackedHead(head, FEWER_BITS[kind](head.table.weight.detach()))
