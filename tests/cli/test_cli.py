@@ -47,6 +47,11 @@ def test_help_and_lists_need_no_torch(arguments, said):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_a_command_that_is_not_there_is_answered_with_the_nearest():
+    code, _, said = run("lsit")
+    assert code == 2 and "No such command 'lsit'. Did you mean 'list'?" in said
+
+
 def test_only_the_command_that_is_asked_for_is_imported():
     code = (
         "import sys; from attnlab.cli import app; from typer.testing import CliRunner;"

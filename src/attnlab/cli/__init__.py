@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_command
+from typer.main import get_group
 
 from attnlab.cli.console import fail
 from attnlab.config.registry import locate
@@ -37,6 +38,10 @@ STYLE: dict[str, Any] = {
 }
 
 
+def attnlab() -> None:
+    """A laboratory for transformers: change one part, keep everything else equal, trust the answer."""
+
+
 class Commands(TyperGroup):
     """The commands of the table, each imported when it is asked for."""
 
@@ -45,23 +50,17 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
-            return None
-        found = locate(COMMANDS[cmd_name])
-        if not isinstance(found, typer.Typer):
-            alone = typer.Typer(**STYLE)
+            near = get_close_matches(cmd_name, COMMANDS)
+            ctx.fail(f"No such command '{cmd_name}'." + (f" Did you mean '{near[0]}'?" if near else ""))
+        found, alone = locate(COMMANDS[cmd_name]), typer.Typer(callback=attnlab, **STYLE)
+        if isinstance(found, typer.Typer):
+            alone.add_typer(found, name=cmd_name)
+        else:
             alone.command(cmd_name)(found)
-            found = alone
-        command = get_command(found)
-        command.name = cmd_name
-        return command
+        return get_group(alone).get_command(ctx, cmd_name)
 
 
-app = typer.Typer(name="attnlab", cls=Commands, no_args_is_help=True, **STYLE)
-
-
-@app.callback()
-def attnlab() -> None:
-    """A laboratory for transformers: change one part, keep everything else equal, trust the answer."""
+app = typer.Typer(name="attnlab", cls=Commands, callback=attnlab, no_args_is_help=True, **STYLE)
 
 
 def main() -> None:

@@ -106,9 +106,9 @@ def study_of(
             "--quick, --set and --only belong to a study's beginning; go on with --resume --out alone."
         )
     from attnlab.studies.resolved import from_record
-    from attnlab.studies.runner import read_record
+    from attnlab.studies.runner import read_study_record
 
-    record = read_record(folder)
+    record = read_study_record(folder)
     if not record:
         raise ConfigError(f"{folder} holds no study: there is no study.json in it.")
     return adjusted(from_record(record), seeds=seeds)

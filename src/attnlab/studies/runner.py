@@ -14,16 +14,16 @@ from attnlab.config.values import ConfigError
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.folder import lock, make_folder
 from attnlab.runs.result import RunResult
+from attnlab.runs.summary import STUDY_FILE
 from attnlab.studies import report
 from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
-from attnlab.studies.resolved import Resolved, to_record
+from attnlab.studies.resolved import Resolved, from_record, resolve, to_record
 from attnlab.studies.results import gather
 from attnlab.studies.tuning import tuned
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.machine import versions
 
-RECORD = "study.json"
 RESULTS = "results.json"
 
 
@@ -100,7 +100,7 @@ def run_study(
         threads = record["threads"]
         pool = Pool(jobs=jobs or cores(), threads=threads, view=view, interrupt=interrupt)
         record |= {"lengths": prepared(resolved)}
-        replace_json(folder / RECORD, record)
+        replace_json(folder / STUDY_FILE, record)
         with interrupt.heard():
             resolved, tuning = tuned(resolved, folder, pool)
             pool.run(work_of(resolved, folder))
@@ -112,12 +112,12 @@ def run_study(
 
 def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> dict[str, Any]:
     """study.json as it begins, or as it stands; refused where it would become another study."""
-    record = read_record(folder)
+    record = read_study_record(folder)
     if record and not resume:
         raise ConfigError(
             f"{folder} already holds a study; go on with it by --resume, or give another --out."
         )
-    if record and record["identity"] != resolved.identity:
+    if record and not _is_that_of(resolved, record):
         raise ConfigError(
             f"{folder} holds another study ({record['study']['name']} with other arms or settings); go on "
             f"with it by: attnlab run --resume --out {folder}, or give another --out."
@@ -127,9 +127,15 @@ def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> di
     return begun | record | to_record(resolved) | {"again": held}
 
 
-def read_record(folder: Path) -> dict[str, Any]:
+def _is_that_of(resolved: Resolved, record: Mapping[str, Any]) -> bool:
+    """Whether a folder holds this study; one that an earlier version began is told by today's names."""
+    mine = resolved.identity
+    return record["identity"] == mine or resolve(from_record(record)).identity == mine
+
+
+def read_study_record(folder: Path) -> dict[str, Any]:
     """A study's study.json; empty where there is none."""
-    file = folder / RECORD
+    file = folder / STUDY_FILE
     return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
 
 
