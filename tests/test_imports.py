@@ -108,6 +108,17 @@ def test_no_two_modules_have_one_name_that_a_reader_could_confuse():
     assert not confusable(named)
 
 
+def test_no_two_classes_have_one_name_that_a_reader_could_confuse():
+    of_variants = {(variant.__module__, variant.__name__) for variant in variants()}
+    named = [
+        (node.name, name)
+        for name, file in modules()
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.ClassDef) and (name, node.name) not in of_variants
+    ]
+    assert not confusable(named)
+
+
 INSIDE = {"main", "encoder", "decoder", "blocks", "embedding"}
 """What a transformer is made of; another trunk has none of it."""
 

@@ -11,16 +11,8 @@ OF_WORDS = {
     "evaluation": ["honesty", "samples"],
 }
 OF_ALL = [
-    "first_loss",
-    "overfit",
-    "targets",
-    "recomputed_loss",
-    "dependency",
-    "invariance",
-    "accumulation",
-    "fully_masked",
-    "attention",
-    "parameters",
+    *("first_loss", "overfit", "targets", "recomputed_loss", "dependency", "invariance"),
+    *("accumulation", "fully_masked", "attention", "parameters"),
 ]
 
 

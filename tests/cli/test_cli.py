@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -25,8 +26,17 @@ def answer(*arguments):
     return json.loads(result.stdout)
 
 
+RUN = Path(__file__).parents[1] / "experiment" / "before_tasks"
+
+
 @pytest.mark.parametrize(
-    ("arguments", "said"), [("--help", "explain"), ("list", "additive"), ("list configs", "mini-gpt")]
+    ("arguments", "said"),
+    [
+        ("--help", "explain"),
+        ("list", "additive"),
+        ("list configs", "mini-gpt"),
+        (f"runs {RUN} --json", "before_tasks"),
+    ],
 )
 def test_help_and_lists_need_no_torch(arguments, said):
     code = (
@@ -35,6 +45,21 @@ def test_help_and_lists_need_no_torch(arguments, said):
         "heavy = {'torch', 'numpy', 'datasets', 'tokenizers'} & set(sys.modules); assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_command_that_is_not_there_is_answered_with_the_nearest():
+    code, _, said = run("lsit")
+    assert code == 2 and "No such command 'lsit'. Did you mean 'list'?" in said
+
+
+def test_only_the_command_that_is_asked_for_is_imported():
+    code = (
+        "import sys; from attnlab.cli import app; from typer.testing import CliRunner;"
+        "assert CliRunner().invoke(app, ['list']).exit_code == 0;"
+        "print(*(name for name in sys.modules if name.startswith('attnlab.cli.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert {*done.stdout.split()} == {"attnlab.cli.console", "attnlab.cli.listing"}
 
 
 def test_the_overview_is_what_the_tables_and_cards_say():

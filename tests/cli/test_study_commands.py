@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 import attnlab as lab
 from attnlab.cli import app
 from attnlab.config.values import ConfigError
+from attnlab.runs.findings import Finding
 from attnlab.studies.extras import Notes
 from attnlab.studies.plan import earlier_spread, plan
 from attnlab.studies.resolved import resolve, to_record
@@ -129,6 +130,38 @@ def test_run_says_its_verdict_and_goes_on_only_when_asked(file, tmp_path):
         "small: dot, seed 0",
         "small: linear, seed 0",
     ]
+
+
+def leaking(when):
+    """Checks of which one fails for linear attention alone, at this moment."""
+
+    def run_checks(case):
+        leaks = case.when == when and case.config.model.attention.kind == "linear"
+        facts = {"check": "honesty", "when": case.when, "found": "a leak", "meaning": "It leaks."}
+        return [Finding(outcome="fail" if leaks else "pass", **facts)]
+
+    return run_checks
+
+
+@pytest.mark.parametrize(
+    ("when", "allow", "code", "sentence"),
+    [
+        ("after", {}, 1, "linear is invalid, and the study does not mean it to be: failed the check honesty"),
+        ("after", {"dot": ["honesty"]}, 1, "linear is invalid, and the study does not mean it to be"),
+        ("after", {"linear": ["dependency"]}, 0, "linear is invalid: its numbers are not what they claim"),
+        ("before", {}, 1, "1 of 2 runs failed: linear (seed 0)."),
+        ("never", {}, 0, "Verdict"),
+    ],
+)
+def test_the_exit_code_tells_results_that_are_not_what_was_asked_for(
+    when, allow, code, sentence, file, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("attnlab.experiment.soundness.run_checks", leaking(when))
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"allow": allow}))
+    found = invoke("run", file, "--quick", "--out", tmp_path / "study")
+    assert found.exit_code == code, found.output
+    assert sentence in " ".join(found.output.split()), found.output
+    assert ("Error:" in found.stderr) == bool(code)
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,21 @@ def same(found, expected):
         assert mine == expected[name], name
 
 
+def test_killed_while_an_adapter_is_trained_on_a_start(attnlab, file, tmp_path):
+    assert attnlab("train", file, "--out", tmp_path / "start").code == 0
+    begun = "--set", f"start={tmp_path / 'start'}", "--set", "adapter=lora(rank=2)"
+    ended = attnlab("train", file, *begun, "--out", tmp_path / "whole", inject="count")
+    assert ended.code == 0, ended.said
+    expected, points = outcome(tmp_path / "whole"), int(ended.said.split("points ")[-1])
+    for at in random.Random(0).sample(range(points // 2, points), 2):
+        folder = tmp_path / f"run-{at}"
+        killed = attnlab("train", file, *begun, "--out", folder, inject="kill", at=at)
+        assert killed.code == -signal.SIGKILL
+        resumed = attnlab("train", "--out", folder, "--resume")
+        assert resumed.code == 0, resumed.said
+        same(outcome(folder), expected)
+
+
 @pytest.mark.parametrize("part", range(6))
 def test_killed_at_instants_all_over_a_run(attnlab, file, whole, tmp_path, part):
     """Inside steps, saves, renames, half-written files and half-written lines; `test-all` tries them all."""

@@ -273,6 +273,10 @@ def test_a_start_that_has_changed_is_refused(home, tmp_path, unchecked):
         ({"start": "scratch", "adapter": "lora"}, 'adapter lora trains a small part.* start is "scratch"'),
         ({"adapter": "prompt", "data": {"batching": "packed"}}, 'adapter "prompt" does not support packing'),
         ({"adapter": "lora(targets=[nothing])"}, "adapter lora.*nothing"),
+        (
+            {"adapter": "prompt(tokens=5)"},
+            "data.length 20 is more than the 19 tokens of text that model.length 24",
+        ),
     ],
     ids=str,
 )

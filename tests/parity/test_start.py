@@ -74,6 +74,17 @@ def test_lora_on_theirs_leaves_their_weights_as_they_are(tmp_path, unchecked):
         assert torch.equal(value, before[name]) != (".lora.up" in name or ".lora.down" in name), name
 
 
+@pytest.mark.parametrize("adapter", ["prompt(tokens=24)", "prefix(tokens=24)"])
+def test_tokens_before_the_text_take_their_places_from_learned_positions(tmp_path, adapter):
+    """Of 40 positions 24 are the adapter's: every check and score then asks for texts of 16."""
+    published(tmp_path / "theirs", "gpt2")
+    run = train(config(tmp_path, tmp_path / "theirs", adapter=adapter), tmp_path / "run")
+    assert run.setup.config.longest_text == LENGTH - 24 == 16
+    assert not run.unsound
+    trained = open_run(tmp_path / "run")
+    assert trained.evaluate()["measures"]["loss"]["value"] > 0 and trained.usual_length(["w3"]) < 16
+
+
 def test_a_tensor_that_is_missing_is_named_before_anything_is_trained(tmp_path):
     published(tmp_path / "theirs", "gpt2")
     file = tmp_path / "theirs" / "model.safetensors"

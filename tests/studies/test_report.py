@@ -202,6 +202,16 @@ def test_one_seed_and_quick_are_said(reports):
     assert "quick study" not in words(next(parsed(reports["five_arms"][1]).iter("header")))
 
 
+def test_an_arm_with_a_baseline_of_its_own_is_told_with_it(tmp_path):
+    results = made.five_arms(seeds=2)
+    results["study"]["against"] = {"linear": "additive"}
+    for row in results["comparisons"]:
+        row["baseline"] = "additive" if row["arm"] == "linear" else "dot"
+    write(results, tmp_path)
+    beside = [words(small) for small in parsed(tmp_path).iter("small") if small.get("class") == "beside"]
+    assert "less additive" in beside and "less dot" in beside
+
+
 def test_arms_on_different_data_do_not_stand_side_by_side(tmp_path):
     results = made.two_arms()
     for run in results["runs"]:

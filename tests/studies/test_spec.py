@@ -188,3 +188,22 @@ def test_every_builtin_can_be_trained_and_has_a_card(name):
     assert found.hypothesis and len(found.all_seeds) == 5
     limits = quick.base.training.budget.limits
     assert limits.keys() == {"tokens"} and quick.study.is_quick
+
+
+def test_a_study_of_before_is_read_in_the_names_of_today(tmp_path):
+    """Its settings were called otherwise, and its report's other measures were a field of it."""
+    changes = {"training.optimizer.learning_rate": 1e-2, "data.batching": {"kind": "padded", "batch_size": 4}}
+    asked = study(tmp_path, arms={"base": {}, "arm": changes}, learning_rates=(1e-3,))
+    asked.base["training"]["optimizer"] = {"kind": "adamw", "learning_rate": 2e-3}
+    record = json.loads(json.dumps(to_record(resolve(asked))))
+    held = record["study"]
+    held |= {"metrics": ["loss"], "rates": held.pop("learning_rates")}
+    held["arms"]["arm"] = {
+        "training.optimizer.rate": 1e-2,
+        "data.batching": {"kind": "padded", "rows": 4},
+    }
+    held["base"]["training"]["optimizer"] = {"kind": "adamw", "rate": 2e-3}
+    held["base"]["objective"] = held["base"].pop("task", "causal")
+    found = from_record(record)
+    assert found.learning_rates == (1e-3,) and dict(found.arms["arm"]) == changes
+    assert resolve(found).identity == resolve(asked).identity

@@ -63,7 +63,7 @@ class Decoding(Check):
     def run(self, case: Case) -> Finding:
         if not case.model.writes:
             return self.not_applicable(case, "the model does not write text from left to right")
-        room = case.config.model.length
+        room = case.config.longest_text
         if room < FEW:
             return self.not_applicable(case, f"a model of {room} tokens cannot go on with a text")
         trial = Trial(copy_of(case.model).double().eval(), case.dataset.tokenizer.size, room)

@@ -63,7 +63,7 @@ class Dependency(Check):
             )
 
     def asked(self, case: Case, model: Model, vocabulary: int) -> Finding:
-        length, whole = (min(most, case.config.model.length) for most in (LENGTH, WHOLE))
+        length, whole = (min(most, case.config.longest_text) for most in (LENGTH, WHOLE))
         others = company_leak(model, vocabulary, length)
         if others is not None:
             return self.mixing(case, others)

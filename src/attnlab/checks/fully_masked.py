@@ -66,7 +66,7 @@ class FullyMasked(Check):
 
 def answered(model: Model, case: Case) -> Tensor:
     """The scores of a real row and one of padding."""
-    length = min(LENGTH, case.config.model.length)
+    length = min(LENGTH, case.config.longest_text)
     generator = torch.Generator().manual_seed(3)
     ids = torch.randint(case.dataset.tokenizer.size, (2, length), generator=generator)
     real = torch.tensor([[True], [False]]).expand(2, length)

@@ -42,7 +42,7 @@ class Invariance(Check):
     def run(self, case: Case) -> Finding:
         model, vocabulary = copy_of(case.model).double().eval(), case.dataset.tokenizer.size
         generator = torch.Generator().manual_seed(2)
-        lengths = [min(length, case.config.model.length) for length in LENGTHS]
+        lengths = [min(length, case.config.longest_text) for length in LENGTHS]
         rows = [torch.randint(vocabulary, (n,), generator=generator).tolist() for n in lengths]
         single = [Scored(model, [row], "right") for row in rows]
         scores = [one.scores[0] for one in single]

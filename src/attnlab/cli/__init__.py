@@ -1,39 +1,67 @@
-"""The command `attnlab`. Nothing here imports torch until a command needs it."""
+"""The command `attnlab`. Only the command that is asked for is imported, and torch only when it needs it."""
 
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_group
 
-from attnlab.cli import check, convert, data, evaluate, explain, generate, listing, predict, runs, tokenizer
-from attnlab.cli import run as study
-from attnlab.cli import train as training
 from attnlab.cli.console import fail
+from attnlab.config.registry import locate
 from attnlab.runs.run_error import RunError
 
-app = typer.Typer(
-    name="attnlab",
-    help="A laboratory for transformers: change one part, keep everything else equal, trust the answer.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-)
-app.command("list")(listing.list_)
-app.command("show")(listing.show)
-app.command("run")(study.run)
-app.command("runs")(runs.runs)
-app.command("compare")(runs.compare)
-app.command("train")(training.train)
-app.command("evaluate")(evaluate.evaluate)
-app.command("predict")(predict.predict)
-app.command("generate")(generate.generate)
-app.command("check")(check.check)
-app.command("convert")(convert.convert)
-app.add_typer(explain.app, name="explain")
-app.add_typer(data.app, name="data")
-app.add_typer(tokenizer.app, name="tokenizer")
+COMMANDS = {
+    "list": "attnlab.cli.listing:list_",
+    "show": "attnlab.cli.listing:show",
+    "run": "attnlab.cli.run:run",
+    "runs": "attnlab.cli.runs:runs",
+    "compare": "attnlab.cli.runs:compare",
+    "train": "attnlab.cli.train:train",
+    "evaluate": "attnlab.cli.evaluate:evaluate",
+    "predict": "attnlab.cli.predict:predict",
+    "generate": "attnlab.cli.generate:generate",
+    "check": "attnlab.cli.check:check",
+    "convert": "attnlab.cli.convert:convert",
+    "explain": "attnlab.cli.explain:app",
+    "data": "attnlab.cli.data:app",
+    "tokenizer": "attnlab.cli.tokenizer:app",
+}
+"""Each a function, or a Typer with commands of its own."""
+
+STYLE: dict[str, Any] = {
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": "rich",
+}
+
+
+def attnlab() -> None:
+    """A laboratory for transformers: change one part, keep everything else equal, trust the answer."""
+
+
+class Commands(TyperGroup):
+    """The commands of the table, each imported when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            near = get_close_matches(cmd_name, COMMANDS)
+            ctx.fail(f"No such command '{cmd_name}'." + (f" Did you mean '{near[0]}'?" if near else ""))
+        found, alone = locate(COMMANDS[cmd_name]), typer.Typer(callback=attnlab, **STYLE)
+        if isinstance(found, typer.Typer):
+            alone.add_typer(found, name=cmd_name)
+        else:
+            alone.command(cmd_name)(found)
+        return get_group(alone).get_command(ctx, cmd_name)
+
+
+app = typer.Typer(name="attnlab", cls=Commands, callback=attnlab, no_args_is_help=True, **STYLE)
 
 
 def main() -> None:

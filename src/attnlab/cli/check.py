@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
-from attnlab.cli.console import COLOURS, MARKS, JsonOption, SetOption, emit, err, out
+from attnlab.cli.console import COLOURS, JsonOption, SetOption, emit, err, out
 from attnlab.config.values import ConfigError
 
 PREDICTIONS = (".csv", ".tsv", ".jsonl")
@@ -75,7 +75,7 @@ def show(target: str, found: Sequence[Any]) -> None:
     table = Table("", "check", "when", found_column, "time", title=escape(target), title_justify="left")
     for one in found:
         colour = COLOURS.get(one.outcome, "dim")
-        mark = f"[{colour}]{MARKS[one.outcome]}[/]"
+        mark = f"[{colour}]{one.mark}[/]"
         moment = f"{one.when}, step {one.step:,}" if one.step else one.when
         table.add_row(mark, one.check, moment, escape(one.found), f"{one.seconds:.1f} s")
     out.print(table)
@@ -83,8 +83,7 @@ def show(target: str, found: Sequence[Any]) -> None:
         if one.outcome in ("warn", "fail"):
             colour = COLOURS[one.outcome]
             out.print(
-                f"[{colour}]{MARKS[one.outcome]} {one.check}[/]: {escape(one.meaning)} "
-                f"[bold]{escape(one.fix)}[/]",
+                f"[{colour}]{one.mark} {one.check}[/]: {escape(one.meaning)} [bold]{escape(one.fix)}[/]",
                 highlight=False,
             )
     counts = Counter(one.outcome for one in found)

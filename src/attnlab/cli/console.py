@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from attnlab.runs.findings import MARKS
+
 out = Console()
 err = Console(stderr=True)
 
@@ -48,7 +50,6 @@ def not_sound(unsound: Iterable[str]) -> str:
 
 
 COLOURS = {"pass": "green", "warn": "yellow", "fail": "bold red"}
-MARKS = {"pass": "✓", "warn": "!", "fail": "✗", "not applicable": "–"}
 
 
 def checked(outcomes: Mapping[str, str], seconds: float) -> str:

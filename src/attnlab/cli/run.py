@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
-from attnlab.cli.console import JsonOption, SetOption, emit, out
+from attnlab.cli.console import JsonOption, SetOption, emit, fail, out
 from attnlab.config.values import ConfigError
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ def run(
     emit(ended.results) if json else show(ended)
     if ended.signal:
         raise typer.Exit(128 + ended.signal)
-    if ended.failed:
+    for fault in ended.faults:
+        fail(fault)
+    if ended.faults:
         raise typer.Exit(1)
     return None
 
@@ -104,9 +106,9 @@ def study_of(
             "--quick, --set and --only belong to a study's beginning; go on with --resume --out alone."
         )
     from attnlab.studies.resolved import from_record
-    from attnlab.studies.runner import read_record
+    from attnlab.studies.runner import read_study_record
 
-    record = read_record(folder)
+    record = read_study_record(folder)
     if not record:
         raise ConfigError(f"{folder} holds no study: there is no study.json in it.")
     return adjusted(from_record(record), seeds=seeds)

@@ -27,7 +27,7 @@ from attnlab.cli.token_view import segmented, show_pieces
 from attnlab.config.values import Choice, ConfigError
 
 if TYPE_CHECKING:
-    from attnlab.data.tokenizers.compare import Measure
+    from attnlab.data.tokenizers.compare import TokenizerMeasure
     from attnlab.data.tokenizers.tokenizer import Tokenizer
     from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe
 
@@ -162,7 +162,7 @@ def short_name(value: str) -> str:
     return "/".join(Path(value.removesuffix("/tokenizer.json")).parts[-2:])
 
 
-def show_measures(measures: dict[str, Measure], title: str) -> None:
+def show_measures(measures: dict[str, TokenizerMeasure], title: str) -> None:
     out.print(measures_table(measures, title))
     if any(m.exact < 1 for m in measures.values()):
         out.print(
@@ -172,7 +172,7 @@ def show_measures(measures: dict[str, Measure], title: str) -> None:
         )
 
 
-def measures_table(measures: dict[str, Measure], title: str) -> Table:
+def measures_table(measures: dict[str, TokenizerMeasure], title: str) -> Table:
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
     table.add_column("tokenizer", style="cyan", no_wrap=True)
     for name in ("size", "used", "tokens", "tokens a word", "bytes a token", "unknown", "given back"):

@@ -98,6 +98,7 @@ DTYPE = Ours(("training.precision",), "", DTYPES, "bfloat16", "float32 or bfloat
 CHECKPOINTING = Ours(("training.gradient_checkpointing",))
 TRACKERS = {name: f'["{name}"]' for name in ("tensorboard", "wandb", "mlflow")}
 LISTENERS = Ours(("training.listeners",), "", TRACKERS, '["tensorboard"]')
+LABELS = Ours((), note="the number of classes is that of the labels in the data")
 OUT = Ours((), note="the folder of a run is given with --out DIR")
 
 ELSEWHERE: dict[str, Ours] = {
@@ -143,6 +144,7 @@ ELSEWHERE: dict[str, Ours] = {
     **dict.fromkeys(("gradient_checkpointing", "activation_checkpointing", "recompute"), CHECKPOINTING),
     "report_to": LISTENERS,
     **dict.fromkeys(("output_dir", "out_dir"), OUT),
+    **dict.fromkeys(("num_labels", "num_classes"), LABELS),
     "objective": Ours(("task",)),
 }
 """Their names. A name of ours is here too where people write it in another place than its own."""

@@ -216,6 +216,11 @@ class Config:
     training: TrainingSettings = field(default_factory=TrainingSettings)
     seed: int = 0
 
+    @property
+    def longest_text(self) -> int:
+        """How many tokens of text the model reads: those of a prompt or prefix stand before them."""
+        return self.model.length - int(self.adapter.options.get("tokens", 0))
+
 
 SECTIONS: dict[str, type] = {"model": ModelSettings, "data": DataSettings, "training": TrainingSettings}
 """The tables of a config file; every other field of Config is a plain value or a choice."""

@@ -25,6 +25,16 @@ def upgrade(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**record, "config": renamed(config)}
 
 
+def renamed_keys(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys with today's names, and what is within their values: {"training.optimizer.rate": 1e-3}."""
+    found = {}
+    for key, value in changes.items():
+        above, _, _ = key.rpartition(".")
+        name = f"{above}.{RENAMED[key]}".lstrip(".") if key in RENAMED else key
+        found[name] = renamed(value, f"{key}.") if isinstance(value, Mapping) else value
+    return found
+
+
 def renamed(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:
     """Settings with today's names, those within them too."""
     return {

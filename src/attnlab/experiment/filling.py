@@ -20,9 +20,9 @@ def places(trained: Opened, text: str, *, top: int) -> Places:
     masked = [place for place, token in enumerate(ids) if token == mask]
     if not masked:
         raise ConfigError(f'"{text}" has nothing to fill in; write [MASK] where a word is missing.')
-    if len(ids) > trained.config.model.length:
+    if len(ids) > trained.config.longest_text:
         raise ConfigError(
-            f"The text has {len(ids)} tokens, and this model reads at most {trained.config.model.length}: "
+            f"The text has {len(ids)} tokens, and this model reads at most {trained.config.longest_text}: "
             "give the sentence round the [MASK] alone."
         )
     scores = trained.model.eval()(torch.tensor([ids]), seen_whole(trained.model, len(ids)))

@@ -46,7 +46,7 @@ class Opened:
     @cached_property
     def miswrites(self) -> bool:
         """Whether cached decoding gives other scores than each text alone, as the model is now."""
-        return miswrites(self.model, self.tokenizer.size, self.config.model.length)
+        return miswrites(self.model, self.tokenizer.size, self.config.longest_text)
 
     @cached_property
     def task(self) -> Task:

@@ -100,8 +100,9 @@ def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: Soundness) -> R
     interrupt = Interrupt()
     folder.note(status="running", sound=not soundness.unsound, unsound=soundness.unsound)
     if loop.state.step == 0:
-        # after the checks, which must not touch the weights
-        folder.note(initial=initial_weights(setup.model), epoch_batches=len(loop.loader))
+        # after the checks, which must not touch the weights; of those that the seed decides
+        drawn = {n: w for n, w in initial_weights(setup.model).items() if n not in setup.origin.taken}
+        folder.note(initial=drawn, epoch_batches=len(loop.loader))
     with interrupt.heard():
         reason = loop.run(interrupt)
     state = loop.state

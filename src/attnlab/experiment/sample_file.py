@@ -78,7 +78,7 @@ class SampleFile:
 
 def sample_files(setup: Setup, file: Path, step: int) -> list[SampleFile]:
     """The file of a model that writes; none of one that does not."""
-    about: dict[str, Any] = {"length": setup.config.model.length, "step": step}
+    about: dict[str, Any] = {"length": setup.config.longest_text, "step": step}
     if setup.task.two_stacks:
         about["sources"] = sources_of(setup)
     elif not (setup.model.writes and setup.task.continues):

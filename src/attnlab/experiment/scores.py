@@ -186,7 +186,7 @@ def of_text(trained: Opened, file: str | Path, **options: Any) -> dict[str, Any]
     corpus = Files(path=str(file), unit="document", **options)
     texts = [example.text for split in corpus.given for example in corpus.read(split)]
     rows = [trained.prompt(text) for text in texts]
-    nats = [strided(trained.model, row, context=trained.config.model.length) for row in rows]
+    nats = [strided(trained.model, row, context=trained.config.longest_text) for row in rows]
     found = DocumentLosses(
         nats=np.array([math.fsum(row) for row in nats]),
         targets=np.array([len(row) for row in nats]),
@@ -235,7 +235,7 @@ def _probe(trained: Opened, sentence: str) -> dict[str, Any]:
         raise ConfigError(f'The probe "{sentence}" has no text to score.')
     ids = trained.tokenizer.form.single(words)
     if trained.continues:
-        losses = strided(trained.model, ids, context=trained.config.model.length)
+        losses = strided(trained.model, ids, context=trained.config.longest_text)
     elif trained.fills:
         losses = _pseudo_losses(trained, ids)
     else:
@@ -256,7 +256,7 @@ def _probe_pair(trained: Opened, pair: str) -> dict[str, Any]:
         )
     tokenizer, (start, stop) = trained.tokenizer, ends(trained.tokenizer)
     read, said = tokenizer.form.single(tokenizer.encode(source)), tokenizer.encode(target)
-    longest, most = max(len(read), len(said) + 1), trained.config.model.length
+    longest, most = max(len(read), len(said) + 1), trained.config.longest_text
     if longest > most:
         raise ConfigError(f"A probe of {longest} tokens is longer than the {most} that this model reads.")
     losses = answer_losses(trained.model, read, [start, *said, stop])
@@ -273,7 +273,7 @@ def _pseudo_losses(trained: Opened, ids: Sequence[int]) -> list[float]:
     """Of the words of a text; what stands round every text is no word."""
     form, mask = trained.tokenizer.form, trained.tokenizer.specials.mask
     assert mask is not None
-    length = trained.config.model.length
+    length = trained.config.longest_text
     if len(ids) > length:
         raise ConfigError(f"A text of {len(ids)} tokens is longer than the {length} that this model reads.")
     return pseudo_losses(trained.model, ids, mask=mask, but={*form.before, *form.end})

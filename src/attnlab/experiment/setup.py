@@ -70,6 +70,11 @@ def check(config: schema.Config) -> schema.Config:
             f"data.length {config.data.length} is more than model.length {config.model.length}; "
             "raise the one or lower the other."
         )
+    if config.data.length > config.longest_text:
+        raise ConfigError(
+            f"data.length {config.data.length} is more than the {config.longest_text} tokens of text that "
+            f"model.length {config.model.length} leaves after those of adapter {config.adapter}; lower it."
+        )
     for listener in config.training.listeners:
         LISTENERS.resolve(listener, "training.listeners")
     SCHEDULES.build(config.training.schedule)
@@ -99,7 +104,7 @@ def set_up_again(stored: Stored, model: Model, *, cache: Path | None = None) -> 
     """The parts of a run that was trained, around its model."""
     dataset = dataset_of(stored.config, cache=cache)
     task = TASKS.build(stored.config.task, vocabulary=Vocabulary.of(stored.tokenizer), labels=stored.labels)
-    origin = Origin(stored.record.get("start", SCRATCH), stored.fresh)
+    origin = Origin(stored.record.get("start", SCRATCH), fresh=stored.fresh)
     return Setup(stored.config, dataset, task, model, origin)
 
 

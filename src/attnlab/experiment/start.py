@@ -115,10 +115,11 @@ def _model(config: schema.Config, start: Start) -> schema.ModelSettings:
     for name, value in set_here.items():
         decided = getattr(own, name)
         if name not in (*FREE, "output") and value != decided:
+            free = ", ".join(f"model.{free}" for free in FREE)
             raise ConfigError(
                 f"model.{name} is {value}, and in the start {start.path} it is {decided}. A model that "
-                f"begins from another has its settings: leave model.{name} out. Only model.output and "
-                f"{' and '.join(f'model.{free}' for free in FREE)} may be set."
+                f"begins from another has its settings: leave model.{name} out, or set it to {decided}. "
+                f"Only model.output, {free} may be set otherwise."
             )
     chosen = {name: set_here[name] for name in FREE if name in set_here}
     return replace(own, **chosen, output=_head(config, own.output))
@@ -152,8 +153,10 @@ class Origin:
 
     start: str = SCRATCH
     """What identifies the start: a hash of its weights."""
+    taken: tuple[str, ...] = ()
+    """The parameters that have their values from the start."""
     fresh: tuple[str, ...] = ()
-    """The parameters that are drawn, since the start does not have them."""
+    """Those of the model that are drawn, since the start does not have them."""
     certificate: Mapping[str, Any] = field(default_factory=dict)
     """The account of the tensors of another project's files."""
 
@@ -167,19 +170,23 @@ def begin(config: schema.Config, tokenizer: Tokenizer, labels: Labels) -> tuple[
     source, certificate = start.read()
     model = build_model(config.model, seed=config.seed, labels=labels.outputs)
     same_head = config.model.output == start.settings.output and labels.means_the_same(start.labels)
-    fresh = _filled(model, source, with_head=same_head)
+    taken, fresh = _filled(model, source, with_head=same_head)
     try:
         ADAPTERS.build(config.adapter).attach(model, train=fresh, seed=config.seed)
     except ValueError as error:
         raise ConfigError(f"adapter {config.adapter}: {error}") from error
     told = json.dumps(initial_weights(source), sort_keys=True)
-    return model, Origin(digest(told.encode()), fresh, certificate)
+    return model, Origin(digest(told.encode()), taken, fresh, certificate)
 
 
-def _filled(model: Model, source: Model, *, with_head: bool) -> tuple[str, ...]:
-    """Give the model the source's weights, every tensor of the trunk accounted for; the names of the rest."""
+Names = tuple[str, ...]
+
+
+def _filled(model: Model, source: Model, *, with_head: bool) -> tuple[Names, Names]:
+    """Give the model the source's weights, every tensor of the trunk accounted for; their names, and those
+    of the rest."""
     taken = {name: w for name, w in weights_of(source).items() if with_head or name.startswith("trunk.")}
     drawn = {name: w for name, w in weights_of(model).items() if name.startswith("head.")}
     fresh = {} if with_head else drawn
     load_weights(model, taken | fresh)
-    return tuple(fresh)
+    return tuple(taken), tuple(fresh)

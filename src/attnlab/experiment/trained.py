@@ -22,7 +22,7 @@ from attnlab.generation import DECODING
 from attnlab.generation.beam import beam_searches
 from attnlab.generation.decoder import Beyond, Decoder, padded, window_start
 from attnlab.generation.generate import Written, stream
-from attnlab.generation.packed_weights import Difference, by_columns, difference, pack
+from attnlab.generation.packed_weights import PackingDifference, by_columns, difference, pack
 from attnlab.generation.rules import DecodingRule, Greedy
 from attnlab.model.heads.classification import pooled
 from attnlab.model.tokens import Tokens
@@ -75,19 +75,19 @@ class Trained(Opened):
             stop_when=ends,
             sources=sources,
             seed=seed,
-            context=self.config.model.length,
+            context=self.config.longest_text,
             beyond=beyond,
         )
 
     @torch.inference_mode()
-    def pack(self, weights: str, prompts: Sequence[str]) -> Difference:
+    def pack(self, weights: str, prompts: Sequence[str]) -> PackingDifference:
         """Hold the weights in fewer bits from here on: float16 or int8, faster and approximate.
 
         Gives how far that moves the scores of the token after each of these prompts.
         """
         _ = self.miswrites  # asked while the weights are exact
         texts = [Written(self.prompt(prompt)) for prompt in prompts]
-        sources, context = self._sources(texts), self.config.model.length
+        sources, context = self._sources(texts), self.config.longest_text
         held = [text.prompt[window_start(0, len(text.prompt), context) :] for text in texts]
         exact = Decoder(self.model, held, sources=sources).next
         pack(self.model, weights)
@@ -109,7 +109,7 @@ class Trained(Opened):
                 'read: attnlab generate RUN "…"'
             )
         sources = [[*text.prompt, *self.tokenizer.form.end] for text in texts]
-        longest, room = max(map(len, sources)), self.config.model.length
+        longest, room = max(map(len, sources)), self.config.longest_text
         if longest > room:
             raise ConfigError(
                 f"A prompt of {longest} tokens is longer than the {room} that this model reads."
@@ -142,7 +142,7 @@ class Trained(Opened):
             penalty=penalty,
             stop=self.stop,
             sources=sources,
-            context=self.config.model.length,
+            context=self.config.longest_text,
             beyond=beyond,
         )
         return [
@@ -182,7 +182,7 @@ class Trained(Opened):
     def usual_length(self, prompts: Sequence[str], usual: int = 50) -> int:
         """How many new tokens to write where nobody says: the usual number, or what the context leaves."""
         longest = 1 if self.reads_source else max(len(self.prompt(prompt)) for prompt in prompts)
-        return max(min(usual, self.config.model.length - longest), 1)
+        return max(min(usual, self.config.longest_text - longest), 1)
 
     def text(self, written: Written) -> str:
         """What was written after the prompt, with the space between the two where words have one."""
@@ -220,7 +220,7 @@ class Trained(Opened):
         if self.reads_source:
             raise ConfigError("Texts are embedded by a model of one stack; this one has two.")
         form = self.tokenizer.form
-        room = self.config.model.length - form.single_room
+        room = self.config.longest_text - form.single_room
         rows = [form.single(self._fitting(ids, room, cut)) for ids in self.tokenizer.encode_many(list(texts))]
         order = sorted(range(len(rows)), key=lambda row: len(rows[row]))  # alike in length, little padding
         found = torch.empty(len(rows), self.config.model.width)

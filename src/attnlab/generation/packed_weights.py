@@ -100,7 +100,7 @@ def pack(model: Model, kind: str) -> None:
     if not model.head.scores_words:
         raise ConfigError("Weights in fewer bits are for writing text, and this model does not write.")
     if any(type(part) is nn.Linear and part._modules for part in model.trunk.modules()):
-        raise ConfigError("Weights in fewer bits would lose the updates of lora; merge the adapter first.")
+        raise ConfigError("Weights in fewer bits would lose the updates of lora; use float32.")
     try:
         head = language_head(model)
         model.head = PackedHead(head, FEWER_BITS[kind](head.table.weight.detach()))
@@ -114,15 +114,15 @@ def pack(model: Model, kind: str) -> None:
 
 
 @dataclass(frozen=True)
-class Difference:
+class PackingDifference:
     """How far the scores of approximate weights are from the exact ones."""
 
     largest: float  # of all differences of two logits
     divergence: float  # nats from the exact distribution of the next token to the other, a mean
 
 
-def difference(exact: Tensor, other: Tensor) -> Difference:
+def difference(exact: Tensor, other: Tensor) -> PackingDifference:
     """Between the logits (…, V) of two models."""
     p, q = exact.double().log_softmax(-1), other.double().log_softmax(-1)
     divergence = (p.exp() * (p - q)).sum(-1).clamp(min=0).mean()
-    return Difference(float((exact - other).abs().max()), float(divergence))
+    return PackingDifference(float((exact - other).abs().max()), float(divergence))

@@ -14,6 +14,9 @@ from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import RECORD, fingerprints_of, read_record
 from attnlab.runs.result import RunResult, read_result
 
+STUDY_FILE = "study.json"
+"""In the folder of a study, above those of its runs."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunSummary:
@@ -104,7 +107,7 @@ def _result(folder: Path, record: Mapping[str, Any], measured: RunResult) -> Run
 
 def name_of(folder: Path) -> str:
     """By the folder: the config's name with its hash, or study, arm and seed."""
-    study = folder.parents[2] / "study.json" if len(folder.parts) > 3 else None
+    study = folder.parents[2] / STUDY_FILE if len(folder.parts) > 3 else None
     if folder.name.startswith("seed-") and study is not None and study.is_file():
         held = json.loads(study.read_text(encoding="utf-8"))
         return f"{held['study']['name']}: {folder.parent.name}, {folder.name.replace('-', ' ')}"

@@ -27,7 +27,7 @@ Not all of them: a part may have a fixed start by design, as a table that is fil
 """
 
 OTHER_DRAWS = (
-    *("model.", "data.", "task", "training.accumulate", "training.precision"),
+    *("model.", "data.", "task", "start", "adapter", "training.accumulate", "training.precision"),
     *("training.gradient_checkpointing", "training.compile", "training.device"),
 )
 """Settings under which the same seed draws other numbers in dropout, or as many in another order."""

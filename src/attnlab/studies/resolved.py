@@ -10,6 +10,7 @@ from typing import Any
 
 from attnlab.config.files import load, to_json
 from attnlab.config.schema import Config
+from attnlab.config.upgrade import renamed, renamed_keys
 from attnlab.config.values import ConfigError
 from attnlab.metrics import METRICS
 from attnlab.studies.matching import matched
@@ -95,8 +96,23 @@ def to_record(resolved: Resolved) -> dict[str, Any]:
     return {"study": study, "identity": resolved.identity, "configs": configs}
 
 
+def _upgrade(held: Mapping[str, Any]) -> dict[str, Any]:
+    """A study as it would be recorded today; what its report showed beside its metric is no setting now."""
+    now = {name: value for name, value in held.items() if name != "metrics"}
+    if "rates" in now:
+        now["learning_rates"] = now.pop("rates")
+    if isinstance(now.get("base"), Mapping):
+        now["base"] = renamed(now["base"])
+    for name in ("set", "overrides"):
+        now |= {name: renamed_keys(now[name])} if name in now else {}
+    now["arms"] = {arm: renamed_keys(changes) for arm, changes in now["arms"].items()}
+    if "set" in now.get("quick", {}):
+        now["quick"] = now["quick"] | {"set": renamed_keys(now["quick"]["set"])}
+    return now
+
+
 def from_record(record: Mapping[str, Any]) -> Study:
     """The study that a folder was begun with."""
-    held = dict(record["study"])
+    held = _upgrade(record["study"])
     extra = {name: held.pop(name) for name in GIVEN if name in held}
     return replace(study_of(held, name=held["name"]), **extra)

@@ -121,7 +121,7 @@ def token_by_token(trained: Trained, dataset: Dataset) -> dict[str, float]:
 
 def written(trained: Trained) -> dict[str, Any]:
     """A few texts, always with the same chance, and what can be said of them in numbers."""
-    tokenizer, length = trained.tokenizer, trained.config.model.length
+    tokenizer, length = trained.tokenizer, trained.config.longest_text
     samples = sampled(trained.model, tokenizer, length=length, number=SAMPLES)
     numbers = asdict(quality(samples, unknown=tokenizer.specials.unknown))
     return {"samples": tuple(line(tokenizer, sample) for sample in samples), "quality": numbers}
@@ -129,7 +129,7 @@ def written(trained: Trained) -> dict[str, Any]:
 
 def probed(trained: Trained, probes: Sequence[str]) -> list[dict[str, Any]]:
     """The probe sentences, of models that can score a sentence by itself and read one as long."""
-    tokenizer, length = trained.tokenizer, trained.config.model.length
+    tokenizer, length = trained.tokenizer, trained.config.longest_text
     fitting = [text for text in probes if len(tokenizer.form.single(tokenizer.encode(text))) <= length]
     return of_probes(trained, fitting) if trained.continues or trained.fills else []
 
@@ -138,7 +138,7 @@ def attention(trained: Trained, sentence: str) -> dict[str, Any]:
     """The weights of one sentence: [layer][head][query][key]; a mask that asks gets half as its source."""
     if trained.model.trunk.reads_source:
         return {}
-    ids = trained.tokenizer.form.single(trained.tokenizer.encode(sentence))[: trained.config.model.length]
+    ids = trained.tokenizer.form.single(trained.tokenizer.encode(sentence))[: trained.config.longest_text]
     halved = (torch.arange(len(ids)) < len(ids) // 2)[None]
     source = halved if trained.model.trunk.asks_for_source else None
     layers = attention_weights(trained.model, torch.tensor([ids]), Tokens.of(len(ids), source=source))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,26 +14,30 @@ from attnlab.config.values import ConfigError
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.folder import lock, make_folder
 from attnlab.runs.result import RunResult
+from attnlab.runs.summary import STUDY_FILE
 from attnlab.studies import report
 from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
-from attnlab.studies.resolved import Resolved, to_record
+from attnlab.studies.resolved import Resolved, from_record, resolve, to_record
 from attnlab.studies.results import gather
 from attnlab.studies.tuning import tuned
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.machine import versions
 
-RECORD = "study.json"
 RESULTS = "results.json"
 
 
 @dataclass(frozen=True)
 class EndedStudy:
-    """A study that has ended, or was stopped by a signal; its results are what there is so far."""
+    """A study that has ended, or was stopped by a signal; its results are what there is so far.
+
+    `allowed` are the arms that are meant to fail checks.
+    """
 
     folder: Path
     results: dict[str, Any]
     signal: int = 0
+    allowed: frozenset[str] = frozenset()
 
     @property
     def runs(self) -> list[RunResult]:
@@ -45,11 +49,30 @@ class EndedStudy:
         """The runs that did not come to their end, and why."""
         return [f"{run.arm}, seed {run.seed}: {run.reason}" for run in self.runs if run.status == "failed"]
 
+    @property
+    def faults(self) -> list[str]:
+        """Why its results are not what was asked for: failed runs, and arms invalid without being allowed."""
+        failed = [f"{run.arm} (seed {run.seed})" for run in self.runs if run.status == "failed"]
+        said = [f"{len(failed)} of {len(self.runs)} runs failed: {', '.join(failed)}."] if failed else []
+        return said + [
+            f"{arm['name']} is invalid, and the study does not mean it to be: {arm['reason']}. {cure(arm)}"
+            for arm in self.results["arms"]
+            if arm["status"] == "invalid" and not (arm["name"] in self.allowed and arm["unsound"])
+        ]
+
     def report(self, file: str | Path) -> Path:
         """The report as one HTML file at this place."""
         written = Path(file)
         written.write_bytes((self.folder / "report.html").read_bytes())
         return written
+
+
+def cure(arm: Mapping[str, Any]) -> str:
+    """What a person can do about an invalid arm."""
+    if not arm["unsound"]:  # its seeds changed nothing, which no study can mean
+        return "The report names the cause."
+    checks = ", ".join(f'"{check}"' for check in arm["unsound"])
+    return f"Mend it, or say in the study that it is meant to fail: allow = {{ {arm['name']} = [{checks}] }}."
 
 
 def unseen(work: Sequence[Job]) -> None:
@@ -77,24 +100,24 @@ def run_study(
         threads = record["threads"]
         pool = Pool(jobs=jobs or cores(), threads=threads, view=view, interrupt=interrupt)
         record |= {"lengths": prepared(resolved)}
-        replace_json(folder / RECORD, record)
+        replace_json(folder / STUDY_FILE, record)
         with interrupt.heard():
             resolved, tuning = tuned(resolved, folder, pool)
             pool.run(work_of(resolved, folder))
         results = gather(resolved, folder, record=record, tuning=tuning)
         replace_json(folder / RESULTS, results)
         report.write(results, folder)
-    return EndedStudy(folder, results, interrupt.signal)
+    return EndedStudy(folder, results, interrupt.signal, frozenset(resolved.study.allow))
 
 
 def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> dict[str, Any]:
     """study.json as it begins, or as it stands; refused where it would become another study."""
-    record = read_record(folder)
+    record = read_study_record(folder)
     if record and not resume:
         raise ConfigError(
             f"{folder} already holds a study; go on with it by --resume, or give another --out."
         )
-    if record and record["identity"] != resolved.identity:
+    if record and not _is_that_of(resolved, record):
         raise ConfigError(
             f"{folder} holds another study ({record['study']['name']} with other arms or settings); go on "
             f"with it by: attnlab run --resume --out {folder}, or give another --out."
@@ -104,9 +127,15 @@ def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> di
     return begun | record | to_record(resolved) | {"again": held}
 
 
-def read_record(folder: Path) -> dict[str, Any]:
+def _is_that_of(resolved: Resolved, record: Mapping[str, Any]) -> bool:
+    """Whether a folder holds this study; one that an earlier version began is told by today's names."""
+    mine = resolved.identity
+    return record["identity"] == mine or resolve(from_record(record)).identity == mine
+
+
+def read_study_record(folder: Path) -> dict[str, Any]:
     """A study's study.json; empty where there is none."""
-    file = folder / RECORD
+    file = folder / STUDY_FILE
     return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
 
 

@@ -27,7 +27,7 @@ SMALLEST_VOCABULARY = 300
 
 
 @dataclass(frozen=True)
-class Measure:
+class TokenizerMeasure:
     """A tokenizer on some texts."""
 
     vocabulary: int
@@ -63,7 +63,7 @@ class Measure:
         return counts | {name: getattr(self, name) for name in names}
 
 
-def measured(tokenizer: Tokenizer, texts: Sequence[str]) -> Measure:
+def measured(tokenizer: Tokenizer, texts: Sequence[str]) -> TokenizerMeasure:
     """Tokens, unknown ones, and how much of the vocabulary is used."""
     used: set[int] = set()
     each, unknown = [], 0
@@ -72,7 +72,7 @@ def measured(tokenizer: Tokenizer, texts: Sequence[str]) -> Measure:
             each.append(len(ids))
             used.update(ids)
             unknown += ids.count(tokenizer.specials.unknown) if tokenizer.specials.unknown is not None else 0
-    return Measure(
+    return TokenizerMeasure(
         vocabulary=tokenizer.size,
         tokens=sum(each),
         words=sum(len(text.split()) for text in texts),
@@ -129,7 +129,7 @@ def compared(
     made: Sequence[Tokenizer],
     learn: Sequence[str],
     held_out: Sequence[str],
-) -> tuple[dict[str, Measure], Verdict]:
+) -> tuple[dict[str, TokenizerMeasure], Verdict]:
     """The given tokenizers measured, and the verdict: a byte-level BPE kind among them is the new one."""
     rows = {name: measured(tokenizer, held_out) for name, tokenizer in zip(names, made, strict=True)}
     given = next((name for name, recipe in zip(names, recipes, strict=True) if isinstance(recipe, Bpe)), None)
@@ -141,7 +141,10 @@ def compared(
 
 
 def judged(
-    names: Sequence[str], measures: Sequence[Measure], fresh: Measure, new: str = "a new one"
+    names: Sequence[str],
+    measures: Sequence[TokenizerMeasure],
+    fresh: TokenizerMeasure,
+    new: str = "a new one",
 ) -> Verdict:
     """Compare the better of the given tokenizers with one trained on the other half of the text."""
     name, best = min(zip(names, measures, strict=True), key=lambda pair: (lossy(pair[1]), pair[1].tokens))
@@ -173,7 +176,7 @@ def saved_in_words(name: str, saving: float, low: float, high: float) -> str:
     return f"{-saving:.1%} more tokens than {name} (95% interval {-high:.1%} to {-low:.1%})"
 
 
-def lossy(measure: Measure) -> bool:
+def lossy(measure: TokenizerMeasure) -> bool:
     return measure.unknown_rate > UNKNOWN_TOO_OFTEN
 
 

@@ -70,7 +70,7 @@ class Growth(Extras):
     }
 
     def measure(self, trained: Trained) -> dict[str, Any]:
-        lengths = lengths_up_to(trained.config.model.length)
+        lengths = lengths_up_to(trained.config.longest_text)
         seconds = timed(trained.config.model, lengths)
         memory = [float(kept_bytes(trained.config.model, length)) for length in lengths]
         slopes = {"time_slope": slope(lengths, seconds), "memory_slope": slope(lengths, memory)}

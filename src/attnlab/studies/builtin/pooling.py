@@ -10,9 +10,10 @@ Hypothesis: in the encoder the three are close, since every place can gather the
 the first place has seen nothing but the token that opens every text, so that it can only say the most
 frequent class; the last has seen all of it.
 
-How to read it: the accuracy of decoder-first should be the share of the most frequent class, which checks
-the set-up. A difference between the others is one of how easily a vector learns to gather a text in few
-steps from scratch; a pretrained model has learnt it before, and may answer otherwise.
+How to read it: the accuracy of decoder-first should be the share of the most frequent class; the checks
+majority and collapse then name it, which checks the set-up, and it is invalid. A difference between the
+others is one of how easily a vector learns to gather a text in few steps from scratch; a pretrained model
+has learnt it before, and may answer otherwise.
 
 Time: six arms × 5 seeds take about half an hour on two cores; --quick about three minutes.
 """

@@ -48,6 +48,7 @@ def _row(study: StudyResults, row: Row, figure: Figure, smallest: Figure, place:
     ends = (place(low), place(high)) if known(low) and known(high) else (None, None)
     return {
         "arm": arm,
+        "baseline": row.get("baseline") or study.baseline,
         "sound": sound,
         "figure": figure,
         "verdict": row.get("verdict") or "",

@@ -1,0 +1,43 @@
+"""A study whose arms adapt one start in different ways: an arm for each adapter."""
+
+import pytest
+
+from attnlab.config.values import ConfigError
+from attnlab.experiment.run import train
+from attnlab.runs.record import read_record
+from attnlab.studies.resolved import resolve
+from attnlab.studies.runner import run_study
+from tests.studies.here import here
+from tests.studies.small_study import study
+from tests.training.small_run import config
+
+ARMS = {"full": {"adapter": "full"}, "lora": {"adapter": "lora(rank=2)"}}
+
+
+def adapting(folder, **changes):
+    return study(folder, set={"start": str(folder / "start"), "data.batching": "padded"}, **changes)
+
+
+@pytest.fixture
+def folder(tmp_path, unchecked):
+    train(config(tmp_path, model={"layers": 1}), tmp_path / "start")
+    return tmp_path
+
+
+def test_seeds_that_share_a_start_are_not_taken_for_seeds_without_effect(folder):
+    with here():
+        done = run_study(resolve(adapting(folder, arms=ARMS)), folder / "study", jobs=1)
+    (comparison,) = done.results["comparisons"]
+    assert not done.failed and comparison["verdict"] != "invalid", comparison
+    for run in done.results["runs"]:
+        assert run["status"] == "finished", run["reason"]
+        initial = read_record(folder / "study" / run["folder"])["initial"]
+        assert all(".lora." in name for name in initial) and bool(initial) == (run["arm"] == "lora")
+    one, other = (a for a in done.results["arms"])
+    assert other["parameters"] - one["parameters"] == 2 * 2 * (16 + 16), "A and B, of queries and values"
+
+
+def test_an_arm_that_contradicts_its_start_is_refused_before_any_run(folder):
+    arms = {"full": {}, "wide": {"model.width": 32}}
+    with pytest.raises(ConfigError, match=r'Arm "wide" of small: model\.width is 32, and in the start'):
+        resolve(adapting(folder, arms=arms))
