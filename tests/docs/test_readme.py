@@ -72,7 +72,16 @@ NOTES = "--set data.corpus=notes.txt --set data.corpus.unit=line"
 QUICK_STUDY = f"{NOTES} --set training.budget.steps=2 --set model.width=16 --seeds 1"
 
 
+OWN = "--set data.corpus=reviews.csv --set data.corpus.text=review --set data.corpus.label=stars"
+SHORT = "--set training.budget.steps=40 --set model.width=32 --set training.optimizer.learning_rate=0.01"
+
+
 def shortened(command):
+    if " train classifier-mini" in command:
+        own = f"{command} {SHORT} --set data.tokenizer=word"
+        return (
+            f"{own} --out runs/own" if OWN in command else f"{own} {OWN} --out runs/classifier-mini-1a2b3c4d"
+        )
     if " train mini-gpt" in command:
         return f"{command} {QUICK}" + (" --out runs/mini-gpt-1a2b3c4d" if "--out" not in command else "")
     return f"{command} {QUICK_STUDY}" if " run masking" in command else command
@@ -89,6 +98,12 @@ def test_the_commands_do_what_they_show(tmp_path, monkeypatch):
     """In the order of the README, in one folder, as a person would."""
     (tmp_path / "study.toml").write_text(blocks("toml")[0])
     (tmp_path / "notes.txt").write_text("".join(f"Line {i} is about {i * i} things.\n" for i in range(300)))
+    (tmp_path / "reviews.csv").write_text(
+        "review,stars\n"
+        + "".join(f"film {i} was {'bad' if i % 2 else 'good'},{5 - 4 * (i % 2)}\n" for i in range(400))
+    )
+    rows = (f"a {'bad' if i % 2 else 'good'} film {i},{5 - 4 * (i % 2)}\n" for i in range(40))
+    (tmp_path / "new.csv").write_text("text,label\n" + "".join(rows))
     monkeypatch.chdir(tmp_path)
     for command, code in commands():
         with here():

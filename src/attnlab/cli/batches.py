@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from attnlab.cli.console import CONTROLS, emit, out
 from attnlab.config.schema import Config
+
+if TYPE_CHECKING:
+    from attnlab.tasks.task import Prepared, Task
 
 ROWS, LINES = 4, 4
 SHOWN = CONTROLS | {ord(" "): "␣"}
@@ -27,12 +30,17 @@ def show(config: Config, *, json: bool) -> None:
         out.print(f"[bold]row {number}[/]")
         if "source" in row:
             out.print(Text(f"the encoder reads: {' '.join(row['source'])}"))
-        cells = list(zip(row["input"], row["target"], strict=True))
+        cells = list(zip(row["input"], row.get("target", [None] * len(row["input"])), strict=True))
         for line, part in enumerate(wrapped(cells, out.width - 10)):
             if line == LINES:
                 out.print("…")
                 break
             show_line(part)
+        if "label" in row:
+            out.print(Text(f"label     {row['label']}", "green"))
+    if "label" in rows[0]:
+        out.print("The label is predicted from the whole text.")
+        return None
     out.print("Above: what the model reads. Below: what it is to predict there; · is no target.")
     return None
 
@@ -62,6 +70,16 @@ def wrapped(cells: list[Cell], width: int) -> Iterator[list[Cell]]:
         yield line
 
 
+def label(task: Task, prepared: Prepared, line: int) -> str | float:
+    """What is to be predicted of a row."""
+    found, names = {n: column[line].tolist() for n, column in task.truth(prepared).items()}, task.labels.names
+    if "label" in found:
+        return names[found["label"]]
+    if "labels" in found:
+        return ", ".join(name for name, there in zip(names, found["labels"], strict=True) if there) or "none"
+    return float(found["number"])
+
+
 def pairs(config: Config) -> list[dict[str, Any]]:
     """Every row of the first batch: its input tokens, and the target at each, None for none.
 
@@ -82,8 +100,11 @@ def pairs(config: Config) -> list[dict[str, Any]]:
     rows = []
     for line, ids in enumerate(prepared.ids.tolist()):
         kept = [i for i, token in enumerate(ids) if token != pad]
-        targets = prepared.targets[line].tolist()
         row: dict[str, Any] = {"input": [text(ids[i]) for i in kept]}
+        if prepared.of_examples:
+            rows.append(row | {"label": label(setup.task, prepared, line)})
+            continue
+        targets = prepared.targets[line].tolist()
         row["target"] = [text(targets[i]) if targets[i] >= 0 else None for i in kept]
         if prepared.source is not None:
             row["source"] = [text(i) for i in prepared.source[line].tolist() if i != pad]

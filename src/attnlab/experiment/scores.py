@@ -33,9 +33,6 @@ from attnlab.metrics.measures import measure_of
 from attnlab.training.evaluate import Evaluator
 
 DEFINITIONS = {
-    "loss": "nats a target token, over all targets",
-    "perplexity": "e^loss over all targets; not a mean of texts",
-    "bits_per_byte": "bits a byte of UTF-8 text; survives a change of tokenizer",
     "unknown_share": "share of the targets that are unknown words, predicted as such, not by their letters",
     "targets": "tokens that were predicted",
     "texts": "texts scored; intervals are over others like them",

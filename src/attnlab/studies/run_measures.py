@@ -76,8 +76,7 @@ def losses(trained: Trained, dataset: Dataset, documents: Path) -> dict[str, flo
         found |= values_of(dev.examples) | {"targets": int(dev.targets.sum())}
         found |= {UNKNOWN: dev.unknown_share} if "bits_per_byte" in found else {}
         replace_bytes(documents, save(columns(dev)))
-        if trained.task.predicts_words:
-            add_findings(trained.folder, [confirm(evaluators["dev"], dev, found)])
+        add_findings(trained.folder, [confirm(evaluators["dev"], dev, found)])
     return found
 
 

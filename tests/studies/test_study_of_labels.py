@@ -1,0 +1,53 @@
+"""A study by accuracy: what models said of each text is kept, paired by seed and text; higher is better."""
+
+import numpy as np
+import pytest
+
+from attnlab.studies.judgement import DOCUMENTS
+from attnlab.studies.run_measures import read_documents
+from tests.studies.small_study import study
+from tests.training.small_run import for_task, merged, settings
+
+ARMS = {
+    "slow": {"training.optimizer.learning_rate": 1e-6},
+    "fast": {"training.optimizer.learning_rate": 0.02},
+}
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("labels")
+    base = merged(settings(folder), for_task("classification", folder))
+    base["training"] |= {"checkpoint_every": 50, "evaluate_every": 20}
+    allow = dict.fromkeys(ARMS, ("majority", "collapse"))
+    asked = study(folder, base=base, arms=ARMS, metric="accuracy", budget={"steps": 60}, allow=allow, seeds=2)
+    return asked.run(folder / "study", jobs=1)
+
+
+def test_accuracy_is_that_of_the_kept_predictions(ended):
+    for run in ended.results["runs"]:
+        kept = read_documents(ended.folder / run["folder"] / DOCUMENTS).examples
+        right = kept["probabilities"].argmax(1) == kept["label"]
+        assert run["metrics"]["accuracy"] == pytest.approx(right.mean())
+        assert "perplexity" not in run["metrics"] and "train_accuracy" in run["metrics"]
+
+
+def test_the_comparison_is_paired_and_higher_is_better(ended):
+    (row,) = ended.results["comparisons"]
+    values = {
+        arm: [r["metrics"]["accuracy"] for r in ended.results["runs"] if r["arm"] == arm] for arm in ARMS
+    }
+    assert row["metric"] == "accuracy" and row["seeds"] == 2
+    assert (
+        row["difference"] == pytest.approx(np.mean(values["fast"]) - np.mean(values["slow"]))
+        and row["difference"] > 0
+    )
+    kept = read_documents(ended.folder / ended.results["runs"][0]["folder"] / DOCUMENTS)
+    assert row["documents"] == len(kept) and row["spread_texts"] > 0
+    assert row["verdict"] != "worse"
+
+
+def test_curves_and_tables_of_the_report_show_it(ended):
+    assert all("dev accuracy" in run["extra_curves"] for run in ended.results["runs"])
+    told = (ended.folder / "report.md").read_text()
+    assert "| accuracy" in told and "share of examples" in told
