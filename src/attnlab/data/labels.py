@@ -63,9 +63,9 @@ class Labels:
         return mine == theirs
 
     @classmethod
-    def draft(cls, kind: Kind) -> Labels:
-        """Labels that were not read yet: to check a config by."""
-        names = ("a", "b") if kind in ("class", "classes") else ()
+    def draft(cls, kind: Kind, classes: int = 2) -> Labels:
+        """Labels that were not read yet, of so many classes: to check a config by."""
+        names = tuple(map(str, range(classes))) if kind in ("class", "classes") else ()
         return cls(kind, names, (1,) * len(names), 2)
 
     @property
@@ -192,7 +192,8 @@ def classes_of(example: Example, separator: str) -> tuple[str, ...]:
     names = label if isinstance(label, tuple) else tuple(part.strip() for part in label.split(separator))
     if "" in names or len(set(names)) < len(names):
         what = "an empty name" if "" in names else "a name twice"
-        raise DataError(f'The labels "{label}"{at(example)} hold {what}; list each class once.')
+        held = ", ".join(names)
+        raise DataError(f'The labels "{held}"{at(example)} hold {what}; list each class once.')
     return names
 
 

@@ -74,9 +74,10 @@ def train(
     with folder.opened(config, resume=resume, versions=versions()) as warnings:
         setup = set_up(config, cache=cache, progress=progress)
         with folder.recorded():
+            expected, cut = fingerprints(setup), truncation(setup)  # all text is encoded, or refused
             setup.dataset.tokenizer.save(out)
-            folder.expect(**fingerprints(setup))
-            folder.note(truncation=truncation(setup), labels=asdict(setup.dataset.labels))
+            folder.expect(**expected)
+            folder.note(truncation=cut, labels=asdict(setup.dataset.labels))
             folder.note(fresh=setup.origin.fresh, certificate=setup.origin.certificate)
             warnings += setup.dataset.labels.warnings()
             loop = _loop(setup, folder)

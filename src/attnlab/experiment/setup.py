@@ -13,6 +13,7 @@ from attnlab.config.schema import SCRATCH
 from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
 from attnlab.data.dataset import Dataset, ProgressOf, no_progress
+from attnlab.data.encode import ENCODINGS
 from attnlab.data.labels import Labels, refuse_unlearnable
 from attnlab.data.loader import Loader
 from attnlab.data.tokenizers import TOKENIZERS
@@ -47,7 +48,7 @@ def check(config: schema.Config) -> schema.Config:
     sizes and names that do not go together."""
     config = settle(config)
     model, task = draft(config), draft_task(config)
-    task.check(build_model(model, device="meta", labels=Labels.draft(task.label_kind).outputs))
+    task.check(build_model(model, device="meta", labels=task.labels.outputs))
     name, encoding, batching = config.task.kind, config.data.encoding.kind, config.data.batching.kind
     if encoding not in task.encodings:
         others = " or ".join(kind for kind in TASKS if encoding in TASKS[kind].encodings)
@@ -74,6 +75,7 @@ def check(config: schema.Config) -> schema.Config:
             f"data.length {config.data.length} is more than the {config.longest_text} tokens of text that "
             f"model.length {config.model.length} leaves after those of adapter {config.adapter}; lower it."
         )
+    refuse_token_types(config, 1)
     for listener in config.training.listeners:
         LISTENERS.resolve(listener, "training.listeners")
     SCHEDULES.build(config.training.schedule)
@@ -96,7 +98,18 @@ def set_up(config: schema.Config, *, cache: Path | None = None, progress: Progre
     task = TASKS.build(config.task, vocabulary=Vocabulary.of(dataset.tokenizer), labels=dataset.labels)
     model, origin = begin(config, dataset.tokenizer, dataset.labels)
     task.check(model)
+    refuse_token_types(config, max(dataset.tokenizer.form.pair_types(1, 1)) + 1)
     return Setup(config, dataset, task, model, origin)
+
+
+def refuse_token_types(config: schema.Config, needed: int) -> None:
+    """Pairs of texts for a model that cannot tell the two apart."""
+    encoding, held = config.data.encoding.kind, config.model.token_types
+    if ENCODINGS[encoding].typed and held < needed:
+        raise ConfigError(
+            f'data.encoding "{encoding}" tells two texts apart by token types, and model.token_types is '
+            f"{held}; set model.token_types = 2."
+        )
 
 
 def set_up_again(stored: Stored, model: Model, *, cache: Path | None = None) -> Setup:
@@ -110,7 +123,9 @@ def set_up_again(stored: Stored, model: Model, *, cache: Path | None = None) -> 
 def draft_task(config: schema.Config) -> Task:
     """The task before any text is read."""
     vocabulary = Vocabulary.draft(draft(config).tokens)
-    labels = Labels.draft(TASKS[config.task.kind].label_kind)
+    classes = config.model.output.options.get("classes", "labels")
+    given = {} if classes == "labels" else {"classes": classes}
+    labels = Labels.draft(TASKS[config.task.kind].label_kind, **given)
     return TASKS.build(config.task, vocabulary=vocabulary, labels=labels)
 
 

@@ -69,7 +69,11 @@ class RunFolder:
             warnings = list(other_versions(self.record.get("versions", versions), versions))
             with self.recorded():
                 self.note(status="preparing", versions=dict(versions))
-            yield warnings
+            try:
+                yield warnings
+            except ConfigError as error:  # such as text that cannot be used
+                self.note(status="failed", error=str(error))
+                raise
 
     @contextmanager
     def recorded(self) -> Iterator[None]:

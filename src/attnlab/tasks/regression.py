@@ -54,5 +54,5 @@ class Regression(Labelled):
         return [Prediction(answer=float(number)) for number in said["predicted_number"].tolist()]
 
     def in_unit(self, standard: Tensor) -> Tensor:
-        """Numbers of mean 0 and deviation 1 as those of the labels."""
-        return standard * self.labels.deviation + self.labels.mean
+        """Numbers of mean 0 and deviation 1 in the unit of the labels; in double: float32 has 7 digits."""
+        return standard.cpu().double() * self.labels.deviation + self.labels.mean

@@ -64,7 +64,8 @@ class Judged:
 
 def array_of(column: Tensor) -> NDArray[Any]:
     """A column for metrics: numbers in float64, classes and flags as they are."""
-    return (column.double() if column.is_floating_point() else column).cpu().numpy()
+    held = column.cpu()  # some devices have no double
+    return (held.double() if held.is_floating_point() else held).numpy()
 
 
 class Batches(Protocol):

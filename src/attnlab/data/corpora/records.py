@@ -91,7 +91,7 @@ def missing(source: str, part: str, wanted: Sequence[str], existing: Sequence[st
     named = f'"{wanted[0]}"' if len(wanted) == 1 else f"for the {part} ({', '.join(wanted)})"
     return DataError(
         f"{source} has no column {named}.{hint} It has: {', '.join(existing)}. "
-        f"Say which one holds the {part} with --{part} COLUMN."
+        f"Say which one holds the {part} with --{part} COLUMN, in a config with data.corpus.{part}."
     )
 
 

@@ -74,11 +74,12 @@ class Encoding(ABC):
     """How an example becomes rows of ids.
 
     `uses` names the texts of an example that it takes in; `labelled` says whether rows get its label, as
-    `reader` reads it.
+    `reader` reads it; `typed` whether two texts of a row are told apart by token types.
     """
 
     uses: tuple[str, ...] = ()
     labelled = False
+    typed = False
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ class Pair(Encoding):
 
     uses = ("pair",)
     labelled = True
+    typed = True
 
     def __init__(
         self,

@@ -30,6 +30,7 @@ class Question(Encoding):
     """
 
     uses = ("pair", "answers")
+    typed = True
 
     def __init__(
         self,
