@@ -72,8 +72,13 @@ def wrapped(cells: list[Cell], width: int) -> Iterator[list[Cell]]:
 
 def label(task: Task, prepared: Prepared, line: int) -> str | float:
     """What is to be predicted of a row."""
+<<<<<<< HEAD
+    names = task.labels.names
+    found: dict[str, Any] = {n: column[line].tolist() for n, column in task.truth(prepared).items()}
+=======
     found: dict[str, Any] = {name: column[line].tolist() for name, column in task.truth(prepared).items()}
     names = task.labels.names
+>>>>>>> main
     if "label" in found:
         return names[found["label"]]
     if "labels" in found:
@@ -91,8 +96,9 @@ def pairs(config: Config) -> list[dict[str, Any]]:
     from attnlab.experiment.setup import set_up
 
     setup = set_up(config, cache=default_cache())
-    loader = setup.dataset.loader("train", seed=stream_seed(config.seed, "data"))
-    prepared = setup.task.prepare(next(iter(loader)), stream_seed(config.seed, "masking", 0, 0))
+    prepared = setup.task.prepare(
+        next(iter(setup.dataset.trained(config.seed))), stream_seed(config.seed, "masking", 0, 0)
+    )
     tokenizer, pad = setup.dataset.tokenizer, setup.dataset.tokenizer.pad
 
     def text(token: int) -> str:
