@@ -72,8 +72,8 @@ def wrapped(cells: list[Cell], width: int) -> Iterator[list[Cell]]:
 
 def label(task: Task, prepared: Prepared, line: int) -> str | float:
     """What is to be predicted of a row."""
+    found: dict[str, Any] = {name: column[line].tolist() for name, column in task.truth(prepared).items()}
     names = task.labels.names
-    found: dict[str, Any] = {n: column[line].tolist() for n, column in task.truth(prepared).items()}
     if "label" in found:
         return names[found["label"]]
     if "labels" in found:
