@@ -10,7 +10,6 @@ import numpy as np
 
 from attnlab.checks.check import Case, Check
 from attnlab.checks.retokenised import Retokenised
-from attnlab.config.streams import stream_seed
 from attnlab.data.rows import Column, Rows
 from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Task
@@ -115,7 +114,7 @@ def of_words(scores: Mapping[str, float]) -> float:
 
 def expected(case: Case) -> tuple[int, int, int]:
     """The least and the most targets of an evaluation, and the bytes of its text, by its rows."""
-    loader = case.dataset.loader("dev", seed=stream_seed(case.config.data.split_seed, "evaluation"))
+    loader = case.dataset.scored("dev")
     plan, batches = loader.plan(0), case.config.training.evaluate_batches
     end = len(plan) if batches == "all" else min(batches, len(plan))
     rows = plan.order[: plan.place_bounds[plan.batch_bounds[end]]]

@@ -24,11 +24,8 @@ LOOKED_AT = 8
 
 def batch_of(case: Case, split: str = "train", *, least: int = 1) -> Batch:
     """A split's first batch in the run's own order, whose rows have at least so many places if any has."""
-    seeds = {
-        "train": stream_seed(case.config.seed, "data"),
-        "dev": stream_seed(case.config.data.split_seed, "evaluation"),
-    }
-    loader = case.dataset.loader(split, seed=seeds[split])
+    dataset = case.dataset
+    loader = dataset.trained(case.config.seed) if split == "train" else dataset.scored(split)
     plan = loader.plan(0)
     batches = (loader.load(plan, number) for number in range(min(LOOKED_AT, len(plan))))
     first = next(batches)
@@ -65,7 +62,7 @@ def piece(batch: Batch, rows: int, length: int | None = None) -> Batch:
     places = slice(-length, None) if left else slice(0, length)
 
     def cut(name: str, value: Tensor) -> Tensor:
-        if value.ndim < 2:
+        if value.ndim < 2 or name == "labels":  # (B,C): classes are no places
             return value[: len(ids)] if name != "rows" else value
         return value[:rows, :length] if name.startswith("target") else value[:rows, places]
 
@@ -106,7 +103,7 @@ def evaluator_of(case: Case) -> Evaluator:
     if case.evaluator is not None:
         return case.evaluator
     seed = case.config.data.split_seed
-    loader = case.dataset.loader(held_out(case), seed=stream_seed(seed, "evaluation"))
+    loader = case.dataset.scored(held_out(case))
     return Evaluator(model=case.model, task=case.task, loader=loader, seed=seed)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from attnlab.checks.check import Case, Check
 from attnlab.checks.ranges import last_events
 from attnlab.checks.real import device_of
-from attnlab.config.streams import stream_seed
 from attnlab.runs.findings import Finding, When
 from attnlab.training.machine import peak_flops
 
@@ -73,7 +72,7 @@ def tokens_of(case: Case, end: float, steps: int) -> list[int]:
 
     Only the steps that lie in one epoch: fewer than asked for where it has just begun.
     """
-    loader = case.dataset.loader("train", seed=stream_seed(case.config.seed, "data"))
+    loader = case.dataset.trained(case.config.seed)
     lengths, each = np.sum(loader.rows.sizes, axis=0), case.config.training.accumulate
     epoch = max(math.ceil(end) - 1, 0)
     plan = loader.plan(epoch)

@@ -91,8 +91,9 @@ def pairs(config: Config) -> list[dict[str, Any]]:
     from attnlab.experiment.setup import set_up
 
     setup = set_up(config, cache=default_cache())
-    loader = setup.dataset.loader("train", seed=stream_seed(config.seed, "data"))
-    prepared = setup.task.prepare(next(iter(loader)), stream_seed(config.seed, "masking", 0, 0))
+    prepared = setup.task.prepare(
+        next(iter(setup.dataset.trained(config.seed))), stream_seed(config.seed, "masking", 0, 0)
+    )
     tokenizer, pad = setup.dataset.tokenizer, setup.dataset.tokenizer.pad
 
     def text(token: int) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config.schema import DataSettings
+from attnlab.config.streams import stream_seed
 from attnlab.data import shards
 from attnlab.data.batching import BATCHING, Batching
 from attnlab.data.corpora import CORPORA
@@ -116,6 +117,15 @@ class Dataset:
         chosen = batching or BATCHING.build(self.settings.batching, length=self.settings.length)
         side = self.settings.padding
         return Loader(self.rows(split), chosen, seed=seed, pad=self.tokenizer.pad, side=side)
+
+    def trained(self, seed: int) -> Loader:
+        """The batches that a run of this seed is trained on, in its order."""
+        return self.loader("train", seed=stream_seed(seed, "data"))
+
+    def scored(self, split: str) -> Loader:
+        """The batches that a split is scored in, by the data's own seed: runs of every seed are judged on the
+        same ones."""
+        return self.loader(split, seed=stream_seed(self.settings.split_seed, "evaluation"))
 
     def fingerprint(self, split: str) -> str:
         """The identity of a split's rows: equal for two runs that were judged on the same examples."""

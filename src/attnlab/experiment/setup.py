@@ -10,7 +10,6 @@ from typing import Any
 
 from attnlab.config import schema
 from attnlab.config.schema import SCRATCH
-from attnlab.config.streams import stream_seed
 from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
 from attnlab.data.dataset import Dataset, ProgressOf, no_progress
@@ -156,7 +155,7 @@ def initial_of(setup: Setup) -> Callable[[], Model] | None:
 
 def in_order(setup: Setup) -> Loader:
     """The training batches, in the order of the run's seed."""
-    return setup.dataset.loader("train", seed=stream_seed(setup.config.seed, "data"))
+    return setup.dataset.trained(setup.config.seed)
 
 
 def evaluator_of(
@@ -165,8 +164,7 @@ def evaluator_of(
     """How a split is scored. Its stream is the split's, not the run's: runs of other seeds meet the same
     batches with the same tokens hidden."""
     seed = config.data.split_seed
-    loader = dataset.loader(split, seed=stream_seed(seed, "evaluation"))
-    return Evaluator(model=model, task=task, loader=loader, seed=seed, **chosen)
+    return Evaluator(model=model, task=task, loader=dataset.scored(split), seed=seed, **chosen)
 
 
 def fingerprints(setup: Setup) -> dict[str, Any]:

@@ -18,6 +18,7 @@ class Prefix(Pair):
 
     uses = ("target",)
     labelled = False
+    typed = False
 
     def __init__(self, tokenizer: Tokenizer, length: int, *, cut: Cut = "end"):
         super().__init__(tokenizer, length, cut=cut)
