@@ -11,12 +11,15 @@ import attnlab as lab
 from attnlab.cli import app
 from attnlab.config.values import ConfigError
 from attnlab.data.errors import DataError
+from attnlab.experiment import run as run_module
 from attnlab.experiment.adapting import RECIPES, adapting_config
 from attnlab.experiment.run import train
 from attnlab.model.adapters import ADAPTERS
 from attnlab.runs.checkpoints import Checkpoints
+from attnlab.runs.events import Stepped
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import read_record
+from attnlab.tasks.task import Task
 from attnlab.training.checkpoint import read_checkpoint
 from tests.training.small_run import config, sentences
 
@@ -145,3 +148,75 @@ def test_from_python_it_opens_the_best_checkpoint(home, tmp_path, unchecked, cap
     }
     adapter = lab.adapt(trained.model.adapter.leave(), lab.Lora(rank=2))
     assert adapter.tuned == 2 * 2 * 2 * (16 + 16), "a model in memory takes the adapter itself"
+
+
+# ---------------------------------------------------------------- features that are computed once
+@pytest.fixture
+def reads(monkeypatch):
+    """Counts the texts that a trunk reads."""
+    counted, whole = [], Task.hidden
+
+    def hidden(self, model, prepared):
+        if prepared.features is None:
+            counted.append(len(prepared.ids))
+        return whole(self, model, prepared)
+
+    monkeypatch.setattr(Task, "hidden", hidden)
+    return counted
+
+
+def weights(run):
+    return read_checkpoint(Checkpoints.of(run.folder), run.state.step).model
+
+
+@pytest.mark.parametrize(("label", "task"), [("who", ""), ("size", "regression")])
+@pytest.mark.parametrize("epochs", [1, 4])
+def test_a_head_on_kept_features_is_that_of_a_trunk_that_reads_again(
+    home, tmp_path, unchecked, monkeypatch, label, task, epochs
+):
+    """In the first epoch bit for bit. Later a text stands in other batches, whose padding changes the last
+    bits of what the trunk makes of it: equal within the rounding of float32."""
+    changes = [RATE, "data.batching.batch_size=16", f"training.budget.epochs={epochs}"]
+    wanted = asked(home, label, adapter="head", task=task, set=changes)
+    kept = train(wanted, tmp_path / "kept")
+    monkeypatch.setattr(run_module, "keeps_features", lambda model, task: False)
+    again = train(wanted, tmp_path / "again")
+    assert kept.state.step == again.state.step and kept.state.trace == again.state.trace
+    found = weights(kept)
+    for name, value in weights(again).items():
+        if epochs == 1 or not name.startswith("head."):
+            assert torch.equal(found[name], value), name
+        torch.testing.assert_close(found[name], value, atol=2e-6, rtol=1e-5)
+
+
+def test_each_text_is_read_once_however_many_epochs(home, tmp_path, unchecked, reads):
+    run = train(asked(home, adapter="head", set=[RATE]), tmp_path / "run")
+    rows = [len(run.setup.dataset.rows(split)) for split in ("train", "dev")]
+    assert run.state.epochs > 2 and sum(reads) == sum(rows)
+    del reads[:]
+    train(asked(home, adapter="bitfit", set=[RATE]), tmp_path / "other")
+    assert sum(reads) > 2 * sum(rows), "a trunk that is trained reads them in every epoch"
+
+
+class KilledError(Exception):
+    """In place of a signal."""
+
+
+def test_a_head_that_was_killed_goes_on_to_the_same_bits(home, tmp_path, unchecked):
+    def kill(event):
+        if isinstance(event, Stepped) and event.step == 30:
+            raise KilledError
+
+    changes = [
+        RATE,
+        "training.budget.epochs=5",
+        "training.checkpoint_every=20",
+        "training.patience=unlimited",
+    ]
+    wanted = asked(home, adapter="head", set=changes)
+    whole = train(wanted, tmp_path / "whole")
+    with pytest.raises(KilledError):
+        train(wanted, tmp_path / "killed", listeners=[kill])
+    resumed = train(wanted, tmp_path / "killed", resume=True)
+    assert whole.state.step == resumed.state.step > 30
+    assert all(torch.equal(weights(whole)[name], value) for name, value in weights(resumed).items())

@@ -32,9 +32,13 @@ TUNED = {
     "bitfit": lambda name: name.endswith("bias"),
     "lora(rank=2)": lambda name: ".lora." in name,
     "prompt(tokens=2)": lambda name: name == "trunk.decoder.virtual.vectors",
+    "top(layers=1)": lambda name: ".blocks.1." in name or ".final." in name or name.startswith("head."),
+    "head": lambda name: name.startswith("head."),
     "prefix(tokens=2)": lambda name: name.startswith("trunk.decoder.virtual."),
 }
 """Which parameters each adapter trains, said again by their names."""
+HEAD = "language_model(bias=true, transform=dense)"
+"""With weights of its own beside the table of words."""
 every = pytest.mark.parametrize("adapter", TUNED)
 
 
@@ -47,7 +51,7 @@ def home(tmp_path_factory):
     """A folder with its corpus, and the runs `start` and, with another seed, `other`."""
     folder = tmp_path_factory.mktemp("home")
     for name, seed in (("start", 0), ("other", 5)):
-        train(config(folder, seed=seed), folder / name)
+        train(config(folder, seed=seed, model={"output": HEAD}), folder / name)
     return folder
 
 

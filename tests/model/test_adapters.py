@@ -13,6 +13,7 @@ from attnlab.generation.generate import generate
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.combinations import examples
 from attnlab.model.counts import parameter_terms
+from attnlab.model.frozen import is_fixed
 from attnlab.model.tokens import Tokens
 from tests.contracts import grid
 from tests.contracts.grid import IDS, LEFT, SOURCE, SOURCE_IDS, T
@@ -20,6 +21,8 @@ from tests.contracts.grid import IDS, LEFT, SOURCE, SOURCE_IDS, T
 KINDS = [str(choice) for choice in examples(ADAPTERS)]
 LORA, LORA_SHARED = (kind for kind in KINDS if kind.startswith("lora"))
 VIRTUAL = ["prompt(tokens=3)", "prefix(tokens=3)"]
+HEAD = "language_model(bias=true, transform=dense)"
+"""A head with weights of its own beside the table of words that it shares."""
 every = pytest.mark.parametrize("kind", KINDS)
 
 MODELS = {
@@ -50,7 +53,7 @@ every_model = pytest.mark.parametrize("name", MODELS)
 
 
 def built(name="decoder", seed=0, **changes):
-    settings = grid.SIZES | {"layers": 2, "family": "decoder"} | MODELS[name] | changes
+    settings = grid.SIZES | {"layers": 2, "family": "decoder", "output": HEAD} | MODELS[name] | changes
     if settings["family"] == "encoder":
         settings |= {"mask": "bidirectional"}
     family = {"decoder": lab.decoder, "encoder": lab.encoder, "encoder_decoder": lab.encoder_decoder}
@@ -83,6 +86,10 @@ def hidden(model, ids=IDS, **marks):
     return model.trunk(ids, tokens(model, **marks), **inputs(model))
 
 
+def scores(model):
+    return model.head(hidden(model))
+
+
 # ---------------------------------------------------------------- what every adapter promises
 @every
 @every_model
@@ -90,12 +97,11 @@ def test_only_the_adapter_learns_and_all_of_it(kind, name):
     model = built(name)
     adapter = attached(model, kind)
     own = set(adapter.parameters())
-    hidden(model).pow(3).sum().backward()
+    scores(model).pow(3).sum().backward()
     for place, p in model.named_parameters():
         assert p.requires_grad == (place in own), place
         assert (p.grad is not None) <= (place in own), f"{place} is frozen and has a gradient"
-    # key biases move nothing through a softmax, and the head is behind what is asked here
-    idle = {p for p in own if p.endswith("key.bias") or p.startswith("head.")}
+    idle = {p for p in own if p.endswith("key.bias")}  # which a softmax ignores
     for place in own - idle:
         p = adapter.parameters()[place]
         assert p.grad is not None and float(p.grad.abs().max()) > 1e-12, f"nothing reaches {place}"
@@ -107,11 +113,11 @@ def test_it_comes_off_without_a_trace(kind, name):
     model = built(name)
     names, values = list(model.state_dict()), [p.clone() for p in model.parameters()]
     frozen = model.trunk.main.embedding.tokens.weight.requires_grad_(False)  # was so before; stays so after
-    before = hidden(model)
+    before = scores(model)
     adapter = attached(model, kind)
-    assert not torch.equal(hidden(model), before), "the adapter does nothing"
+    assert not torch.equal(scores(model), before), "the adapter does nothing"
     adapter.detach()
-    assert torch.equal(hidden(model), before)
+    assert torch.equal(scores(model), before)
     assert list(model.state_dict()) == names
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), values, strict=True))
     assert all(p.requires_grad == (p is not frozen) for p in model.parameters())
@@ -122,10 +128,10 @@ def test_it_comes_off_without_a_trace(kind, name):
 def test_what_came_off_goes_on_again(kind):
     model = built()
     adapter = attached(model, kind)
-    with_it = hidden(model)
+    with_it = scores(model)
     adapter.detach()
     adapter.attach(model)
-    assert torch.equal(hidden(model), with_it)
+    assert torch.equal(scores(model), with_it)
     adapter.detach()
     with pytest.raises(ValueError, match="other sizes"):
         adapter.attach(built(width=24))
@@ -199,20 +205,47 @@ def test_beams_go_on_from_the_cache(kind):
 
 
 @every
-def test_counts_are_closed_forms(kind):
-    model = built(layers=3)
+@pytest.mark.parametrize("family", ["decoder", "encoder"])
+def test_counts_are_closed_forms(kind, family):
+    """By the formulas, written again from the sizes, and by counting."""
+    plain = {"token_types": 0, "embedding_norm": False} if family == "encoder" else {}
+    model = built(family, layers=3, **plain)
     adapter = ADAPTERS.build(kind).attach(model)
-    n, D, L = 3, 16, 3
+    n, D, L, V = 3, 16, 3, 23
+    final = 2 * D if family == "decoder" else 0  # norms after each part need none at the end
+    block = 4 * (D * D + D) + (D * 4 * D + 4 * D) + (4 * D * D + D) + 2 * 2 * D
+    head = D * D + D + 2 * D + V
     expected = {
-        "full": sum(p.numel() for p in built(layers=3).parameters()),
+        "full": V * D + L * block + final + head,
+        "top(layers=1)": block + final + head,
+        "head": head,
         "prompt(tokens=3)": n * D,
         "prefix(tokens=3)": 2 * L * n * D,
         LORA: 2 * L * 2 * (D + D),
         LORA_SHARED: L * (2 * D + 3 * 2 * D + 2 * (D + D) + 2 * 2 * (D + 4 * D)),
-        "bitfit": L * (4 * D + 4 * D + D + 2 * D) + D,
+        "bitfit": L * (4 * D + 4 * D + D + 2 * D) + final // 2 + D + D + V,
     }
-    assert adapter.tuned == expected[kind]
+    assert adapter.tuned == expected[kind] == sum(term.count for term in adapter.tuned_terms())
     assert sum(t.count for t in parameter_terms(model)) == sum(p.numel() for p in model.parameters())
+
+
+@every
+@every_model
+def test_what_is_tuned_is_counted_in_closed_form_with_any_head(kind, name):
+    """Whatever the parts, and with a head beside it that the start does not have."""
+    adapter = ADAPTERS.build(kind).attach(built(name))
+    assert adapter.tuned == sum(term.count for term in adapter.tuned_terms())
+    adapter = ADAPTERS.build(kind).attach(built(name, output="classification"), train=["head"])
+    assert adapter.tuned == sum(term.count for term in adapter.tuned_terms())
+
+
+def test_a_trained_head_reads_a_trunk_that_drops_nothing():
+    model = built(output="classification", dropout=0.3, attention_dropout=0.2).train()
+    assert not torch.equal(hidden(model), hidden(model))
+    adapter = ADAPTERS.build("head").attach(model)
+    assert torch.equal(hidden(model), hidden(model)) and is_fixed(model.trunk)
+    adapter.detach()
+    assert not torch.equal(hidden(model), hidden(model)) and not is_fixed(model.trunk)
 
 
 def test_a_head_beside_the_prompt_makes_130_d_and_2():
@@ -388,7 +421,7 @@ def test_wrong_use_is_refused_with_the_fix():
     with pytest.raises(ValueError, match="tokens is 0"):
         ADAPTERS.build("prefix(tokens=0)")
     with pytest.raises(ValueError, match="no biases"):
-        ADAPTERS.build("bitfit").attach(built(bias=False))
+        ADAPTERS.build("bitfit").attach(built(output="language_model", bias=False))
 
 
 def test_merged_biases_stay():

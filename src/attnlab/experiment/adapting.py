@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,10 @@ from attnlab.data.loader import Loader
 from attnlab.experiment.setup import Setup, in_order
 from attnlab.experiment.start import start_at
 from attnlab.model.adapters import ADAPTERS
+from attnlab.model.terms import Term
 from attnlab.tasks import TASKS
 from attnlab.training.accumulate import backward
+from attnlab.training.features import keeps_features
 
 LENGTH = 512
 """Tokens of a text that are read where nobody says otherwise, if the model reads so many."""
@@ -53,12 +56,16 @@ class Recipe:
 
 RECIPES = {
     "full": Recipe(learning_rate=5e-5, epochs=4.0),
+    "top": Recipe(learning_rate=1e-4, epochs=4.0),
+    "head": Recipe(learning_rate=2e-3, epochs=20.0),
     "lora": Recipe(learning_rate=5e-4, epochs=5.0),
     "bitfit": Recipe(learning_rate=1e-3, epochs=5.0),
     "prompt": Recipe(learning_rate=1e-2, epochs=10.0),
     "prefix": Recipe(learning_rate=5e-3, epochs=10.0),
 }
 """By adapter: the fewer weights are trained, the larger the rate and the more epochs."""
+FORMULAS = 4
+"""The most terms of a closed form that are shown."""
 BATCHES = {"kind": "bucketed", "batch_size": 32, "tokens": 4096}
 
 
@@ -136,6 +143,8 @@ class AdaptingPlan:
     cut: str
     method: str
     tuned: int
+    formulas: Sequence[Term]
+    """What is tuned, in closed form."""
     parameters: int
     epochs: float
     steps: int
@@ -147,11 +156,13 @@ class AdaptingPlan:
     def __str__(self) -> str:
         rows = ", ".join(f"{count:,} {split}" for split, count in self.rows.items())
         share = f"{self.tuned / self.parameters:.2%}"
+        terms = " + ".join(f"{term.count:,} ({term.name}: {term.formula})" for term in self.formulas)
         stops = f"; it stops after {self.patience} evaluations without a better dev {self.metric}"
         lines = [
             f"Rows: {rows}. {self.labels}.",
             f"{self.cut}." if self.cut else "",
             f"Method: {self.method}; it tunes {self.tuned:,} of {self.parameters:,} parameters ({share}).",
+            f"  = {terms}" if len(self.formulas) <= FORMULAS else "",
             f"At most {self.epochs:.3g} epochs, {self.steps:,} steps"
             f"{stops if self.patience != 'unlimited' else ''}.",
             f"Expected time: {duration(self.seconds)} at most, from one measured step.",
@@ -166,21 +177,20 @@ def adapting_plan(setup: Setup, folder: Path) -> AdaptingPlan:
     loader = in_order(setup)
     epochs = _epochs(config.training, len(loader), int(loader.rows.lengths.sum()))
     cuts = dataset.truncation("train")
-    trained = [p.numel() for p in model.parameters() if p.requires_grad]
+    assert model.adapter is not None  # a run with a start has one
     return AdaptingPlan(
         rows={split: len(dataset.rows(split)) for split in dataset.splits.names},
         labels=_labels_told(setup),
         cut=f"{cuts} at data.length {config.data.length}" if cuts.cut else "",
         method=_method_told(config.adapter),
-        tuned=sum(trained),
+        tuned=model.adapter.tuned,
+        formulas=model.adapter.tuned_terms(),
         parameters=sum(p.numel() for p in model.parameters()),
         epochs=epochs,
         steps=round(epochs * len(loader) / config.training.accumulate),
         patience=config.training.patience,
         metric=setup.task.metrics[0].replace("_", " "),
-        seconds=min(
-            epochs * _epoch_seconds(setup, loader), config.training.budget.limits.get("seconds", float("inf"))
-        ),
+        seconds=min(_seconds(setup, loader, epochs), config.training.budget.limits.get("seconds", math.inf)),
         folder=folder,
     )
 
@@ -208,13 +218,14 @@ def _epochs(training: schema.TrainingSettings, batches: int, tokens: int) -> flo
     return min((limits[name] / per for name, per in each.items() if name in limits), default=1.0)
 
 
-def _epoch_seconds(setup: Setup, loader: Loader) -> float:
-    """The time of an epoch and of its pass over dev, from a batch of the usual size."""
+def _seconds(setup: Setup, loader: Loader, epochs: float) -> float:
+    """The time of the epochs and of a pass over dev after each, from a batch of the usual size."""
     step, forward = _measured(setup, loader)
-    seconds = step * _places(loader)
-    if "dev" in setup.dataset.splits.names:
-        seconds += forward * _places(setup.dataset.loader("dev", seed=0))
-    return seconds
+    train = _places(loader)
+    dev = _places(setup.dataset.scored("dev")) if "dev" in setup.dataset.splits.names else 0.0
+    if keeps_features(setup.model, setup.task):
+        return forward * (train + dev)  # once; the epochs after the first cost next to nothing
+    return epochs * (step * train + forward * dev)
 
 
 def _places(loader: Loader) -> float:

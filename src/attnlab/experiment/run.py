@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.data.dataset import ProgressOf, no_progress
+from attnlab.data.loader import Loader
 from attnlab.experiment.sample_file import sample_files
 from attnlab.experiment.setup import Setup, check, evaluator_of, fingerprints, in_order, set_up, truncation
 from attnlab.experiment.soundness import Soundness, Watch, known
@@ -25,6 +26,7 @@ from attnlab.training.budget import State
 from attnlab.training.checkpoint import newest_checkpoint
 from attnlab.training.evaluate import Evaluator
 from attnlab.training.failure import Failure
+from attnlab.training.features import Features, FeaturesOf, keeps_features, unknown
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.listeners import LISTENERS
 from attnlab.training.loop import Loop
@@ -82,7 +84,7 @@ def train(
             warnings += setup.dataset.labels.warnings()
             loop = _loop(setup, folder)
             warnings += _restored(loop, folder)
-            own = {"evaluator": loop.evaluate_model, "backward": loop.backward}
+            own = {"evaluator": _reading_again(loop.evaluate_model), "backward": loop.backward}
             soundness = Soundness(setup, out, allow, own)
             step, evaluated = loop.state.step, loop.state.evaluated
             with MetricsFile(folder.metrics, step=step, evaluated=evaluated) as metrics:
@@ -128,10 +130,12 @@ def _loop(setup: Setup, folder: RunFolder) -> Loop:
     if settings.compile:
         model.trunk.compile(dynamic=True)
     autocast = autocast_of(settings.precision, device)
+    loader = in_order(setup)
     return Loop(
         model=model,
         task=setup.task,
-        loader=in_order(setup),
+        loader=loader,
+        features=_features(setup, loader, autocast),
         evaluate=_evaluator(setup, device, autocast),
         optimizer=Optimizers(OPTIMIZERS.build(settings.optimizer), model),
         schedule=SCHEDULES.build(settings.schedule),
@@ -149,7 +153,20 @@ def _evaluator(setup: Setup, device: torch.device, autocast: Any) -> Evaluator |
     if config.training.evaluate_every == "never" or "dev" not in setup.dataset.splits.names:
         return None
     chosen = {"batches": config.training.evaluate_batches, "device": device, "autocast": autocast}
-    return evaluator_of(config, setup.dataset, setup.model, setup.task, "dev", **chosen)
+    found = evaluator_of(config, setup.dataset, setup.model, setup.task, "dev", **chosen)
+    return replace(found, features=_features(setup, setup.dataset.scored("dev"), autocast))
+
+
+def _features(setup: Setup, loader: Loader, autocast: Any) -> FeaturesOf:
+    """Of a trunk that stays as it is, what it makes of each text is computed once."""
+    if not keeps_features(setup.model, setup.task):
+        return unknown
+    return Features(setup.model, setup.task, loader, autocast)
+
+
+def _reading_again(evaluator: Evaluator | None) -> Evaluator | None:
+    """The evaluator for checks, which go by the whole model and by other batches."""
+    return None if evaluator is None else replace(evaluator, features=unknown)
 
 
 def _restored(loop: Loop, folder: RunFolder) -> list[str]:

@@ -23,11 +23,15 @@ def parameter_terms(stacks: Stacks) -> list[Term]:
     tables: set[int] = set()
     for name, stack in stacks.items():
         embedding = _embedding_terms(stack.embedding, tables)
-        blocks = [t for part in _first_block(stack) for t in _residual_terms(part)]
-        repeated = [term.times(len(stack.blocks), "L") for term in blocks]
+        repeated = [term.times(len(stack.blocks), "L") for term in block_terms(stack)]
         stacked = [*embedding, *repeated, *(t.inside("final") for t in terms_of(stack.final))]
         terms += [term.inside(name) for term in stacked]
     return terms
+
+
+def block_terms(stack: Stack) -> list[Term]:
+    """The parameters of one block."""
+    return [term for part in _first_block(stack) for term in _residual_terms(part)]
 
 
 def _first_block(stack: Stack) -> list[Residual]:

@@ -49,7 +49,9 @@ class Labelled(Task):
 
     def scores(self, model: Model, hidden: Tensor, prepared: Prepared) -> Tensor:
         """(B,C) what the head gives, in float32 at the least."""
-        found: Tensor = model.head(hidden, prepared.tokens)
+        assert isinstance(model.head, Classification)  # `check` has refused every other
+        kept = prepared.features is not None
+        found: Tensor = model.head.of_pooled(hidden) if kept else model.head(hidden, prepared.tokens)
         return found.float() if found.dtype in (torch.float16, torch.bfloat16) else found
 
     def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
@@ -66,6 +68,8 @@ class Labelled(Task):
 
     def flops(self, model: Model, prepared: Prepared) -> int:
         head = model.head.flops(1)
+        if prepared.features is not None:
+            return 3 * head * prepared.count
         return super().flops(model, prepared) + 3 * head * (prepared.count - 1)
 
 

@@ -64,6 +64,8 @@ class Prepared:
     sizes: Tensor | None = None
     of_examples: bool = False
     """Whether targets are one for each row, and not one for each token."""
+    features: Tensor | None = None
+    """(B,D) what a frozen trunk made of each text before: it does not read them again."""
 
     @property
     def bytes(self) -> int:
@@ -211,7 +213,9 @@ class Task(ABC):
         return self.head_loss(model, self.hidden(model, prepared), prepared)
 
     def hidden(self, model: Model, prepared: Prepared) -> Tensor:
-        """The trunk's output (B,T,D)."""
+        """The trunk's output (B,T,D), or what was kept of it (B,D)."""
+        if prepared.features is not None:
+            return prepared.features
         inputs: dict[str, Any] = {}
         if prepared.source is not None:
             inputs = {"source": prepared.source, "source_tokens": prepared.source_tokens}

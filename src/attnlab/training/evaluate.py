@@ -21,6 +21,7 @@ from attnlab.metrics.metric import Examples
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.tasks.task import Prepared, Task
+from attnlab.training.features import FeaturesOf, unknown
 
 CPU = torch.device("cpu")
 
@@ -90,6 +91,7 @@ class Evaluator:
     batches: int | Literal["all"] = "all"
     device: torch.device = CPU
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext
+    features: FeaturesOf = unknown
 
     def __call__(self) -> Evaluation:
         """The mean loss over the batches and the task's metrics, in eval mode."""
@@ -125,7 +127,7 @@ class Evaluator:
     def judge(self, batch: Batch, number: int) -> Judged:
         """What the task makes of batch `number`, and how the model does on it."""
         prepared, task = self.prepare(batch, number), self.task
-        moved = prepared.to(self.device)
+        moved = self.features(batch, prepared.to(self.device))
         with self.autocast():
             if not prepared.of_examples:
                 return Judged(batch, prepared, task.loss(self.model, moved), {})

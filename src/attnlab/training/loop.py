@@ -26,6 +26,7 @@ from attnlab.training.budget import State
 from attnlab.training.checkpoint import Checkpoint, load_checked, save_checkpoint, weights_of
 from attnlab.training.evaluate import Evaluation, Evaluator
 from attnlab.training.failure import Failure, fault_of, gradient_norm
+from attnlab.training.features import FeaturesOf, unknown
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.optimizers import Optimizers
 from attnlab.training.schedules import Schedule
@@ -49,6 +50,7 @@ class Loop:
         failure: Failure,
         seed: int,
         listeners: Iterable[Listener] = (),
+        features: FeaturesOf = unknown,
         autocast: Callable[[], AbstractContextManager[Any]],
         device: torch.device,
     ):
@@ -56,7 +58,7 @@ class Loop:
         self.optimizer, self.schedule, self.settings = optimizer, schedule, settings
         self.checkpoints, self.failure, self.seed = checkpoints, failure, seed
         self.listeners, self.autocast, self.device = list(listeners), autocast, device
-        self.state, self.saved = State(), 0
+        self.features, self.state, self.saved = features, State(), 0
         self.evaluation: Evaluation | None = None
         self.batches = loader.forever()
 
@@ -142,7 +144,7 @@ class Loop:
         """The next batch, and what the task makes of it."""
         batch = next(self.batches)
         prepared = self.task.prepare(batch, stream_seed(self.seed, "masking", step, number))
-        return batch, prepared.to(self.device)
+        return batch, self.features(batch, prepared.to(self.device))
 
     def progress(self, state: State) -> float:
         return budget.progress(self.settings.budget, state)

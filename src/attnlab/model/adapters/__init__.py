@@ -18,6 +18,8 @@ ADAPTERS: Registry[Adapter] = Registry(
         "prompt": "attnlab.model.adapters.prompt:Prompt",
         "prefix": "attnlab.model.adapters.prefix:Prefix",
         "lora": "attnlab.model.adapters.lora:Lora",
+        "head": "attnlab.model.adapters.head:HeadOnly",
+        "top": "attnlab.model.adapters.top:Top",
         "bitfit": "attnlab.model.adapters.bitfit:BitFit",
     },
 )

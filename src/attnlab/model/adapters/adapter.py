@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -53,6 +53,11 @@ class Adapter:
     def terms(self) -> list[Term]:
         """What it adds to the model's parameters, in closed form."""
         raise NotImplementedError
+
+    def borrowed_terms(self, part: nn.Module) -> list[Term]:
+        """What it trains of the model's own trunk or head, in closed form; of a head that is trained whole
+        nothing need be said."""
+        return []
 
     # ------------------------------------------------------------ what all do
     def attach(self, model: Model, *, train: Collection[str] = (), seed: int = 0) -> Self:
@@ -138,6 +143,14 @@ class Adapter:
     def tuned(self) -> int:
         """How many parameters are trained."""
         return sum(p.numel() for p in self.parameters().values())
+
+    def tuned_terms(self) -> list[Term]:
+        """What is trained, in closed form: its own parts, and what it borrows of the model."""
+        model = self.attached
+        whole = all(name in self._before for name, _ in model.named_parameters() if name.startswith("head."))
+        head = model.head.parameter_terms() if whole else self.borrowed_terms(model.head)
+        trunk = self.borrowed_terms(cast("nn.Module", model.trunk))
+        return [*self.terms(), *trunk, *(term.inside("head") for term in head)]
 
 
 @torch.no_grad()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from torch import nn
 
 from attnlab.model.adapters.adapter import Adapter
+from attnlab.model.heads.language import LanguageModel
 from attnlab.model.model import Model
+from attnlab.model.norms import LayerNorm
 from attnlab.model.terms import Term
 
 
@@ -40,3 +42,13 @@ class BitFit(Adapter):
 
     def terms(self) -> list[Term]:
         return []
+
+    def borrowed_terms(self, part: nn.Module) -> list[Term]:
+        biased = [one for one in part.modules() if getattr(one, "bias", None) is not None]
+        maps = [one.out_features for one in biased if isinstance(one, nn.Linear)]
+        norms = [one.width for one in biased if isinstance(one, LayerNorm)]
+        words = [one.vocabulary for one in biased if isinstance(one, LanguageModel)]
+        sums = {"maps": ("Σ out", maps), "norms": ("Σ D", norms), "words": ("V", words)}
+        return [
+            Term(f"biases of {of}", formula, sum(sizes)) for of, (formula, sizes) in sums.items() if sizes
+        ]

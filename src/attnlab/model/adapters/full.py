@@ -6,7 +6,7 @@ from torch import nn
 
 from attnlab.model.adapters.adapter import Adapter
 from attnlab.model.model import Model
-from attnlab.model.terms import Term
+from attnlab.model.terms import Term, terms_of
 
 
 class Full(Adapter):
@@ -39,3 +39,6 @@ class Full(Adapter):
 
     def terms(self) -> list[Term]:
         return []
+
+    def borrowed_terms(self, part: nn.Module) -> list[Term]:
+        return terms_of(part)

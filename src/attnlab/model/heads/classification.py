@@ -60,7 +60,11 @@ class Classification(Head):
 
     def forward(self, hidden: Tensor, tokens: Tokens) -> Tensor:
         """(B,T,D) -> (B,C)."""
-        return self.scores(self.dropout(self.transform(pooled(hidden, tokens, self.pooling))))
+        return self.of_pooled(pooled(hidden, tokens, self.pooling))
+
+    def of_pooled(self, vectors: Tensor) -> Tensor:
+        """(B,D), one vector for each text, -> (B,C)."""
+        return self.scores(self.dropout(self.transform(vectors)))
 
     def parameter_terms(self) -> list[Term]:
         last = linear("scores", self.width, self.classes, True, "D·C")

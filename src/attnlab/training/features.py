@@ -1,0 +1,70 @@
+"""What a frozen trunk makes of each text, computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attnlab.data.batch import Batch
+from attnlab.data.loader import Loader
+from attnlab.model.frozen import is_fixed
+from attnlab.model.heads.classification import Classification, pooled
+from attnlab.model.model import Model
+from attnlab.tasks.labelled import Labelled
+from attnlab.tasks.task import Prepared, Task
+
+FeaturesOf = Callable[[Batch, Prepared], Prepared]
+"""Adds what is known of a batch's texts to what the model reads of them."""
+
+
+def unknown(batch: Batch, prepared: Prepared) -> Prepared:
+    """Nothing is known beforehand: the trunk reads each text every time."""
+    return prepared
+
+
+class Features:
+    """One vector for each row of a loader (N,D), in memory; computed when it is first asked for.
+
+    A row's vector is that of the batch that holds it in the first epoch, whatever batch asks for it later:
+    padding and company change its last bits, and a run that was killed must go on with the same ones.
+    """
+
+    def __init__(
+        self, model: Model, task: Task, loader: Loader, autocast: Callable[[], AbstractContextManager[Any]]
+    ):
+        self.model, self.task, self.loader, self.autocast = model, task, loader, autocast
+        self.plan = loader.plan(0)
+        self.home = np.zeros(len(loader.rows), np.int64)  # the first epoch's batch of each row
+        for number in range(len(self.plan)):
+            self.home[np.concatenate(self.plan.batch(number))] = number
+        self.known = np.zeros(len(loader.rows), bool)
+        self.held: Tensor | None = None
+
+    def __call__(self, batch: Batch, prepared: Prepared) -> Prepared:
+        rows = batch.rows.numpy()
+        for number in np.unique(self.home[rows[~self.known[rows]]]):
+            self._compute(self.loader.load(self.plan, int(number)), prepared.ids.device)
+        assert self.held is not None
+        return replace(prepared, features=self.held[batch.rows])
+
+    @torch.no_grad()
+    def _compute(self, batch: Batch, device: torch.device) -> None:
+        prepared, head = self.task.unlabelled(batch).to(device), self.model.head
+        assert isinstance(head, Classification)
+        with self.autocast():
+            found = pooled(self.task.hidden(self.model, prepared), prepared.tokens, head.pooling)
+        if self.held is None:
+            self.held = found.new_empty(len(self.known), found.shape[-1])
+        self.held[batch.rows] = found
+        self.known[batch.rows.numpy()] = True
+
+
+def keeps_features(model: Model, task: Task) -> bool:
+    """Whether one vector says all that training will ever ask of a text."""
+    return isinstance(task, Labelled) and is_fixed(model.trunk)
