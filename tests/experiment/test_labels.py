@@ -245,6 +245,26 @@ def test_predictions_of_a_file_can_be_checked(classifier, tmp_path):
     assert told.exit_code == 0 and f"accuracy {accuracy:.1%}" in " ".join(told.output.split())
 
 
+def test_labels_of_every_type_are_judged_as_the_names_that_were_predicted(tmp_path):
+    """0 and false are labels, and the order of several says nothing."""
+    kinds = [(0, "0", 1), (False, "false", True), (["a", "b"], ["b", "a"], ["c"]), ([], [], ["c"])]
+    for right, said, other in kinds:
+        rows = [{"label": right, "prediction": said}] * 30 + [{"label": other, "prediction": other}] * 30
+        (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        told = command("check", tmp_path / "p.jsonl")
+        assert told.exit_code == 0 and "accuracy 100.0%" in " ".join(told.output.split()), told.output
+
+
+def test_columns_of_the_run_are_the_usual_ones_for_other_files(runs, tmp_path):
+    run = runs("classification")
+    examples = split_of(run)
+    file = table(tmp_path / "other.csv", [{"text": one.text, "verb": one.label} for one in examples])
+    told = open_run(run).evaluate(on=file)
+    assert told["confusion"] == open_run(run).evaluate("dev")["confusion"]
+    usual = table(tmp_path / "usual.csv", [{"text": one.text, "label": one.label} for one in examples])
+    assert open_run(run).evaluate(on=usual)["confusion"] == told["confusion"]
+
+
 def refused(*arguments):
     result = command(*arguments)
     assert isinstance(result.exception, ConfigError), result.output
@@ -330,8 +350,10 @@ def test_a_model_of_words_predicts_no_labels(causal):
 
 
 def test_a_classifier_writes_no_text(classifier):
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError, match="predicts labels and writes no text; ask it: attnlab predict"):
         open_run(classifier).generate("the cat")
+    with pytest.raises(ConfigError, match="predicts labels, not words; ask it: attnlab predict"):
+        open_run(classifier).evaluate(probes=["the cat"])
 
 
 # ---------------------------------------------------------------- another labelled file

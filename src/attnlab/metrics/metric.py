@@ -101,6 +101,8 @@ class Metric(ABC):
         half = t_reach(freedom_of(weights), 1 - level) * float(
             np.sqrt((self.influences(examples) ** 2).sum())
         )
+        if half == 0:  # all examples are alike, such as all right: that says nothing of others
+            return Estimate(value, math.nan, math.nan, n, level)
         return Estimate(value, value - half, value + half, n, level)
 
 
