@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from attnlab.config.registry import TABLES, table
 from attnlab.config.values import Choice, ConfigError
@@ -68,11 +68,69 @@ def preset(name: str, *, seed: int = 0, **settings: Any) -> Model:
     return _model(None, seed, {"preset": name} | settings)
 
 
+@overload
 def adapt(
+    start: Model, adapter: Choice | str = "lora", *, train: Collection[str] = (), seed: int = 0
+) -> Adapter: ...
+@overload
+def adapt(
+    start: str | Path,
+    adapter: Choice | str = "full",
+    *,
+    data: str | Path,
+    task: str = "",
+    set: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    allow: Collection[str] = (),
+    **reading: Any,
+) -> Trained: ...
+def adapt(start: Model | str | Path, *adapter: Any, **wanted: Any) -> Adapter | Trained:
+    """Adapt a trained model.
+
+    A model is frozen, and a small trained part put on it: `adapt(model, lab.Lora(rank=8), train=["head"])`.
+    A run, a checkpoint or a folder of transformers is trained on labelled rows, as `attnlab adapt` does:
+    `adapt("minilm", data="reviews.csv", text="text", label="label", adapter=lab.Lora(rank=8))` says what it
+    will do, does it, and opens the best checkpoint. `reading` names columns and files: text, pair, label,
+    dev, test.
+    """
+    if isinstance(start, (str, Path)):
+        return _adapted_run(start, *adapter, **wanted)
+    return _adapted_model(start, *adapter, **wanted)
+
+
+def _adapted_model(
     model: Model, adapter: Choice | str = "lora", *, train: Collection[str] = (), seed: int = 0
 ) -> Adapter:
-    """Freeze a model and put a small trained part on it: `adapt(model, lab.Lora(rank=8), train=["head"])`."""
     return cast("Adapter", table("adapters").build(adapter)).attach(model, train=train, seed=seed)
+
+
+def _adapted_run(
+    start: str | Path,
+    adapter: Choice | str = "full",
+    *,
+    data: str | Path,
+    task: str = "",
+    set: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    allow: Collection[str] = (),
+    **reading: Any,
+) -> Trained:
+    from attnlab.experiment.adapting import adapting_config, adapting_plan, run_folder
+    from attnlab.experiment.run import default_cache
+    from attnlab.experiment.run import train as run
+    from attnlab.experiment.trained import open_run
+
+    config = adapting_config(start, data=data, adapter=adapter, task=task, reading=reading, set=set or {})
+    place = run_folder(config, data) if out is None else Path(out)
+
+    def tell(setup: Any) -> tuple[()]:
+        print(adapting_plan(setup, place))
+        return ()
+
+    run(config, place, resume=resume, cache=default_cache(), watchers=tell, allow=allow)
+    return open_run(place, which="best")
 
 
 def train(

@@ -188,7 +188,9 @@ def test_a_batch_that_the_model_cannot_read_is_answered_in_a_sentence(tmp_path):
     (tmp_path / "asked.csv").write_text(
         "question,passage\n" + "".join(f"who is {n},he is {n}\n" for n in range(60))
     )
-    about = of(set_up(config(data={"corpus": str(tmp_path / "asked.csv"), "encoding": "pair"})))
+    pairs = {"corpus": str(tmp_path / "asked.csv"), "encoding": "pair"}
+    about = of(set_up(config(data=pairs, model={"token_types": 2})))
+    about.model.trunk.decoder.embedding.types = None
     finding = found("dependency", about)
     assert finding.outcome == "fail" and "no token types" in finding.found
 

@@ -84,6 +84,8 @@ def shortened(command):
         )
     if " train mini-gpt" in command:
         return f"{command} {QUICK}" + (" --out runs/mini-gpt-1a2b3c4d" if "--out" not in command else "")
+    if " adapt " in command:
+        return f"{command} --set training.optimizer.learning_rate=0.02"
     return f"{command} {QUICK_STUDY}" if " run masking" in command else command
 
 

@@ -55,8 +55,9 @@ class InputsMatter(Check):
                 case,
                 f"{told} ({prepared.count:,} targets)",
                 least - own,
-                meaning=f"The model does as well {name}: it has learnt how often words occur, and not yet "
-                "what follows from what it reads.",
+                meaning=f"The model does as well {name}: it has learnt how often "
+                f"{'words' if case.task.predicts_words else 'labels'} occur, and not yet what follows from "
+                "what it reads.",
                 fix="Train longer; if that changes nothing, look for an input that does not arrive.",
             )
         return self.passed(case, f"{told} ({prepared.count:,} targets)", least - own)

@@ -88,9 +88,13 @@ class Scored:
         with torch.enable_grad():
             scores = place_by_place(model)(ids, tokens, **inputs)
             kept = torch.ones_like(ids, dtype=torch.bool) if real is None else real
-            weights = torch.randn(scores.shape[-1], generator=torch.Generator().manual_seed(0))
-            (scores[kept] @ weights.to(scores)).sum().backward()
-        self.scores = [row[where].detach() for row, where in zip(scores, kept, strict=True)]
+            # where the places are the trunk's, what a head makes of the row as a whole is asked too
+            whole = scores.new_empty(len(ids), 0) if model.head.scores_words else model.head(scores, tokens)
+            (weighted(scores[kept]) + weighted(whole)).backward()
+        self.scores = [
+            torch.cat([row[where].flatten(), judged[where].flatten() if judged.ndim > 1 else judged]).detach()
+            for row, where, judged in zip(scores, kept, whole, strict=True)
+        ]
         self.gradient = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
         model.zero_grad()
 
@@ -101,6 +105,12 @@ class Scored:
             return None
         kept = torch.ones_like(ids, dtype=torch.bool) if real is None else real
         return kept & (kept.long().cumsum(1) <= 3)
+
+
+def weighted(scores: Tensor) -> Tensor:
+    """Some sum of all scores (…,V), to take gradients of."""
+    weights = torch.randn(scores.shape[-1], generator=torch.Generator().manual_seed(0))
+    return (scores @ weights.to(scores)).nan_to_num().sum()
 
 
 def distance(own: Tensor, other: Tensor, scale: float) -> float:

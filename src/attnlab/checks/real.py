@@ -62,7 +62,7 @@ def piece(batch: Batch, rows: int, length: int | None = None) -> Batch:
     places = slice(-length, None) if left else slice(0, length)
 
     def cut(name: str, value: Tensor) -> Tensor:
-        if value.ndim < 2:
+        if value.ndim < 2 or name == "labels":  # (B,C): classes are no places
             return value[: len(ids)] if name != "rows" else value
         return value[:rows, :length] if name.startswith("target") else value[:rows, places]
 

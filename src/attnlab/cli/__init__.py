@@ -21,6 +21,7 @@ COMMANDS = {
     "runs": "attnlab.cli.runs:runs",
     "compare": "attnlab.cli.runs:compare",
     "train": "attnlab.cli.train:train",
+    "adapt": "attnlab.cli.adapt:adapt",
     "evaluate": "attnlab.cli.evaluate:evaluate",
     "predict": "attnlab.cli.predict:predict",
     "generate": "attnlab.cli.generate:generate",

@@ -75,6 +75,8 @@ def refuse_target(to: Path) -> None:
         raise ConfigError(f"--out {to} is of no known format; end it in {', '.join(FORMATS)}.")
     if to.exists():
         raise ConfigError(f"{to} is there already; give another --out, or remove it.")
+    if not to.parent.is_dir():
+        raise ConfigError(f"There is no folder {to.parent} for --out {to}; make it, or give another.")
 
 
 def in_two(text: str) -> tuple[str, str]:
@@ -147,6 +149,11 @@ def writer(stream: TextIO, suffix: str) -> Any:
         if not held:
             held.append(csv.DictWriter(stream, list(row), delimiter="\t" if suffix == ".tsv" else ","))
             held[0].writeheader()
+        if new := row.keys() - set(held[0].fieldnames):
+            raise ConfigError(
+                f'A row has a column "{min(new)}", which the first has not, and a table has the same columns '
+                "in all rows; let --out end in .jsonl."
+            )
         lists = {name: ", ".join(v) if isinstance(v, (list, tuple)) else v for name, v in row.items()}
         held[0].writerow(lists)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -76,14 +76,28 @@ def name_of(config: str | None, from_run: Path | None) -> str:
     return Path(config).stem if config is not None else f"again-{from_run.name}" if from_run else "run"
 
 
-def run(config: Config, place: Path, *, resume: bool, allow: Collection[str], json: bool) -> None:
-    """Train with a progress bar, and say how it ended."""
+def run(
+    config: Config,
+    place: Path,
+    *,
+    resume: bool,
+    allow: Collection[str],
+    json: bool,
+    watchers: Callable[[Any], Iterable[Any]] = lambda setup: (),
+) -> None:
+    """Train with a progress bar, and say how it ended; `watchers` is called once the run is set up."""
     from attnlab.experiment.run import default_cache
     from attnlab.experiment.run import train as train_run
 
     with bar(config.training.device, resume=resume) as listener:
         ended = train_run(
-            config, place, resume=resume, cache=default_cache(), listeners=[listener], allow=allow
+            config,
+            place,
+            resume=resume,
+            cache=default_cache(),
+            listeners=[listener],
+            watchers=watchers,
+            allow=allow,
         )
     if json:
         said = {"folder": str(place), "reason": ended.reason, "state": asdict(ended.state)}

@@ -183,7 +183,7 @@ class TrainingSettings:
     gradient_checkpointing: bool = False  # activations computed anew: less memory, a third more time
     compile: bool = False
     device: Literal["best", "cpu", "cuda", "mps"] = "best"
-    evaluate_every: int | Literal["never"] = 500
+    evaluate_every: int | Literal["epoch", "never"] = 500  # epoch: at the end of each
     evaluate_batches: int | Literal["all"] = "all"
     checkpoint_every: int = 500
     keep: int = 2  # last checkpoints; the best one is kept besides

@@ -76,7 +76,7 @@ def of_split(trained: Opened, split: str, *, rows: int) -> dict[str, Any]:
     values = {name: one["value"] for name, one in result["measures"].items()}
     result["recomputed"] = asdict(confirm(evaluator, found, values))
     if not trained.task.predicts_words:
-        return result | of_labels(trained.task, list(dataset.splits.read(split)), found.examples)
+        return result | of_labels(trained.task, dataset.first(split, len(found)), found.examples)
     compared = honesty(trained.model, trained.task, sampled_texts(evaluator, rows))
     if compared is not None:
         result["honesty"] = told_honesty(compared)

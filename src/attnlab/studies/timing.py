@@ -36,10 +36,13 @@ class Pace:
     steps: float
     evaluation: float
     start: float
+    epochs: float = 0.0
+    """Those of the whole budget."""
 
     def total(self, evaluate_every: int | str) -> float:
         """Start, steps, the evaluations on the way, and about three more to measure what came of it."""
-        on_the_way = self.steps / evaluate_every if isinstance(evaluate_every, int) else 0.0
+        every_epoch = self.epochs if evaluate_every == "epoch" else 0.0
+        on_the_way = self.steps / evaluate_every if isinstance(evaluate_every, int) else every_epoch
         return self.start + self.steps * self.step + (on_the_way + 4) * self.evaluation
 
 
@@ -65,7 +68,8 @@ class Stopwatch:
     def pace(self) -> Pace:
         counted = [event.seconds for event in self.steps[WARM:]] or [event.seconds for event in self.steps]
         last = self.steps[-1]
-        return Pace(median(counted), last.step / last.progress, self.evaluation, self.first)
+        steps, epochs = last.step / last.progress, last.epoch / last.progress
+        return Pace(median(counted), steps, self.evaluation, self.first, epochs)
 
 
 def timed(config: Config, folder: Path, allow: Collection[str]) -> Pace:

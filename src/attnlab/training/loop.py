@@ -159,7 +159,12 @@ class Loop:
         every, step = self.settings.evaluate_every, self.state.step
         if self.evaluate_model is None or every == "never" or step == self.state.evaluated:
             return False
-        return step % every == 0 or self.progress(self.state) >= 1
+        due = self.epoch_ended() if every == "epoch" else step % every == 0
+        return due or self.progress(self.state) >= 1
+
+    def epoch_ended(self) -> bool:
+        """Whether the last step took the last batch of an epoch, alone or with some of the next."""
+        return self.loader.batch == len(self.loader) or self.loader.batch < self.settings.accumulate
 
     def evaluate(self) -> None:
         """A pass over dev, on its own random stream; the state remembers the best."""

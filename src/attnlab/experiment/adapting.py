@@ -1,0 +1,247 @@
+"""A trained model adapted to a person's labelled texts: the config of the run, and what it will do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from attnlab.config import schema
+from attnlab.config.files import identity, load, parse_override
+from attnlab.config.values import Choice, ConfigError
+from attnlab.data.corpora import CORPORA
+from attnlab.data.labels import FEW, given, is_number, whole
+from attnlab.data.loader import Loader
+from attnlab.experiment.setup import Setup, in_order
+from attnlab.experiment.start import start_at
+from attnlab.model.adapters import ADAPTERS
+from attnlab.tasks import TASKS
+from attnlab.training.accumulate import backward
+
+LENGTH = 512
+"""Tokens of a text that are read where nobody says otherwise, if the model reads so many."""
+HELD_OUT = 0.1
+"""The share of the rows that is kept as dev, and the share kept as test, where no files are given."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a method is trained where nobody says otherwise. `patience` counts epochs without a better dev
+    score; `warmup` is a share of the steps."""
+
+    learning_rate: float
+    epochs: float
+    patience: int = 3
+    weight_decay: float = 0.01
+    warmup: float = 0.1
+
+    def training(self) -> dict[str, Any]:
+        """Its settings of [training]."""
+        rates = {"learning_rate": self.learning_rate, "weight_decay": self.weight_decay}
+        return {
+            "optimizer": {"kind": "adamw", **rates, "betas": [0.9, 0.999]},
+            "schedule": {"kind": "linear", "warmup": self.warmup},
+            "budget": {"epochs": self.epochs},
+            "evaluate_every": "epoch",
+            "patience": self.patience,
+        }
+
+
+RECIPES = {
+    "full": Recipe(learning_rate=5e-5, epochs=4.0),
+    "lora": Recipe(learning_rate=5e-4, epochs=5.0),
+    "bitfit": Recipe(learning_rate=1e-3, epochs=5.0),
+    "prompt": Recipe(learning_rate=1e-2, epochs=10.0),
+    "prefix": Recipe(learning_rate=5e-3, epochs=10.0),
+}
+"""By adapter: the fewer weights are trained, the larger the rate and the more epochs."""
+BATCHES = {"kind": "bucketed", "batch_size": 32, "tokens": 4096}
+
+
+# ---------------------------------------------------------------- the config
+def adapting_config(
+    start: str | Path,
+    *,
+    data: str | Path,
+    adapter: Choice | str = "full",
+    task: str = "",
+    reading: Mapping[str, Any] | None = None,
+    set: Iterable[str] | Mapping[str, Any] = (),
+) -> schema.Config:
+    """The config of a run that adapts `start` to the rows of `data`.
+
+    `reading` are options of the corpus, such as the columns `text`, `pair` and `label`. Everything that
+    follows from them can be set otherwise with `set`.
+    """
+    overrides = dict(set) if isinstance(set, Mapping) else dict(map(parse_override, set))
+    for name in {"start", "adapter", "task", "data.corpus"} & overrides.keys():
+        raise ConfigError(f"{name} decides other settings here; give it as an argument, not with --set.")
+    columns = {name: value for name, value in (reading or {}).items() if value}
+    read = CORPORA.read(str(data), "data")
+    corpus = CORPORA.resolve({"kind": read.kind, **read.options, **columns}, "data")
+    method = ADAPTERS.resolve(adapter, "adapter")
+    task, held = task or task_of(corpus), start_at(str(start)).settings
+    read_last = held.family == "decoder" and held.output.kind not in TASKS[task].heads
+    settings = {
+        "start": str(start),
+        "adapter": method,
+        "task": task,
+        "model": {"output": "classification(pooling=last)"} if read_last else {},
+        "data": {
+            "corpus": corpus,
+            "encoding": "pair" if "pair" in columns else "single",
+            "batching": dict(BATCHES),
+            "length": min(LENGTH, held.length - int(method.options.get("tokens", 0))),
+            "dev_share": HELD_OUT,
+            "test_share": 0.0 if "dev" in columns else HELD_OUT,
+        },
+        "training": RECIPES.get(method.kind, RECIPES["lora"]).training(),
+    }
+    return load(settings, set=overrides)
+
+
+def task_of(corpus: Choice) -> str:
+    """The task that a column of labels asks for; where that is not plain, a person must say it."""
+    found: set[str] = set()
+    for example in CORPORA.build(corpus).read("train"):
+        label = given(example)
+        if isinstance(label, tuple):
+            return "multilabel"
+        found.add(label)
+    if all(map(is_number, found)) and (len(found) > FEW or not all(map(whole, found))):
+        shown = ", ".join(sorted(found)[:3])
+        raise ConfigError(
+            f"The label column holds {len(found):,} different numbers, such as {shown}: to predict a number "
+            "give --task regression; if they are names of classes, give --task classification."
+        )
+    return "classification"
+
+
+def run_folder(config: schema.Config, data: str | Path) -> Path:
+    """Where a run goes where nobody says otherwise."""
+    return Path("runs") / f"{Path(data).stem}-{config.adapter.kind}-{identity(config)[:8]}"
+
+
+# ---------------------------------------------------------------- what it will do
+@dataclass(frozen=True)
+class AdaptingPlan:
+    """What a run will do, as a person is told before it begins."""
+
+    rows: Mapping[str, int]
+    labels: str
+    cut: str
+    method: str
+    tuned: int
+    parameters: int
+    epochs: float
+    steps: int
+    patience: int | str
+    metric: str
+    seconds: float
+    folder: Path
+
+    def __str__(self) -> str:
+        rows = ", ".join(f"{count:,} {split}" for split, count in self.rows.items())
+        share = f"{self.tuned / self.parameters:.2%}"
+        stops = f"; it stops after {self.patience} evaluations without a better dev {self.metric}"
+        lines = [
+            f"Rows: {rows}. {self.labels}.",
+            f"{self.cut}." if self.cut else "",
+            f"Method: {self.method}; it tunes {self.tuned:,} of {self.parameters:,} parameters ({share}).",
+            f"At most {self.epochs:.3g} epochs, {self.steps:,} steps"
+            f"{stops if self.patience != 'unlimited' else ''}.",
+            f"Expected time: {duration(self.seconds)} at most, from one measured step.",
+            f"The run goes to {self.folder}",
+        ]
+        return "\n".join(filter(None, lines))
+
+
+def adapting_plan(setup: Setup, folder: Path) -> AdaptingPlan:
+    """What a run that is set up will do; one step is made and forgotten, to see how long it takes."""
+    config, dataset, model = setup.config, setup.dataset, setup.model
+    loader = in_order(setup)
+    epochs = _epochs(config.training, len(loader), int(loader.rows.lengths.sum()))
+    cuts = dataset.truncation("train")
+    trained = [p.numel() for p in model.parameters() if p.requires_grad]
+    return AdaptingPlan(
+        rows={split: len(dataset.rows(split)) for split in dataset.splits.names},
+        labels=_labels_told(setup),
+        cut=f"{cuts} at data.length {config.data.length}" if cuts.cut else "",
+        method=_method_told(config.adapter),
+        tuned=sum(trained),
+        parameters=sum(p.numel() for p in model.parameters()),
+        epochs=epochs,
+        steps=round(epochs * len(loader) / config.training.accumulate),
+        patience=config.training.patience,
+        metric=setup.task.metrics[0].replace("_", " "),
+        seconds=min(
+            epochs * _epoch_seconds(setup, loader), config.training.budget.limits.get("seconds", float("inf"))
+        ),
+        folder=folder,
+    )
+
+
+def _method_told(adapter: Choice) -> str:
+    """An adapter with those of its options that are not the usual ones."""
+    usual = ADAPTERS.resolve(adapter.kind).options
+    chosen = {name: value for name, value in adapter.options.items() if value != usual[name]}
+    return str(Choice(adapter.kind, chosen))
+
+
+def _labels_told(setup: Setup) -> str:
+    labels = setup.dataset.labels
+    if labels.kind == "number":
+        return f"Numbers of mean {labels.mean:.4g} and deviation {labels.deviation:.4g}"
+    counted = [f"{name} {count:,}" for name, count in zip(labels.names, labels.counts, strict=True)]
+    more = f", and {len(counted) - 8} more" if len(counted) > 8 else ""
+    return f"{len(counted)} classes: {', '.join(counted[:8])}{more}"
+
+
+def _epochs(training: schema.TrainingSettings, batches: int, tokens: int) -> float:
+    """The epochs that the budget holds, as far as that is known beforehand."""
+    each = {"epochs": 1.0, "steps": batches / training.accumulate, "tokens": tokens}
+    limits = training.budget.limits
+    return min((limits[name] / per for name, per in each.items() if name in limits), default=1.0)
+
+
+def _epoch_seconds(setup: Setup, loader: Loader) -> float:
+    """The time of an epoch and of its pass over dev, from a batch of the usual size."""
+    step, forward = _measured(setup, loader)
+    seconds = step * _places(loader)
+    if "dev" in setup.dataset.splits.names:
+        seconds += forward * _places(setup.dataset.loader("dev", seed=0))
+    return seconds
+
+
+def _places(loader: Loader) -> float:
+    """Tokens of an epoch with their padding."""
+    return float(sum(size.sum() for size in loader.rows.sizes)) / (1 - loader.waste())
+
+
+def _measured(setup: Setup, loader: Loader) -> tuple[float, float]:
+    """Seconds a place of a step, and of a forward. The generator and the gradients are left as they were."""
+    plan = loader.plan(0)
+    batch = loader.load(plan, len(plan) // 2)
+    device = next(setup.model.parameters()).device
+    prepared = setup.task.prepare(batch, 0).to(device)
+    with torch.random.fork_rng():
+        began = time.perf_counter()
+        with torch.no_grad():
+            setup.task.loss(setup.model, prepared)
+        forward = time.perf_counter() - began
+        began = time.perf_counter()
+        backward(setup.model, setup.task, [prepared])
+        step = time.perf_counter() - began
+    setup.model.zero_grad(set_to_none=True)
+    return step / batch.places, forward / batch.places
+
+
+def duration(seconds: float) -> str:
+    """A time as a person says it."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"

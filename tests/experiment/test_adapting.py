@@ -1,0 +1,147 @@
+"""Adapting in one command: the config that it writes, what it says beforehand, and the run that it trains."""
+
+import json
+import re
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import attnlab as lab
+from attnlab.cli import app
+from attnlab.config.values import ConfigError
+from attnlab.data.errors import DataError
+from attnlab.experiment.adapting import RECIPES, adapting_config
+from attnlab.experiment.run import train
+from attnlab.model.adapters import ADAPTERS
+from attnlab.runs.checkpoints import Checkpoints
+from attnlab.runs.metrics_file import METRICS_FILE, read_events
+from attnlab.runs.record import read_record
+from attnlab.training.checkpoint import read_checkpoint
+from tests.training.small_run import config, sentences
+
+RATE = "training.optimizer.learning_rate=0.02"
+SHORT = ["--set", RATE, "--set", "training.budget.epochs=3"]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with runs of an encoder and of a decoder, and a table of reviews."""
+    folder = tmp_path_factory.mktemp("home")
+    train(config(folder), folder / "gpt")
+    train(config(folder, task="masked", model={"family": "encoder"}), folder / "bert")
+    about = [s for s in dict.fromkeys(sentences(800)) if ("cat" in s) != ("dog" in s)]
+    rows = [f"{s},{'cat' if 'cat' in s else 'dog'},{len(s.split())},{len(s) / 7:.2f}" for s in about]
+    (folder / "reviews.csv").write_text("body,who,words,size\n" + "\n".join(rows) + "\n")
+    return folder
+
+
+def asked(home, label="who", start="bert", **changes):
+    reading = {"text": "body", "label": label}
+    return adapting_config(home / start, data=home / "reviews.csv", **{"reading": reading} | changes)
+
+
+# ---------------------------------------------------------------- the config
+def test_every_adapter_has_a_recipe():
+    assert RECIPES.keys() == set(ADAPTERS)
+
+
+def test_the_config_says_what_was_asked_and_the_rest_by_the_method(home):
+    found = asked(home, adapter=lab.Lora(rank=2))
+    assert found.task.kind == "classification" and found.start == str(home / "bert")
+    assert found.adapter.kind == "lora" and found.adapter.options["rank"] == 2
+    assert found.data.corpus.options["label"] == "who" and found.data.encoding.kind == "single"
+    assert found.data.batching.kind == "bucketed", "rows of like length go together"
+    assert found.data.length == 24, "as much as the start reads"
+    rate = found.training.optimizer.options["learning_rate"]
+    assert rate == RECIPES["lora"].learning_rate != RECIPES["full"].learning_rate
+    assert found.training.patience == RECIPES["lora"].patience and found.training.evaluate_every == "epoch"
+    assert asked(home, adapter="prompt(tokens=4)").data.length == 20
+
+
+def test_everything_can_be_set_otherwise(home):
+    wanted = ["data.batching.batch_size=8", "training.patience=unlimited", "data.length=12", RATE]
+    found = asked(home, set=[*wanted, "training.schedule=cosine", "data.dev_share=0.2"])
+    assert found.data.batching.options["batch_size"] == 8 and found.training.patience == "unlimited"
+    assert found.training.optimizer.options["learning_rate"] == 0.02 and found.data.length == 12
+    assert found.training.schedule.kind == "cosine" and found.data.dev_share == 0.2
+    with pytest.raises(ConfigError, match="adapter decides other settings here"):
+        asked(home, set=["adapter=lora"])
+
+
+def test_a_decoder_is_read_at_its_last_token_and_a_head_that_serves_is_kept(home, tmp_path, unchecked):
+    found = asked(home, start="gpt")
+    assert found.model.output.options["pooling"] == "last"
+    train(found, tmp_path / "tuned")
+    again = train(asked(home, start=tmp_path / "tuned"), tmp_path / "again")
+    assert again.setup.origin.fresh == ()
+
+
+def test_held_out_rows_are_taken_unless_they_are_given(home):
+    columns = {"text": "body", "label": "who"}
+    alone = asked(home, reading=columns)
+    assert (alone.data.dev_share, alone.data.test_share) == (0.1, 0.1)
+    given = asked(home, reading=columns | {"dev": str(home / "reviews.csv")})
+    assert given.data.test_share == 0
+
+
+def test_the_task_follows_from_the_labels_where_they_are_plain(home, tmp_path):
+    assert asked(home, "words").task.kind == "classification", "few whole numbers"
+    with pytest.raises(ConfigError, match=r"different numbers, such as .* --task regression"):
+        asked(home, "size")
+    assert asked(home, "size", task="regression").task.kind == "regression"
+    file = tmp_path / "lists.jsonl"
+    file.write_text("".join(json.dumps({"text": s, "label": s.split()[:2]}) + "\n" for s in sentences(20)))
+    assert adapting_config(home / "bert", data=file).task.kind == "multilabel"
+    with pytest.raises(DataError, match=r'no column "bodi"\. Did you mean "body"'):
+        asked(home, reading={"text": "bodi", "label": "who"})
+    with pytest.raises(DataError, match="has no label"):
+        adapting_config(home / "bert", data=home / "reviews.csv", reading={"text": "body"})
+
+
+# ---------------------------------------------------------------- the run
+def command(home, *more):
+    table = ["--data", str(home / "reviews.csv"), "--text", "body", "--label", "who"]
+    return CliRunner().invoke(app, ["adapt", str(home / "bert"), *table, *more])
+
+
+def test_it_says_what_it_will_do_and_the_run_is_that_of_train(home, tmp_path, unchecked):
+    """Looking at the time of a step changes nothing: the same config trained alone ends at the same bits."""
+    out = tmp_path / "run"
+    ended = command(home, "--adapter", "lora(rank=2)", *SHORT, "--out", str(out))
+    assert ended.exit_code == 0, ended.output
+    said = " ".join(ended.output.split())
+    labels = read_record(out)["labels"]
+    classes = ", ".join(f"{name} {n}" for name, n in zip(labels["names"], labels["counts"], strict=True))
+    assert f"{labels['examples']} train" in said and f"2 classes: {classes}." in said
+    lora = 2 * 2 * 2 * (16 + 16)  # layers, maps of each, rank, in + out
+    head = 2 * 16 + 2
+    assert f"lora(rank=2); it tunes {lora + head:,} of " in said
+    assert re.search(r"Expected time: \d+ (s|min) at most", said) and str(out) in said
+
+    wanted = asked(home, adapter="lora(rank=2)", set=[RATE, "training.budget.epochs=3"])
+    alone = train(wanted, tmp_path / "alone")
+    assert f"At most 3 epochs, {alone.state.step} steps" in said
+    two = [read_checkpoint(Checkpoints.of(place), alone.state.step).model for place in (out, alone.folder)]
+    assert all(torch.equal(two[0][name], two[1][name]) for name in two[1])
+    scored = [line["step"] for line in read_events(out / METRICS_FILE) if "scores" in line]
+    each = alone.state.step // 3
+    assert scored == [each, 2 * each, 3 * each], "at the end of each epoch"
+
+    again = command(home, "--adapter", "lora(rank=2)", *SHORT, "--out", str(out), "--resume")
+    assert again.exit_code == 0, again.output
+
+
+def test_from_python_it_opens_the_best_checkpoint(home, tmp_path, unchecked, capsys):
+    columns = {"text": "body", "label": "who", "set": {"training.optimizer.learning_rate": 0.02}}
+    trained = lab.adapt(str(home / "bert"), data=home / "reviews.csv", out=tmp_path / "run", **columns)
+    assert "Method: full; it tunes" in capsys.readouterr().out
+    assert trained.step == read_record(tmp_path / "run")["best"]["step"]
+    assert {
+        one.answer for one in trained.predict(["the cat sees my sister .", "a dog likes the bird ."])
+    } <= {
+        "cat",
+        "dog",
+    }
+    adapter = lab.adapt(trained.model.adapter.leave(), lab.Lora(rank=2))
+    assert adapter.tuned == 2 * 2 * 2 * (16 + 16), "a model in memory takes the adapter itself"
