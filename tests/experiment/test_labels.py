@@ -281,7 +281,7 @@ def test_a_broken_row_stops_with_its_line_and_leaves_no_file(classifier, tmp_pat
     assert (told["rows"], told["skipped"]) == (2, 1)
     assert [row["text"] for row in read_table(to)] == ["the cat sees a dog .", "a dog likes the bird ."]
     assert (
-        "1 broken ones left out"
+        "2 rows judged, 1 broken left out"
         in command("predict", classifier, "--data", data, "--out", tmp_path / "q.csv", "--skip-bad").output
     )
 
@@ -466,6 +466,10 @@ def test_numbers_end_to_end(runs, tmp_path):
     assert measures["mean_absolute_error"] == pytest.approx(sk.mean_absolute_error(right, said), rel=1e-4)
     assert measures["explained_variance"] == pytest.approx(sk.r2_score(right, said), rel=1e-4)
     assert measures["explained_variance"] > 0.5
+    assert "standard deviations" in told["measures"]["loss"]["definition"]
+    assert measures["loss"] == pytest.approx(
+        measures["mean_squared_error"] / opened.labels.deviation**2, rel=1e-4
+    )
     assert command("evaluate", run).exit_code == 0
     data = table(tmp_path / "new.csv", [{"text": one.text} for one in examples])
     answer("predict", run, "--data", data, "--out", tmp_path / "p.csv")

@@ -201,3 +201,16 @@ def test_all_alike_is_no_certainty():
     flags = np.eye(3, dtype=bool)[label]
     sets = Examples({"labels": flags, "chances": flags * 0.8 + 0.1})
     assert all(math.isnan(METRICS.build(name).interval(sets).low) for name in ("exact_sets", "micro_f1"))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_no_interval_goes_beyond_what_a_metric_can_be(name):
+    """Of two or three examples a straight line would."""
+    metric = METRICS.build(name)
+    low, high = metric.limits
+    for seed in range(40):
+        few = MADE[metric.needs[0]](seed, n=3)
+        if metric.applies(few):
+            found = metric.interval(few)
+            assert not found.low < low and not found.high > high
+            assert not low > found.value and not found.value > high

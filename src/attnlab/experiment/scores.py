@@ -49,6 +49,11 @@ LABELLED = {
     "targets": "labels that were predicted",
     "texts": "texts, or pairs of them; intervals are over others like them",
 }
+LOSS_OF_LABELS = {
+    "class": "nats a label, over all labels",
+    "classes": "nats a text, of all its labels together",
+    "number": "squared error a number, in standard deviations of those trained on; 1 for their mean",
+}
 PART = "a part of the loss, nats a target"
 
 
@@ -131,7 +136,7 @@ def unspelt(share: float) -> dict[str, str]:
 def definitions_for(trained: Opened) -> dict[str, str]:
     """What the measures mean for this model."""
     if not trained.task.predicts_words:
-        return LABELLED
+        return LABELLED | {"loss": LOSS_OF_LABELS[trained.task.label_kind]}
     if not trained.fills:
         return DEFINITIONS
     return DEFINITIONS | MASKED | (THREE_MASKS if trained.task.marks_source else {})
