@@ -382,6 +382,14 @@ def test_gradients_out_of_range_are_named(tmp_path, norms, words):
     assert finding.outcome == "warn" and words in finding.meaning
 
 
+def test_gradients_that_shrink_as_labels_are_learnt_are_no_explosion(tmp_path):
+    norms = [8.0] * 20 + [1e-3] * 100
+    about = case("classification", when="during", folder=metrics(tmp_path, norms), step=120)
+    assert found("ranges", about).outcome == "pass"
+    metrics(tmp_path, [*norms, 900.0])
+    assert "exploded" in found("ranges", about).meaning
+
+
 def test_usual_gradients_pass_and_the_share_of_clipped_steps_is_told(tmp_path):
     finding = found("ranges", case(when="during", folder=metrics(tmp_path, [0.5, 1.5] * 50), step=100))
     assert finding.outcome == "pass" and "50% clipped" in finding.found

@@ -245,6 +245,26 @@ def test_predictions_of_a_file_can_be_checked(classifier, tmp_path):
     assert told.exit_code == 0 and f"accuracy {accuracy:.1%}" in " ".join(told.output.split())
 
 
+def test_labels_of_every_type_are_judged_as_the_names_that_were_predicted(tmp_path):
+    """0 and false are labels, and the order of several says nothing."""
+    kinds = [(0, "0", 1), (False, "false", True), (["a", "b"], ["b", "a"], ["c"]), ([], [], ["c"])]
+    for right, said, other in kinds:
+        rows = [{"label": right, "prediction": said}] * 30 + [{"label": other, "prediction": other}] * 30
+        (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        told = command("check", tmp_path / "p.jsonl")
+        assert told.exit_code == 0 and "accuracy 100.0%" in " ".join(told.output.split()), told.output
+
+
+def test_columns_of_the_run_are_the_usual_ones_for_other_files(runs, tmp_path):
+    run = runs("classification")
+    examples = split_of(run)
+    file = table(tmp_path / "other.csv", [{"text": one.text, "verb": one.label} for one in examples])
+    told = open_run(run).evaluate(on=file)
+    assert told["confusion"] == open_run(run).evaluate("dev")["confusion"]
+    usual = table(tmp_path / "usual.csv", [{"text": one.text, "label": one.label} for one in examples])
+    assert open_run(run).evaluate(on=usual)["confusion"] == told["confusion"]
+
+
 def refused(*arguments):
     result = command(*arguments)
     assert isinstance(result.exception, ConfigError), result.output
@@ -261,7 +281,7 @@ def test_a_broken_row_stops_with_its_line_and_leaves_no_file(classifier, tmp_pat
     assert (told["rows"], told["skipped"]) == (2, 1)
     assert [row["text"] for row in read_table(to)] == ["the cat sees a dog .", "a dog likes the bird ."]
     assert (
-        "1 broken ones left out"
+        "2 rows judged, 1 broken left out"
         in command("predict", classifier, "--data", data, "--out", tmp_path / "q.csv", "--skip-bad").output
     )
 
@@ -330,8 +350,10 @@ def test_a_model_of_words_predicts_no_labels(causal):
 
 
 def test_a_classifier_writes_no_text(classifier):
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError, match="predicts labels and writes no text; ask it: attnlab predict"):
         open_run(classifier).generate("the cat")
+    with pytest.raises(ConfigError, match="predicts labels, not words; ask it: attnlab predict"):
+        open_run(classifier).evaluate(probes=["the cat"])
 
 
 # ---------------------------------------------------------------- another labelled file
@@ -444,6 +466,10 @@ def test_numbers_end_to_end(runs, tmp_path):
     assert measures["mean_absolute_error"] == pytest.approx(sk.mean_absolute_error(right, said), rel=1e-4)
     assert measures["explained_variance"] == pytest.approx(sk.r2_score(right, said), rel=1e-4)
     assert measures["explained_variance"] > 0.5
+    assert "standard deviations" in told["measures"]["loss"]["definition"]
+    assert measures["loss"] == pytest.approx(
+        measures["mean_squared_error"] / opened.labels.deviation**2, rel=1e-4
+    )
     assert command("evaluate", run).exit_code == 0
     data = table(tmp_path / "new.csv", [{"text": one.text} for one in examples])
     answer("predict", run, "--data", data, "--out", tmp_path / "p.csv")

@@ -187,3 +187,30 @@ def test_a_metric_of_ones_own_is_a_function_and_a_line():
 def test_columns_of_unequal_length_are_refused():
     with pytest.raises(ValueError, match="equally long"):
         Examples({"a": np.ones(2), "b": np.ones(3)})
+
+
+def test_all_alike_is_no_certainty():
+    """Thirty right of thirty is not a score of 1 without a doubt."""
+    label = np.arange(30) % 3
+    right = Examples({"label": label, "probabilities": np.eye(3)[label] * 0.9 + 0.1 / 3})
+    for name in ("macro_f1", "matthews"):
+        found = METRICS.build(name).interval(right)
+        assert found.value == 1 and math.isnan(found.low) and math.isnan(found.high), name
+    share = METRICS.build("accuracy").interval(right)
+    assert (share.low, share.high) == pytest.approx(wilson(30, 30)) and share.low < 0.9
+    flags = np.eye(3, dtype=bool)[label]
+    sets = Examples({"labels": flags, "chances": flags * 0.8 + 0.1})
+    assert all(math.isnan(METRICS.build(name).interval(sets).low) for name in ("exact_sets", "micro_f1"))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_no_interval_goes_beyond_what_a_metric_can_be(name):
+    """Of two or three examples a straight line would."""
+    metric = METRICS.build(name)
+    low, high = metric.limits
+    for seed in range(40):
+        few = MADE[metric.needs[0]](seed, n=3)
+        if metric.applies(few):
+            found = metric.interval(few)
+            assert not found.low < low and not found.high > high
+            assert not low > found.value and not found.value > high

@@ -29,8 +29,9 @@ class Ranges(Check):
     """Ranges: are gradients and activations finite, and neither huge nor zero?
 
     Formula: of the last steps' gradient norms in metrics.jsonl: the largest is at most 100 times
-    the median, the median is above 1e-7, and at most 10 times `training.clip`; the share of clipped
-    steps is told. On a real batch every part's output is finite, below 1e4, and not all zero.
+    the median, or that of the run's first 20 steps where that is more (a model that has learnt its labels
+    has hardly any gradient left); the median is above 1e-7, and at most 10 times `training.clip`; the share
+    of clipped steps is told. On a real batch every part's output is finite, below 1e4, and not all zero.
 
     When it helps: a run that explodes between two evaluations and recovers, one that no longer
     learns, or one whose every step is cut to a fraction.
@@ -45,7 +46,8 @@ class Ranges(Check):
     def run(self, case: Case) -> Finding:
         norms = [] if case.folder is None else gradient_norms(case.folder / "metrics.jsonl")
         told = [describe(norms, case.config.training.clip)] if norms else []
-        problem = fault_of_gradients(norms, case.config.training.clip)
+        first = first_norms(case.folder / "metrics.jsonl") if case.folder is not None and norms else []
+        problem = fault_of_gradients(norms, first, case.config.training.clip)
         if problem:
             meaning, fix = problem
             return self.warned(case, told[0], statistics.median(norms), meaning=meaning, fix=fix)
@@ -81,7 +83,7 @@ def describe(norms: list[float], clip: Any) -> str:
     return f"gradient norms of the last {len(norms)} steps: median {middle:.3g}, largest {top:.3g}{clipped}"
 
 
-def fault_of_gradients(norms: list[float], clip: Any) -> tuple[str, str] | None:
+def fault_of_gradients(norms: list[float], first: list[float], clip: Any) -> tuple[str, str] | None:
     """What is wrong with the gradients' sizes, and what to do; None where nothing is, or few are known."""
     if len(norms) < FEW:
         return None
@@ -91,7 +93,7 @@ def fault_of_gradients(norms: list[float], clip: Any) -> tuple[str, str] | None:
             "Gradients have vanished: the model no longer learns.",
             "Look for a saturated softmax, a dead part, or a loss that does not depend on the weights.",
         )
-    if max(norms) > EXPLODING * middle:
+    if max(norms) > EXPLODING * max(middle, statistics.median(first)):
         return (
             "A step's gradient exploded: the model may have been thrown back.",
             "Lower the learning rate, warm up longer, or clip (training.clip = 1.0).",
@@ -106,7 +108,18 @@ def fault_of_gradients(norms: list[float], clip: Any) -> tuple[str, str] | None:
 
 def gradient_norms(file: Path) -> list[float]:
     """The gradient norms of the last steps in metrics.jsonl."""
-    return [float(event["gradient"]) for event in last_events(file) if event["event"] == "stepped"]
+    return norms_of(last_events(file))
+
+
+def first_norms(file: Path) -> list[float]:
+    """The gradient norms of the run's first steps."""
+    with file.open("rb") as stream:
+        lines = stream.read(TAIL).decode(errors="ignore").splitlines()
+    return norms_of(events_of(lines))[:FEW]
+
+
+def norms_of(events: list[dict[str, Any]]) -> list[float]:
+    return [float(event["gradient"]) for event in events if event["event"] == "stepped"]
 
 
 def last_events(file: Path, size: int = TAIL) -> list[dict[str, Any]]:
@@ -117,12 +130,15 @@ def last_events(file: Path, size: int = TAIL) -> list[dict[str, Any]]:
         whole = file.stat().st_size
         stream.seek(max(whole - size, 0))
         lines = stream.read().decode(errors="ignore").splitlines()
-    lines = lines if whole <= size else lines[1:]  # the first may be cut
+    return events_of(lines if whole <= size else lines[1:])  # the first may be cut
+
+
+def events_of(lines: list[str]) -> list[dict[str, Any]]:
     found = []
     for line in lines:
         try:
             found.append(json.loads(line))
-        except ValueError:  # the last may be cut too, by a kill
+        except ValueError:  # the last may be cut, by a kill
             continue
     return found
 

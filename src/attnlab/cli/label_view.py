@@ -56,8 +56,8 @@ def confusion_table(confusion: Mapping[str, Any]) -> Table:
     names, counts = [visible(name) for name in confusion["names"]], confusion["counts"]
     if len(names) > WIDE:
         return confusions_list(names, counts)
-    table = Table(title="Confusion (rows: right, columns: predicted)", title_justify="left")
-    table.add_column("")
+    table = Table(title="Confusion", title_justify="left")
+    table.add_column("right ↓ predicted →")
     for name in names:
         table.add_column(escape(name[:10]), justify="right")
     for number, row in enumerate(counts):
@@ -87,7 +87,9 @@ def mistakes_table(mistakes: list[dict[str, Any]]) -> Table:
     table.add_column("text", overflow="fold")
     for one in mistakes:
         sure = "–" if one["confidence"] is None else f"{one['confidence']:.3f}"
-        table.add_row(*(escape(answer(one[n])) for n in ("label", "prediction")), sure, escape(one["text"]))
+        table.add_row(
+            *(escape(answer(one[n])) for n in ("label", "prediction")), sure, escape(visible(one["text"]))
+        )
     return table
 
 

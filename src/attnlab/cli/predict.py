@@ -103,8 +103,9 @@ def show(
 
 
 def report(told: dict[str, Any], trained: Trained) -> None:
-    skipped = f", {told['skipped']:,} broken ones left out" if told["skipped"] else ""
-    out.print(f"{told['rows']:,} rows judged{skipped}; predictions are in {told['out']}.", highlight=False)
+    skipped = f", {told['skipped']:,} broken left out" if told["skipped"] else ""
+    rows = "1 row" if told["rows"] == 1 else f"{told['rows']:,} rows"
+    out.print(f"{rows} judged{skipped}; predictions are in {told['out']}.", highlight=False)
     if told["cut"]:
         out.print(f"[yellow]{told['cut']}.[/]", highlight=False)
     if trained.unsound:

@@ -57,9 +57,10 @@ def of_predictions(file: Path) -> list[Finding]:
         if missing:
             raise DataError(
                 f"{record.place} has no column {' and no column '.join(missing)}, only "
-                f"{', '.join(map(str, record.values))}; predictions are judged by label and prediction."
+                f"{', '.join(map(str, record.values))}; predictions are judged by label and prediction: "
+                "rename the columns that hold them."
             )
-        empty = [name for name in ("label", "prediction") if not str(record.values[name] or "").strip()]
+        empty = [name for name in ("label", "prediction") if not said(record.values[name])]
         if empty:
             raise DataError(
                 f"{record.place} has no {' and no '.join(empty)}; fill it in, or leave the row out."
@@ -72,7 +73,15 @@ def of_predictions(file: Path) -> list[Finding]:
         raise DataError(
             f"{file} has a text in {len(texts)} of {len(records)} rows; give it in each, or in none."
         )
-    return judge([str(r["label"]) for r in records], [str(r["prediction"]) for r in records], texts)
+    return judge([said(r["label"]) for r in records], [said(r["prediction"]) for r in records], texts)
+
+
+def said(value: Any) -> str:
+    """A label or a prediction as one name, whatever its type and order; nothing where there is none."""
+    if isinstance(value, (list, tuple)):
+        return " + ".join(sorted(map(said, value))) or "none"
+    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    return "" if value is None else shown.strip() and shown
 
 
 def _made(setup: Setup, when: When, tell: Told, **facts: Any) -> list[Finding]:

@@ -9,6 +9,7 @@ from typing import Literal, Self
 
 from attnlab.checks.decoding import miswrites
 from attnlab.config.schema import Config
+from attnlab.data.corpora.records import Columns, Names
 from attnlab.data.labels import Labels
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.experiment.stored import stored_at
@@ -53,6 +54,11 @@ class Opened:
         """What it was trained to predict."""
         vocabulary = Vocabulary.of(self.tokenizer)
         return TASKS.build(self.config.task, vocabulary=vocabulary, labels=self.labels)
+
+    def columns(self, part: str) -> Names:
+        """Where a part of an example stands in a table: as in the run's own, else by the usual names."""
+        own, usual = self.config.data.corpus.options.get(part), getattr(Columns(), part)
+        return (own, *usual) if isinstance(own, str) else usual
 
     def prompt(self, text: str) -> list[int]:
         """A text as the beginning of one: the tokens before it, its own, and none that end it."""

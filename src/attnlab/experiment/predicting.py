@@ -97,12 +97,15 @@ def example(text: str | tuple[str, str], *, pairs: bool) -> Example:
 
 @dataclass
 class FilePredictions:
-    """The rows of a file with what is predicted of them, one by one; `skipped` counts broken ones."""
+    """The rows of a file with what is predicted of them, one by one; `skipped` counts broken ones.
+
+    Texts are in the columns `text` and `pair`, or where those of the run's own corpus were.
+    """
 
     predictor: Predictor
     file: Path
-    text: Names = Columns().text
-    pair: Names = Columns().pair
+    text: Names = NO_COLUMN
+    pair: Names = NO_COLUMN
     encoding: str = "utf-8"
     skip_bad: bool = False
     skipped: int = 0
@@ -132,6 +135,7 @@ class FilePredictions:
     def _columns(self, first: Record) -> dict[str, str]:
         """The columns that are read; a label may be there, and is not looked at."""
         unread: dict[str, Any] = dict.fromkeys(("target", "label", "answers", "group"), NO_COLUMN)
-        pair = self.pair if self.predictor.pairs else NO_COLUMN
+        usual = self.predictor.trained.columns
+        pair = self.pair or usual("pair") if self.predictor.pairs else NO_COLUMN
         existing = [str(name) for name in first.values]
-        return Columns(text=self.text, pair=pair, **unread).found(existing, str(self.file))
+        return Columns(text=self.text or usual("text"), pair=pair, **unread).found(existing, str(self.file))

@@ -49,6 +49,11 @@ LABELLED = {
     "targets": "labels that were predicted",
     "texts": "texts, or pairs of them; intervals are over others like them",
 }
+LOSS_OF_LABELS = {
+    "class": "nats a label, over all labels",
+    "classes": "nats a text, of all its labels together",
+    "number": "squared error a number, in standard deviations of those trained on; 1 for their mean",
+}
 PART = "a part of the loss, nats a target"
 
 
@@ -131,7 +136,7 @@ def unspelt(share: float) -> dict[str, str]:
 def definitions_for(trained: Opened) -> dict[str, str]:
     """What the measures mean for this model."""
     if not trained.task.predicts_words:
-        return LABELLED
+        return LABELLED | {"loss": LOSS_OF_LABELS[trained.task.label_kind]}
     if not trained.fills:
         return DEFINITIONS
     return DEFINITIONS | MASKED | (THREE_MASKS if trained.task.marks_source else {})
@@ -197,7 +202,9 @@ def of_text(trained: Opened, file: str | Path, **options: Any) -> dict[str, Any]
 
 def of_labelled_file(trained: Opened, file: str | Path, **options: Any) -> dict[str, Any]:
     """The labelled texts of a file, encoded and scored as those of the run's own splits."""
-    config, corpus = trained.config, Files(path=str(file), **options)
+    config = trained.config
+    own = {part: trained.columns(part) for part in ("text", "pair", "label")}
+    corpus = Files(path=str(file), **own | options)
     texts = [example for split in corpus.given for example in corpus.read(split)]
     encoding = ENCODINGS.build(
         config.data.encoding,
@@ -227,6 +234,8 @@ def of_probes(trained: Opened, sentences: Sequence[str]) -> list[dict[str, Any]]
 def _probe(trained: Opened, sentence: str) -> dict[str, Any]:
     if trained.reads_source:
         return _probe_pair(trained, sentence)
+    if not trained.task.predicts_words:
+        raise ConfigError('This model predicts labels, not words; ask it: attnlab predict RUN "…"')
     words = trained.tokenizer.encode(sentence)
     if not words:
         raise ConfigError(f'The probe "{sentence}" has no text to score.')

@@ -96,6 +96,10 @@ class Trained(Opened):
     def _sources(self, texts: Sequence[Written]) -> list[list[int]] | None:
         """Ready to write. For an encoder-decoder the prompts are what is read, and text is written from the
         start token on."""
+        if not self.task.predicts_words:
+            raise ConfigError(
+                'This model predicts labels and writes no text; ask it: attnlab predict RUN "…"'
+            )
         if not self.model.writes:
             raise ConfigError(
                 "This model reads a whole text and does not go on with one. A masked model fills in: "

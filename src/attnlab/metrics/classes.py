@@ -62,6 +62,7 @@ class MacroF1(ClassCounts):
     """
 
     better = "higher"
+    limits = (0.0, 1.0)
 
     def of_counts(self, right: Floats, labels: Floats, said: Floats) -> Floats:
         found: Floats = np.nanmean(ratio(2 * right, labels + said), -1)
@@ -76,6 +77,7 @@ class Matthews(ClassCounts):
     """
 
     better = "higher"
+    limits = (-1.0, 1.0)
 
     def of_counts(self, right: Floats, labels: Floats, said: Floats) -> Floats:
         n = labels.sum(-1)
@@ -93,6 +95,7 @@ class CalibrationError(Metric):
     """
 
     better = "lower"
+    limits = (0.0, 1.0)
     needs = ("label", "probabilities")
 
     def parts(self, examples: Examples) -> Floats:

@@ -64,6 +64,8 @@ class Metric(ABC):
     better: ClassVar[Literal["lower", "higher"]]
     needs: ClassVar[tuple[str, ...]]
     """The columns of the examples that it is made of."""
+    limits: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    """The values that it can have: no interval goes beyond them."""
 
     @abstractmethod
     def parts(self, examples: Examples) -> Floats:
@@ -101,7 +103,10 @@ class Metric(ABC):
         half = t_reach(freedom_of(weights), 1 - level) * float(
             np.sqrt((self.influences(examples) ** 2).sum())
         )
-        return Estimate(value, value - half, value + half, n, level)
+        if half == 0:  # all examples are alike, such as all right: that says nothing of others
+            return Estimate(value, math.nan, math.nan, n, level)
+        least, most = self.limits
+        return Estimate(value, max(value - half, least), min(value + half, most), n, level)
 
 
 class Mean(Metric):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from attnlab.metrics.metric import Examples, Floats, Mean, Metric, ratio
@@ -11,6 +13,7 @@ class MeanSquaredError(Mean):
     """Mean squared error: the mean of (predicted − true)²."""
 
     better = "lower"
+    limits = (0.0, math.inf)
     needs = ("number", "predicted_number")
 
     def each(self, examples: Examples) -> Floats:
@@ -31,6 +34,7 @@ class ExplainedVariance(Metric):
     """
 
     better = "higher"
+    limits = (-math.inf, 1.0)
     needs = ("number", "predicted_number")
 
     def parts(self, examples: Examples) -> Floats:

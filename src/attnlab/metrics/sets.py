@@ -11,6 +11,7 @@ class ExactSets(Mean):
     """Exact sets: the share of examples all of whose labels are right, none missing and none too many."""
 
     better = "higher"
+    limits = (0.0, 1.0)
     needs = ("labels", "chances")
 
     def each(self, examples: Examples) -> Floats:
@@ -24,6 +25,7 @@ class MicroF1(Metric):
     """
 
     better = "higher"
+    limits = (0.0, 1.0)
     needs = ("labels", "chances")
 
     def parts(self, examples: Examples) -> Floats:

@@ -1,7 +1,7 @@
 """Pooling: which vector of a text should a classifier read, the first, the mean of all or the last?
 
 Set-up: docstrings of the standard library, labelled by the package that they are from (classifier-mini: nine
-classes, a byte-pair vocabulary of 4,000, at most 128 tokens); small transformers of 2 layers, 128 wide, ten
+classes, a byte-pair vocabulary of 4,000, at most 512 tokens); small transformers of 2 layers, 128 wide, ten
 epochs, once as an encoder, where every place sees the whole text, and once as a decoder, where a place sees
 what stands before it. Each is compared with the mean of its own family, by accuracy, paired by seed and by
 text.
