@@ -251,6 +251,21 @@ def test_a_class_that_train_never_has(tmp_path, said):
     )
 
 
+def test_a_class_of_the_test_split_alone_is_told_before_training(tmp_path, said):
+    train = written(tmp_path / "train.csv", labelled(["yes", "no"] * 30))
+    test = tmp_path / "test.csv"
+    test.write_text("text,label\nmy own text,yes\nanother one,maybe\n")
+    told = said(train, test=str(test))
+    assert 'The label "maybe" at' in told and "test.csv line 3" in told
+
+
+def test_a_number_of_the_test_split_that_is_none_is_told_before_training(tmp_path, said):
+    train = written(tmp_path / "train.csv", labelled([n / 3 for n in range(60)]))
+    test = tmp_path / "test.csv"
+    test.write_text("text,label\nmy own text,1\nanother one,nan\n")
+    assert "test.csv line 3 is no number" in said(train, "regression", test=str(test))
+
+
 @pytest.mark.parametrize("task", ["classification", "multilabel", "regression"])
 @pytest.mark.parametrize("format", ["csv", "jsonl"])
 def test_an_unlabelled_row_in_the_middle(tmp_path, said, task, format):

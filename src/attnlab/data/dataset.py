@@ -90,6 +90,18 @@ class Dataset:
         name = f"labels-{hashed(self.reader.identity)}"
         return Labels.of(self._kept(name, lambda: asdict(labels_of(self.reader, self.splits.read("train")))))
 
+    def refuse_unknown_labels(self) -> None:
+        """Labels of any split that train does not have, or that cannot be read: before any work."""
+        if self.reader.kind != "none":
+            self._kept(f"labels-known-{hashed(self.reader.identity)}", self._known_labels)
+
+    def _known_labels(self) -> int:
+        found = 0
+        for _, example in self.splits.every():
+            self.labels.check(self.reader, example)
+            found += 1
+        return found
+
     @functools.cached_property
     def overlap(self) -> dict[str, Any]:
         """What the splits share (see overlap.py): of their text alone, so that it is counted once."""

@@ -85,6 +85,14 @@ class Labels:
             )
         return self.names.index(name)
 
+    def check(self, reader: LabelReader, example: Example) -> None:
+        """Refuse an example whose label is not among these, or is no label at all."""
+        if self.kind == "number":
+            reader.read(example)
+            return
+        for name in reader.names(example):
+            self.number(name, example.place)
+
     def warnings(self) -> list[str]:
         """What a person should know before a model learns them."""
         return [

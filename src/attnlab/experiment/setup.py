@@ -95,6 +95,7 @@ def set_up(config: schema.Config, *, cache: Path | None = None, progress: Progre
     config = check(config)
     dataset = dataset_of(config, cache=cache, progress=progress)
     refuse_unlearnable(dataset.labels, declared=bool(config.data.corpus.options.get("labels")))
+    dataset.refuse_unknown_labels()
     task = TASKS.build(config.task, vocabulary=Vocabulary.of(dataset.tokenizer), labels=dataset.labels)
     model, origin = begin(config, dataset.tokenizer, dataset.labels)
     task.check(model)
