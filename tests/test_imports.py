@@ -21,7 +21,7 @@ interop
 experiment
 studies
 web cli
-demo
+demo __main__
 """
 RANK = {name: rank for rank, names in enumerate(LAYERS.strip().splitlines()) for name in names.split()}
 

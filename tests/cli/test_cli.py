@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import attnlab
 from attnlab.cli import app
 from attnlab.config.overview import overview
 from attnlab.config.registry import TABLES, card, table
@@ -144,3 +145,9 @@ def test_mistakes_are_one_sentence_and_exit_code_2(arguments, words):
     code, output, error = run(*arguments)
     assert code == 2 and output == ""
     assert words in " ".join(error.split()) and "Traceback" not in error
+
+
+def test_the_package_runs_as_a_module_and_tells_its_version():
+    command = [sys.executable, "-m", "attnlab", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"attnlab {attnlab.__version__}\n"

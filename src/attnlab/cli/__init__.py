@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from difflib import get_close_matches
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from attnlab import __version__
 from attnlab.cli.console import fail
 from attnlab.config.registry import locate
 from attnlab.runs.run_error import RunError
@@ -40,7 +41,18 @@ STYLE: dict[str, Any] = {
 }
 
 
-def attnlab() -> None:
+def tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"attnlab {__version__}")
+        raise typer.Exit
+
+
+VersionOption = Annotated[
+    bool, typer.Option("--version", help="Tell the version.", callback=tell_version, is_eager=True)
+]
+
+
+def attnlab(version: VersionOption = False) -> None:
     """A laboratory for transformers: change one part, keep everything else equal, trust the answer."""
 
 
@@ -75,7 +87,3 @@ def main() -> None:
     except ValueError as error:  # a person's mistake, ConfigError among them; ours are assertions
         fail(str(error))
         sys.exit(2)
-
-
-if __name__ == "__main__":
-    main()

@@ -11,6 +11,7 @@ from rich.table import Column, Table
 
 from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.values import ConfigError
+from attnlab.runs.result import RunResult
 
 
 def runs(
@@ -56,11 +57,11 @@ def compare(
     found = side_by_side(places)
     if json:
         return emit(found.as_json())
-    table = Table("run", "steps", *(name.replace("_", " ") for name in found.measures))
-    for run in (summary.result for summary in found.runs):
-        values = [shown(run.metrics.get(name)) for name in found.measures]
-        doubt = "" if run.sound else " [bold red]✗ not sound[/]"
-        table.add_row(f"{escape(run.folder)}{doubt}", f"{run.steps:,}", *values)
+    runs = [summary.result for summary in found.runs]
+    table = Table("measure", *(Column(header(run), overflow="fold", justify="right") for run in runs))
+    table.add_row("steps", *(f"{run.steps:,}" for run in runs))
+    for name in found.measures:
+        table.add_row(name.replace("_", " "), *(shown(run.metrics.get(name)) for run in runs))
     out.print(table)
     first, *others = found.runs
     for summary in others:
@@ -71,5 +72,11 @@ def compare(
     return None
 
 
+def header(run: RunResult) -> str:
+    return escape(run.folder) + ("" if run.sound else "\n[bold red]✗ not sound[/]")
+
+
 def shown(value: Any) -> str:
-    return "–" if value is None else f"{value:,.4f}" if isinstance(value, float) else f"{value:,}"
+    if value is None:
+        return "–"
+    return f"{value:,.4f}" if isinstance(value, float) and abs(value) < 100 else f"{value:,.0f}"

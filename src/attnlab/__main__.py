@@ -1,0 +1,5 @@
+"""`python -m attnlab`, where the command is not on the path."""
+
+from attnlab.cli import main
+
+main()
