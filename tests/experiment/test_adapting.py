@@ -98,6 +98,10 @@ def test_the_task_follows_from_the_labels_where_they_are_plain(home, tmp_path):
     assert adapting_config(home / "bert", data=file).task.kind == "multilabel"
     with pytest.raises(DataError, match=r'no column "bodi"\. Did you mean "body"'):
         asked(home, reading={"text": "bodi", "label": "who"})
+    with pytest.raises(ConfigError, match=r"learns words, not labels.* --task classification or multilabel"):
+        asked(home, task="causal")
+    with pytest.raises(ConfigError, match=r'there is no "clasification"\. Did you mean "classification"'):
+        asked(home, task="clasification")
     with pytest.raises(DataError, match="has no label"):
         adapting_config(home / "bert", data=home / "reviews.csv", reading={"text": "body"})
 

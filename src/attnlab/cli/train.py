@@ -114,11 +114,10 @@ def run(
 def summary(ended: Any, place: Path) -> str:
     state = ended.state
     metric = ended.setup.task.metrics[0].replace("_", " ")
-    dev = (
-        ""
-        if state.best_score is None
-        else f" Best dev {metric} {state.best_score:.4f} at step {state.best_step}."
-    )
+    dev = ""
+    if state.best_score is not None:
+        kept = "" if state.best_step == state.step else f" ({place}/checkpoints/step-{state.best_step})"
+        dev = f" Best dev {metric} {state.best_score:.4f} at step {state.best_step}{kept}."
     if ended.reason == "interrupted":
         return (
             f"Stopped after step {state.step}, as asked; everything is saved.{dev} "

@@ -91,6 +91,11 @@ def adapting_config(
     read = CORPORA.read(str(data), "data")
     corpus = CORPORA.resolve({"kind": read.kind, **read.options, **columns}, "data")
     method = ADAPTERS.resolve(adapter, "adapter")
+    if task and TASKS[task].label_kind == "none":
+        raise ConfigError(
+            f'task "{task}" learns words, not labels: use attnlab train --set start={start}, or give '
+            f"--task {' or '.join(name for name in TASKS if TASKS[name].label_kind != 'none')}."
+        )
     task, held = task or task_of(corpus), start_at(str(start)).settings
     read_last = held.family == "decoder" and held.output.kind not in TASKS[task].heads
     settings = {

@@ -107,9 +107,10 @@ def refuse_token_types(config: schema.Config, needed: int) -> None:
     """Pairs of texts for a model that cannot tell the two apart."""
     encoding, held = config.data.encoding.kind, config.model.token_types
     if ENCODINGS[encoding].typed and held < needed:
+        fix = "set model.token_types = 2" if config.start == SCRATCH else "begin from a model that has them"
         raise ConfigError(
             f'data.encoding "{encoding}" tells two texts apart by token types, and model.token_types is '
-            f"{held}; set model.token_types = 2."
+            f"{held}; {fix}."
         )
 
 
