@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from attnlab.cli import app
@@ -22,6 +23,7 @@ from attnlab.runs.findings import read_findings
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import read_record
+from attnlab.runs.run_error import RunError
 from attnlab.tasks import TASKS
 from attnlab.training.checkpoint import read_checkpoint
 from tests.training.small_run import config, merged, sentences, settings
@@ -203,6 +205,46 @@ def test_a_frozen_weight_that_moves_is_named(home, tmp_path):
     assert "moved" in run.unsound
     found = next(one for one in read_findings(tmp_path / "run") if one.check == "moved")
     assert found.found == "1 frozen parameters have moved: trunk.decoder.final.weight"
+
+
+# ---------------------------------------------------------------- what is saved
+@every
+def test_a_checkpoint_holds_what_is_tuned_and_the_rest_is_saved_once(home, tmp_path, unchecked, adapter):
+    train(adapted(home, adapter), tmp_path / "run")
+    checkpoints = Checkpoints.of(tmp_path / "run")
+    whole = stored(tmp_path / "run").model
+    tuned = {name for name in whole if TUNED[adapter](name)}
+    for step in checkpoints.steps():
+        assert set(load_file(checkpoints.path(step) / "model.safetensors")) == tuned
+        assert stored(tmp_path / "run", step).model.keys() == whole.keys()
+    once = checkpoints.folder / "frozen.safetensors"
+    assert once.is_file() == (adapter != "full")
+    if once.is_file():
+        assert set(load_file(once)) == whole.keys() - tuned
+
+
+def test_frozen_weights_that_are_damaged_are_told_and_mended(home, tmp_path, unchecked):
+    settings = adapted(home, "lora(rank=2)")
+    train(settings, tmp_path / "run")
+    before = stored(tmp_path / "run").model
+    once = Checkpoints.of(tmp_path / "run").folder / "frozen.safetensors"
+    whole = once.read_bytes()
+    once.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(RunError, match=r"frozen\.safetensors does not have the hash"):
+        open_run(tmp_path / "run")
+    train(settings, tmp_path / "run", resume=True)
+    assert once.read_bytes() == whole
+    again = stored(tmp_path / "run").model
+    assert all(torch.equal(again[name], value) for name, value in before.items())
+
+
+def test_a_start_that_is_gone_is_told_when_a_run_is_to_go_on(home, tmp_path, unchecked):
+    shutil.copytree(home / "start", tmp_path / "start")
+    settings = adapted(home, "head", start=tmp_path / "start", training={"budget": {"steps": 4}})
+    train(settings, tmp_path / "run")
+    shutil.rmtree(tmp_path / "start")
+    with pytest.raises(ConfigError, match=r"start is .*, which holds neither a run"):
+        train(settings, tmp_path / "run", resume=True)
 
 
 # ---------------------------------------------------------------- opened again

@@ -155,7 +155,7 @@ class AdaptingPlan:
 
     def __str__(self) -> str:
         rows = ", ".join(f"{count:,} {split}" for split, count in self.rows.items())
-        share = f"{self.tuned / self.parameters:.2%}"
+        share = f"{100 * self.tuned / self.parameters:.2g} %"
         terms = " + ".join(f"{term.count:,} ({term.name}: {term.formula})" for term in self.formulas)
         stops = f"; it stops after {self.patience} evaluations without a better dev {self.metric}"
         lines = [

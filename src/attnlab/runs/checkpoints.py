@@ -1,8 +1,8 @@
 """Where a run's checkpoints are, which of them are whole, and how one gets there or goes.
 
 `checkpoints/step-N/` holds files of bytes, and last of all manifest.json with the size and hash of each. It
-is written in a hidden folder, flushed, and renamed; a folder of another name is never read. What the bytes
-mean is training/checkpoint.py.
+is written in a hidden folder, flushed, and renamed; a folder of another name is never read. Files that all
+checkpoints of a run share stand beside them, once. What the bytes mean is training/checkpoint.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attnlab.runs.atomic import as_bytes, hash_of, sync_folder, write_bytes
+from attnlab.runs.atomic import as_bytes, hash_of, replace_bytes, sync_folder, write_bytes
 from attnlab.runs.run_error import RunError
 
 FORMAT = 1
@@ -32,6 +32,7 @@ class Checkpoints:
 
     def __init__(self, folder: Path):
         self.folder = folder
+        self._shared: dict[str, dict[str, Any]] = {}
 
     @classmethod
     def of(cls, run: Path) -> Checkpoints:
@@ -50,10 +51,17 @@ class Checkpoints:
             int(n.removeprefix("step-")) for n in names if n.startswith("step-") and n[5:].isdigit()
         )
 
-    def write(self, step: int, files: Mapping[str, Callable[[], bytes]], **facts: Any) -> Path:
+    def write(
+        self,
+        step: int,
+        files: Mapping[str, Callable[[], bytes]],
+        shared: Mapping[str, Callable[[], bytes]],
+        **facts: Any,
+    ) -> Path:
         """Write a checkpoint of these files, with `facts` in its manifest.
 
-        One that is already there for this step holds the same, and stays.
+        `shared` are files that are the same in all checkpoints, and written with the first. A checkpoint
+        that is already there for this step holds the same, and stays.
         """
         place, beside = self.path(step), self.folder / f".step-{step}.new"
         if place.exists():
@@ -62,6 +70,7 @@ class Checkpoints:
         shutil.rmtree(beside, ignore_errors=True)
         try:
             beside.mkdir()
+            facts |= {"shared": self._share(shared)} if shared else {}
             _fill(beside, files, facts)
             os.rename(beside, place)
         except OSError:
@@ -69,6 +78,18 @@ class Checkpoints:
             raise
         sync_folder(self.folder)
         return place
+
+    def _share(self, files: Mapping[str, Callable[[], bytes]]) -> dict[str, dict[str, Any]]:
+        """Write the files that are not there yet as they should be; gives the size and hash of each."""
+        for name, content_of in files.items():
+            if name in self._shared:
+                continue
+            content, file = content_of(), self.folder / name
+            expected = described(content)
+            if not file.is_file() or hash_of(file) != expected["sha256"]:
+                replace_bytes(file, content)
+            self._shared[name] = expected
+        return {name: self._shared[name] for name in files}
 
     def manifest(self, step: int) -> dict[str, Any]:
         """A checkpoint's manifest, every file verified; DamagedError says what is wrong with it."""
@@ -103,9 +124,13 @@ def _fill(folder: Path, files: Mapping[str, Callable[[], bytes]], facts: Mapping
     for name, content_of in files.items():
         content = content_of()
         write_bytes(folder / name, content)
-        written[name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        written[name] = described(content)
     write_bytes(folder / MANIFEST, as_bytes({"format": FORMAT, "files": written, **facts}))
     sync_folder(folder)
+
+
+def described(content: bytes) -> dict[str, Any]:
+    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def verify(folder: Path) -> dict[str, Any]:
@@ -119,7 +144,8 @@ def verify(folder: Path) -> dict[str, Any]:
         raise DamagedError(f"manifest.json cannot be read ({error}).") from error
     if manifest.get("format") != FORMAT:
         raise RunError(f"{folder} was written by another version (format {manifest.get('format')}).")
-    for name, expected in files.items():
+    shared = {f"../{name}": expected for name, expected in manifest.get("shared", {}).items()}
+    for name, expected in (files | shared).items():
         file = folder / name
         if not file.is_file():
             raise DamagedError(f"{name} is missing.")

@@ -1,12 +1,15 @@
 """What a checkpoint holds: model.safetensors, optimizer.safetensors and state.json; nothing pickled.
 
+Weights that are not trained are the same in all checkpoints of a run: they are in frozen.safetensors beside
+them, once.
+
 Where checkpoints are kept, and that each is whole or not there, is runs/checkpoints.py.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,8 @@ from attnlab.runs.atomic import as_bytes
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
 from attnlab.runs.run_error import RunError
 
+FROZEN = "frozen.safetensors"
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -31,6 +36,8 @@ class Checkpoint:
     state: dict[str, Any]
     answer: tuple[float, ...] = ()
     """What the model answers to a fixed input, so that a mistake of loading shows; in the manifest."""
+    frozen: frozenset[str] = frozenset()
+    """Of the model, the weights that are not trained."""
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -79,19 +86,23 @@ def listed(names: Iterable[str]) -> str:
 
 def save_checkpoint(checkpoints: Checkpoints, step: int, checkpoint: Checkpoint) -> Path:
     """Write a checkpoint; gives its folder."""
+    model, frozen = checkpoint.model, checkpoint.frozen
     files: dict[str, Callable[[], bytes]] = {
-        "model.safetensors": lambda: save(_contiguous(checkpoint.model)),
+        "model.safetensors": lambda: save(_contiguous(_without(model, frozen))),
         "optimizer.safetensors": lambda: save(_contiguous(checkpoint.optimizer)),
         "state.json": lambda: as_bytes(checkpoint.state),
     }
-    return checkpoints.write(step, files, answer=list(checkpoint.answer))
+    shared = {FROZEN: lambda: save(_contiguous(_without(model, model.keys() - frozen)))} if frozen else {}
+    return checkpoints.write(step, files, shared, answer=list(checkpoint.answer))
 
 
 def read_checkpoint(checkpoints: Checkpoints, step: int) -> Checkpoint:
     """A checkpoint, verified; DamagedError says what is wrong with it."""
     folder, manifest = checkpoints.path(step), checkpoints.manifest(step)
+    frozen = load((checkpoints.folder / FROZEN).read_bytes()) if "shared" in manifest else {}
     return Checkpoint(
-        model=load((folder / "model.safetensors").read_bytes()),
+        model=load((folder / "model.safetensors").read_bytes()) | frozen,
+        frozen=frozenset(frozen),
         optimizer=load((folder / "optimizer.safetensors").read_bytes()),
         state=json.loads((folder / "state.json").read_text(encoding="utf-8")),
         answer=tuple(manifest.get("answer", ())),
@@ -107,6 +118,10 @@ def newest_checkpoint(checkpoints: Checkpoints, warn: Callable[[str], None]) -> 
             aside = checkpoints.set_aside(step)
             warn(f"The checkpoint of step {step} is damaged: {damage} It was set aside as {aside.name}.")
     return None
+
+
+def _without(tensors: dict[str, Tensor], names: Collection[str]) -> dict[str, Tensor]:
+    return {name: tensor for name, tensor in tensors.items() if name not in names}
 
 
 def _contiguous(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -196,7 +196,8 @@ class Loop:
     def snapshot(self) -> Checkpoint:
         """The run as it stands between two steps."""
         state = asdict(self.state) | {"data": self.loader.state()}
-        return Checkpoint(weights_of(self.model), self.optimizer.state(), state)
+        frozen = frozenset(name for name, p in self.model.named_parameters() if not p.requires_grad)
+        return Checkpoint(weights_of(self.model), self.optimizer.state(), state, frozen=frozen)
 
     def save(self) -> None:
         """A checkpoint of this step, and no more old ones than the rule keeps."""
