@@ -11,6 +11,7 @@ from attnlab.config.values import ConfigError
 from attnlab.experiment.stored import without_adapter
 from attnlab.experiment.trained import open_run
 from attnlab.interop.certificate import Certificate
+from attnlab.interop.class_names import counted, in_unit
 from attnlab.interop.exchange import give_onnx, give_out, take_in
 from attnlab.interop.fetch import fetch
 from attnlab.interop.foreign import CONFIG
@@ -56,7 +57,10 @@ def convert(
 def _give_out(run: Path, target: Path) -> Certificate:
     trained = open_run(run)
     model, settings = without_adapter(trained.model, run), trained.config.model
+    labels = trained.labels
+    if labels.kind != "none":
+        model, settings = in_unit(model, labels), counted(settings, labels)
     if target.suffix == ".onnx":
         return give_onnx(model, settings, target)
     base = read_json(trained.folder / RECORD).get("source", {}).get("config", {})
-    return give_out(model, settings, trained.tokenizer, target, base=base)
+    return give_out(model, settings, trained.tokenizer, target, base=base, labels=labels)

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from attnlab.config.files import config_of, plain, section_of
 from attnlab.config.schema import Config, ModelSettings
 from attnlab.config.values import ConfigError
+from attnlab.data.labels import Labels
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.interop.belonging import moved, strangeness
 from attnlab.interop.certificate import Certificate
+from attnlab.interop.class_names import TASKS as LABEL_TASKS
+from attnlab.interop.class_names import labels_in, labels_out
 from attnlab.interop.fields import Theirs
 from attnlab.interop.fold import folded
 from attnlab.interop.foreign import Foreign, built_with, load_model, resize, save_model
 from attnlab.interop.onnx import write_onnx
+from attnlab.model.heads.classification import Classification
 from attnlab.model.model import Model
 from attnlab.model.witness import answer, differs
 from attnlab.runs.folder import RunFolder
@@ -78,7 +82,9 @@ def _tokenizer(source: Path, given: str | Path | None) -> Tokenizer:
 
 def _write_run(target: Path, found: Foreign, own: Tokenizer, certificate: Certificate, source: str) -> None:
     folder = RunFolder(target)
-    with folder.opened(_run_config(found.config), resume=False, versions=versions()), folder.recorded():
+    labels = labels_of(found)
+    config = _run_config(found.config, labels)
+    with folder.opened(config, resume=False, versions=versions()), folder.recorded():
         own.save(target)
         converted = Checkpoint(weights_of(found.model), {}, {"step": 0}, answer(found.model))
         save_checkpoint(folder.checkpoints, 0, converted)
@@ -88,16 +94,23 @@ def _write_run(target: Path, found: Foreign, own: Tokenizer, certificate: Certif
             tokenizer=own.fingerprint,
             source={"name": source, "config": found.theirs},
             certificate=certificate.as_json(),
+            labels=asdict(labels),
         )
 
 
-def _run_config(model: ModelSettings) -> Config:
+def labels_of(found: Foreign) -> Labels:
+    """The labels of a head for labels."""
+    head = found.model.head
+    return labels_in(found.theirs, head.classes) if isinstance(head, Classification) else Labels()
+
+
+def _run_config(model: ModelSettings, labels: Labels) -> Config:
     """The record of a model that was not trained here: what it was trained on is not known."""
     return config_of(
         {
             "model": plain(model),
             "data": {"tokenizer": {"kind": "file", "path": "tokenizer.json"}, "length": model.length},
-            "task": TASKS[model.family],
+            "task": LABEL_TASKS.get(labels.kind, TASKS[model.family]),
         }
     )
 
@@ -132,7 +145,13 @@ def _without_folds(trained: Model, settings: ModelSettings) -> tuple[Model, Mode
 
 
 def give_out(
-    trained: Model, settings: ModelSettings, tokenizer: Tokenizer, target: Path, *, base: Theirs
+    trained: Model,
+    settings: ModelSettings,
+    tokenizer: Tokenizer,
+    target: Path,
+    *,
+    base: Theirs,
+    labels: Labels,
 ) -> Certificate:
     """A folder that transformers' `from_pretrained` loads, tokenizer included.
 
@@ -140,7 +159,7 @@ def give_out(
     """
     model, equal = _without_folds(trained, settings)
     facts = {"tokenizer": tokenizer.fingerprint}
-    known = base or _special_ids(tokenizer, settings)
+    known = {**(base or _special_ids(tokenizer, settings)), **labels_out(labels)}
     certificate = save_model(target, model, equal, base=known, facts=facts)
     tokenizer.save(target)
     theirs = json.dumps(_tokenizer_settings(tokenizer, settings), indent=2)

@@ -245,6 +245,8 @@ def save_model(
     family, head, theirs = layout_of(config, str(named[0]) if isinstance(named, list) and named else "")
     if base.get("model_type") == family.model_type:
         theirs = family.write(plain(config), head, base)
+    elif "model_type" not in base:  # no config of theirs, but facts that ours are to hold
+        theirs |= base
     weights = {name: p.detach() for name, p in model.named_parameters(remove_duplicate=False)}
     links = family.links(head, config.layers, weights)
     own = dict(model.named_parameters())

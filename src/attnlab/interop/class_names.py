@@ -1,0 +1,65 @@
+"""Labels in other projects' files: names of classes, and what kind of label a head is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from attnlab.config.schema import ModelSettings
+from attnlab.config.values import Choice
+from attnlab.data.labels import Kind, Labels
+from attnlab.interop.fields import Theirs
+from attnlab.model.apart import copy_of
+from attnlab.model.heads.classification import Classification
+from attnlab.model.model import Model
+
+PROBLEMS: dict[Kind, str] = {
+    "class": "single_label_classification",
+    "classes": "multi_label_classification",
+    "number": "regression",
+}
+TASKS: dict[Kind, str] = {"class": "classification", "classes": "multilabel", "number": "regression"}
+
+
+def labels_in(theirs: Theirs, outputs: int) -> Labels:
+    """What their config.json says of the labels of a head; their frequency it does not know."""
+    kinds = {problem: kind for kind, problem in PROBLEMS.items()}
+    kind = kinds.get(str(theirs.get("problem_type")), "number" if outputs == 1 else "class")
+    if kind == "number":
+        return Labels("number")
+    named = theirs.get("id2label")
+    held = {int(n): str(name) for n, name in named.items()} if isinstance(named, Mapping) else {}
+    names = tuple(held.get(n, f"LABEL_{n}") for n in range(outputs))
+    return Labels(kind, names, (0,) * outputs)
+
+
+def labels_out(labels: Labels) -> Theirs:
+    """The same in their config.json; nothing where there are no labels."""
+    if labels.kind == "none":
+        return {}
+    found: dict[str, Any] = {"problem_type": PROBLEMS[labels.kind]}
+    if labels.names:
+        found["id2label"] = {str(n): name for n, name in enumerate(labels.names)}
+        found["label2id"] = {name: n for n, name in enumerate(labels.names)}
+    return found
+
+
+def counted(settings: ModelSettings, labels: Labels) -> ModelSettings:
+    """Settings whose head says how many classes it has, where it says "what the labels have"."""
+    options = {**settings.output.options, "classes": labels.outputs}
+    return replace(settings, output=Choice(settings.output.kind, options))
+
+
+def in_unit(model: Model, labels: Labels) -> Model:
+    """A model whose head gives numbers in their own unit, as others read them; ours are standardised."""
+    if labels.kind != "number":
+        return model
+    folded = copy_of(model)
+    assert isinstance(folded.head, Classification)
+    with torch.no_grad():
+        folded.head.scores.weight.mul_(labels.deviation)
+        folded.head.scores.bias.mul_(labels.deviation).add_(labels.mean)
+    return folded
