@@ -167,6 +167,9 @@ def test_long_stretches_are_found_where_no_text_is_equal(tmp_path):
     assert found("contamination", of(set_up(config(data=data, model=model)))).outcome == "pass"
 
 
+TYPED = {"token_types": 2}
+
+
 def test_a_passage_in_two_splits_is_told_where_the_questions_differ(tmp_path):
     def data(dev):
         for name, rows in (("train", [f"who is {n},he is {n}" for n in range(60)]), ("dev", dev)):
@@ -174,12 +177,13 @@ def test_a_passage_in_two_splits_is_told_where_the_questions_differ(tmp_path):
         return {"corpus": str(tmp_path), "encoding": "pair", "test_share": 0.0}
 
     finding = found(
-        "contamination", of(set_up(config(data=data([f"what was {n},He is {n}" for n in range(40)]))))
+        "contamination",
+        of(set_up(config(model=TYPED, data=data([f"what was {n},He is {n}" for n in range(40)])))),
     )
     assert finding.outcome == "warn" and "0 of 40 texts" in finding.found
     assert "40 of 40 passages" in finding.found
     fresh = data([f"what was {n},it was {n}" for n in range(40)])
-    assert found("contamination", of(set_up(config(data=fresh)))).outcome == "pass"
+    assert found("contamination", of(set_up(config(model=TYPED, data=fresh)))).outcome == "pass"
 
 
 @pytest.mark.parametrize("tokenizer", ["character", "bpe(vocabulary=300)"])

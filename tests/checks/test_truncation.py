@@ -58,7 +58,8 @@ def task_of(encoding):
 
 def case_of(folder, encoding, **sizes):
     """A run's parts; `question` has no task of its own yet, so that its case is another one's."""
-    changes = {"data": data_of(folder, encoding, **sizes), "model": {"length": sizes["length"]}}
+    model = {"length": sizes["length"], "token_types": 2 if encoding.startswith("pair") else 0}
+    changes = {"data": data_of(folder, encoding, **sizes), "model": model}
     if encoding.startswith("question"):
         plain, data = of(set_up(config())), section_of("data", changes["data"])
         return replace(plain, dataset=Dataset(data), config=replace(plain.config, data=data))

@@ -49,9 +49,12 @@ class Labelled(Task):
 
     def scores(self, model: Model, hidden: Tensor, prepared: Prepared) -> Tensor:
         """(B,C) what the head gives, in float32 at the least."""
-        assert isinstance(model.head, Classification)  # `check` has refused every other
-        kept = prepared.features is not None
-        found: Tensor = model.head.of_pooled(hidden) if kept else model.head(hidden, prepared.tokens)
+        found: Tensor
+        if prepared.features is None:
+            found = model.head(hidden, prepared.tokens)
+        else:
+            assert isinstance(model.head, Classification)  # `check` has refused every other
+            found = model.head.of_pooled(hidden)
         return found.float() if found.dtype in (torch.float16, torch.bfloat16) else found
 
     def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
