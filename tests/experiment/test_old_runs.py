@@ -33,7 +33,7 @@ def test_an_old_run_opens_with_the_scores_that_it_had(old):
     assert found == pytest.approx(losses(RUN, "evaluated")[6], rel=1e-6)
 
 
-def test_an_old_run_goes_on_bit_for_bit(old, unchecked):
+def test_an_old_run_goes_on_with_the_losses_that_it_had(old, unchecked):
     shutil.rmtree(old / "checkpoints" / "step-6")
     before = read_record(old)
     train(RunFolder(old).config(), old, resume=True)

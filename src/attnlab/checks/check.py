@@ -91,12 +91,7 @@ class Check(ABC):
         return self._finding(case, outcome="not applicable", found=why)
 
     def _finding(self, case: Case, **facts: Any) -> Finding:
-        return Finding(check=name_of(type(self)), when=case.when, **facts)
-
-
-def name_of(check: type[Check]) -> str:
-    """A check's name in the table."""
-    return next((name for name in CHECKS if CHECKS[name] is check), check.__name__.lower())
+        return Finding(check=CHECKS.name_of(type(self)), when=case.when, **facts)
 
 
 def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:

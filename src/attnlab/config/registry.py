@@ -105,6 +105,10 @@ class Registry(Generic[T]):
     def base(self) -> type[T]:
         return typing.cast(type[T], locate(self._base))
 
+    def name_of(self, variant: type[T]) -> str:
+        """The name of a variant; of one that is not in the table, its class's."""
+        return next((name for name in self if self[name] is variant), variant.__name__.lower())
+
     def register(self, name: str, variant: type[T]) -> type[T]:
         """Add a variant from anywhere; from this line on it is listed, checked, built and tested."""
         if not name.isidentifier():

@@ -15,13 +15,19 @@ from attnlab.interop.fields import Theirs
 from attnlab.model.apart import copy_of
 from attnlab.model.heads.classification import Classification
 from attnlab.model.model import Model
+from attnlab.tasks import TASKS
 
 PROBLEMS: dict[Kind, str] = {
     "class": "single_label_classification",
     "classes": "multi_label_classification",
     "number": "regression",
 }
-TASKS: dict[Kind, str] = {"class": "classification", "classes": "multilabel", "number": "regression"}
+
+
+def task_of(labels: Labels) -> str | None:
+    """The task that learns such labels; none where there are no labels."""
+    kinds = {name: TASKS[name].label_kind for name in TASKS}
+    return next((name for name, kind in kinds.items() if kind == labels.kind != "none"), None)
 
 
 def labels_in(theirs: Theirs, outputs: int) -> Labels:

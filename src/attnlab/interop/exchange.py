@@ -16,8 +16,7 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.interop.belonging import moved, strangeness
 from attnlab.interop.certificate import Certificate
-from attnlab.interop.class_names import TASKS as LABEL_TASKS
-from attnlab.interop.class_names import labels_in, labels_out
+from attnlab.interop.class_names import labels_in, labels_out, task_of
 from attnlab.interop.fields import Theirs
 from attnlab.interop.fold import folded
 from attnlab.interop.foreign import Foreign, built_with, load_model, resize, save_model
@@ -29,7 +28,8 @@ from attnlab.runs.folder import RunFolder
 from attnlab.training.checkpoint import Checkpoint, save_checkpoint, weights_of
 from attnlab.training.machine import versions
 
-TASKS = {"decoder": "causal", "encoder": "masked", "encoder_decoder": "seq2seq"}
+USUAL_TASKS = {"decoder": "causal", "encoder": "masked", "encoder_decoder": "seq2seq"}
+"""What a model was most likely trained for whose head predicts words."""
 
 
 def take_in(
@@ -110,7 +110,7 @@ def _run_config(model: ModelSettings, labels: Labels) -> Config:
         {
             "model": plain(model),
             "data": {"tokenizer": {"kind": "file", "path": "tokenizer.json"}, "length": model.length},
-            "task": LABEL_TASKS.get(labels.kind, TASKS[model.family]),
+            "task": task_of(labels) or USUAL_TASKS[model.family],
         }
     )
 

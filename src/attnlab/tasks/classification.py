@@ -15,7 +15,7 @@ from attnlab.data.labels import Labels, class_of
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.tasks.labelled import Labelled, summed
-from attnlab.tasks.task import Columns, Prediction, Prepared
+from attnlab.tasks.task import ExampleColumns, Prediction, Prepared
 from attnlab.tasks.vocabulary import Vocabulary
 
 
@@ -63,7 +63,7 @@ class Classification(Labelled):
     def targets(self, batch: Batch) -> Tensor | None:
         return batch.label
 
-    def truth(self, prepared: Prepared) -> Columns:
+    def truth(self, prepared: Prepared) -> ExampleColumns:
         return {"label": prepared.targets}
 
     def score_loss(self, scores: Tensor, prepared: Prepared, training: bool) -> LossSum:
@@ -75,7 +75,7 @@ class Classification(Labelled):
             taught = taught * scores.new_tensor(self.weights)[prepared.targets]
         return summed(taught, plain)
 
-    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> Columns:
+    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
         return {"probabilities": self.scores(model, hidden, prepared).softmax(-1)}
 
     def predictions(self, said: Mapping[str, Any]) -> list[Prediction]:

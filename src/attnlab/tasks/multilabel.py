@@ -14,7 +14,7 @@ from attnlab.data.labels import LabelReader, Labels, classes_of
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.tasks.labelled import Labelled, summed
-from attnlab.tasks.task import Columns, Prediction, Prepared
+from attnlab.tasks.task import ExampleColumns, Prediction, Prepared
 from attnlab.tasks.vocabulary import Vocabulary
 
 
@@ -55,14 +55,14 @@ class Multilabel(Labelled):
     def targets(self, batch: Batch) -> Tensor | None:
         return batch.labels
 
-    def truth(self, prepared: Prepared) -> Columns:
+    def truth(self, prepared: Prepared) -> ExampleColumns:
         return {"labels": prepared.targets.bool()}
 
     def score_loss(self, scores: Tensor, prepared: Prepared, training: bool) -> LossSum:
         wanted = prepared.targets.to(scores.dtype)
         return summed(F.binary_cross_entropy_with_logits(scores, wanted, reduction="none").sum(-1))
 
-    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> Columns:
+    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
         return {"chances": self.scores(model, hidden, prepared).sigmoid()}
 
     def predictions(self, said: Mapping[str, Any]) -> list[Prediction]:

@@ -11,7 +11,7 @@ from attnlab.data.labels import number_of
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.tasks.labelled import Labelled, summed
-from attnlab.tasks.task import Columns, Prediction, Prepared
+from attnlab.tasks.task import ExampleColumns, Prediction, Prepared
 
 
 class Regression(Labelled):
@@ -41,13 +41,13 @@ class Regression(Labelled):
         standard = (batch.number - self.labels.mean) / self.labels.deviation
         return standard.float()  # some devices have no double
 
-    def truth(self, prepared: Prepared) -> Columns:
+    def truth(self, prepared: Prepared) -> ExampleColumns:
         return {"number": self.in_unit(prepared.targets)}
 
     def score_loss(self, scores: Tensor, prepared: Prepared, training: bool) -> LossSum:
         return summed((scores[:, 0] - prepared.targets.to(scores.dtype)).square())
 
-    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> Columns:
+    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
         return {"predicted_number": self.in_unit(self.scores(model, hidden, prepared)[:, 0])}
 
     def predictions(self, said: Mapping[str, Any]) -> list[Prediction]:

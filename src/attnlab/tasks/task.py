@@ -94,7 +94,7 @@ class Prepared:
 
 
 NO_LABELS = Labels()
-Columns = dict[str, Tensor]
+ExampleColumns = dict[str, Tensor]
 """What a model said of each example, or what was right: named tensors (B) or (B,k)."""
 
 
@@ -155,7 +155,7 @@ class Task(ABC):
         read = type(self).label_of
         return LabelReader(self.label_kind, self.label_of, f"{read.__module__}.{read.__qualname__}")
 
-    def truth(self, prepared: Prepared) -> Columns:
+    def truth(self, prepared: Prepared) -> ExampleColumns:
         """What was right for each example, in the columns that metrics go by; nothing for words."""
         return {}
 
@@ -163,11 +163,11 @@ class Task(ABC):
         """What the model reads of rows whose labels are not known."""
         raise NotImplementedError
 
-    def predict(self, model: Model, prepared: Prepared) -> Columns:
+    def predict(self, model: Model, prepared: Prepared) -> ExampleColumns:
         """What the model says of each example; nothing where the task predicts words."""
         return self.head_outputs(model, self.hidden(model, prepared), prepared)
 
-    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> Columns:
+    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
         return {}
 
     def predictions(self, said: Mapping[str, Any]) -> list[Prediction]:
@@ -226,7 +226,7 @@ class Task(ABC):
 
     def check(self, model: Model) -> None:
         """Refuse a model that cannot be trained this way, before any work; a ConfigError says why."""
-        name = name_of(type(self))
+        name = TASKS.name_of(type(self))
         if not isinstance(model.head, tuple(HEADS[head] for head in self.heads)):
             raise ConfigError(
                 f'task "{name}" predicts {"words" if self.predicts_words else "labels"}; set model.output to '
@@ -248,11 +248,6 @@ class Task(ABC):
         if lengths not in self._trunk_flops:
             self._trunk_flops[lengths] = sum(term.count for term in model.trunk.flop_terms(*lengths))
         return 3 * (rows * self._trunk_flops[lengths] + model.head.flops(prepared.count))
-
-
-def name_of(task: type[Task]) -> str:
-    """A task's name in the table."""
-    return next((name for name in TASKS if TASKS[name] is task), task.__name__.lower())
 
 
 def language_head(model: Model) -> LanguageModel:

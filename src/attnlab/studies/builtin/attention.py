@@ -1,6 +1,6 @@
 """Attention: is the scaled dot product the best way to look, and what do the others cost?
 
-Set-up: the course's small decoder (mini-gpt: words, sentences cut at 100 tokens, about 1.4 million
+Set-up: a small decoder (mini-gpt: words, sentences cut at 100 tokens, about 1.4 million
 parameters), one epoch of the embedded Python documentation, the same batches in the same order for
 every arm. The arms differ in the attention rule alone: scaled dot product; additive, a small network
 on query and key; linear, without a softmax; group, which looks inside stretches of 10 tokens only;

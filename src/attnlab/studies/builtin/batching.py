@@ -1,6 +1,6 @@
 """Batching: how much of a batch is padding, and what does that cost?
 
-Set-up: the course's small decoder (mini-gpt: words, sentences cut at 100 tokens, about 1.4 million
+Set-up: a small decoder (mini-gpt: words, sentences cut at 100 tokens, about 1.4 million
 parameters), one epoch of the embedded Python documentation. Four ways to put its sentences into
 batches, each with about 600 tokens of text a step on average, and the same budget in tokens: padded, 32
 sentences at random; longest first, 32 neighbours in the order of length; bucketed, sentences of similar

@@ -1,6 +1,6 @@
 """Heads: how many ways of looking at once does a model need?
 
-Set-up: the course's small decoder (mini-gpt: words, sentences cut at 100 tokens, about 1.4 million
+Set-up: a small decoder (mini-gpt: words, sentences cut at 100 tokens, about 1.4 million
 parameters), one epoch of the embedded Python documentation. The width of 96 is divided among 1, 2, 4
 (the baseline) or 8 heads, so that every arm has the same parameters and operations.
 

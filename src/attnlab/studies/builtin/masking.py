@@ -1,6 +1,6 @@
 """Masking: does it matter where the future is removed, before the softmax or after it?
 
-Set-up: the course's small decoder (mini-gpt: words, sentences cut at 100 tokens, about 1.4 million
+Set-up: a small decoder (mini-gpt: words, sentences cut at 100 tokens, about 1.4 million
 parameters), one epoch of the embedded Python documentation. One arm sets the scores of later tokens
 to −inf before the softmax; the other sets their weights to zero after it.
 

@@ -1,6 +1,6 @@
 """Positions: how should a model know where its tokens stand, and what beyond the length it was trained at?
 
-Set-up: the course's small decoder (mini-gpt: words, about 1.4 million parameters), one epoch of the
+Set-up: a small decoder (mini-gpt: words, about 1.4 million parameters), one epoch of the
 embedded Python documentation, with sentences cut at 40 tokens, so that there are longer ones to go on with.
 Every scheme is an arm: none, fixed sinusoids (the baseline), a learned table, a part of the embedding set
 aside (concat), learned biases by distance (relative) and by buckets of it (bucketed), biases that fall with

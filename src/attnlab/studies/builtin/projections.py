@@ -1,6 +1,6 @@
 """Projections: do queries, keys and values need weights of their own?
 
-Set-up: the course's small decoder (mini-gpt: words, sentences cut at 100 tokens, about 1.4 million
+Set-up: a small decoder (mini-gpt: words, sentences cut at 100 tokens, about 1.4 million
 parameters), one epoch of the embedded Python documentation. Three arms: separate maps for queries,
 keys and values; one map for queries and keys; one map for all three. Sharing leaves out weights: the
 shared arms have 2.6 and 5.3 % fewer parameters, which the table of arms shows.
@@ -9,7 +9,7 @@ Hypothesis: with shared queries and keys a token's score with itself is the larg
 that attention leans towards itself; the residual around it lets the model live with that, and the
 loss rises little.
 
-How to read it: the verdict of each shared arm against separate. The course's experiment saw no
+How to read it: the verdict of each shared arm against separate. An earlier experiment saw no
 difference, with one seed and no interval: look at how small a difference this study could have seen.
 
 Time: three arms × 5 seeds take about a quarter of an hour on two cores; --quick about three minutes.

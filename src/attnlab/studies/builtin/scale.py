@@ -1,6 +1,6 @@
 """Scale: what does dividing the scores by √d do?
 
-Set-up: the course's small decoder (mini-gpt: words, sentences cut at 100 tokens, about 1.4 million
+Set-up: a small decoder (mini-gpt: words, sentences cut at 100 tokens, about 1.4 million
 parameters), one epoch of the embedded Python documentation. One arm divides the scores by the root of
 the head's width (√24), the other does not. One wider head (d = 96) is added in both forms, since the
 variance of a score grows with d. Beside the loss, each evaluation notes how saturated attention is:

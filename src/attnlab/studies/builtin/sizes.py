@@ -1,6 +1,6 @@
 """Sizes: does a verdict on a small model hold for a larger one?
 
-Set-up: dot-product against linear attention at three widths of the course's small decoder (mini-gpt: words,
+Set-up: dot-product against linear attention at three widths of a small decoder (mini-gpt: words,
 sentences cut at 100 tokens): 48, 96 and 192, which is 0.6, 1.4 and 3.7 million parameters; one epoch of the
 embedded Python documentation, the same batches for every arm. Each linear arm is compared with the dot arm
 of its own width, and the three comparisons are corrected together.

@@ -1,6 +1,6 @@
 """Tasks: what should a model be trained to say, the next word or a hidden one?
 
-Set-up: the course's small model (mini-gpt's words, sentences and sizes, about 1.4 million parameters), one
+Set-up: a small model (mini-gpt's words, sentences and sizes, about 1.4 million parameters), one
 epoch of the embedded Python documentation, with four tasks and the masks that belong to them:
 causal, every word predicts the next; prefix, a beginning is read as a whole and the rest predicted;
 masked, 15 % of the words are hidden and guessed from both sides; span, the same for whole stretches.
