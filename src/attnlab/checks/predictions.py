@@ -20,6 +20,12 @@ SOME = 0.01
 FEW_LABELS = 0.02
 """The share of a class below which a model may leave it out."""
 
+LEARNED_NOTHING = (
+    "The model has learned nothing that the most frequent label does not say.",
+    "It cannot be told from a model that has learned nothing: the interval includes that share.",
+)
+"""What `majority` says of a model at the majority share; its other failures are faults of the labels."""
+
 ONE_LABEL: dict[str, Any] = {"outcome": "not applicable", "found": "all examples have the same label"}
 
 
@@ -94,9 +100,7 @@ def majority(given: Predictions) -> Finding | None:
             "means the same in both.",
             **common,
         )
-    meaning = "The model has learned nothing that the most frequent label does not say."
-    if right / n > share:
-        meaning = "It cannot be told from a model that has learned nothing: the interval includes that share."
+    meaning = LEARNED_NOTHING[1] if right / n > share else LEARNED_NOTHING[0]
     return Finding(
         outcome="fail",
         found=told,

@@ -26,6 +26,8 @@ def show_plan(resolved: Resolved, *, jobs: int, json: bool) -> None:
     if json:
         return emit({name: known(value) for name, value in asdict(made).items()})
     table = Table("arm", "one run", title=f"{resolved.study.name}, {made.seeds} seeds", title_justify="left")
+    for name, seconds in made.starts.items():
+        table.add_row(f"{name} (trained first, once)", duration(seconds) if math.isfinite(seconds) else "")
     for arm, seconds in made.runs.items():
         table.add_row(arm, duration(seconds) if math.isfinite(seconds) else escape(made.reasons.get(arm, "")))
     out.print(table)

@@ -123,6 +123,7 @@ class DataSettings:
     batching: Choice = chosen("batching", "packed")
     length: int = 128
     tokens: int | Unlimited = "unlimited"  # of the training text, from its start; later ones are left out
+    train_rows: int | Unlimited = "unlimited"  # drawn by the run's seed, each class in proportion
     padding: Literal["right", "left"] = "right"
     dev_share: float = 0.05
     test_share: float = 0.05
@@ -131,8 +132,9 @@ class DataSettings:
     def __post_init__(self) -> None:
         if self.length < 2:
             raise ConfigError(f"data.length is {self.length}; it must be at least 2.")
-        if self.tokens != "unlimited":
-            at_least(1, "tokens", self.tokens, "data")
+        for name in ("tokens", "train_rows"):
+            if getattr(self, name) != "unlimited":
+                at_least(1, name, getattr(self, name), "data")
         for name in ("dev_share", "test_share"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"data.{name} is {getattr(self, name)}; it must be at least 0 and below 1.")

@@ -26,6 +26,7 @@ from attnlab.data.overlap import overlap_of
 from attnlab.data.row import Row
 from attnlab.data.rows import Rows, in_memory
 from attnlab.data.splits import Splits
+from attnlab.data.strata import drawn
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load
@@ -42,9 +43,9 @@ def no_progress(split: str) -> shards.Progress:
 class Dataset:
     """What the settings of [data] come to. Everything is made when first used, and only once.
 
-    `reader` says how a task reads labels. With a `cache` folder, text is tokenised once into memory-mapped
-    shards, and found there again
-    as long as text, tokenizer and settings are the same; without one, rows are held in memory.
+    `reader` says how a task reads labels; `seed` is the run's, which draws the rows of data.train_rows. With
+    a `cache` folder, text is tokenised once into memory-mapped shards, and found there again as long as text,
+    tokenizer and settings are the same; without one, rows are held in memory.
     """
 
     def __init__(
@@ -52,10 +53,12 @@ class Dataset:
         settings: DataSettings,
         *,
         reader: LabelReader = WRITTEN,
+        seed: int = 0,
         cache: Path | None = None,
         progress: ProgressOf = no_progress,
     ):
         self.settings, self.reader, self.cache, self.progress = settings, reader, cache, progress
+        self.seed = seed
         self.corpus = CORPORA.build(settings.corpus)
         self.splits = Splits(self.corpus, settings.dev_share, settings.test_share, settings.split_seed)
         self.cuts: dict[str, Cuts] = {}
@@ -70,7 +73,8 @@ class Dataset:
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
-        """Trained on the training split alone, or read from files."""
+        """Trained on the training split alone, or read from files. Rows that data.train_rows leaves out teach
+        it too, by their text and not their labels: runs with few rows have the same dev tokens as others."""
         recipe = TOKENIZERS.build(self.settings.tokenizer)
         if self.cache is None or not recipe.trains:
             return recipe.train(self._texts(), source="train")
@@ -87,13 +91,13 @@ class Dataset:
     @functools.cached_property
     def labels(self) -> Labels:
         """What the labels of the training split come to."""
-        name = f"labels-{hashed(self.reader.identity)}"
-        return Labels.of(self._kept(name, lambda: asdict(labels_of(self.reader, self.splits.read("train")))))
+        name = f"labels-{hashed(self.reader.identity, *self._limits)}"
+        return Labels.of(self._kept(name, lambda: asdict(labels_of(self.reader, self.examples("train")))))
 
     def refuse_unknown_labels(self) -> None:
         """Labels of any split that train does not have, or that cannot be read: before any work."""
         if self.reader.kind != "none":
-            self._kept(f"labels-known-{hashed(self.reader.identity)}", self._known_labels)
+            self._kept(f"labels-known-{hashed(self.reader.identity, *self._limits)}", self._known_labels)
 
     def _known_labels(self) -> int:
         found = 0
@@ -107,10 +111,30 @@ class Dataset:
         """What the splits share (see overlap.py): of their text alone, so that it is counted once."""
         return dict(self._kept("overlap-of-splits", lambda: overlap_of(self.splits)))
 
+    def examples(self, split: str) -> Iterator[Example]:
+        """The examples of a split; of train those that data.train_rows leaves."""
+        read = self.splits.read(split)
+        if split != "train" or self.settings.train_rows == "unlimited":
+            return read
+        return (example for number, example in enumerate(read) if number in self._drawn)
+
+    @functools.cached_property
+    def _drawn(self) -> frozenset[int]:
+        """The numbers of the training examples that data.train_rows leaves."""
+        assert self.settings.train_rows != "unlimited"
+        classes = [self.reader.stratum(example) for example in self.splits.read("train")]
+        return frozenset(drawn(classes, self.settings.train_rows, self.seed))
+
+    @property
+    def _limits(self) -> tuple[int, ...]:
+        """What decides which training rows are left, where not all are."""
+        rows = self.settings.train_rows
+        return () if rows == "unlimited" else (rows, self.seed)
+
     def first(self, split: str, count: int) -> tuple[Example, ...]:
         """The first examples of a split, read once and held."""
         if (split, count) not in self._first:
-            self._first[split, count] = tuple(islice(self.splits.read(split), count))
+            self._first[split, count] = tuple(islice(self.examples(split), count))
         return self._first[split, count]
 
     def truncation(self, split: str) -> Cuts:
@@ -142,8 +166,11 @@ class Dataset:
     def fingerprint(self, split: str) -> str:
         """The identity of a split's rows: equal for two runs that were judged on the same examples."""
         parts = split, self.text_fingerprint, self.tokenizer.fingerprint, self._encoding().settings()
-        limited = split == "train" and self.settings.tokens != "unlimited"
-        return hashed(*parts, self.settings.tokens) if limited else hashed(*parts)
+        if split != "train":
+            return hashed(*parts)
+        tokens = [] if self.settings.tokens == "unlimited" else [self.settings.tokens]
+        rows = [{"train_rows": self._limits}] if self._limits else []
+        return hashed(*parts, *tokens, *rows)
 
     def _kept(self, name: str, make: Callable[[], Any]) -> Any:
         """What all text must be read for, made once and kept in the cache."""
@@ -170,7 +197,7 @@ class Dataset:
 
     def _encoded(self, split: str) -> Rows:
         encoding, fingerprint = self._encoding(), self.fingerprint(split)
-        rows = encoding.rows(self.splits.read(split))
+        rows = encoding.rows(self.examples(split))
         if split == "train" and self.settings.tokens != "unlimited":
             rows = first_tokens(rows, self.settings.tokens)
         self.cuts[split] = encoding.cuts

@@ -35,6 +35,10 @@ class LabelReader:
         found = self.read(example)
         return (found,) if isinstance(found, str) else tuple(found)
 
+    def stratum(self, example: Example) -> str:
+        """The class that rows are drawn by in proportion; one for all where a row has no single class."""
+        return next(iter(self.names(example)), "") if self.kind == "class" else ""
+
 
 @dataclass(frozen=True)
 class Labels:

@@ -35,6 +35,9 @@ from attnlab.training.optimizers import OPTIMIZERS, Optimizers
 from attnlab.training.schedules import SCHEDULES
 from attnlab.training.trace import initial_weights
 
+TRAIN_BATCHES = 16
+"""The most batches of train that are scored after an epoch; never more than dev has."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -131,12 +134,14 @@ def _loop(setup: Setup, folder: RunFolder) -> Loop:
         model.trunk.compile(dynamic=True)
     autocast = autocast_of(settings.precision, device)
     loader = in_order(setup)
+    features = _features(setup, loader, autocast)
     return Loop(
         model=model,
         task=setup.task,
         loader=loader,
-        features=_features(setup, loader, autocast),
+        features=features,
         evaluate=_evaluator(setup, device, autocast),
+        evaluate_train=_train_evaluator(setup, features, device, autocast),
         optimizer=Optimizers(OPTIMIZERS.build(settings.optimizer), model),
         schedule=SCHEDULES.build(settings.schedule),
         settings=settings,
@@ -155,6 +160,19 @@ def _evaluator(setup: Setup, device: torch.device, autocast: Any) -> Evaluator |
     chosen = {"batches": config.training.evaluate_batches, "device": device, "autocast": autocast}
     found = evaluator_of(config, setup.dataset, setup.model, setup.task, "dev", **chosen)
     return replace(found, features=_features(setup, setup.dataset.scored("dev"), autocast))
+
+
+def _train_evaluator(
+    setup: Setup, features: FeaturesOf, device: torch.device, autocast: Any
+) -> Evaluator | None:
+    """Where dev is scored by epoch, the first batches of train are scored with it, in eval mode and with a
+    stream of their own: curves of both then mean the same."""
+    config, splits = setup.config, setup.dataset.splits.names
+    if config.training.evaluate_every != "epoch" or "dev" not in splits:
+        return None
+    chosen = {"device": device, "autocast": autocast, "features": features}
+    found = evaluator_of(config, setup.dataset, setup.model, setup.task, "train", **chosen)
+    return replace(found, batches=min(TRAIN_BATCHES, len(setup.dataset.scored("dev").plan(0))))
 
 
 def _features(setup: Setup, loader: Loader, autocast: Any) -> FeaturesOf:

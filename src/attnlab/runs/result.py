@@ -25,6 +25,7 @@ class RunResult:
     `status` is "finished", "failed", "invalid" (finished, and a check failed) or "missing" in a study, and
     that of its record elsewhere, such as "running"; `reason` says why it is not finished. `fingerprints` say
     what it was trained and judged on, `trace` and `initial` what it was really given (training/trace.py).
+    `tuned` is how many of its parameters are trained, 0 where that was not recorded.
     `extra` is what a study's own measures add, by its own names.
     """
 
@@ -39,6 +40,7 @@ class RunResult:
     tokens: int = 0
     flops: int = 0
     parameters: int = 0
+    tuned: int = 0
     seconds: float = 0.0
     tokens_per_second: float = 0.0
     evaluation_seconds: float = 0.0

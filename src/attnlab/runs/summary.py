@@ -16,6 +16,8 @@ from attnlab.runs.result import RunResult, read_result
 
 STUDY_FILE = "study.json"
 """In the folder of a study, above those of its runs."""
+STARTS = "starts"
+"""There, the folder of the runs that its arms begin from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,12 +108,17 @@ def _result(folder: Path, record: Mapping[str, Any], measured: RunResult) -> Run
 
 
 def name_of(folder: Path) -> str:
-    """By the folder: the config's name with its hash, or study, arm and seed."""
-    study = folder.parents[2] / STUDY_FILE if len(folder.parts) > 3 else None
-    if folder.name.startswith("seed-") and study is not None and study.is_file():
-        held = json.loads(study.read_text(encoding="utf-8"))
-        return f"{held['study']['name']}: {folder.parent.name}, {folder.name.replace('-', ' ')}"
-    return folder.name
+    """By the folder: the config's name with its hash, or study, arm and seed, or study and start."""
+    if folder.name.startswith("seed-") and len(folder.parts) > 3:
+        study, name = folder.parents[2], f"{folder.parent.name}, {folder.name.replace('-', ' ')}"
+    elif folder.parent.name == STARTS and len(folder.parts) > 2:
+        study, name = folder.parents[1], f"start {folder.name}"
+    else:
+        return folder.name
+    if not (study / STUDY_FILE).is_file():
+        return folder.name
+    held = json.loads((study / STUDY_FILE).read_text(encoding="utf-8"))
+    return f"{held['study']['name']}: {name}"
 
 
 def whole_dev(record: Mapping[str, Any]) -> bool:

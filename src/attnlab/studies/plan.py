@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,24 +13,30 @@ from typing import Any
 from attnlab.evaluation.spread import Spread
 from attnlab.evaluation.statistics import smallest_difference, spread_of
 from attnlab.runs.result import RunResult
+from attnlab.studies.first_runs import hardly_trained, request
 from attnlab.studies.judgement import seed_result
 from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved
 from attnlab.studies.runner import RESULTS, cores, request_of, threads_for, unseen
+from attnlab.studies.spec import OF_STUDY
 from attnlab.studies.timing import Pace
 from attnlab.training.interrupt import Interrupt
+
+TIMING = "attnlab.studies.timing"
 
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """`seconds` of the whole study with so many `jobs`; `runs` gives each arm's own, nan where unknown.
+    """`seconds` of the whole study with so many `jobs`; `runs` gives each arm's own, nan where unknown, and
+    `starts` those of the runs that come first.
 
     `smallest` is in units of the spread from seed to seed of a difference, or in the metric's own unit
     where an earlier study told that spread (`told_by`).
     """
 
     runs: dict[str, float]
+    starts: dict[str, float]
     reasons: dict[str, str]
     tuning_runs: int
     seeds: int
@@ -44,12 +50,17 @@ def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen) -> StudyPlan
     """Time a few real steps of each arm, as many arms at once as runs would be; nothing is kept."""
     study, seeds = resolved.study, len(resolved.study.all_seeds)
     jobs = min(jobs or cores(), len(study.arms) * seeds)
-    prepared(resolved)
-    paces, reasons = timed(resolved, jobs, view)
-    runs = {
-        arm: paces[arm].total(resolved.configs[arm].training.evaluate_every) if arm in paces else math.nan
-        for arm in study.arms
+    with TemporaryDirectory() as place:
+        resolved = hardly_trained(resolved, Path(place))
+        prepared(resolved)
+        paces, reasons = timed(resolved, jobs, view)
+    first = {f"{OF_STUDY}{name}": config for name, config in resolved.starts.items()}
+    total = {
+        name: paces[name].total(config.training.evaluate_every) if name in paces else math.nan
+        for name, config in {**resolved.configs, **first}.items()
     }
+    runs = {arm: total[arm] for arm in study.arms}
+    starts = {name.removeprefix(OF_STUDY): total[name] for name in first}
     each = seeds + len(study.learning_rates)
     spread, told_by = earlier_spread(resolved)
     smallest = smallest_difference(
@@ -57,18 +68,24 @@ def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen) -> StudyPlan
     )
     return StudyPlan(
         runs=runs,
+        starts=starts,
         reasons=reasons,
         tuning_runs=len(study.learning_rates) * len(study.arms),
         seeds=seeds,
         jobs=jobs,
-        seconds=math.fsum(s for s in runs.values() if math.isfinite(s)) * each / jobs,
+        seconds=known_sum(runs.values()) * each / jobs
+        + max(known_sum(starts.values()) / jobs, max(starts.values(), default=0.0)),
         smallest=smallest,
         told_by=told_by,
     )
 
 
+def known_sum(seconds: Iterable[float]) -> float:
+    return math.fsum(s for s in seconds if math.isfinite(s))
+
+
 def timed(resolved: Resolved, jobs: int, view: View) -> tuple[dict[str, Pace], dict[str, str]]:
-    """Each arm's pace, and why an arm has none."""
+    """The pace of each arm and of each run that comes first, and why one has none."""
     seed = resolved.study.all_seeds[0]
     interrupt = Interrupt()
     with TemporaryDirectory() as folder, interrupt.heard():
@@ -78,9 +95,13 @@ def timed(resolved: Resolved, jobs: int, view: View) -> tuple[dict[str, Pace], d
                 seed,
                 Path(folder) / arm,
                 request_of(resolved, arm, seed),
-                module="attnlab.studies.timing",
+                TIMING,
             )
             for arm in resolved.configs
+        ]
+        work += [
+            Job(f"{OF_STUDY}{name}", config.seed, Path(folder) / "first" / name, request(config), TIMING)
+            for name, config in resolved.starts.items()
         ]
         Pool(jobs=jobs, threads=threads_for(resolved), view=view, interrupt=interrupt).run(work)
         found = {job.arm: job.result for job in work if job.result is not None}

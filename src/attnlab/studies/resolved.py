@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from attnlab.config.files import load, to_json
@@ -14,7 +14,8 @@ from attnlab.config.upgrade import renamed, renamed_keys
 from attnlab.config.values import ConfigError
 from attnlab.metrics import METRICS
 from attnlab.studies.matching import matched
-from attnlab.studies.spec import Study
+from attnlab.studies.spec import OF_STUDY, Study
+from attnlab.studies.starts import Beginning, begun, planned, trained_first
 from attnlab.studies.study_files import GIVEN, study_of
 
 
@@ -26,6 +27,8 @@ class Resolved:
     base: Config
     configs: Mapping[str, Config]
     notes: tuple[str, ...] = ()
+    starts: Mapping[str, Config] = field(default_factory=dict)
+    """The runs to train first, by their names in the study."""
 
     def config(self, arm: str, seed: int) -> Config:
         return replace(self.configs[arm], seed=seed)
@@ -36,29 +39,34 @@ class Resolved:
         asked = asdict(self.study)
         for name in ("seeds", "arms", "base", "set", "budget", "quick", "overrides"):
             del asked[name]  # the configs hold what these came to
-        if not asked["against"]:
-            del asked["against"]  # so that studies of before there was such a thing go on
+        for name in ("against", "starts"):
+            if not asked[name]:
+                del asked[name]  # so that studies of before there was such a thing go on
+        if asked["collapse"] == "invalid":
+            del asked["collapse"]
         del asked["about"]  # it changes what is said of the runs, not the runs
         configs = {arm: to_json(config) for arm, config in self.configs.items()}
+        configs |= {f"{OF_STUDY}{name}": to_json(config) for name, config in self.starts.items()}
         text = json.dumps([asked, configs], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def resolve(study: Study) -> Resolved:
     """Every arm's config, matched where asked, and refused here if it could not be trained."""
-    configs = {arm: _checked(study, arm) for arm in study.arms}
+    starts = trained_first(study)
+    beginnings = planned(study, starts)
+    configs = {arm: arm_config(study, arm, beginnings) for arm in study.arms}
     notes: list[str] = []
     if study.match == "parameters":
         configs, notes = matched(configs, study.baseline, given=study.arms)
     base = load(study.base, set={**study.budgeted(), **study.set})
-    return Resolved(study, base, configs, tuple(notes + _equal(configs)))
+    return Resolved(study, base, configs, tuple(notes + _equal(configs)), starts)
 
 
-def _checked(study: Study, arm: str) -> Config:
-    from attnlab.experiment.setup import check
-
+def arm_config(study: Study, arm: str, beginnings: Mapping[str, Beginning]) -> Config:
+    """An arm's config with what its start decides; refused if it could not be trained."""
     try:
-        config = check(study.config(arm))
+        config = begun(study.config(arm), beginnings)
         _check_metric(study.metric, config.task.kind)
     except ValueError as error:
         raise ConfigError(f'Arm "{arm}" of {study.name}: {error}') from error

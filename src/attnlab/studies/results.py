@@ -19,11 +19,14 @@ from attnlab.metrics.measures import measures
 from attnlab.runs.findings import read_findings
 from attnlab.runs.record import RECORD
 from attnlab.runs.result import RunResult, read_result
+from attnlab.studies.collapsed import CHECKS, TRY, collapsed, learned_nothing, sentence
 from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of
+from attnlab.studies.first_runs import told as told_starts
 from attnlab.studies.judgement import comparisons, estimate, idle_arms, unsound_of, verdict
 from attnlab.studies.matching import parameters
 from attnlab.studies.resolved import Resolved
+from attnlab.studies.spec import Study
 
 
 def gather(
@@ -31,8 +34,8 @@ def gather(
 ) -> dict[str, Any]:
     """Everything that is known of a study by now."""
     study = resolved.study
-    held = {(arm, seed): gathered(folder, arm, seed) for seed in study.all_seeds for arm in study.arms}
-    runs = list(held.values())
+    runs = [gathered(study, folder, arm, seed) for seed in study.all_seeds for arm in study.arms]
+    at_majority = collapsed(runs)
     idle, said = idle_arms(study, runs, folder)
     tried = Counter(row["arm"] for row in tuning if row["value"] is not None)
     arms = [
@@ -46,7 +49,8 @@ def gather(
     first = next((run for run in runs if run.trained), RunResult())
     results: dict[str, Any] = {
         "study": described(resolved, tuning, runs),
-        "verdict": verdict(study, arms, rows, notes),
+        "verdict": " ".join(filter(None, [sentence(at_majority), verdict(study, arms, rows, notes)])),
+        "collapsed": {"runs": at_majority, "try": TRY} if at_majority else {},
         "arms": arms,
         "runs": [told(run) for run in runs],
         "comparisons": rows,
@@ -54,6 +58,7 @@ def gather(
         "figures": [],
         "tables": [],
         "lengths": record.get("lengths", {}),
+        "starts": told_starts(resolved, folder),
         "configs": {"base": to_json(resolved.base)}
         | {arm: to_json(config) for arm, config in resolved.configs.items()},
         "versions": record["versions"],
@@ -115,7 +120,7 @@ def described(resolved: Resolved, tuning: list[dict[str, Any]], runs: Sequence[R
     }
 
 
-def gathered(folder: Path, arm: str, seed: int) -> RunResult:
+def gathered(study: Study, folder: Path, arm: str, seed: int) -> RunResult:
     """One run: what its worker left, or that it has not come to its end."""
     place = Path("runs") / arm / f"seed-{seed}"
     begun = (folder / place / RECORD).is_file()
@@ -127,6 +132,8 @@ def gathered(folder: Path, arm: str, seed: int) -> RunResult:
         folder=str(place),
         checks=tuple(read_findings(folder / place)),
     )
+    if study.collapse == "result" and learned_nothing(run):
+        run = replace(run, unsound=tuple(check for check in run.unsound if check not in CHECKS))
     if run.status == "finished" and not run.sound:
         return replace(run, status="invalid", reason=f"failed the check {' and '.join(run.failures)}")
     return run
@@ -149,6 +156,7 @@ def arm_of(
         "learning_rate": config.training.optimizer.options.get("learning_rate"),
         **{name: mean(done, name) for name in ("steps", "tokens", "flops")},
         "parameters": done[0].parameters if done else parameters(draft(config)),
+        **({"tuned_parameters": done[0].tuned} if done and done[0].tuned else {}),
         "flops_per_token": flops_per_token(config),
         "status": status,
         "reason": reason,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -29,21 +28,12 @@ from attnlab.metrics.metric import Examples
 from attnlab.model.tokens import Tokens
 from attnlab.runs.atomic import replace_bytes
 from attnlab.runs.findings import add_findings
-from attnlab.runs.metrics_file import read_events
 from attnlab.runs.result import RunResult
 
 SAMPLES = 5
 HONEST_TEXTS = 32
 OF_WORDS = ("nats", "targets", "bytes", "words")
 """Columns of the losses of each text; others are what the model said of it, and what was right."""
-OF_LOSS = {"perplexity", "bits_per_byte"}
-"""Metrics that follow from the loss, and have no curve of their own."""
-POINTS = 200
-"""How many points a curve is thinned to."""
-
-PLACES = ("step", "tokens", "seconds")
-
-Curve = dict[str, list[float]]
 
 
 def measure_run(
@@ -144,52 +134,3 @@ def attention(trained: Trained, sentence: str) -> dict[str, Any]:
     weights = [[[[round(w, 4) for w in row] for row in head] for head in x[0].tolist()] for x in layers]
     words = [trained.tokenizer.decode([token], specials=True).strip() for token in ids]
     return {"sentence": sentence, "tokens": words, "weights": weights}
-
-
-# ---------------------------------------------------------------- curves
-def curves(file: Path) -> dict[str, Any]:
-    """A run's course out of its metrics.jsonl, thinned: each point is the mean of its stretch."""
-    steps, evaluations, scores = [], [], dict[str, list[dict[str, float]]]()
-    tokens = seconds = 0.0
-    for event in read_events(file):
-        if event["event"] == "stepped":
-            tokens, seconds = tokens + event["tokens"], seconds + event["seconds"]
-            place = {"step": event["step"], "tokens": tokens, "seconds": seconds}
-            steps.append(place | {"loss": event["loss"], "gradient": event["gradient"]})
-        elif event["event"] == "evaluated":
-            place = {"step": event["step"], "tokens": tokens, "seconds": seconds}
-            evaluations.append(place | {"loss": event["loss"]})
-            for name in event["scores"].keys() & {*METRICS} - OF_LOSS:
-                scores.setdefault(f"dev {name}", []).append(place | {"value": event["scores"][name]})
-    course = thinned(steps)
-    gradient = course.pop("gradient", [])
-    axes = {name: course[name] for name in PLACES if name in course}
-    return {
-        "curve": course,
-        "dev_curve": thinned(evaluations),
-        "extra_curves": {name: thinned(scores[name]) for name in sorted(scores)}
-        | {"gradient norm": axes | {"value": gradient}},
-    }
-
-
-def placed(curve: Curve, file: Path) -> Curve:
-    """A curve by steps with the tokens and seconds of those steps beside them."""
-    at, tokens, seconds = dict[float, tuple[float, float]](), 0.0, 0.0
-    for event in read_events(file):
-        if event["event"] == "stepped":
-            tokens, seconds = tokens + event["tokens"], seconds + event["seconds"]
-            at[event["step"]] = tokens, seconds
-    where = [at.get(step, (0.0, 0.0)) for step in curve["step"]]
-    return {"tokens": [t for t, _ in where], "seconds": [s for _, s in where]} | curve
-
-
-def thinned(points: Sequence[Mapping[str, float]], most: int = POINTS) -> Curve:
-    """At most so many points: the place is each stretch's end, every other number its mean."""
-    if not points:
-        return {}
-    size = math.ceil(len(points) / most)
-    stretches = [points[start : start + size] for start in range(0, len(points), size)]
-    return {
-        name: [s[-1][name] if name in PLACES else math.fsum(p[name] for p in s) / len(s) for s in stretches]
-        for name in points[0]
-    }

@@ -16,6 +16,7 @@ from attnlab.runs.folder import lock, make_folder
 from attnlab.runs.result import RunResult
 from attnlab.runs.summary import STUDY_FILE
 from attnlab.studies import report
+from attnlab.studies.first_runs import train_starts
 from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved, from_record, resolve, to_record
@@ -99,11 +100,15 @@ def run_study(
         interrupt = Interrupt()
         threads = record["threads"]
         pool = Pool(jobs=jobs or cores(), threads=threads, view=view, interrupt=interrupt)
-        record |= {"lengths": prepared(resolved)}
         replace_json(folder / STUDY_FILE, record)
         with interrupt.heard():
-            resolved, tuning = tuned(resolved, folder, pool)
-            pool.run(work_of(resolved, folder))
+            resolved, tuning = train_starts(resolved, folder, pool), list[dict[str, Any]]()
+        if not interrupt.asked:
+            record |= {"lengths": prepared(resolved)}
+            replace_json(folder / STUDY_FILE, record)
+            with interrupt.heard():
+                resolved, tuning = tuned(resolved, folder, pool)
+                pool.run(work_of(resolved, folder))
         results = gather(resolved, folder, record=record, tuning=tuning)
         replace_json(folder / RESULTS, results)
         report.write(results, folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,8 @@ PROBES = (
     "threads.",
 )
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+OF_STUDY = "study:"
+"""Before the name of one of the study's own starts: start = "study:encoder"."""
 QUICK_SEEDS, QUICK_SHARE = 3, 0.1
 
 
@@ -52,12 +55,17 @@ class Study:
     card: str = ""
     base: str | Mapping[str, Any] = "mini-gpt"
     set: Mapping[str, Any] = field(default_factory=dict)  # what all arms change in the base
+    starts: Mapping[str, Any] = field(default_factory=dict)
+    """Models that arms begin from, as start = "study:NAME" (and data.tokenizer = "study:NAME" has the same
+    tokenizer without its weights). Each is a path, or a run that is trained first: a table of `base`, `set`
+    and what --quick sets (`quick`)."""
     seeds: int | tuple[int, ...] = 5
     budget: Mapping[str, float] = field(default_factory=dict)  # empty: the base's own
     match: Literal["", "parameters"] = ""
     about: tuple[str, ...] = ()  # differences between arms that are the point: size, budget, learning_rate, …
     metric: str = "loss"
     learning_rates: tuple[float, ...] = ()  # to try for every arm, before the study itself
+    collapse: Literal["invalid", "result"] = "invalid"  # what a classifier at the majority share is
     allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # checks an arm may fail and go on
     probes: tuple[str, ...] = PROBES
     sentence: str = PROBES[1]  # whose attention is drawn
@@ -69,6 +77,7 @@ class Study:
     def __post_init__(self) -> None:
         _set(self, "arms", {name: flat(changes) for name, changes in self.arms.items()})
         _set(self, "set", flat(self.set))
+        _set(self, "starts", {name: start_settings(name, held) for name, held in self.starts.items()})
         _set(self, "baseline", self.baseline or next(iter(self.arms), ""))
         if isinstance(self.seeds, int):
             _set(self, "seeds", tuple(range(self.seeds)))
@@ -93,7 +102,12 @@ class Study:
         budget = self.quick.budget or {k: v * QUICK_SHARE for k, v in self._limits().items()}
         whole = {k: int(v) if k in ("steps", "tokens") else v for k, v in budget.items()}
         seeds = self.all_seeds[: self.quick.seeds]
-        return replace(self, budget=whole, set={**self.set, **self.quick.set}, seeds=seeds, is_quick=True)
+        starts = {
+            name: held if isinstance(held, str) else held | {"set": {**held["set"], **held["quick"]}}
+            for name, held in self.starts.items()
+        }
+        settings = {**self.set, **self.quick.set}
+        return replace(self, budget=whole, set=settings, starts=starts, seeds=seeds, is_quick=True)
 
     def _limits(self) -> dict[str, float]:
         return load(self.base, set={**self.set, **self.budgeted()}).training.budget.limits
@@ -103,14 +117,28 @@ class Study:
         return {"training.budget": dict(self.budget)} if self.budget else {}
 
     def changed(self, changes: Mapping[str, Any]) -> Study:
-        """With --set, which changes the base; what arms differ in is not the base's to say."""
-        for key in changes:
+        """With --set, which changes the base, with starts.NAME one of the starts, and with arms.NAME.KEY some
+        of the arms; what arms differ in is not the base's to say."""
+        settings = {key: v for key, v in changes.items() if not key.startswith(("starts.", "arms."))}
+        for key in settings:
             if all(key in arm or any(k.startswith(f"{key}.") for k in arm) for arm in self.arms.values()):
-                raise ConfigError(f"--set {key} changes nothing: every arm of {self.name} sets it itself.")
+                raise ConfigError(
+                    f"--set {key} changes nothing: every arm of {self.name} sets it itself. For some of the "
+                    f"arms: --set arms.{next(iter(self.arms))}.{key}=…, for all: arms.*.{key}=…"
+                )
             if key == "seed":
                 raise ConfigError("--set seed: a study has several seeds; give their number with --seeds.")
-        overrides = {**self.overrides, **changes}
-        return replace(self, set={**self.set, **self.budgeted(), **changes}, budget={}, overrides=overrides)
+        starts, arms = dict(self.starts), dict(self.arms)
+        for key, value in changes.items():
+            section, _, rest = key.partition(".")
+            if section == "starts":
+                change_start(starts, rest, value)
+            elif section == "arms":
+                change_arms(arms, rest, value)
+        changed = replace(self, starts=starts, arms=arms, overrides={**self.overrides, **changes})
+        if not settings:
+            return changed
+        return replace(changed, set={**self.set, **self.budgeted(), **settings}, budget={})
 
     def only(self, names: Iterable[str]) -> Study:
         """With some of the arms, and the baselines that they need."""
@@ -124,6 +152,13 @@ class Study:
         return replace(
             self, arms=kept, allow=allow, against={n: b for n, b in self.against.items() if n in kept}
         )
+
+    def starts_of(self, arm: str) -> frozenset[str]:
+        """The study's own starts that an arm asks for."""
+        settings = {**self.set, **self.arms[arm]}
+        held = [settings.get(name, "") for name in ("start", "data.tokenizer", "data.tokenizer.path")]
+        named = [value.get("path", "") if isinstance(value, Mapping) else value for value in held]
+        return frozenset(n.removeprefix(OF_STUDY) for n in map(str, named) if n.startswith(OF_STUDY))
 
     def run(self, out: str | Path | None = None, *, jobs: int = 0, resume: bool = False) -> EndedStudy:
         """Train, measure, compare and report, as `attnlab run` does."""
@@ -158,6 +193,9 @@ def _check(study: Study) -> None:
             raise ConfigError(f'An arm\'s name is letters, digits, ".", "_" and "-", not "{arm}".')
         if "seed" in changes:
             raise ConfigError(f'Arm "{arm}" sets `seed`; every arm has the seeds of the study.')
+        for start in study.starts_of(arm):
+            if start not in study.starts:
+                raise unknown(f'Arm "{arm}": starts', start, study.starts)
     if study.baseline not in study.arms:
         raise unknown("baseline", study.baseline, study.arms)
     _check_against(study)
@@ -191,6 +229,50 @@ def _check_against(study: Study) -> None:
                 raise unknown("against", name, study.arms)
         if arm in study.baselines:
             raise ConfigError(f'against: "{arm}" is set beside "{baseline}", but others are set beside it.')
+
+
+START_SETTINGS = ("base", "set", "quick")
+
+
+def start_settings(name: str, held: Any) -> str | dict[str, Any]:
+    """A start as it is kept: a path, or the three parts of a run to train first."""
+    if not NAME.fullmatch(name):
+        raise ConfigError(f'A start\'s name is letters, digits, ".", "_" and "-", not "{name}".')
+    if isinstance(held, str):
+        return held
+    if not isinstance(held, Mapping) or "base" not in held:
+        raise ConfigError(
+            f"starts.{name} is {held!r}; give the path of a model, or a table with the `base` of a run to "
+            "train first, and what it changes there (`set`)."
+        )
+    for key in held:
+        if key not in START_SETTINGS:
+            raise unknown(f"starts.{name}", key, START_SETTINGS)
+    tables = {key: flat(held.get(key, {})) for key in ("set", "quick")}
+    return {"base": held["base"], **tables}
+
+
+def change_start(starts: dict[str, Any], key: str, value: Any) -> None:
+    """--set starts.NAME=PATH, or starts.NAME.KEY=VALUE for one setting of its training."""
+    name, _, setting = key.partition(".")
+    if name not in starts:
+        raise unknown("starts", name, starts)
+    held = starts[name]
+    if setting and isinstance(held, str):
+        raise ConfigError(f"--set starts.{key}: {held} is trained already; give another path.")
+    starts[name] = held | {"set": {**held["set"], setting: value}} if setting else value
+
+
+def change_arms(arms: dict[str, Mapping[str, Any]], key: str, value: Any) -> None:
+    """--set arms.NAME.KEY=VALUE; an asterisk in the name stands for anything."""
+    whole = next((arm for arm in arms if key.startswith(f"{arm}.")), "")  # a name may have full stops
+    pattern = whole or key.partition(".")[0]
+    setting = key.removeprefix(f"{pattern}.")
+    chosen = fnmatch.filter(arms, pattern)
+    if not chosen or setting == key:
+        raise unknown("--set arms", pattern, arms)
+    for arm in chosen:
+        arms[arm] = {**arms[arm], setting: value}
 
 
 def flat(changes: Mapping[str, Any], where: str = "") -> dict[str, Any]:

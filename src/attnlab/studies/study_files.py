@@ -42,7 +42,7 @@ _NEEDS = {
 def _value(key: str, value: Any, kind: Any) -> Any:
     if key == "quick":
         return _quick(value)
-    if key in ("arms", "against", "set", "budget", "allow"):
+    if key in ("arms", "against", "set", "starts", "budget", "allow"):
         return _table(key, value)
     if key == "base":
         return _base(value)

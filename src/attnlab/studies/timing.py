@@ -41,7 +41,7 @@ class Pace:
 
     def total(self, evaluate_every: int | str) -> float:
         """Start, steps, the evaluations on the way, and about three more to measure what came of it."""
-        every_epoch = self.epochs if evaluate_every == "epoch" else 0.0
+        every_epoch = 2 * self.epochs if evaluate_every == "epoch" else 0.0  # a part of train beside dev
         on_the_way = self.steps / evaluate_every if isinstance(evaluate_every, int) else every_epoch
         return self.start + self.steps * self.step + (on_the_way + 4) * self.evaluation
 

@@ -31,7 +31,8 @@ from attnlab.runs.record import fingerprints_of, read_record
 from attnlab.runs.result import RESULT, RunResult, write_result
 from attnlab.runs.run_error import RunError
 from attnlab.studies.extras import extras_of
-from attnlab.studies.run_measures import curves, measure_run, placed
+from attnlab.studies.run_curves import curves, placed
+from attnlab.studies.run_measures import measure_run
 
 DOCUMENTS = "documents.safetensors"
 ORPHANED = 0.5  # seconds between two looks at whether the parent lives
@@ -101,6 +102,7 @@ def finished(request: dict[str, Any], run: Run) -> RunResult:
         tokens=state.tokens,
         flops=state.flops,
         parameters=parameters_of(events),
+        tuned=sum(p.numel() for p in run.model.parameters() if p.requires_grad),
         evaluation_seconds=time.perf_counter() - began,
         unsound=tuple(failed_checks(checks)),
         checks=tuple(checks),

@@ -16,6 +16,7 @@ from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
 from attnlab.metrics import METRICS
+from attnlab.metrics.measures import TRAIN
 from attnlab.model.model import Model
 from attnlab.model.witness import answer
 from attnlab.runs.checkpoints import Checkpoints
@@ -43,6 +44,7 @@ class Loop:
         task: Task,
         loader: Loader,
         evaluate: Evaluator | None,
+        evaluate_train: Evaluator | None = None,
         optimizer: Optimizers,
         schedule: Schedule,
         settings: TrainingSettings,
@@ -55,6 +57,7 @@ class Loop:
         device: torch.device,
     ):
         self.model, self.task, self.loader, self.evaluate_model = model, task, loader, evaluate
+        self.evaluate_train = evaluate_train
         self.optimizer, self.schedule, self.settings = optimizer, schedule, settings
         self.checkpoints, self.failure, self.seed = checkpoints, failure, seed
         self.listeners, self.autocast, self.device = list(listeners), autocast, device
@@ -182,10 +185,17 @@ class Loop:
             best_score=score if best else before,
             since_best=0 if best else self.state.since_best + 1,
         )
+        scores = {**found.scores, **self.train_scores()}
         seconds = time.perf_counter() - began
-        self.tell(
-            Evaluated(step=self.state.step, loss=found.loss, seconds=seconds, best=best, scores=found.scores)
-        )
+        self.tell(Evaluated(step=self.state.step, loss=found.loss, seconds=seconds, best=best, scores=scores))
+
+    def train_scores(self) -> dict[str, float]:
+        """Loss and metrics of the sample of training rows, where one is scored beside dev."""
+        if self.evaluate_train is None:
+            return {}
+        found = self.evaluate_train()
+        told = {"loss": found.loss, **found.scores}
+        return {f"{TRAIN}{name}": value for name, value in told.items()}
 
     def save_due(self) -> bool:
         step = self.state.step

@@ -10,7 +10,7 @@ import os
 import sysconfig
 import warnings
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +22,12 @@ from attnlab.data.example import Example
 OPTIONAL = {"test", "tests", "idlelib", "lib2to3", "tkinter", "turtledemo", "distutils", "ensurepip"}
 """Packages that distributions leave out or that newer Pythons dropped: the corpus goes without them."""
 
+PACKAGES = (
+    *("asyncio", "email", "http", "importlib", "logging", "multiprocessing"),
+    *("unittest", "urllib", "xml"),
+)
+"""The classes of labelled docstrings."""
+
 INSTALLED = {"site-packages", "dist-packages", "__pycache__"}
 
 
@@ -30,11 +36,13 @@ class PythonDocs(Corpus):
 
     About 2 million characters of technical English with code, from the running Python itself:
     no download. Good for a first language model; its text depends on the Python version, which
-    the fingerprint shows.
+    the fingerprint shows. `leave_out` names packages whose docstrings are left out, such as those
+    that a model will be judged on later.
     """
 
-    def __init__(self, *, unit: Unit = "document", docstrings: bool = True):
-        self.unit, self.docstrings = unit, docstrings
+    def __init__(self, *, unit: Unit = "document", docstrings: bool = True, leave_out: tuple[str, ...] = ()):
+        refuse_unknown(leave_out)
+        self.unit, self.docstrings, self.leave_out = unit, docstrings, leave_out
 
     def read(self, split: str = "train") -> Iterator[Example]:
         self.check_given(split)
@@ -42,12 +50,13 @@ class PythonDocs(Corpus):
             yield from parts(text, self.unit, place=f"topic {name}")
         if self.docstrings:
             for module, text in docstrings_of(standard_library()):
-                yield from parts(text, self.unit, place=module)
+                if module.split(".")[0] not in self.leave_out:
+                    yield from parts(text, self.unit, place=module)
 
     def fingerprint(self) -> str:
         texts = "\0".join(f"{name}\0{text}" for name, text in sorted(topics().items()))
         source = source_hash(standard_library()) if self.docstrings else ""
-        return digest("python_docs", self.unit, texts, source)
+        return digest("python_docs", self.unit, texts, source, *self.leave_out)
 
 
 class PythonSource(Corpus):
@@ -79,22 +88,9 @@ class Docstrings(Corpus):
     def __init__(
         self,
         *,
-        packages: tuple[str, ...] = (
-            "asyncio",
-            "email",
-            "http",
-            "importlib",
-            "logging",
-            "multiprocessing",
-            "unittest",
-            "urllib",
-            "xml",
-        ),
+        packages: tuple[str, ...] = PACKAGES,
     ):
-        known = {module.split(".")[0] for module, _ in standard_library()}
-        for package in packages:
-            if package not in known:
-                raise DataError(f'The standard library has no package "{package}" here; leave it out.')
+        refuse_unknown(packages)
         self.packages = packages
 
     def read(self, split: str = "train") -> Iterator[Example]:
@@ -111,6 +107,13 @@ class Docstrings(Corpus):
 
     def _files(self) -> tuple[tuple[str, Path], ...]:
         return tuple(f for f in standard_library() if f[0].split(".")[0] in self.packages)
+
+
+def refuse_unknown(packages: Iterable[str]) -> None:
+    known = {module.split(".")[0] for module, _ in standard_library()} if packages else set()
+    for package in packages:
+        if package not in known:
+            raise DataError(f'The standard library has no package "{package}" here; leave it out.')
 
 
 def parts(text: str, unit: Unit, place: str) -> Iterator[Example]:

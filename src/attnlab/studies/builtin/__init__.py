@@ -21,6 +21,10 @@ STUDIES = {
     "recall": "attnlab.studies.builtin.recall:study",
     "tasks": "attnlab.studies.builtin.tasks:study",
     "pooling": "attnlab.studies.builtin.pooling:study",
+    "transfer": "attnlab.studies.builtin.transfer:study",
+    "adaptation": "attnlab.studies.builtin.adaptation:study",
+    "learning-rates": "attnlab.studies.builtin.learning_rates:study",
+    "checkpoints": "attnlab.studies.builtin.checkpoints:study",
     "recipe": "attnlab.studies.builtin.recipe:study",
     "sizes": "attnlab.studies.builtin.sizes:study",
 }

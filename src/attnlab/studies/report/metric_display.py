@@ -38,7 +38,14 @@ COST = (
     DisplayedMetric("tokens_per_second", "tokens/s", form="count"),
     DisplayedMetric("peak_memory_bytes", "peak memory", form="bytes"),
     DisplayedMetric(
-        "parameters", "parameters", "Trained numbers of the model, counted.", "count", counted=True
+        "parameters", "parameters", "Numbers that the model consists of, counted.", "count", counted=True
+    ),
+    DisplayedMetric(
+        "tuned_parameters",
+        "tuned parameters",
+        "Those of its numbers that training changes, counted.",
+        "count",
+        counted=True,
     ),
     DisplayedMetric(
         "flops_per_token",
@@ -108,4 +115,5 @@ def quality(study: StudyResults) -> list[DisplayedMetric]:
 def cost(study: StudyResults) -> list[DisplayedMetric]:
     """Measures of what the arms took."""
     told = [m for m in COST if any(m.name in (arm.data if m.counted else arm.metrics) for arm in study.arms)]
-    return [metric(study, m.name) for m in told]
+    all_tuned = all(a.data.get("tuned_parameters") in (None, a.data.get("parameters")) for a in study.arms)
+    return [metric(study, m.name) for m in told if not (all_tuned and m.name == "tuned_parameters")]

@@ -13,6 +13,7 @@ from attnlab.studies.report.palette import Ink
 
 Figure = dict[str, Any]
 
+FEW_POINTS = 6
 MOST_LABELS = 24  # of tokens along an axis; beyond, every second or third is named
 
 
@@ -100,7 +101,8 @@ def _line(line: Line) -> dict[str, Any]:
         "x": [number(x) for x in line.x],
         "y": [number(y) for y in line.y],
         "line": {"color": line.ink.colour, "width": 2, "dash": line.ink.dash},
-        "marker": {"size": 5, "color": line.ink.colour},
+        "marker": {"size": 7 if _few(line) else 5, "color": line.ink.colour},
+        **({"error_y": _bars(line)} if _few(line) and _spread(line) else {}),
         "text": [text(words) for words in line.hover],
         "hovertemplate": "<b>%{fullData.name}</b><br>%{x:,}: %{y:,.4~g}"
         + ("<br>%{text}" if line.hover else "")
@@ -108,15 +110,29 @@ def _line(line: Line) -> dict[str, Any]:
     }
 
 
+def _few(line: Line) -> bool:
+    """Whether its points are so few that each is shown with a bar of its own; a band would suggest more."""
+    return len(line.x) <= FEW_POINTS
+
+
+def _spread(line: Line) -> list[tuple[Any, Any, Any]]:
+    """The points whose lowest and highest are known."""
+    rows = zip(line.x, line.low or (), line.high or (), strict=False)
+    return [(number(x), number(low), number(high)) for x, low, high in rows if known(low) and known(high)]
+
+
+def _bars(line: Line) -> dict[str, Any]:
+    """From each point to its lowest and highest."""
+    lows, highs = line.low or [None] * len(line.x), line.high or [None] * len(line.x)
+    above = [high - y if known(high) and known(y) else None for y, high in zip(line.y, highs, strict=False)]
+    below = [y - low if known(low) and known(y) else None for y, low in zip(line.y, lows, strict=False)]
+    shape = {"type": "data", "symmetric": False, "thickness": 1.5, "width": 4, "color": line.ink.colour}
+    return shape | {"array": list(map(number, above)), "arrayminus": list(map(number, below))}
+
+
 def _band(line: Line) -> list[dict[str, Any]]:
-    if not line.low or not line.high:
-        return []
-    rows = [
-        (number(x), number(low), number(high))
-        for x, low, high in zip(line.x, line.low, line.high, strict=False)
-        if known(low) and known(high)
-    ]
-    if not rows:
+    rows = _spread(line)
+    if not rows or _few(line):
         return []
     x, low, high = (list(part) for part in zip(*rows, strict=True))
     return [

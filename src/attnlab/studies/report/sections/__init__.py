@@ -11,6 +11,7 @@ from typing import Any
 
 from attnlab.studies.report.sections.arms import arms
 from attnlab.studies.report.sections.attention import attention
+from attnlab.studies.report.sections.by_epoch import by_epoch
 from attnlab.studies.report.sections.changes import changes
 from attnlab.studies.report.sections.checks import checks
 from attnlab.studies.report.sections.configs import configs
@@ -24,6 +25,7 @@ from attnlab.studies.report.sections.origin import origin
 from attnlab.studies.report.sections.probes import probes
 from attnlab.studies.report.sections.runs import runs
 from attnlab.studies.report.sections.samples import samples
+from attnlab.studies.report.sections.starts import starts
 from attnlab.studies.report.sections.tables import tables
 from attnlab.studies.report.sections.truncation import truncation
 from attnlab.studies.report.sections.tuning import tuning
@@ -43,11 +45,12 @@ class Section:
 
 
 PARTS: dict[str, tuple[Section, ...]] = {
-    "Set-up": (Section("What is compared", changes),),
+    "Set-up": (Section("What is compared", changes), Section("What arms begin from", starts)),
     "Hypothesis": (Section("", hypothesis),),
     "Results": (
         Section("Differences", differences),
         Section("Arms", arms),
+        Section("By epoch", by_epoch),
         Section("Training curves", curves),
         Section("Figures", figures),
         Section("Tables", tables),

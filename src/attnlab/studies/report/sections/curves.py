@@ -12,12 +12,12 @@ from attnlab.studies.report import plots
 from attnlab.studies.report.number_text import known, spread
 from attnlab.studies.report.study_results import Arm, StudyResults
 
-AXES = ("step", "tokens", "seconds")
+AXES = ("step", "tokens", "seconds", "epoch")
 MOST_POINTS = 250
 
 
 def curves(study: StudyResults) -> dict[str, Any] | None:
-    found = {name: _by_arm(study, name) for name in _names(study)}
+    found = {name: by_arm(study, name) for name in _names(study)}
     found = {name: arms for name, arms in found.items() if any(arms.values())}
     present = {axis for arms in found.values() for runs in arms.values() for curve in runs for axis in curve}
     axes = [axis for axis in AXES if axis in present]
@@ -45,10 +45,10 @@ def curves(study: StudyResults) -> dict[str, Any] | None:
 
 def _names(study: StudyResults) -> list[str]:
     extra = dict.fromkeys(name for _, run in study.runs() for name in run.extra_curves)
-    return ["dev loss", "train loss", *extra]
+    return ["dev loss", "train loss", *(name for name in extra if not name.startswith("train "))]
 
 
-def _by_arm(study: StudyResults, name: str) -> dict[str, list[Curve]]:
+def by_arm(study: StudyResults, name: str) -> dict[str, list[Curve]]:
     return {arm.name: [c for run in arm.runs if (c := _curve(run, name)).get("step")] for arm in study.arms}
 
 
@@ -61,7 +61,7 @@ def _values(curve: Curve) -> Sequence[float]:
     return next((values for key, values in curve.items() if key not in AXES), [])
 
 
-def over_seeds(runs: Sequence[Curve]) -> dict[str, list[Any]]:
+def over_seeds(runs: Sequence[Curve], by: str = "step") -> dict[str, list[Any]]:
     """One curve of several: at each step the mean of the seeds that reached it, their lowest and highest.
 
     Seeds that spend a budget in a few steps more or less than others end in one point all the same.
@@ -73,11 +73,12 @@ def over_seeds(runs: Sequence[Curve]) -> dict[str, list[Any]]:
         rows = list(zip(*(run[axis] for axis in present), _values(run), strict=False))
         for number, row in enumerate(rows, start=1):
             end = together and number == len(rows)
-            at[math.inf if end else row[0]].append((dict(zip(present, row, strict=False)), row[-1]))
+            where = dict(zip(present, row, strict=False))
+            at[math.inf if end else where[by]].append((where, row[-1]))
     means = []
     for step in sorted(at):
-        where = {axis: _mean([x[axis] for x, _ in at[step] if axis in x]) for axis in AXES}
-        means.append({**where, **spread([y for _, y in at[step]])})
+        mean = {axis: _mean([x[axis] for x, _ in at[step] if axis in x]) for axis in AXES}
+        means.append({**mean, **spread([y for _, y in at[step]])})
     return _binned([row for row in means if "value" in row])
 
 
@@ -107,12 +108,12 @@ def _figure(
 ) -> plots.Figure:
     placed = all(known(x) for curve in drawn.values() for x in curve[axis])
     axis = axis if placed else "step"  # a curve that only knows its steps stays by step
-    lines = [_line(arm, drawn[arm.name], axis) for arm in study.arms if arm.name in drawn]
+    lines = [line_of(arm, drawn[arm.name], axis) for arm in study.arms if arm.name in drawn]
     y = plots.axis(f"{name} (nats a token)" if name.endswith("loss") else name)
     return plots.lines(lines, plots.axis(axis, integer=True), y)
 
 
-def _line(arm: Arm, curve: dict[str, list[Any]], axis: str) -> plots.Line:
+def line_of(arm: Arm, curve: dict[str, list[Any]], axis: str) -> plots.Line:
     hover = [
         f"{low:.4g} to {high:.4g}, {n:g} seeds" if known(low) else "one seed"
         for low, high, n in zip(curve["low"], curve["high"], curve["n"], strict=True)

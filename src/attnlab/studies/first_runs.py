@@ -1,0 +1,75 @@
+"""The runs of a study that its arms begin from: trained first, once, in the study's folder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from attnlab.config.files import to_json
+from attnlab.config.schema import Budget, Config
+from attnlab.experiment.run import default_cache, train
+from attnlab.runs.result import RunResult, read_result
+from attnlab.runs.run_error import RunError
+from attnlab.runs.summary import STARTS
+from attnlab.studies.pool import Job, Pool
+from attnlab.studies.resolved import Resolved, arm_config
+from attnlab.studies.starts import given, planned
+
+FACTS = ("status", "seed", "steps", "tokens", "seconds", "parameters", "unsound", "metrics")
+
+
+def train_starts(resolved: Resolved, folder: Path, pool: Pool) -> Resolved:
+    """Train what arms begin from, or go on with it; gives the study with every arm's config complete."""
+    work = [
+        Job(name, config.seed, folder / STARTS / name, request(config))
+        for name, config in resolved.starts.items()
+    ]
+    pool.run(work)
+    if pool.interrupt.asked:
+        return resolved
+    for job in work:
+        if job.status != "finished":
+            reason = job.result.reason if job.result else job.status
+            raise RunError(f"The start {job.arm} of {resolved.study.name} could not be trained: {reason}")
+    return placed(resolved, folder)
+
+
+def placed(resolved: Resolved, folder: Path) -> Resolved:
+    """The study with the starts that stand in its folder in the configs of its arms."""
+    if not resolved.starts:
+        return resolved
+    study = resolved.study
+    beginnings = planned(study, {})
+    beginnings |= {name: given(str((folder / STARTS / name).resolve())) for name in resolved.starts}
+    own = {arm for arm in study.arms if study.starts_of(arm) & resolved.starts.keys()}
+    configs = {
+        arm: arm_config(study, arm, beginnings) if arm in own else config
+        for arm, config in resolved.configs.items()
+    }
+    return replace(resolved, configs=configs)
+
+
+def hardly_trained(resolved: Resolved, folder: Path) -> Resolved:
+    """The study with starts of one step each in a folder: to time the arms by."""
+    for name, config in resolved.starts.items():
+        settings = replace(config.training, budget=Budget(steps=1), evaluate_every="never", listeners=())
+        train(replace(config, training=settings), folder / STARTS / name, cache=default_cache())
+    return placed(resolved, folder)
+
+
+def request(config: Config) -> dict[str, Any]:
+    return {"config": to_json(config), "allow": [], "probes": [], "sentence": "", "extras": ""}
+
+
+def told(resolved: Resolved, folder: Path) -> list[dict[str, Any]]:
+    """What arms begin from, for the study's readers: paths, and runs that were trained first."""
+    study = resolved.study
+    used = {name for arm in study.arms for name in study.starts_of(arm)}
+    given_ones = {name: held for name, held in study.starts.items() if name in used and isinstance(held, str)}
+    found: list[dict[str, Any]] = [{"name": name, "folder": path} for name, path in given_ones.items()]
+    for name, config in resolved.starts.items():
+        run = read_result(folder / STARTS / name) or RunResult()
+        facts = {fact: getattr(run, fact) for fact in FACTS}
+        found.append({"name": name, "folder": f"{STARTS}/{name}", "config": to_json(config), **facts})
+    return found
