@@ -13,8 +13,9 @@ from attnlab.data.errors import DataError
 def drawn(classes: Sequence[Hashable], rows: int, seed: int) -> list[int]:
     """The numbers of so many rows, given the class of each; all rows of one class where there are none.
 
-    Rows are put in one order for each seed, of which the first are taken: the k-th of a class with n rows, in
-    random order, stands at k / n. So each class has its share to within one row, and one row at the least.
+    Rows are put in one order for each seed, of which the first are taken: row k of a class with n rows, in
+    random order and counted from 0, stands at (k + ½) / n, and the first of each class before all others. So
+    each class has its share, rounded, and one row at the least.
     """
     if rows > len(classes):
         raise DataError(
@@ -38,7 +39,7 @@ def _places(classes: Sequence[Hashable], seed: int) -> list[tuple[tuple[float, f
     for row, held in enumerate(classes):
         members[held].append(row)
     return [
-        ((place / len(held), lots[row]), row)
+        (((place + 0.5) / len(held) if place else 0.0, lots[row]), row)
         for held in members.values()
         for place, row in enumerate(sorted(held, key=lots.__getitem__))
     ]

@@ -36,7 +36,7 @@ from attnlab.studies.spec import Quick, Study
 TOKENS = 16
 """Of a prompt or prefix; texts leave room for them."""
 METHODS: dict[str, tuple[str, float]] = {
-    "full": ("full", 5e-4),
+    "full": ("full", 1e-3),
     "top": ("top(layers=1)", 1e-3),
     "head": ("head", 1e-2),
     "lora": ("lora(rank=8)", 5e-3),

@@ -53,7 +53,7 @@ BASE: dict[str, Any] = {
         "test_share": 0.15,
     },
     "training": {
-        "optimizer": {"kind": "adamw", "learning_rate": 5e-4, "weight_decay": 0.01},
+        "optimizer": {"kind": "adamw", "learning_rate": 1e-3, "weight_decay": 0.01},
         "schedule": {"kind": "linear", "warmup": 0.1},
         "budget": {"epochs": 10.0},
         "evaluate_every": "epoch",

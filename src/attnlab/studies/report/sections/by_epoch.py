@@ -11,13 +11,11 @@ from attnlab.studies.report.sections.curves import by_arm, line_of, over_seeds
 from attnlab.studies.report.study_results import StudyResults
 from attnlab.studies.run_curves import SAMPLED_LOSS
 
-Drawn = Mapping[str, Mapping[str, list[Any]]]
+Drawn = Mapping[str, dict[str, list[Any]]]
 
 
 def by_epoch(study: StudyResults) -> dict[str, Any] | None:
-    found = {
-        name: tuple(map(lambda side: _drawn(study, side), sides)) for name, sides in _sides(study).items()
-    }
+    found = {name: [_drawn(study, side) for side in sides] for name, sides in _sides(study).items()}
     if not found:
         return None
     views = {str(i): _panels(study, name, sides) for i, (name, sides) in enumerate(found.items())}
