@@ -90,7 +90,7 @@ def test_evaluate_says_what_scikit_learn_says(classifier):
     assert measures["accuracy"] == pytest.approx(sk.accuracy_score(right, said))
     assert measures["macro_f1"] == pytest.approx(sk.f1_score(right, said, average="macro"))
     assert measures["matthews"] == pytest.approx(sk.matthews_corrcoef(right, said))
-    assert measures["accuracy"] > 0.4, "it has learnt something, or this shows little"
+    assert measures["accuracy"] > 0.4, "it has learned something, or this shows little"
     names = told["confusion"]["names"]
     assert names == sorted(set(right))
     assert told["confusion"]["counts"] == sk.confusion_matrix(right, said, labels=names).tolist()

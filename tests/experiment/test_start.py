@@ -143,7 +143,7 @@ def test_a_language_model_becomes_a_classifier_and_that_one_a_start(home, tmp_pa
     assert again(("dog", "cat")) == (), "the same classes: its head goes on"
     usual = {"output": TASKS["classification"].head}
     assert again(("dog", "cat"), model=usual) == (), "no other is asked for: its own goes on"
-    assert again(("dogs", "cats")) == run.setup.origin.fresh, "other classes, of which it has learnt nothing"
+    assert again(("dogs", "cats")) == run.setup.origin.fresh, "other classes, of which it has learned nothing"
     assert again(("dog", "cat"), model={"output": "classification(pooling=first)"}) != ()
 
 

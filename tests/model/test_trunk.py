@@ -132,7 +132,7 @@ def test_it_trains_is_checked_opened_scored_and_writes(second, tmp_path):
     theirs = dict(run.model.named_parameters())
     assert all(torch.equal(p, theirs[name]) for name, p in trained.model.named_parameters())
     scored = trained.evaluate(rows=4)
-    assert scored["measures"]["loss"]["value"] < 3.0 < math.log(60), "it has learnt from what it read"
+    assert scored["measures"]["loss"]["value"] < 3.0 < math.log(60), "it has learned from what it read"
     assert scored["honesty"]["sound"]
     assert trained.generate("the cat", length=4, rule="greedy")
 

@@ -141,7 +141,12 @@ def test_an_unsound_arm_is_invalid_in_rows_and_verdict(tmp_path):
     assert rows[0]["verdict"] == "invalid"
     assert "linear compared with dot (baseline): invalid: dependency failed" in verdict(given, [], rows)
     arms = [
-        {"name": name, "reason": "", "status": "finished", "metrics": {"incremental_loss": estimate([value])}}
+        {
+            "name": name,
+            "reason": "",
+            "status": "finished",
+            "metrics": {"token_by_token_loss": estimate([value])},
+        }
         for name, value in (("dot", 6.0964), ("linear", 6.3951))
     ]
     arms[1]["unsound"] = ["dependency", "honesty"]
@@ -160,7 +165,7 @@ def test_a_reason_is_told_in_full_with_the_arm_and_briefly_in_the_verdict(tmp_pa
 
 
 def test_perplexity_over_seeds_is_that_of_the_mean_loss():
-    found = estimate([math.exp(9.0), math.exp(9.4)], of="incremental_perplexity")
+    found = estimate([math.exp(9.0), math.exp(9.4)], of="token_by_token_perplexity")
     assert found["value"] == pytest.approx(math.exp(9.2))
     assert found["low"] == pytest.approx(math.exp(estimate([9.0, 9.4])["low"]))
 

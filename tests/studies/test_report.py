@@ -182,13 +182,15 @@ def test_what_is_not_sound_is_struck_wherever_it_is_shown(reports):
     assert "~~4.4" in text and "zero is not sound" in text
 
 
-def test_incremental_perplexity_follows_from_the_loss_where_only_that_is_given(tmp_path):
+def test_token_by_token_perplexity_follows_from_the_loss_where_only_that_is_given(tmp_path):
     results = made.two_arms()
     for arm in results["arms"]:
-        del arm["metrics"]["incremental_perplexity"]
+        del arm["metrics"]["token_by_token_perplexity"]
     write(results, tmp_path)
-    shown = cell(table_with(parsed(tmp_path), "incremental perplexity"), "dot", "incremental perplexity")
-    expected = math.exp(results["arms"][0]["metrics"]["incremental_loss"]["value"])
+    shown = cell(
+        table_with(parsed(tmp_path), "token-by-token perplexity"), "dot", "token-by-token perplexity"
+    )
+    expected = math.exp(results["arms"][0]["metrics"]["token_by_token_loss"]["value"])
     assert float(next(shown.iter("data")).get("value")) == expected
 
 

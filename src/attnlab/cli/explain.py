@@ -58,7 +58,7 @@ def _parameter_table(found: Any) -> Table:
 
 
 def _flops_table(found: Any) -> Table:
-    title = f"Operations for one row of {found.length} tokens (multiply and add apart)"
+    title = f"Operations for one row of {found.length} tokens (multiply and add counted separately)"
     table = Table(
         "part", "grows as", "forward", "share", title=title, title_justify="left", title_style="bold"
     )
@@ -99,12 +99,12 @@ def _bytes(number: float) -> str:
 def mask(
     config: ConfigArgument = None,
     set: SetOption = None,
-    text: Annotated[str, typer.Option(help="Words to draw it for, by spaces; | ends the source.")] = "",
+    text: Annotated[str, typer.Option(help="Words separated by spaces; | ends the source.")] = "",
     documents: Annotated[str, typer.Option(help="Lengths of packed documents, e.g. 4,3.")] = "",
-    padding: Annotated[int, typer.Option(help="So many words of padding on the left.", min=0)] = 0,
+    padding: Annotated[int, typer.Option(help="Number of padding tokens on the left.", min=0)] = 0,
     json: JsonOption = False,
 ) -> None:
-    """Draw who may attend to whom: the mask, the attention's own layout, padding and documents."""
+    """Draw which positions may attend to which: mask, attention layout, padding, documents."""
     settings = load(config, set=set or ())
     words, source = _words(text)
     lengths = _lengths(documents, len(words))

@@ -22,7 +22,7 @@ from attnlab.studies.spec import Study
 
 DOCUMENTS = "documents.safetensors"
 CURE = (
-    "Seeds that change nothing: look for code with a generator of its own (torch.manual_seed, a fixed seed "
+    "Seeds that change nothing: look for code with its own generator (torch.manual_seed, a fixed seed "
     "in initialise, in the loader or in dropout) where the run's named streams belong."
 )
 
@@ -66,7 +66,7 @@ def comparisons(
     if any(arm not in study.baselines for arm in others) and study.baseline in others:
         rows += compared(replace(facts, study=by_bytes), others, metrics[SURVIVES])
         named = " and ".join(arm for arm in others if arm not in study.baselines)
-        notes.append(f"By {SURVIVES}, which a change of tokenizer leaves comparable: {named}.")
+        notes.append(f"Compared by {SURVIVES}, which is comparable across tokenizers: {named}.")
     return rows, notes
 
 
@@ -154,8 +154,8 @@ def comparable(study: Study, runs: Sequence[RunResult]) -> tuple[dict[str, list[
         reasons = reasons_apart(study, arm, done, arms.get(study.baseline_of(arm), []))
         if failed and done:
             notes[arm] = (
-                f"{arm} is not compared: {len(failed)} of its {len(own)} runs failed, and those left over "
-                "would flatter it."
+                f"{arm} is not compared: {len(failed)} of its {len(own)} runs failed, so the rest are a "
+                "biased sample."
             )
         elif reasons:
             notes[arm] = f"{arm} is not compared with {study.baseline_of(arm)}: {'; '.join(reasons)}."
@@ -199,7 +199,7 @@ def verdict(
     compared = {row["arm"] for row in rows} | set(study.baselines)
     rest = [left_out(arm, notes) for arm in arms if arm["name"] not in compared]
     if not rows:
-        return "Nothing can be said yet" + (f": {'; '.join(rest)}." if rest else ": no run has ended.")
+        return "No verdict yet" + (f": {'; '.join(rest)}." if rest else ": no run has ended.")
     return " ".join([*said, *(f"{one}." for one in rest)])
 
 
@@ -232,7 +232,7 @@ def fault_of(checks: Sequence[str]) -> str:
         return "it sees future tokens"
     if "dependency" in checks:
         return "its outputs depend on tokens that they must not see"
-    return "its numbers are not what they claim to be"
+    return "its numbers do not measure what they say"
 
 
 def briefly(reason: str) -> str:
@@ -243,7 +243,7 @@ def briefly(reason: str) -> str:
 def honestly(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> str:
     """What a leaking arm's loss is without the tokens that it must not see, compared with its baseline's."""
     found = [
-        arms.get(row[side], {}).get("metrics", {}).get("incremental_loss") for side in ("arm", "baseline")
+        arms.get(row[side], {}).get("metrics", {}).get("token_by_token_loss") for side in ("arm", "baseline")
     ]
     if not all(one and one["value"] is not None for one in found):
         return ""

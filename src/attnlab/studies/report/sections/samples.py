@@ -11,9 +11,9 @@ from attnlab.studies.report.study_results import Arm, StudyResults
 WORDS = {
     "n": "samples",
     "tokens": "tokens",
-    "distinct_2": "different pairs",
-    "repeated_4": "repeated runs of four",
-    "stopped": "ended by themselves",
+    "distinct_2": "distinct bigrams",
+    "repeated_4": "repeated 4-grams",
+    "stopped": "ended with the stop token",
     "unknown": "unknown tokens",
 }
 
