@@ -30,6 +30,7 @@ def counts(
     from attnlab.experiment.setup import draft
     from attnlab.model.assemble import build_model
     from attnlab.model.counts import count
+    from attnlab.model.terms import letters_in
 
     model = build_model(draft(settings), device="meta")
     length = settings.model.length
@@ -39,6 +40,8 @@ def counts(
     out.print(_parameter_table(found))
     out.print(_flops_table(found))
     out.print(_memory_table(found))
+    letters = letters_in(term.formula for term in [*found.parameters, *found.flops])
+    out.print("Letters: " + ", ".join(f"{letter} {meaning}" for letter, meaning in letters.items()) + ".")
     return None
 
 
@@ -66,8 +69,8 @@ def _flops_table(found: Any) -> Table:
     for term in found.flops:
         table.add_row(term.name, term.formula, _short(term.count), f"{term.count / found.forward:.1%}")
     table.add_section()
-    table.add_row("a token, forward", "", _short(found.forward / found.length), "")
-    table.add_row("a token, backward", "2 × forward", _short(2 * found.forward / found.length), "")
+    table.add_row("per token, forward", "", _short(found.forward / found.length), "")
+    table.add_row("per token, backward", "2 × forward", _short(2 * found.forward / found.length), "")
     return table
 
 

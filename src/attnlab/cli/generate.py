@@ -185,9 +185,8 @@ def show(
     n = "1 sample" if measured.n == 1 else f"{measured.n} samples"
     out.print(
         f"[dim]{n}, {measured.tokens} tokens: {measured.distinct_2:.0%} of bigrams distinct, "
-        f"{measured.repeated_4:.0%} of 4-grams repeated, {measured.stopped:.0%} ended with the stop "
-        "token, "
-        f"{measured.unknown:.0%} unknown tokens.[/]",
+        f"{measured.repeated_4:.0%} of 4-grams repeated, {measured.stopped:.0%} of samples ended with the "
+        f"stop token, {measured.unknown:.0%} of tokens unknown.[/]",
         highlight=False,
     )
     return None

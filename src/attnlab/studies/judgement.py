@@ -247,6 +247,14 @@ def honestly(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> s
     ]
     if not all(one and one["value"] is not None for one in found):
         return ""
-    arm, baseline = (round(one["value"], 3) for one in found if one)
-    how = "worse than" if arm > baseline else "better than" if arm < baseline else "equal to"
-    return f" Scored without them its loss is {arm:.3f}, {how} {row['baseline']} with {baseline:.3f}."
+    arm, baseline = (rounded(one) for one in found if one)
+    how = "worse than" if float(arm) > float(baseline) else "better than" if arm != baseline else "equal to"
+    return f" Scored without them its loss is {arm}, {how} {row['baseline']} with {baseline}."
+
+
+def rounded(estimate: Mapping[str, Any]) -> str:
+    """With as many digits as its interval supports: two of its half width, three decimals without one."""
+    low, high = estimate.get("low"), estimate.get("high")
+    half = (high - low) / 2 if low is not None and high is not None else 0.0
+    places = min(max(1 - math.floor(math.log10(half)), 0), 3) if half > 0 else 3
+    return f"{estimate['value']:.{places}f}"

@@ -51,7 +51,10 @@ COST = (
 RUNS_ONLY = {"token_by_token_loss", "parallel_loss", "train_perplexity", "targets", "unknown_share"}
 """Told of every run and in runs.csv; a table of arms says the same with what it has."""
 
-KNOWN = {metric.name: metric for metric in QUALITY + COST}
+WITHOUT_LEAK = DisplayedMetric("token_by_token_loss", "token-by-token loss", honest=True)
+"""What a leak cannot lower: the difference of an arm that leaks is shown by it."""
+
+KNOWN = {metric.name: metric for metric in (*QUALITY, *COST, WITHOUT_LEAK)}
 
 
 def metric(study: StudyResults, name: str) -> DisplayedMetric:

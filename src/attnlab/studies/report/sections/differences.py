@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from attnlab.studies.report.metric_display import DisplayedMetric, metric
+from attnlab.evaluation.statistics import mean_of_seeds
+from attnlab.studies.report.metric_display import WITHOUT_LEAK, DisplayedMetric, metric
 from attnlab.studies.report.number_text import Figure, column, exact, fixed, known
-from attnlab.studies.report.study_results import StudyResults
+from attnlab.studies.report.study_results import Arm, StudyResults
 
 Row = Mapping[str, Any]
 Place = Callable[[float], float]
@@ -18,14 +20,32 @@ def differences(study: StudyResults) -> dict[str, Any] | None:
     rows = [row for row in study.results.get("comparisons") or [] if study.arm(row.get("arm"))]
     names = sorted(dict.fromkeys(row["metric"] for row in rows), key=lambda name: name != study.metric)
     forests = [_forest(study, metric(study, n), [r for r in rows if r["metric"] == n]) for n in names]
+    without_leak = [row for row in map(partial(_token_by_token, study), rows) if row]
+    if without_leak:
+        forests.append(_forest(study, metric(study, WITHOUT_LEAK.name), without_leak))
     return {"forests": forests} if forests else None
+
+
+def _token_by_token(study: StudyResults, row: Row) -> Row | None:
+    """The difference of an arm that leaks, by the loss that a leak cannot lower."""
+    arm, other = study.arm(row["arm"]), study.arm(row.get("baseline") or study.baseline)
+    if not arm or not other or not {"dependency", "honesty"} & {f.check for f in arm.findings("fail")}:
+        return None
+    own, base = ({run.seed: run.metrics.get(WITHOUT_LEAK.name) for run in side.runs} for side in (arm, other))
+    pairs = [(own[seed], base[seed]) for seed in own.keys() & base.keys()]
+    gaps = [one - two for one, two in pairs if known(one) and known(two)]
+    if not gaps:
+        return None
+    found = mean_of_seeds(gaps)
+    numbers = {"difference": found.value, "low": found.low, "high": found.high, "seeds": found.n}
+    return {"arm": arm.name, "baseline": other.name, "metric": WITHOUT_LEAK.name, **numbers}
 
 
 def _forest(study: StudyResults, measure: DisplayedMetric, rows: list[Row]) -> dict[str, Any]:
     form = "signed" if measure.form in ("plain", "signed") else measure.form
     smallest = column([{"value": row.get("smallest")} for row in rows], measure.form)
     shown = column([{**row, "value": row.get("difference"), "n": row.get("seeds")} for row in rows], form)
-    low, high = _range([row for row in rows if study.sound(row["arm"])] or rows)
+    low, high = _range([row for row in rows if measure.honest or study.sound(row["arm"])] or rows)
 
     def place(value: float) -> float:
         return round(100 * (value - low) / (high - low), 3)
@@ -36,14 +56,16 @@ def _forest(study: StudyResults, measure: DisplayedMetric, rows: list[Row]) -> d
         "metric": measure,
         "zero": place(0),
         "ticks": [(place(tick), fixed(tick, places, sign=True)) for tick in ticks],
-        "rows": [_row(study, *cells, place) for cells in zip(rows, shown, smallest, strict=True)],
+        "rows": [_row(study, measure, *cells, place) for cells in zip(rows, shown, smallest, strict=True)],
         "worse_right": measure.lower_is_better,
     }
 
 
-def _row(study: StudyResults, row: Row, figure: Figure, smallest: Figure, place: Place) -> dict[str, Any]:
+def _row(
+    study: StudyResults, measure: DisplayedMetric, row: Row, figure: Figure, smallest: Figure, place: Place
+) -> dict[str, Any]:
     arm = next(arm for arm in study.arms if arm.name == row["arm"])
-    sound = study.sound(row["arm"]) and row.get("verdict") != "invalid"
+    sound = measure.honest or (study.sound(row["arm"]) and row.get("verdict") != "invalid")
     low, high = row.get("low"), row.get("high")
     ends = (place(low), place(high)) if known(low) and known(high) else (None, None)
     return {
@@ -53,7 +75,7 @@ def _row(study: StudyResults, row: Row, figure: Figure, smallest: Figure, place:
         "figure": figure,
         "verdict": row.get("verdict") or "",
         "words": row.get("words") or row.get("verdict") or "",
-        "said": ", ".join([row.get("verdict") or "", *(finding.check for finding in arm.findings("fail"))]),
+        "said": "scored with later tokens removed" if measure.honest else _verdict(row, arm),
         "p": _chance(row.get("p")),
         "p_corrected": _chance(row.get("p_corrected")),
         "smallest": smallest,
@@ -65,6 +87,10 @@ def _row(study: StudyResults, row: Row, figure: Figure, smallest: Figure, place:
         if figure.value is not None
         else row["arm"],
     }
+
+
+def _verdict(row: Row, arm: Arm) -> str:
+    return ", ".join([row.get("verdict") or "", *(finding.check for finding in arm.findings("fail"))])
 
 
 def _range(rows: list[Row]) -> tuple[float, float]:
