@@ -242,7 +242,7 @@ def test_a_damaged_checkpoint_is_named_set_aside_and_the_one_before_it_used(tmp_
     ]
     assert len(warnings) == 1 and said in warnings[0]
     assert "step 12 is damaged" in warnings[0] and "set aside as damaged-step-12" in warnings[0]
-    assert "goes on from step 9" in warnings[0]
+    assert "resumes from step 9" in warnings[0]
     assert (last.parent / "damaged-step-12").is_dir() and weights(tmp_path / "run") == whole
 
 

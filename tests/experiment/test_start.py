@@ -346,7 +346,7 @@ def test_a_tokenizer_from_a_file_must_be_the_starts(home, tmp_path):
 
 def test_virtual_tokens_cannot_be_merged_into_a_start(home, tmp_path, unchecked):
     train(adapted(home, "prompt(tokens=2)"), tmp_path / "prompted")
-    with pytest.raises(ConfigError, match=r"prompted cannot be had as plain weights\. A prompt adapter"):
+    with pytest.raises(ConfigError, match=r"prompted cannot be read as plain weights\. A prompt adapter"):
         set_up(adapted(home, start=tmp_path / "prompted", data={"tokenizer": "bpe"}))
 
 

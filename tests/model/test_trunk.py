@@ -159,4 +159,4 @@ def test_its_leak_is_told_with_output_and_input(monkeypatch):
     assert sound.outcome == "pass", sound
     monkeypatch.setattr(Recurrent, "leak", 1e-6)
     leaking = found("dependency", about.__class__(**vars(about) | {"model": model}))
-    assert leaking.outcome == "fail" and "which it may not see" in leaking.found
+    assert leaking.outcome == "fail" and "depends on future token" in leaking.found

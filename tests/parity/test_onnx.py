@@ -44,5 +44,5 @@ def test_onnxruntime_answers_as_the_model(name, tmp_path):
 
 def test_only_runs_become_onnx(tmp_path):
     published(tmp_path / "theirs", "gpt2")
-    with pytest.raises(ConfigError, match=r"take .* in first: attnlab convert"):
+    with pytest.raises(ConfigError, match=r"import .* first: attnlab convert"):
         convert(tmp_path / "theirs", tmp_path / "model.onnx")

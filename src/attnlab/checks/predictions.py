@@ -95,8 +95,7 @@ def majority(given: Predictions) -> Finding | None:
         )
     meaning = "The model is not better than always predicting the most frequent label."
     if right / n > share:
-        meaning = "It cannot be distinguished from always predicting the most frequent label: the interval "
-        "includes that share."
+        meaning = "It cannot be distinguished from always predicting the most frequent label (see the interval)."
     return Finding(
         outcome="fail",
         found=told,

@@ -32,8 +32,7 @@ EQUAL = 1e-6
 ROUNDED = {"float32": 1e-4, "bfloat16": 0.1}
 """Nats by which nine targets in ten may differ from float64, by the declared precision."""
 
-LEAKS = "scores depend on later tokens (see `dependency`), padding among them: the loss of a single text "
-"is undefined"
+LEAKS = "scores depend on later tokens (see `dependency`), padding among them: a text alone has no loss"
 MEANING = "A reported loss is not the cross-entropy of its targets: it cannot be compared with any other."
 FIX = (
     "Report plain sums of −log p divided once by the number of targets, in eval mode and the declared "

@@ -21,6 +21,9 @@ from attnlab.studies.run_measures import read_documents
 from attnlab.studies.spec import Study
 
 DOCUMENTS = "documents.safetensors"
+TOKEN_BY_TOKEN = "token_by_token_loss"
+LEAKS = frozenset({"dependency", "honesty"})
+"""The checks that find a leak."""
 CURE = (
     "Seeds that change nothing: look for code with its own generator (torch.manual_seed, a fixed seed "
     "in initialise, in the loader or in dropout) where the run's named streams belong."
@@ -126,7 +129,21 @@ def told(facts: Facts, row: dict[str, Any], paired: Mapping[str, Sequence[RunRes
     """A comparison's row with how its arms differ beyond what is studied."""
     arm, baseline = row["arm"], row["baseline"]
     unequal = inequalities(facts.study, arm, paired[arm], paired[baseline], facts.tried)
-    return row | {"unequal": unequal, "words": f"{row['words']}. {unequal}".removesuffix(". ")}
+    said = {"unequal": unequal, "words": f"{row['words']}. {unequal}".removesuffix(". ")}
+    leaks = LEAKS & {*unsound_of(paired[arm])}
+    return row | said | ({"without_leak": without_leak(paired[arm], paired[baseline])} if leaks else {})
+
+
+def without_leak(runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> dict[str, Any] | None:
+    """The difference of an arm that leaks, by the loss that a leak cannot lower; none where unknown."""
+    sides = [{run.seed: run.metrics.get(TOKEN_BY_TOKEN) for run in side} for side in (runs, baseline)]
+    pairs = [(sides[0][seed], sides[1][seed]) for seed in sides[0].keys() & sides[1].keys()]
+    gaps = [one - two for one, two in pairs if one is not None and two is not None]
+    if not gaps or not all(map(math.isfinite, gaps)):
+        return None
+    found = mean_of_seeds(gaps)
+    ends = {"low": found.low, "high": found.high} if found.n > 1 else {"low": None, "high": None}
+    return {"difference": found.value, **ends, "seeds": found.n}
 
 
 def idle_arms(
@@ -217,7 +234,7 @@ def sentence(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> s
     checks = arms.get(arm, {}).get("unsound") or []
     if found == "invalid" and checks:
         named = f"check{'s' if len(checks) > 1 else ''} {', '.join(checks)}"
-        leaks = {"dependency", "honesty"} & {*checks}
+        leaks = LEAKS & {*checks}
         return f"{arm} is invalid: {fault_of(checks)} ({named}).{honestly(row, arms) if leaks else ''}"
     if found in ("better", "worse"):
         said = f"{arm} is {found} than {baseline}"
@@ -228,7 +245,7 @@ def sentence(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> s
 
 def fault_of(checks: Sequence[str]) -> str:
     """What an arm that failed these checks does wrong, in a few words."""
-    if {"dependency", "honesty"} <= {*checks}:
+    if {*checks} >= LEAKS:
         return "it sees future tokens"
     if "dependency" in checks:
         return "its outputs depend on tokens that they must not see"
@@ -242,9 +259,7 @@ def briefly(reason: str) -> str:
 
 def honestly(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> str:
     """What a leaking arm's loss is without the tokens that it must not see, compared with its baseline's."""
-    found = [
-        arms.get(row[side], {}).get("metrics", {}).get("token_by_token_loss") for side in ("arm", "baseline")
-    ]
+    found = [arms.get(row[side], {}).get("metrics", {}).get(TOKEN_BY_TOKEN) for side in ("arm", "baseline")]
     if not all(one and one["value"] is not None for one in found):
         return ""
     arm, baseline = (rounded(one) for one in found if one)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
-from attnlab.evaluation.statistics import mean_of_seeds
 from attnlab.studies.report.metric_display import WITHOUT_LEAK, DisplayedMetric, metric
 from attnlab.studies.report.number_text import Figure, column, exact, fixed, known
 from attnlab.studies.report.study_results import Arm, StudyResults
@@ -20,25 +18,14 @@ def differences(study: StudyResults) -> dict[str, Any] | None:
     rows = [row for row in study.results.get("comparisons") or [] if study.arm(row.get("arm"))]
     names = sorted(dict.fromkeys(row["metric"] for row in rows), key=lambda name: name != study.metric)
     forests = [_forest(study, metric(study, n), [r for r in rows if r["metric"] == n]) for n in names]
-    without_leak = [row for row in map(partial(_token_by_token, study), rows) if row]
+    without_leak: list[Row] = [
+        {"arm": row["arm"], "baseline": row.get("baseline"), **row["without_leak"]}
+        for row in rows
+        if row.get("without_leak")
+    ]
     if without_leak:
         forests.append(_forest(study, metric(study, WITHOUT_LEAK.name), without_leak))
     return {"forests": forests} if forests else None
-
-
-def _token_by_token(study: StudyResults, row: Row) -> Row | None:
-    """The difference of an arm that leaks, by the loss that a leak cannot lower."""
-    arm, other = study.arm(row["arm"]), study.arm(row.get("baseline") or study.baseline)
-    if not arm or not other or not {"dependency", "honesty"} & {f.check for f in arm.findings("fail")}:
-        return None
-    own, base = ({run.seed: run.metrics.get(WITHOUT_LEAK.name) for run in side.runs} for side in (arm, other))
-    pairs = [(own[seed], base[seed]) for seed in own.keys() & base.keys()]
-    gaps = [one - two for one, two in pairs if known(one) and known(two)]
-    if not gaps:
-        return None
-    found = mean_of_seeds(gaps)
-    numbers = {"difference": found.value, "low": found.low, "high": found.high, "seeds": found.n}
-    return {"arm": arm.name, "baseline": other.name, "metric": WITHOUT_LEAK.name, **numbers}
 
 
 def _forest(study: StudyResults, measure: DisplayedMetric, rows: list[Row]) -> dict[str, Any]:
