@@ -251,7 +251,9 @@ def test_too_few_examples_cannot_tell():
     labels = boolq(20, 0.6)
     predicted = [label if n % 4 else {"yes": "no", "no": "yes"}[label] for n, label in enumerate(labels)]
     majority = judge(labels, predicted)[0]
-    assert majority.number > 0 and majority.outcome == "fail" and "cannot be distinguished" in majority.meaning
+    assert (
+        majority.number > 0 and majority.outcome == "fail" and "cannot be distinguished" in majority.meaning
+    )
 
 
 def test_all_right_of_a_few_is_told_and_no_failure():

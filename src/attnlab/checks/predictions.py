@@ -95,7 +95,9 @@ def majority(given: Predictions) -> Finding | None:
         )
     meaning = "The model is not better than always predicting the most frequent label."
     if right / n > share:
-        meaning = "It cannot be distinguished from always predicting the most frequent label (see the interval)."
+        meaning = (
+            "It cannot be distinguished from always predicting the most frequent label (see the interval)."
+        )
     return Finding(
         outcome="fail",
         found=told,

@@ -107,4 +107,4 @@ def remarks(runs: Sequence[RunSummary]) -> Iterator[str]:
     if len(seeds) > 1:
         yield f"Their seeds differ ({', '.join(seeds)}): another start, and another order of the examples."
     if len(runs) > 1:
-        yield "Single runs: seed noise is unknown; only a study with several seeds can tell it from an effect."
+        yield "Single runs: seed noise is unknown; only a study with several seeds can separate it."
