@@ -1,5 +1,5 @@
-"""What is exported is used by the other side: it generates, fills in, classifies, embeds and translates there,
-with the same answers as here."""
+"""What is exported is used by the other side: it generates, fills in, classifies, embeds and translates
+there, with the same answers as here."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ def _divide_last_norm(model: Model, weights: dict[str, Tensor], scale: float) ->
 
     So the scores stay the same with a table that is larger, and the table can stay tied.
     """
-    dense = isinstance(language_head(model).transform, nn.Sequential)
-    norm = language_head(model).transform[-1] if dense else transformer_of(model.trunk).last_norm
+    transform = language_head(model).transform
+    norm = transform[-1] if isinstance(transform, nn.Sequential) else transformer_of(model.trunk).last_norm
     own = {id(parameter) for parameter in norm.parameters()}
     for name, parameter in model.named_parameters():
         if id(parameter) in own:
