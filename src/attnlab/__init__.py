@@ -11,6 +11,7 @@ with the model's sizes. A name that two tables have is asked for with its table:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from attnlab.checks.probing import Probe
     from attnlab.experiment.trained import Trained
     from attnlab.model.adapters.adapter import Adapter
+    from attnlab.model.capture import Captured, Change
     from attnlab.model.model import Model
     from attnlab.studies.spec import Study
 
@@ -29,12 +31,14 @@ __all__ = [
     "Choice",
     "ConfigError",
     "adapt",
+    "capture",
     "choice",
     "convert",
     "decoder",
     "encoder",
     "encoder_decoder",
     "open",
+    "patch",
     "preset",
     "probe",
     "study",
@@ -187,6 +191,22 @@ def probe(model: Any, vocabulary: int | None = None, mask: Any = "causal", **set
     from attnlab.checks.probing import probe
 
     return probe(model, vocabulary, mask, **settings)
+
+
+def capture(model: Model, *places: str) -> AbstractContextManager[Captured]:
+    """Keep what flows through places of a model inside a block:
+    `with lab.capture(model, "layers.*.attention.weights") as seen: model(ids)`. See attnlab.model.places."""
+    from attnlab.model.capture import capture
+
+    return capture(model, *places)
+
+
+def patch(model: Model, changes: Mapping[str, Change]) -> AbstractContextManager[Model]:
+    """Change what flows through places of a model inside a block: `with lab.patch(model, {"layers.3.heads.5":
+    0}): model(ids)`. A change is a number, a tensor, or a function of what flows there."""
+    from attnlab.model.capture import patch
+
+    return patch(model, changes)
 
 
 def _model(family: str | None, seed: int, settings: dict[str, Any]) -> Model:

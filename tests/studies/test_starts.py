@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment.start import PACKAGES
+from attnlab.experiment.start import PACKAGED
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.metrics_file import read_events
 from attnlab.runs.record import read_record
@@ -145,7 +145,7 @@ def test_what_cannot_be_is_answered_before_any_work(tmp_path, changes, set, sent
 
 
 def test_a_model_of_a_package_that_is_not_there_is_answered(tmp_path, monkeypatch):
-    monkeypatch.setitem(PACKAGES, "minilm", ("no-such-package", "no_such_package", "model"))
+    monkeypatch.setitem(PACKAGED, "minilm", ("no_such_package", "no-such-package"))
     with pytest.raises(ConfigError, match="pip install no-such-package"):
         resolve(adjusted(adapting(tmp_path), set={"starts.first": "minilm"}))
 

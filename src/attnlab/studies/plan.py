@@ -100,7 +100,13 @@ def timed(resolved: Resolved, jobs: int, view: View) -> tuple[dict[str, Pace], d
             for arm in resolved.configs
         ]
         work += [
-            Job(f"{OF_STUDY}{name}", config.seed, Path(folder) / "first" / name, request(config), TIMING)
+            Job(
+                f"{OF_STUDY}{name}",
+                config.seed,
+                Path(folder) / "first" / name,
+                request(resolved, config),
+                TIMING,
+            )
             for name, config in resolved.starts.items()
         ]
         Pool(jobs=jobs, threads=threads_for(resolved), view=view, interrupt=interrupt).run(work)

@@ -15,6 +15,7 @@ class Pair(Encoding):
     """Two texts in one row, with segment ids: [CLS] A [SEP] B [SEP] (Devlin et al. 2019).
 
     The form is the tokenizer's own: RoBERTa's <s> A </s></s> B </s>, GPT's A <stop> B <stop>.
+    Without `types` only the separator tells the two apart: for models without token types.
     When both do not fit, `shorten` says which of them gives: the longer one token by token
     (`longest`), only the `first`, or only the `second`; `cut` says from which side.
     """
@@ -32,9 +33,13 @@ class Pair(Encoding):
         *,
         shorten: Literal["longest", "first", "second"] = "longest",
         cut: Cut = "end",
+        types: bool = True,
     ):
         super().__init__(tokenizer, length, labels, reader)
-        self.shorten, self.cut = shorten, cut
+        self.shorten, self.cut, self._types = shorten, cut, types
+
+    def settings(self) -> dict[str, object]:
+        return super().settings() | ({} if self._types else {"types": False})
 
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
         form = self.tokenizer.form
@@ -43,7 +48,8 @@ class Pair(Encoding):
         for number, text in enumerate(self.tokenizer.encode_sized([e.text for e in chunk])):
             example = chunk[number]
             a, b = self.fitted(text, seconds[number], room, example)
-            whole, types = form.pair_sized(a, b), form.pair_types(len(a), len(b))
+            whole = form.pair_sized(a, b)
+            types = form.pair_types(len(a), len(b)) if self._types else None
             yield Row(whole.ids, first + number, whole.sizes, types=types, **self.label(example))
 
     def fitted(self, a: Sized, b: Sized, room: int, example: Example) -> tuple[Sized, Sized]:
