@@ -28,7 +28,7 @@ START: dict[str, Any] = {
         "data": {
             "corpus": {"kind": "python_docs", "leave_out": list(PACKAGES)},
             "tokenizer": {"kind": "bpe", "vocabulary": 4000},
-            "batching": {"kind": "packed", "batch_size": 16},
+            "batching": {"kind": "packed", "batch_size": 8},
             "length": LENGTH,
         },
         "model": MODEL,

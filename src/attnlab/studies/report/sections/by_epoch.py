@@ -32,14 +32,11 @@ def by_epoch(study: StudyResults) -> dict[str, Any] | None:
 
 
 def _sides(study: StudyResults) -> dict[str, tuple[str, str]]:
-    """The curves of train and of dev for each measure that has both: the study's own first, then the loss."""
-    names = dict.fromkeys(name for _, run in study.runs() for name in run.extra_curves)
-    metrics = [name.removeprefix("train ") for name in names if name.startswith("train ")]
-    pairs = {metric: (f"train {metric}", f"dev {metric}") for metric in metrics if f"dev {metric}" in names}
-    order = sorted(pairs, key=lambda metric: metric != study.metric)
-    loss = {"loss": (SAMPLED_LOSS, "dev loss")} if SAMPLED_LOSS in names else {}
-    first = {metric: pairs[metric] for metric in order[:1]}
-    return first | loss | {metric: pairs[metric] for metric in order[1:]}
+    """The curves of train and of dev: of the study's own metric, and of the loss."""
+    names = {name for _, run in study.runs() for name in run.extra_curves}
+    metric = {study.metric: (f"train {study.metric}", f"dev {study.metric}")}
+    own = {name: sides for name, sides in metric.items() if names.issuperset(sides)}
+    return own | ({"loss": (SAMPLED_LOSS, "dev loss")} if SAMPLED_LOSS in names else {})
 
 
 def _drawn(study: StudyResults, name: str) -> Drawn:

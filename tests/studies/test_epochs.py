@@ -1,0 +1,117 @@
+"""Train and dev by epoch in a study's report, collapse told first, and verdicts where higher is better."""
+
+import numpy as np
+import pytest
+
+from attnlab.evaluation.paired_results import SeedResult
+from attnlab.evaluation.statistics import corrected, differences
+from attnlab.runs.findings import Finding
+from attnlab.runs.metrics_file import read_events
+from attnlab.runs.result import RunResult
+from attnlab.studies.collapsed import collapsed, learned_nothing, sentence
+from attnlab.studies.judgement import sentence as verdict_of
+from attnlab.studies.report.page import filled
+from attnlab.studies.report.study_results import StudyResults
+from tests.studies.here import here
+from tests.studies.small_study import study
+from tests.training.small_run import for_task, merged, settings
+
+ARMS = {
+    "fast": {"training.optimizer.learning_rate": 0.02},
+    "still": {"training.optimizer.learning_rate": 1e-9},
+}
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("epochs")
+    base = merged(settings(folder), for_task("classification", folder))
+    base["training"] |= {"evaluate_every": "epoch", "checkpoint_every": 100}
+    asked = study(
+        folder,
+        base=base,
+        arms=ARMS,
+        metric="accuracy",
+        budget={"epochs": 3.0},
+        collapse="result",
+        probes=(),
+        sentence="",
+    )
+    with here():
+        return asked.run(folder / "study", jobs=1)
+
+
+def evaluated(ended, arm):
+    return [
+        [e for e in read_events(ended.folder / run["folder"] / "metrics.jsonl") if e["event"] == "evaluated"]
+        for run in ended.results["runs"]
+        if run["arm"] == arm
+    ]
+
+
+def test_the_figure_shows_what_the_runs_measured(ended):
+    sections = {s.name: found for _, part in filled(StudyResults(ended.results)) for s, found in part}
+    (plot,) = sections["by_epoch"]["plots"]
+    assert list(plot.controls[0].options) == ["accuracy", "loss"]
+    of_accuracy, of_loss = plot.views["0"], plot.views["1"]
+    for arm in ARMS:
+        runs = evaluated(ended, arm)
+        told = {
+            "train accuracy": (of_accuracy[0], lambda e: e["scores"]["train_accuracy"]),
+            "dev accuracy": (of_accuracy[1], lambda e: e["scores"]["accuracy"]),
+            "train loss": (of_loss[0], lambda e: e["scores"]["train_loss"]),
+            "dev loss": (of_loss[1], lambda e: e["loss"]),
+        }
+        for name, (panel, value) in told.items():
+            (line,) = [trace for trace in panel["data"] if trace.get("legendgroup") == arm]
+            means = [np.mean([value(e) for e in seeds]) for seeds in zip(*runs, strict=True)]
+            assert line["x"] == [1, 2, 3] and line["y"] == pytest.approx(means, rel=1e-5), name
+            assert "markers" in line["mode"]
+            spread = [np.ptp([value(e) for e in seeds]) for seeds in zip(*runs, strict=True)]
+            bars = np.add(line["error_y"]["array"], line["error_y"]["arrayminus"])
+            assert bars == pytest.approx(spread, rel=1e-4, abs=1e-9)
+    ranges = [panel["layout"]["yaxis"]["range"] for panel in of_accuracy]
+    assert ranges[0] == ranges[1], "train and dev on one scale"
+
+
+def test_collapse_is_said_first_with_arms_seeds_and_what_to_try(ended):
+    first = "No better than always giving the most frequent label: still (all seeds)."
+    assert ended.results["verdict"].startswith(first)
+    still = next(arm for arm in ended.results["arms"] if arm["name"] == "still")
+    assert still["status"] == "finished" and not ended.faults, "nothing learned is a result here"
+    (row,) = ended.results["comparisons"]
+    assert row["verdict"] in ("worse", "inconclusive") and row["difference"] < 0
+    page = (ended.folder / "report.md").read_text()
+    assert page.startswith(f"# {first}")
+    assert page.index("Runs that ended at the majority share") < page.index("## ")
+    assert "--rates" in page and "seed 0: accuracy" in page
+
+
+def finding(check="majority", **facts):
+    return Finding(check=check, when="after", outcome="fail", found="accuracy 20 %", **facts)
+
+
+def test_seeds_are_named_and_mixed_up_labels_are_no_collapse():
+    nothing = "The model is not better than always predicting the most frequent label."
+    runs = [
+        RunResult(arm="a", seed=0, status="finished"),
+        RunResult(arm="a", seed=1, status="finished", checks=(finding(meaning=nothing),)),
+        RunResult(arm="a", seed=2, status="finished", checks=(finding("collapse"),)),
+        RunResult(arm="b", seed=0, status="invalid", checks=(finding(meaning="Labels were swapped."),)),
+    ]
+    assert sentence(collapsed(runs)) == (
+        "No better than always giving the most frequent label: a (seeds 1 and 2 of 3)."
+    )
+    assert not learned_nothing(runs[3]) and not sentence(collapsed(runs[:1]))
+
+
+@pytest.mark.parametrize(("shift", "word"), [(0.1, "better"), (-0.1, "worse")])
+def test_more_is_better_where_the_metric_says_so(shift, word):
+    random = np.random.default_rng(0)
+    noise = random.normal(0, 0.005, (2, 5))
+    base = [SeedResult(seed, 0.7 + noise[0, seed], None) for seed in range(5)]
+    arm = [SeedResult(seed, 0.7 + shift + noise[1, seed], None) for seed in range(5)]
+    found = differences({"base": base, "arm": arm}, "base", metric="accuracy", lower_is_better=False)
+    (row,) = [comparison.row() for comparison in corrected(found)]
+    assert row["verdict"] == word and np.sign(row["difference"]) == np.sign(shift)
+    assert verdict_of(row, {}).startswith(f"arm is {word} than base: accuracy {'+' if shift > 0 else '−'}0.")
