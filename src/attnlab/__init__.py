@@ -87,6 +87,7 @@ def adapt(
     out: str | Path | None = None,
     resume: bool = False,
     allow: Collection[str] = (),
+    progress: bool = True,
     **reading: Any,
 ) -> Trained: ...
 def adapt(start: Model | str | Path, *adapter: Any, **wanted: Any) -> Adapter | Trained:
@@ -119,12 +120,13 @@ def _adapted_run(
     out: str | Path | None = None,
     resume: bool = False,
     allow: Collection[str] = (),
+    progress: bool = True,
     **reading: Any,
 ) -> Trained:
     from attnlab.experiment.adapting import adapting_config, adapting_plan, run_folder
-    from attnlab.experiment.run import default_cache
-    from attnlab.experiment.run import train as run
+    from attnlab.experiment.run_display import train_displayed
     from attnlab.experiment.trained import open_run
+    from attnlab.runs.display import Display
 
     config = adapting_config(start, data=data, adapter=adapter, task=task, reading=reading, set=set or {})
     place = run_folder(config, data) if out is None else Path(out)
@@ -133,7 +135,8 @@ def _adapted_run(
         print(adapting_plan(setup, place))
         return ()
 
-    run(config, place, resume=resume, cache=default_cache(), watchers=tell, allow=allow)
+    with Display(shown=progress) as display:
+        train_displayed(display, config, place, resume=resume, watchers=tell, allow=allow)
     return open_run(place, which="best")
 
 
@@ -145,16 +148,21 @@ def train(
     out: str | Path | None = None,
     resume: bool = False,
     allow: Collection[str] = (),
+    progress: bool = True,
 ) -> Trained:
-    """Train a ready config or a file's, as `attnlab train` does: `train("mini-gpt", corpus="notes.txt")`."""
+    """Train a ready config or a file's, as `attnlab train` does: `train("mini-gpt", corpus="notes.txt")`.
+
+    `progress=False` shows nothing while it trains.
+    """
     from attnlab.config.files import identity, load
-    from attnlab.experiment.run import default_cache
-    from attnlab.experiment.run import train as run
+    from attnlab.experiment.run_display import train_displayed
+    from attnlab.runs.display import Display
 
     changes = dict(set or {}) | ({} if corpus is None else {"data.corpus": corpus})
     settings = load(config, set=changes)
     place = Path(out) if out is not None else Path("runs") / f"{Path(config).stem}-{identity(settings)[:8]}"
-    run(settings, place, resume=resume, cache=default_cache(), allow=allow)
+    with Display(shown=progress) as display:
+        train_displayed(display, settings, place, resume=resume, allow=allow)
     return open(place)
 
 

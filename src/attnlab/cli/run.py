@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
-from attnlab.cli.console import JsonOption, SetOption, emit, fail, out
+from attnlab.cli.console import JsonOption, SetOption, emit, err, fail, out
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.values import ConfigError
 
@@ -59,12 +59,12 @@ def run(
         from attnlab.cli.plan_view import show_plan
 
         return show_plan(resolved, jobs=jobs, json=json)
-    from attnlab.cli.live import live
+    from attnlab.studies.live_view import live
     from attnlab.studies.runner import default_folder, run_study
 
     place = folder or default_folder(resolved)
     again = command(study, quick=quick, seeds=seeds, set=set or [], only=only or []) if study else ""
-    with live() as view:
+    with live(err) as view:
         ended = run_study(resolved, place, jobs=jobs, resume=resume, view=view, again=again)
     emit(ended.results) if json else show(ended)
     if ended.signal:
