@@ -19,9 +19,9 @@ from attnlab.metrics.measures import measures
 from attnlab.runs.findings import read_findings
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import RunResult, read_result
+from attnlab.studies.earlier_runs import left_over
 from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of
-from attnlab.studies.growth import left_over
 from attnlab.studies.judgement import comparisons, estimate, idle_arms, unsound_of, verdict
 from attnlab.studies.matching import parameters
 from attnlab.studies.resolved import Resolved

@@ -18,7 +18,7 @@ from attnlab.runs.record import differences
 from attnlab.runs.result import RunResult
 from attnlab.runs.summary import STUDY_FILE
 from attnlab.studies import report
-from attnlab.studies.growth import ready
+from attnlab.studies.earlier_runs import ready
 from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved, from_record, resolve, to_record

@@ -11,7 +11,7 @@ from attnlab.config.files import to_json
 from attnlab.config.schema import Config
 from attnlab.config.values import Choice
 from attnlab.metrics import METRICS
-from attnlab.studies.growth import ready
+from attnlab.studies.earlier_runs import ready
 from attnlab.studies.pool import Job, Pool
 from attnlab.studies.resolved import Resolved
 from attnlab.studies.spec import Study
