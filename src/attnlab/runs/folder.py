@@ -90,12 +90,10 @@ class RunFolder:
         """Whether there is a run to go on with: of one that took no step there is nothing to lose."""
         converted = read_record(self.path).get("status") == "converted"
         if converted and resume:
-            raise ConfigError(
-                f"{self.path} holds a converted model, not a run: there is nothing to go on with."
-            )
+            raise ConfigError(f"{self.path} holds a converted model, not a run: there is nothing to resume.")
         if not resume and (converted or self.begun):
             raise ConfigError(
-                f"{self.path} already holds a run; go on with it by --resume, or give another --out."
+                f"{self.path} already holds a run; continue it with --resume, or give another --out."
             )
         return self.begun
 
@@ -118,7 +116,7 @@ class RunFolder:
         )
         return (
             f"Writing to {self.path} failed: {error.strerror or error}. {safe}; make room, or make the "
-            "folder writable, and go on with --resume."
+            "folder writable, and continue with --resume."
         )
 
     def note(self, **facts: Any) -> None:
