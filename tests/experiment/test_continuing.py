@@ -79,7 +79,7 @@ def test_from_the_command_line(tmp_path):
     train(asked(tmp_path, 4), tmp_path / "run")
     longer = command("train", "--resume", "--out", tmp_path / "run", "--set", "training.budget.steps=6")
     assert longer.exit_code == 0 and "Done after 6 steps: the budget of 6 steps" in longer.output
-    assert "Ends after 6 steps" in longer.output and "Going on from step 4" in longer.output
+    assert "Ends after 6 steps" in longer.output and "continues from step 4" in longer.output
 
 
 def test_a_run_that_took_no_step_is_begun_anew_with_another_config(tmp_path):

@@ -31,7 +31,7 @@ def go_on(held: Config, wanted: Config, run: Path) -> list[str]:
     later = [checkpoints.set_aside(one, "left") for one in checkpoints.steps() if one > step]
     changes = "; ".join(differences(to_json(held), to_json(wanted)))
     aside = f" Later checkpoints are kept as {', '.join(place.name for place in later)}." if later else ""
-    return [f"The run goes on from step {step:,} with other limits ({changes}).{aside}"]
+    return [f"The run continues from step {step:,} with other limits ({changes}).{aside}"]
 
 
 def step_to_go_on_from(held: Config, wanted: Config, run: Path) -> int:
@@ -43,14 +43,14 @@ def step_to_go_on_from(held: Config, wanted: Config, run: Path) -> int:
     steps = Checkpoints.of(run).steps()
     usable = [step for step in steps if first is None or step < first]
     if steps and not usable:
-        raise ConfigError(f"{run} cannot go on so: {reason}")
+        raise ConfigError(f"{run} cannot be continued so: {reason}")
     last = usable[-1] if usable else 0
     state = next((state for state, _ in states(run) if state.step == last), State())
     spent = [name for name, share in shares(wanted.training.budget, state).items() if share > 1]
     if spent:
         limit = amount(wanted.training.budget.limits[spent[0]], spent[0])
         raise ConfigError(
-            f"{run} cannot go on so: it has taken {last:,} steps, which is more than {limit} already. Give a "
+            f"{run} cannot be continued so: it has taken {last:,} steps, which is more than {limit} already. Give a "
             "larger training.budget, or begin a new run with another --out."
         )
     return last
@@ -105,6 +105,6 @@ def _reason(step: int, was: float, would_be: float, held: TrainingSettings, want
             f"training.schedule {kind} had already lowered the learning rate for the shorter budget: {rates}."
         )
     return (
-        f"{why} Train it anew with another --out. Runs that are to go on later need "
+        f"{why} Train it anew with another --out. Runs that are to be continued later need "
         "training.schedule=constant, or wsd and a checkpoint from before its decay."
     )
