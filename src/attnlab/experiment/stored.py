@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from attnlab.config import schema
+from attnlab.config.imports import changed_code
 from attnlab.config.values import Choice, ConfigError
 from attnlab.data.labels import Labels
 from attnlab.data.tokenizers.tokenizer import Tokenizer
@@ -39,7 +41,7 @@ class Stored:
 
     @property
     def labels(self) -> Labels:
-        """What it learnt of the labels."""
+        """What it learned of the labels."""
         return Labels.of(self.record["labels"]) if "labels" in self.record else Labels()
 
     @property
@@ -72,10 +74,13 @@ def stored_at(path: str | Path, *, which: Literal["last", "best"] = "last") -> S
         folder, step = place.parent.parent, int(place.name.removeprefix("step-"))
     if (folder / "config.json").is_file() and not (folder / RECORD).is_file():
         raise ConfigError(
-            f"{folder} is a checkpoint of another project; take it in first: attnlab convert {folder} TARGET"
+            f"{folder} is a checkpoint in transformers' layout; import it first: attnlab convert {folder} "
+            "TARGET"
         )
     record = read_record(folder)
     config = RunFolder(folder).config()
+    for message in changed_code(record.get("imports", ())):
+        warnings.warn(f"{folder}: {message}", stacklevel=2)
     tokenizer = load_tokenizer(folder / "tokenizer.json")
     if record.get("tokenizer", tokenizer.fingerprint) != tokenizer.fingerprint:
         raise RunError(
@@ -99,7 +104,7 @@ def without_adapter(model: Model, place: Path) -> Model:
         try:
             model.adapter.merge()
         except ValueError as error:
-            raise ConfigError(f"{place} cannot be had as plain weights. {error}") from error
+            raise ConfigError(f"{place} cannot be read as plain weights. {error}") from error
     return model
 
 

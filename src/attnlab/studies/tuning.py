@@ -54,7 +54,8 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
 def request(resolved: Resolved, arm: str, rate: float) -> dict[str, Any]:
     tried = replace(with_rate(resolved.configs[arm], rate), seed=SEED)
     allowed = list(resolved.study.allow.get(arm, ()))
-    return {"config": to_json(tried), "allow": allowed, "probes": [], "sentence": "", "extras": ""}
+    own = {"extras": "", "imports": resolved.imports}
+    return {"config": to_json(tried), "allow": allowed, "probes": [], "sentence": "", **own}
 
 
 def with_rate(config: Config, rate: float) -> Config:
@@ -85,7 +86,8 @@ def edges(best: dict[str, float], rates: tuple[float, ...]) -> list[str]:
     """Arms whose best rate may lie beyond the grid."""
     outer = {min(rates), max(rates)} if len(rates) > 1 else set()
     return [
-        f"The best learning rate of {arm}, {rate:g}, is at the edge of the grid: a better one may lie beyond."
+        f"The best learning rate of {arm}, {rate:g}, is at the edge of the grid: a better one may lie "
+        "outside."
         for arm, rate in best.items()
         if rate in outer
     ]
