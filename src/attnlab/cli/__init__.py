@@ -70,7 +70,10 @@ class Commands(TyperGroup):
         if cmd_name not in COMMANDS:
             near = get_close_matches(cmd_name, COMMANDS)
             ctx.fail(f"No such command '{cmd_name}'." + (f" Did you mean '{near[0]}'?" if near else ""))
-        found, alone = locate(COMMANDS[cmd_name]), typer.Typer(callback=attnlab, add_completion=False, **STYLE)
+        found, alone = (
+            locate(COMMANDS[cmd_name]),
+            typer.Typer(callback=attnlab, add_completion=False, **STYLE),
+        )
         if isinstance(found, typer.Typer):
             alone.add_typer(group_with_imports(found), name=cmd_name)
         else:

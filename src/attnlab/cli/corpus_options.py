@@ -9,7 +9,6 @@ import typer
 from attnlab.config.values import ConfigError, coerce
 
 if TYPE_CHECKING:
-
     from attnlab.config.schema import DataSettings
 
 FileArgument = Annotated[

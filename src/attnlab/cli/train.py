@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from attnlab.cli.console import JsonOption, SetOption, emit, err, not_sound, out
-from attnlab.config.files import config_of, identity, load, override, parse_override, to_json
+from attnlab.config.files import config_of, identity, load, override_all, parse_override, to_json
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
@@ -67,8 +67,7 @@ def settings_of(
     from attnlab.runs.folder import RunFolder
 
     settings = to_json(RunFolder(held).config())
-    for key, value in map(parse_override, set):
-        override(settings, key, value)
+    override_all(settings, map(parse_override, set))
     return config_of(settings)
 
 

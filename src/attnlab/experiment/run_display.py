@@ -66,7 +66,7 @@ class RunDisplay:
             self.display.say(f"[yellow]Warning:[/] {escape(event.message)}")
 
     def start(self, event: Started) -> None:
-        self.display.say(f"{event.parameters:,} parameters")
+        self.display.say(f"{event.parameters:,} parameters. {event.ends}")
         if self.resume and event.step:
             self.display.say(f"Resuming from step {event.step:,}.")
         elif self.resume:

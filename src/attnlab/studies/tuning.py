@@ -11,6 +11,7 @@ from attnlab.config.files import to_json
 from attnlab.config.schema import Config
 from attnlab.config.values import Choice
 from attnlab.metrics import METRICS
+from attnlab.studies.earlier_runs import ready
 from attnlab.studies.pool import Job, Pool
 from attnlab.studies.resolved import Resolved
 from attnlab.studies.spec import Study
@@ -29,7 +30,7 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
         Job(arm, SEED, folder / "tuning" / arm / f"rate-{rate:g}", request(resolved, arm, rate))
         for arm, rate in tried
     ]
-    pool.run(work)
+    pool.run(ready(work))
     if pool.interrupt.asked:
         return resolved, []
     metric = metric_of(resolved.study)
