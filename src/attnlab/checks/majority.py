@@ -52,7 +52,7 @@ class Majority(Check):
         )
         if found.low > 0:
             return self.passed(case, told, found.value)
-        meaning = "The model does no better than always saying the mean, as far as these examples tell."
+        meaning = predictions.NO_BETTER_THAN_MEAN
         if found.high < 0:
             meaning = (
                 "The model does worse than always saying the mean: the numbers may belong to other rows."

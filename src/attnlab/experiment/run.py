@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from attnlab.checks.predictions import collapse_told
 from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.data.dataset import ProgressOf, no_progress
@@ -47,6 +48,7 @@ class Run:
     signal: int = 0
     unsound: tuple[str, ...] = ()  # the checks that failed, at whatever step
     failures: tuple[str, ...] = ()  # the same in words, with the step
+    collapsed: str = ""  # one sentence, where its last predictions came to the majority share
 
     @property
     def model(self) -> Model:
@@ -118,7 +120,8 @@ def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: Soundness) -> R
     folder.note(parameters=parameters, flops=state.flops, tokens=state.tokens, seconds=state.seconds)
     told = failures(soundness.findings)
     folder.note(sound=not unsound, unsound=unsound, failures=told, trace=state.trace.record)
-    return Run(folder.path, reason, state, setup, interrupt.signal, tuple(unsound), tuple(told))
+    collapsed = collapse_told(one for one in soundness.findings if one.when == "after")
+    return Run(folder.path, reason, state, setup, interrupt.signal, tuple(unsound), tuple(told), collapsed)
 
 
 def _loop(setup: Setup, folder: RunFolder) -> Loop:
