@@ -11,6 +11,7 @@ with the model's sizes. A name that two tables have is asked for with its table:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from attnlab.checks.probing import Probe
     from attnlab.experiment.trained import Trained
     from attnlab.model.adapters.adapter import Adapter
+    from attnlab.model.capture import Captured, Change
     from attnlab.model.model import Model
     from attnlab.studies.spec import Study
     from attnlab.tasks.task import Prediction
@@ -30,6 +32,7 @@ __all__ = [
     "Choice",
     "ConfigError",
     "adapt",
+    "capture",
     "choice",
     "convert",
     "decoder",
@@ -37,6 +40,7 @@ __all__ = [
     "encoder_decoder",
     "label_words",
     "open",
+    "patch",
     "preset",
     "probe",
     "study",
@@ -209,11 +213,13 @@ def study(
     return adjusted(load_study(name), quick=quick, seeds=seeds, set=set or {}, only=only)
 
 
-def convert(source: str | Path, target: str | Path) -> None:
-    """Take in a checkpoint of another project, or give out a run, as `attnlab convert` does."""
+def convert(source: str | Path, target: str | Path, *, adapter: bool = False) -> None:
+    """Take in a checkpoint of another project, or give out a run, as `attnlab convert` does; with `adapter`
+    only what was tuned, in peft's files."""
     from attnlab.experiment.convert import convert as run
+    from attnlab.experiment.convert import give_adapter
 
-    run(source, target)
+    give_adapter(source, target) if adapter else run(source, target)
 
 
 def open(run: str | Path) -> Trained:
@@ -228,6 +234,22 @@ def probe(model: Any, vocabulary: int | None = None, mask: Any = "causal", **set
     from attnlab.checks.probing import probe
 
     return probe(model, vocabulary, mask, **settings)
+
+
+def capture(model: Model, *places: str) -> AbstractContextManager[Captured]:
+    """Keep what flows through places of a model inside a block:
+    `with lab.capture(model, "layers.*.attention.weights") as seen: model(ids)`. See attnlab.model.places."""
+    from attnlab.model.capture import capture
+
+    return capture(model, *places)
+
+
+def patch(model: Model, changes: Mapping[str, Change]) -> AbstractContextManager[Model]:
+    """Change what flows through places of a model inside a block: `with lab.patch(model, {"layers.3.heads.5":
+    0}): model(ids)`. A change is a number, a tensor, or a function of what flows there."""
+    from attnlab.model.capture import patch
+
+    return patch(model, changes)
 
 
 def _model(family: str | None, seed: int, settings: dict[str, Any]) -> Model:

@@ -60,7 +60,8 @@ def test_only_the_command_that_is_asked_for_is_imported():
         "print(*(name for name in sys.modules if name.startswith('attnlab.cli.')))"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert {*done.stdout.split()} == {"attnlab.cli.console", "attnlab.cli.listing"}
+    shared = {"attnlab.cli.console", "attnlab.cli.import_option"}
+    assert {*done.stdout.split()} == {*shared, "attnlab.cli.listing"}
 
 
 def test_the_overview_is_what_the_tables_and_cards_say():

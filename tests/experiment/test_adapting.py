@@ -18,6 +18,7 @@ from attnlab.runs.events import Stepped
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import read_record
 from attnlab.tasks.task import Task
+from attnlab.training import features as features_module
 from attnlab.training.checkpoint import read_checkpoint
 from tests.experiment.adapted import RATE, KilledError, adapt, asked, weights
 from tests.training.small_run import sentences
@@ -163,6 +164,21 @@ def test_a_head_on_kept_features_is_that_of_a_trunk_that_reads_again(
         if epochs == 1 or not name.startswith("head."):
             assert torch.equal(found[name], value), name
         torch.testing.assert_close(found[name], value, atol=2e-6, rtol=1e-5)
+
+
+def test_features_that_are_many_are_kept_in_a_file_and_give_the_same_bits(
+    home, tmp_path, unchecked, monkeypatch
+):
+    wanted = asked(home, adapter="head", set=[RATE, "training.budget.epochs=3"])
+    held = train(wanted, tmp_path / "memory")
+    mapped, plain = [], torch.from_file
+    monkeypatch.setattr(features_module, "IN_MEMORY", 100)
+    monkeypatch.setattr(torch, "from_file", lambda *a, **k: mapped.append(a) or plain(*a, **k))
+    filed = train(wanted, tmp_path / "file")
+    assert len(mapped) == 2, "one of train and one of dev"
+    assert all(str(tmp_path / "file") in name for (name,) in mapped), "on the run's disk"
+    assert not list((tmp_path / "file").glob(".features*")), "nothing is left of it"
+    assert all(torch.equal(weights(held)[name], value) for name, value in weights(filed).items())
 
 
 def test_each_text_is_read_once_however_many_epochs(home, tmp_path, unchecked, reads):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from difflib import get_close_matches
 from typing import Annotated, Any
 
@@ -11,7 +12,8 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from attnlab import __version__
-from attnlab.cli.console import fail
+from attnlab.cli.console import fail, warn
+from attnlab.cli.import_option import group_with_imports, with_imports
 from attnlab.config.registry import locate
 from attnlab.runs.run_error import RunError
 
@@ -33,6 +35,8 @@ COMMANDS = {
     "tokenizer": "attnlab.cli.tokenizer:app",
 }
 """Each a function, or a Typer with commands of its own."""
+WITHOUT_PARTS = ("runs", "compare")
+"""Commands that read records and build nothing: they meet no part of a person's own."""
 
 STYLE: dict[str, Any] = {
     "add_completion": False,
@@ -68,9 +72,9 @@ class Commands(TyperGroup):
             ctx.fail(f"No such command '{cmd_name}'." + (f" Did you mean '{near[0]}'?" if near else ""))
         found, alone = locate(COMMANDS[cmd_name]), typer.Typer(callback=attnlab, **STYLE)
         if isinstance(found, typer.Typer):
-            alone.add_typer(found, name=cmd_name)
+            alone.add_typer(group_with_imports(found), name=cmd_name)
         else:
-            alone.command(cmd_name)(found)
+            alone.command(cmd_name)(found if cmd_name in WITHOUT_PARTS else with_imports(found))
         return get_group(alone).get_command(ctx, cmd_name)
 
 
@@ -79,6 +83,7 @@ app = typer.Typer(name="attnlab", cls=Commands, callback=attnlab, no_args_is_hel
 
 def main() -> None:
     """Run the command line. A person's mistake is one sentence and exit code 2, a failed run exit code 1."""
+    warnings.showwarning = lambda message, *_, **__: warn(str(message))
     try:
         app()
     except RunError as error:

@@ -44,6 +44,11 @@ def fail(message: str) -> None:
     err.print(f"[bold red]Error:[/] {escape(shown)}", highlight=False, soft_wrap=True)
 
 
+def warn(message: str) -> None:
+    """Something that a person should know, which stops nothing."""
+    err.print(f"[yellow]Warning:[/] {escape(visible(message))}", highlight=False, soft_wrap=True)
+
+
 def not_sound(unsound: Iterable[str]) -> str:
     """What stands beside every number of a run that failed a check."""
     return f"[bold red]Not sound:[/] failed {', '.join(unsound)}; its numbers do not mean what they say."

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from attnlab.cli.console import JsonOption, SetOption, emit, fail, out
+from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.values import ConfigError
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def command(study: str, *, quick: bool, seeds: int | None, set: list[str], only:
     words += ["--seeds", str(seeds)] if seeds is not None else []
     words += [word for change in set for word in ("--set", change)]
     words += [word for arm in only for word in ("--only", arm)]
-    return shlex.join(words)
+    return shlex.join([*words, *import_words(IMPORTED.values())])
 
 
 def show(ended: EndedStudy) -> None:
@@ -138,8 +139,9 @@ def show(ended: EndedStudy) -> None:
     for reason in ended.failed:
         out.print(f"[bold red]Failed:[/] {escape(reason)}", highlight=False, soft_wrap=True)
     if ended.signal:
+        words = ["attnlab", "run", "--resume", "--out", str(ended.folder), *import_words(IMPORTED.values())]
         out.print(
-            f"Stopped, as asked; every run is saved. Go on with: attnlab run --resume --out {ended.folder}",
+            f"Stopped, as asked; every run is saved. Go on with: {shlex.join(words)}",
             highlight=False,
             soft_wrap=True,
         )

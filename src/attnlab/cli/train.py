@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -23,6 +24,7 @@ from attnlab.cli.console import (
     visible,
 )
 from attnlab.config.files import config_of, identity, load, override, parse_override, to_json
+from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
 
@@ -170,9 +172,10 @@ def summary(ended: Any, place: Path) -> str:
         kept = "" if state.best_step == state.step else f" ({place}/checkpoints/step-{state.best_step})"
         dev = f" Best dev {metric} {state.best_score:.4f} at step {state.best_step}{kept}."
     if ended.reason == "interrupted":
+        own = import_words(IMPORTED.values())
         return (
             f"Stopped after step {state.step}, as asked; everything is saved.{dev} "
-            f"Go on with: attnlab train --resume --out {place}"
+            f"Go on with: {shlex.join(['attnlab', 'train', '--resume', '--out', str(place), *own])}"
         )
     from attnlab.training.budget import nearest
 

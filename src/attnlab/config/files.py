@@ -13,6 +13,7 @@ from typing import Any
 
 from attnlab.config import schema
 from attnlab.config.elsewhere import unknown_setting
+from attnlab.config.imports import refuse_unseen
 from attnlab.config.registry import Registry, as_json, locate, table
 from attnlab.config.schema import FAMILIES, SECTIONS, Config
 from attnlab.config.values import Choice, ConfigError, choice_of, coerce, nearest, unknown
@@ -24,8 +25,15 @@ FOUNDATIONS = ("model.preset", "model.family", "task")
 def load(
     file: str | Path | Mapping[str, Any] | None = None, *, set: Iterable[str] | Mapping[str, Any] = ()
 ) -> Config:
-    """The config of a TOML file, a preset, plain settings or the defaults, with overrides."""
+    """The config of a TOML file, a preset, plain settings or the defaults, with overrides.
+
+    Code that it asks for with `imports` has been imported before, or nothing is done.
+    """
     settings = _settings(file)
+    if "imports" in settings:
+        named = isinstance(file, (str, Path))
+        place = Path(file).parent if isinstance(file, (str, Path)) else Path.cwd()
+        refuse_unseen(settings.pop("imports"), str(file) if named else "The config", beside=place)
     overrides = list(set.items() if isinstance(set, Mapping) else map(parse_override, set))
     for key, value in overrides:
         if key in FOUNDATIONS:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from functools import cache
 from pathlib import Path
 
-from attnlab.config.registry import TABLES
+from attnlab.config.registry import TABLES, card, table
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -17,7 +18,14 @@ VARIANT = re.compile(r'"(\w+)": "([\w.]+):(\w+)"')
 
 def overview() -> dict[str, dict[str, str]]:
     """Of every table its variants, each with the first line of its card."""
-    return {name: _variants(*path.split(":")) for name, path in TABLES.items()}
+    return {name: _variants(*path.split(":")) | _registered(name, path) for name, path in TABLES.items()}
+
+
+def _registered(name: str, path: str) -> dict[str, str]:
+    """Variants of a person's own, whose registration has imported the table."""
+    if path.partition(":")[0] not in sys.modules:
+        return {}
+    return {variant: card(table(name), variant).summary for variant in table(name).registered}
 
 
 def _variants(module: str, table: str) -> dict[str, str]:

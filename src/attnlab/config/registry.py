@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -102,6 +102,11 @@ class Registry(Generic[T]):
         return typing.cast(type[T], locate(variant)) if isinstance(variant, str) else variant
 
     @property
+    def registered(self) -> list[str]:
+        """The variants that were added from outside."""
+        return [name for name, variant in self._variants.items() if not isinstance(variant, str)]
+
+    @property
     def base(self) -> type[T]:
         return typing.cast(type[T], locate(self._base))
 
@@ -110,10 +115,13 @@ class Registry(Generic[T]):
         return next((name for name in self if self[name] is variant), variant.__name__.lower())
 
     def register(self, name: str, variant: type[T]) -> type[T]:
-        """Add a variant from anywhere; from this line on it is listed, checked, built and tested."""
+        """Add a variant from anywhere; from this line on it is listed, checked, built and tested.
+
+        A class that is defined again, as in a notebook's cell, takes the place of its earlier self.
+        """
         if not name.isidentifier():
             raise ConfigError(f'"{name}" cannot name a variant; use letters, digits and underscores.')
-        if name in self:
+        if name in self and not self._is_again(name, variant):
             raise ConfigError(
                 f'{self.name} already has "{name}"; choose another name or unregister it first.'
             )
@@ -123,6 +131,11 @@ class Registry(Generic[T]):
             )
         self._variants[name] = variant
         return variant
+
+    def _is_again(self, name: str, variant: type[T]) -> bool:
+        """Whether a class is the one that was registered under this name, defined once more."""
+        held = self._variants[name]
+        return not isinstance(held, str) and _place(held) == _place(variant)
 
     def unregister(self, name: str) -> None:
         """Take a variant out of the table again."""
@@ -177,10 +190,24 @@ class Registry(Generic[T]):
         variant = self[resolved.kind]
         needs, options = self._parameters(resolved.kind)
         arguments = {name: given[name] for name in needs if name in given}
+        self._refuse_unknown_needs(resolved.kind, [name for name in needs if name not in given], given)
         for option in options:
             value = resolved.options[option.name]
             arguments[option.name] = self._built(value, given) if option.nested else value
         return variant(**arguments)
+
+    def _refuse_unknown_needs(self, name: str, missing: Iterable[str], given: Mapping[str, Any]) -> None:
+        """A constructor that asks for what nobody gives it: the first mistake with a part of one's own."""
+        asked = inspect.signature(self[name]).parameters
+        any_number = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        needed = {n for n, p in asked.items() if p.default is p.empty and p.kind not in any_number}
+        wanted = [one for one in missing if one in needed]
+        if wanted:
+            raise ConfigError(
+                f'{self.name} "{name}": its constructor asks for {", ".join(wanted)}, and is given '
+                f"{', '.join(given) or 'nothing'}. Ask for those alone; an option that a person sets stands "
+                "after a * and has a default."
+            )
 
     def _parameters(self, name: str) -> tuple[tuple[str, ...], tuple[Option, ...]]:
         variant: Any = self[name]
@@ -200,6 +227,10 @@ class Registry(Generic[T]):
                 raise ConfigError(f"{where} takes a list of choices, not {value!r}.")
             return tuple(self.resolve(item, f"{where}[{i}]") for i, item in enumerate(value))
         return self.resolve(value, where)
+
+
+def _place(variant: type) -> tuple[str, str]:
+    return variant.__module__, variant.__qualname__
 
 
 @cache

@@ -138,8 +138,8 @@ def _loop(setup: Setup, folder: RunFolder) -> Loop:
         model=model,
         task=setup.task,
         loader=loader,
-        features=_features(setup, loader, autocast),
-        evaluate=_evaluator(setup, device, autocast),
+        features=_features(setup, loader, autocast, folder.path),
+        evaluate=_evaluator(setup, device, autocast, folder.path),
         optimizer=Optimizers(OPTIMIZERS.build(settings.optimizer), model),
         schedule=SCHEDULES.build(settings.schedule),
         settings=settings,
@@ -151,20 +151,20 @@ def _loop(setup: Setup, folder: RunFolder) -> Loop:
     )
 
 
-def _evaluator(setup: Setup, device: torch.device, autocast: Any) -> Evaluator | None:
+def _evaluator(setup: Setup, device: torch.device, autocast: Any, folder: Path) -> Evaluator | None:
     config = setup.config
     if config.training.evaluate_every == "never" or "dev" not in setup.dataset.splits.names:
         return None
     chosen = {"batches": config.training.evaluate_batches, "device": device, "autocast": autocast}
     found = evaluator_of(config, setup.dataset, setup.model, setup.task, "dev", **chosen)
-    return replace(found, features=_features(setup, setup.dataset.scored("dev"), autocast))
+    return replace(found, features=_features(setup, setup.dataset.scored("dev"), autocast, folder))
 
 
-def _features(setup: Setup, loader: Loader, autocast: Any) -> FeaturesOf:
+def _features(setup: Setup, loader: Loader, autocast: Any, folder: Path) -> FeaturesOf:
     """Of a trunk that stays as it is, what it makes of each text is computed once."""
     if not keeps_features(setup.model, setup.task):
         return unknown
-    return Features(setup.model, setup.task, loader, autocast)
+    return Features(setup.model, setup.task, loader, autocast, folder)
 
 
 def _reading_again(evaluator: Evaluator | None) -> Evaluator | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from attnlab.config import schema
+from attnlab.config.imports import changed_code
 from attnlab.config.values import Choice, ConfigError
 from attnlab.data.labels import Labels
 from attnlab.data.tokenizers.tokenizer import Tokenizer
@@ -76,6 +78,8 @@ def stored_at(path: str | Path, *, which: Literal["last", "best"] = "last") -> S
         )
     record = read_record(folder)
     config = RunFolder(folder).config()
+    for message in changed_code(record.get("imports", ())):
+        warnings.warn(f"{folder}: {message}", stacklevel=2)
     tokenizer = load_tokenizer(folder / "tokenizer.json")
     if record.get("tokenizer", tokenizer.fingerprint) != tokenizer.fingerprint:
         raise RunError(
@@ -99,7 +103,10 @@ def without_adapter(model: Model, place: Path) -> Model:
         try:
             model.adapter.merge()
         except ValueError as error:
-            raise ConfigError(f"{place} cannot be had as plain weights. {error}") from error
+            raise ConfigError(
+                f"{place} cannot be had as plain weights. {error} peft's files hold it: attnlab convert "
+                f"{place} DIR --adapter"
+            ) from error
     return model
 
 

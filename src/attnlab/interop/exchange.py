@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from attnlab.interop.fields import Theirs
 from attnlab.interop.fold import folded
 from attnlab.interop.foreign import Foreign, built_with, load_model, resize, save_model
 from attnlab.interop.onnx import write_onnx
+from attnlab.interop.tokenizer_export import save_tokenizer
 from attnlab.model.heads.classification import Classification
 from attnlab.model.model import Model
 from attnlab.model.witness import answer, differs
@@ -28,6 +29,8 @@ from attnlab.runs.folder import RunFolder
 from attnlab.training.checkpoint import Checkpoint, save_checkpoint, weights_of
 from attnlab.training.machine import versions
 
+GENERATION = "generation_config.json"
+GENERATION_IDS = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
 USUAL_TASKS = {"decoder": "causal", "encoder": "masked", "encoder_decoder": "seq2seq"}
 """What a model was most likely trained for whose head predicts words."""
 
@@ -159,38 +162,23 @@ def give_out(
     """
     model, equal = _without_folds(trained, settings)
     facts = {"tokenizer": tokenizer.fingerprint}
-    known = {**(base or _special_ids(tokenizer, settings)), **labels_out(labels)}
+    known = {**_special_ids(tokenizer, settings), **base, **labels_out(labels)}
     certificate = save_model(target, model, equal, base=known, facts=facts)
-    tokenizer.save(target)
-    theirs = json.dumps(_tokenizer_settings(tokenizer, settings), indent=2)
-    (target / "tokenizer_config.json").write_text(theirs + "\n", encoding="utf-8")
+    save_tokenizer(tokenizer, target, model, length=settings.length, typed=settings.token_types > 1)
+    if model.writes:
+        _write_json(target / GENERATION, {name: known[name] for name in GENERATION_IDS if name in known})
     return certificate
+
+
+def _write_json(file: Path, value: Mapping[str, Any]) -> None:
+    file.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def _special_ids(tokenizer: Tokenizer, settings: ModelSettings) -> Theirs:
     """The ids that their generation needs."""
     specials = tokenizer.specials
     ids = {"pad": specials.pad, "bos": specials.start, "eos": specials.stop}
-    found: Theirs = {f"{role}_token_id": number for role, number in ids.items()}
+    found: Theirs = {f"{role}_token_id": number for role, number in ids.items() if number is not None}
     if settings.family == "encoder_decoder":
         found["decoder_start_token_id"] = tokenizer.first
     return found
-
-
-def _tokenizer_settings(tokenizer: Tokenizer, settings: ModelSettings) -> dict[str, Any]:
-    """What their tokenizer must be told beside tokenizer.json."""
-    specials, token = tokenizer.specials, tokenizer.token
-    roles = {
-        "pad": specials.pad,
-        "unk": specials.unknown,
-        "bos": specials.start,
-        "eos": specials.stop,
-        "mask": specials.mask,
-    }
-    typed = ["token_type_ids"] if settings.token_types > 1 else []
-    return {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": settings.length,
-        "model_input_names": ["input_ids", *typed, "attention_mask"],
-        **{f"{role}_token": token(number) for role, number in roles.items() if number is not None},
-    }

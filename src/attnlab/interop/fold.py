@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnlab.interop.fields import Settings, get
 from attnlab.model.model import Model
 from attnlab.model.positions.absolute import sinusoids
 from attnlab.model.transformer import transformer_of
+from attnlab.tasks.task import language_head
 
 
 @torch.no_grad()
@@ -20,8 +21,8 @@ def folded(model: Model, settings: Settings) -> tuple[Settings, dict[str, Tensor
     scale = trunk.embedding_scale
     if scale != 1:
         settings["embedding_scale"] = 1.0
-        if get(settings, "output.tied"):  # the head keeps the table as it was, and so has one of its own
-            settings["output"] = settings["output"] | {"tied": False}
+        if get(settings, "output.tied") and not _divide_last_norm(model, weights, scale):
+            settings["output"] = settings["output"] | {"tied": False}  # the head keeps the table as it was
         scaled = ["tokens", "types"] + ["positions.table"] * (settings["positions"]["kind"] == "learned")
         for name in list(weights):
             if name.endswith(tuple(f".embedding.{part}.weight" for part in scaled)):
@@ -32,3 +33,17 @@ def folded(model: Model, settings: Settings) -> tuple[Settings, dict[str, Tensor
         for stack in trunk.stacks():
             weights[f"trunk.{stack}.embedding.positions.table.weight"] = table
     return settings, weights
+
+
+def _divide_last_norm(model: Model, weights: dict[str, Tensor], scale: float) -> bool:
+    """Make what the head's table is multiplied with `scale` times smaller; False where no norm does that.
+
+    So the scores stay the same with a table that is larger, and the table can stay tied.
+    """
+    transform = language_head(model).transform
+    norm = transform[-1] if isinstance(transform, nn.Sequential) else transformer_of(model.trunk).last_norm
+    own = {id(parameter) for parameter in norm.parameters()}
+    for name, parameter in model.named_parameters():
+        if id(parameter) in own:
+            weights[name] = weights[name] / scale
+    return bool(own)

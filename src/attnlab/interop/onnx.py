@@ -72,6 +72,12 @@ def _export(plain: Plain, inputs: dict[str, Tensor], file: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.onnx.export(plain, (), kwargs=inputs, dynamo=True, **told)
+    except torch.onnx.OnnxExporterError as error:
+        cause = error.__cause__ or error
+        raise ConfigError(
+            f"torch cannot write this model as ONNX: {str(cause).strip().splitlines()[0]} Export it to a "
+            "folder of transformers instead (a TARGET that does not end in .onnx)."
+        ) from error
     finally:
         logger.setLevel(level)
     assert program is not None

@@ -129,6 +129,7 @@ def mean_of(
 ) -> type[Mean]:
     """The metric that is the mean of what a function says of each example; its docstring defines it."""
     made: dict[str, Any] = {"better": better, "needs": needs, "__doc__": function.__doc__}
+    made |= {"__module__": function.__module__, "__qualname__": function.__qualname__}
     return type(function.__name__, (Mean,), made | {"each": lambda self, examples: function(examples)})
 
 

@@ -40,6 +40,12 @@ class Attention(nn.Module):
         super().__init__()
         self.projections, self.rule, self.output = projections, rule, output
 
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, pairs: Pairs, memory: LayerMemory | None = None
+    ) -> Tensor:
+        """What each head reads (B,H,T,K); after the tokens in memory where there is one."""
+        return self.rule(q, k, v, pairs) if memory is None else self.rule.recall(memory, q, k, v, pairs)
+
     def merge(self, y: Tensor) -> Tensor:
         """(B,H,T,K) -> (B,T,D)."""
         return self.output(y.transpose(1, 2).flatten(2))
@@ -54,9 +60,7 @@ class SelfAttention(Attention):
             q, k = scope.rotation(q), scope.rotation(k)
         if scope.before is not None:
             k, v = scope.before(k, v)
-        if scope.memory is None:
-            return self.merge(self.rule(q, k, v, scope.pairs))
-        return self.merge(self.rule.recall(scope.memory, q, k, v, scope.pairs))
+        return self.merge(self.attend(q, k, v, scope.pairs, scope.memory))
 
 
 class CrossAttention(Attention):
@@ -65,7 +69,7 @@ class CrossAttention(Attention):
     def forward(self, x: Tensor, scope: Scope) -> Tensor:
         assert scope.sources is not None and scope.cross_pairs is not None
         k, v = scope.sources(self.projections)
-        return self.merge(self.rule(self.projections.queries(x), k, v, scope.cross_pairs))
+        return self.merge(self.attend(self.projections.queries(x), k, v, scope.cross_pairs))
 
 
 class Alone(nn.Module):

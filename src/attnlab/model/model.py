@@ -13,6 +13,7 @@ from attnlab.model.trunk import Trunk
 
 if TYPE_CHECKING:
     from attnlab.model.adapters.adapter import Adapter
+    from attnlab.model.capture import Taps
 
 
 class Model(nn.Module):
@@ -22,6 +23,7 @@ class Model(nn.Module):
         super().__init__()
         self.trunk, self.head = trunk, head
         self.adapter: Adapter | None = None
+        self.taps: Taps | None = None  # of the blocks that capture or patch it now
 
     @property
     def vocabulary(self) -> int:

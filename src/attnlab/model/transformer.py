@@ -56,6 +56,12 @@ class Transformer(nn.Module):
         return self.main.embedding.scale
 
     @property
+    def last_norm(self) -> nn.Module:
+        """The norm whose output is the trunk's; one without parameters where there is none."""
+        ends_in_norm = isinstance(self.main.final, nn.Identity)
+        return list(self.main.parts())[-1].norm if ends_in_norm else self.main.final
+
+    @property
     def longest(self) -> float:
         return min(getattr(stack.positions, "length", math.inf) for stack in self.stacks().values())
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config.files import config_of, identity, to_json
+from attnlab.config.imports import changed_code, code_of, require_code
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
 from attnlab.runs.atomic import replace_json
@@ -38,8 +39,10 @@ class RunFolder:
         return stepped or bool(self.checkpoints.steps())
 
     def config(self) -> Config:
-        """The config that the run was started with."""
-        return config_of(read_record(self.path)["config"])
+        """The config that the run was started with; the own code that it uses must have been imported."""
+        record = read_record(self.path)
+        require_code(record.get("imports", ()), self.path)
+        return config_of(record["config"])
 
     @contextmanager
     def opened(self, config: Config, *, resume: bool, versions: Mapping[str, Any]) -> Iterator[list[str]]:
@@ -66,7 +69,9 @@ class RunFolder:
                 refuse_changes(to_json(self.config()), to_json(config), self.path)
             else:
                 self.record = {"config": to_json(config), "identity": identity(config), "seed": config.seed}
+                self.record |= {"imports": code_of(config)}
             warnings = list(other_versions(self.record.get("versions", versions), versions))
+            warnings += changed_code(self.record.get("imports", ()))
             with self.recorded():
                 self.note(status="preparing", versions=dict(versions))
             try:

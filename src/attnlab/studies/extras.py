@@ -1,7 +1,7 @@
 """What a study measures beside the common numbers: a hook in the run, after it, and over all of them.
 
-A study names its class as `extras = "package.module:Class"`; it is imported in every worker too, so
-that its module is also the place to register parts of one's own.
+A study names its class as `extras = "package.module:Class"`; it is imported in every worker too. From a
+study's file it is imported only where the person has named its module (config/imports.py).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from attnlab.config.imports import of_package, refuse_unseen
 from attnlab.config.registry import locate
 from attnlab.config.values import ConfigError
 from attnlab.metrics.measures import Measure
@@ -69,6 +70,13 @@ class Notes:
                 curve["step"].append(step)
                 curve["value"].append(value)
         return found
+
+
+def refuse_unseen_extras(path: Any, asker: str, *, beside: Path) -> None:
+    """Stop where a study's file names a class whose code the person has not imported."""
+    module = path.partition(":")[0] if isinstance(path, str) else ""
+    if module and not of_package(module):
+        refuse_unseen([module], asker, beside=beside, key="extras")
 
 
 def extras_of(path: str) -> Extras:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from attnlab.config.files import load, to_json
+from attnlab.config.imports import code_of, refuse_loose, require_code
 from attnlab.config.schema import Config
 from attnlab.config.upgrade import renamed, renamed_keys
 from attnlab.config.values import ConfigError
@@ -29,6 +30,13 @@ class Resolved:
 
     def config(self, arm: str, seed: int) -> Config:
         return replace(self.configs[arm], seed=seed)
+
+    @property
+    def imports(self) -> list[dict[str, Any]]:
+        """The code of a person's own that its runs use, and their processes import."""
+        found = code_of(*self.configs.values())
+        refuse_loose(found)
+        return found
 
     @property
     def identity(self) -> str:
@@ -93,7 +101,12 @@ def to_record(resolved: Resolved) -> dict[str, Any]:
     """What study.json holds of it; `from_record` reads it back."""
     study = asdict(resolved.study)
     configs = {"base": to_json(resolved.base)} | {a: to_json(c) for a, c in resolved.configs.items()}
-    return {"study": study, "identity": resolved.identity, "configs": configs}
+    return {
+        "study": study,
+        "identity": resolved.identity,
+        "imports": resolved.imports,
+        "configs": configs,
+    }
 
 
 def _upgrade(held: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,5 +127,6 @@ def _upgrade(held: Mapping[str, Any]) -> dict[str, Any]:
 def from_record(record: Mapping[str, Any]) -> Study:
     """The study that a folder was begun with."""
     held = _upgrade(record["study"])
+    require_code(record.get("imports", ()), f"Study {held['name']}")
     extra = {name: held.pop(name) for name in GIVEN if name in held}
     return replace(study_of(held, name=held["name"]), **extra)

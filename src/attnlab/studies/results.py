@@ -17,7 +17,7 @@ from attnlab.config.schema import Config
 from attnlab.experiment.setup import draft
 from attnlab.metrics.measures import measures
 from attnlab.runs.findings import read_findings
-from attnlab.runs.record import RECORD
+from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import RunResult, read_result
 from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of
@@ -63,7 +63,7 @@ def gather(
         "again": record["again"],
     }
     added = extras_of(study.extras).summarise(results, folder)
-    results["study"]["notes"] += [*said, *notes, *added.pop("notes", [])]
+    results["study"]["notes"] += [*said, *code_notes(folder, runs), *notes, *added.pop("notes", [])]
     return dict(without_nan(results | added))
 
 
@@ -178,6 +178,22 @@ def flops_per_token(config: Config) -> float:
     length = config.data.length
     model = build_model(draft(config), device="meta")
     return 3 * count(model, length=length, source_length=length, batch=1).forward / length
+
+
+def code_notes(folder: Path, runs: Sequence[RunResult]) -> list[str]:
+    """That runs used different versions of a file of the person's own, for each file where they did."""
+    versions: dict[str, dict[str, list[str]]] = {}
+    for run in (run for run in runs if (folder / run.folder / RECORD).is_file()):
+        for held in read_record(folder / run.folder).get("imports", ()):
+            by_hash = versions.setdefault(Path(held["file"]).name, {})
+            by_hash.setdefault(held["hash"], []).append(f"{run.arm} seed {run.seed}")
+    return [
+        f"The runs used different versions of {name}: "
+        + "; ".join(f"hash {code} in {', '.join(used)}" for code, used in by_hash.items())
+        + "."
+        for name, by_hash in versions.items()
+        if len(by_hash) > 1
+    ]
 
 
 def attention_of(sentence: str, maps: Mapping[str, Any]) -> dict[str, Any]:

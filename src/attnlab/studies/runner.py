@@ -158,6 +158,7 @@ def request_of(resolved: Resolved, arm: str, seed: int) -> dict[str, Any]:
         "probes": list(study.probes),
         "sentence": study.sentence if seed == study.all_seeds[0] else "",
         "extras": study.extras,
+        "imports": resolved.imports,
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
@@ -11,21 +10,29 @@ from typing import Any
 
 from attnlab.config.elsewhere import unknown_setting
 from attnlab.config.files import parse_override, read
+from attnlab.config.imports import IMPORTED, import_code, loaded_from, refuse_unseen, registers
 from attnlab.config.schema import Budget, Config
 from attnlab.config.values import ConfigError, coerce, unknown
+from attnlab.studies.extras import refuse_unseen_extras
 from attnlab.studies.spec import QUICK_SEEDS, Quick, Study, flat
 
 GIVEN = ("card", "is_quick", "overrides")
 """What a study's file does not say: it comes from how the study was found and asked for."""
 
 
-def study_of(settings: Mapping[str, Any], *, name: str) -> Study:
-    """A study from a file's settings; unknown keys and values are named with the nearest valid one."""
+def study_of(settings: Mapping[str, Any], *, name: str, beside: Path | None = None) -> Study:
+    """A study from a file's settings; unknown keys and values are named with the nearest valid one.
+
+    Code that it asks for, `beside` its file or elsewhere, has been imported before, or nothing is done.
+    """
+    settings, place = dict(settings), beside or Path.cwd()
+    refuse_unseen(settings.pop("imports", ()), f"Study {name}", beside=place)
+    refuse_unseen_extras(settings.get("extras"), f"Study {name}", beside=place)
     hints = typing.get_type_hints(Study)
     declared = [f.name for f in fields(Study) if f.name not in GIVEN]
     for key in settings:
         if key not in declared:
-            raise unknown_setting(f"Settings of study {name}", key, settings[key], declared)
+            raise unknown_setting(f"Settings of study {name}", key, settings[key], [*declared, "imports"])
     for needed in ("question", "arms"):
         if needed not in settings:
             raise ConfigError(f"Study {name} has no `{needed}`; {_NEEDS[needed]}")
@@ -102,20 +109,23 @@ def load_study(source: str | Path) -> Study:
         raise ConfigError(
             f"{unknown('Studies', source, STUDIES)} A study of your own is a TOML or Python file."
         )
-    return _from_python(file) if file.suffix == ".py" else study_of(read(file), name=file.stem)
+    if file.suffix == ".py":
+        return _from_python(file)
+    return study_of(read(file), name=file.stem, beside=file.parent)
 
 
 def _from_python(file: Path) -> Study:
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    """A person who names a Python file to run has agreed to its code; workers import it, too."""
+    code = import_code(file)
+    module = loaded_from(code.file)
     made = getattr(module, "study", lambda: None)()
     if not isinstance(made, Study):
         raise ConfigError(
             f"{file} must have a function `study` that gives an attnlab.studies.spec.Study; it gave "
             f"{type(made).__name__}."
         )
+    if not registers(code) and not made.extras.startswith(f"{code.module}:"):
+        del IMPORTED[code.file]  # no run needs it again
     return replace(made, card=made.card or (module.__doc__ or "").strip())
 
 

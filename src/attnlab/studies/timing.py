@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from attnlab.config.files import config_of
+from attnlab.config.imports import import_again
 from attnlab.config.schema import Config
 from attnlab.experiment.run import default_cache, train
 from attnlab.runs.events import Evaluated, Event, Stepped
@@ -89,6 +90,7 @@ def work(request: dict[str, Any]) -> int:
     """Time what was asked for, and leave it in the folder."""
     folder = Path(request["folder"])
     try:
+        import_again(request["imports"])
         pace = timed(config_of(request["config"]), folder / "run", request["allow"])
         result = RunResult(status="finished", extra={"pace": asdict(pace)})
     except Exception as error:  # the plan says why this arm cannot be timed

@@ -53,7 +53,8 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
 def request(resolved: Resolved, arm: str, rate: float) -> dict[str, Any]:
     tried = replace(with_rate(resolved.configs[arm], rate), seed=SEED)
     allowed = list(resolved.study.allow.get(arm, ()))
-    return {"config": to_json(tried), "allow": allowed, "probes": [], "sentence": "", "extras": ""}
+    own = {"extras": "", "imports": resolved.imports}
+    return {"config": to_json(tried), "allow": allowed, "probes": [], "sentence": "", **own}
 
 
 def metric_of(study: Study) -> str:

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from attnlab.config.files import config_of
+from attnlab.config.imports import import_again
 from attnlab.experiment.run import Run, default_cache, train
 from attnlab.experiment.trained import open_run
 from attnlab.runs.checkpoints import Checkpoints
@@ -44,6 +45,7 @@ def work(request: dict[str, Any]) -> int:
     wait_for(folder)
     (folder / RESULT).unlink(missing_ok=True)
     try:
+        import_again(request["imports"])
         run = trained_run(request, folder)
         if run.reason == "interrupted":
             return 128 + run.signal

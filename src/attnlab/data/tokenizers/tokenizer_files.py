@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from attnlab.data.tokenizers.training_text import recorded
 
 MERGES = ("merges.txt", "vocab.bpe")
 VOCABULARIES = ("vocab.json", "encoder.json")
+IN_TRAINING = "attnlab_post_processor"
+"""In tokenizer_config.json of a model that attnlab exported: the post-processor that it was trained with. The
+one in tokenizer.json does not end a text, so that a prompt can be continued."""
 LARGEST = 256 * MEBIBYTE
 """Of a tokenizer's file; the largest published ones have some 30."""
 
@@ -100,9 +104,16 @@ def json_of(file: Path) -> dict[str, Any]:
 
 def whole(file: Path) -> Tokenizer:
     """A tokenizer.json: everything is in it; what it was trained on may be recorded beside it."""
-    made = tried(lambda: Tokenizer(library.Tokenizer.from_file(str(file))), f"{file} is not a tokenizer.json")
+    made = tried(lambda: Tokenizer(_as_trained(file)), f"{file} is not a tokenizer.json")
     made.text = recorded(file, made.fingerprint)
     return made
+
+
+def _as_trained(file: Path) -> library.Tokenizer:
+    own = settings_beside(file).get(IN_TRAINING) if file.name == "tokenizer.json" else None
+    if own is None:
+        return library.Tokenizer.from_file(str(file))
+    return library.Tokenizer.from_str(json.dumps(json_of(file) | {"post_processor": own}))
 
 
 def tried(make: Callable[[], Tokenizer], wrong: str) -> Tokenizer:

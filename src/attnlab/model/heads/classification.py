@@ -89,4 +89,5 @@ def pooled(hidden: Tensor, tokens: Tokens, pooling: str) -> Tensor:
     if real is None:
         return hidden[:, 0] if pooling == "first" else hidden[:, -1]
     place = real.long().argmax(1) if pooling == "first" else (real * tokens.index).argmax(1)
-    return hidden[torch.arange(len(hidden), device=hidden.device), place]
+    rows = torch.arange(hidden.shape[0], device=hidden.device)  # len() would fix the number in an ONNX file
+    return hidden[rows, place]

@@ -1,0 +1,114 @@
+"""Where a model can be looked into and changed: a short list of named places, the same for every model.
+
+    embedding                     (B,T,D)   what enters the first layer
+    layers.N.input                (B,T,D)   the residual stream before layer N
+    layers.N.attention.queries    (B,H,T,K)
+    layers.N.attention.keys       (B,H',T,K)  of new tokens; a cache keeps them as they are changed
+    layers.N.attention.values     (B,H',T,K)
+    layers.N.attention.weights    (B,H,T,S) before dropout; of linear attention those that it implies
+    layers.N.heads                (B,H,T,K) what each head has read: its weighted values
+    layers.N.heads.M              (B,T,K)   of head M alone
+    layers.N.attention.output     (B,T,D)   what the layer's attention adds to the stream
+    layers.N.feedforward.output   (B,T,D)
+    layers.N.output               (B,T,D)   the residual stream after layer N
+    final                         (B,T,D)   what the output head sees
+
+Cross-attention has the places of attention under `layers.N.cross_attention` and `layers.N.cross_heads`. An
+encoder-decoder puts `encoder.` or `decoder.` before each name. `*` stands for any one part of a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from torch import nn
+
+from attnlab.config.values import ConfigError
+from attnlab.model.blocks import Alone, Attention, Block, CrossAttention, Residual
+from attnlab.model.stack import Stack
+from attnlab.model.transformer import transformer_of
+from attnlab.model.trunk import Trunk
+
+INSIDE = ("queries", "keys", "values", "weights")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A module, and what of it is meant: its input, its output, or a part inside an attention layer."""
+
+    module: nn.Module
+    part: Literal["input", "output", "queries", "keys", "values", "weights", "heads"]
+    head: int | None = None
+
+
+def places_of(trunk: Trunk) -> dict[str, Place]:
+    """Every place of a trunk by its name."""
+    stacks = transformer_of(trunk).stacks()
+    return {
+        (f"{side}.{name}" if len(stacks) > 1 else name): place
+        for side, stack in stacks.items()
+        for name, place in _of_stack(stack)
+    }
+
+
+def _of_stack(stack: Stack) -> Iterator[tuple[str, Place]]:
+    yield "embedding", Place(stack.embedding, "output")
+    for number, block in enumerate(stack.blocks):
+        assert isinstance(block, Block)
+        yield f"layers.{number}.input", Place(block, "input")
+        for residual in block.residuals:
+            assert isinstance(residual, Residual)
+            for name, place in _of_part(residual.inner):
+                yield f"layers.{number}.{name}", place
+        yield f"layers.{number}.output", Place(block, "output")
+    yield "final", Place(stack.final, "output")
+
+
+def _of_part(part: nn.Module) -> Iterator[tuple[str, Place]]:
+    if isinstance(part, Alone):
+        yield "feedforward.output", Place(part, "output")
+    if not isinstance(part, Attention):
+        return
+    crossing = "cross_" if isinstance(part, CrossAttention) else ""
+    for inside in INSIDE:
+        yield f"{crossing}attention.{inside}", Place(part, inside)  # type: ignore[arg-type]  # one of the parts
+    yield f"{crossing}heads", Place(part, "heads")
+    for head in range(part.projections.heads):
+        yield f"{crossing}heads.{head}", Place(part, "heads", head)
+    yield f"{crossing}attention.output", Place(part, "output")
+
+
+def matching(places: dict[str, Place], pattern: str) -> list[str]:
+    """The names that a pattern means; one that means none is answered with the places there are."""
+    wanted = pattern.split(".")
+    found = [
+        name
+        for name in places
+        if len(parts := name.split(".")) == len(wanted)
+        and all(fnmatchcase(part, want) for part, want in zip(parts, wanted, strict=True))
+    ]
+    if not found:
+        raise ConfigError(f'This model has no place "{pattern}". {_near(places, pattern)}{_listed(places)}')
+    return found
+
+
+def _near(places: dict[str, Place], pattern: str) -> str:
+    named = [_general(name) for name in places]
+    close = get_close_matches(pattern, places, n=1) or get_close_matches(_general(pattern), named, n=1)
+    return f"Did you mean {close[0]}? " if close else ""
+
+
+def _listed(places: dict[str, Place]) -> str:
+    layers = max(int(n) for name in places for n in re.findall(r"layers\.(\d+)", name))
+    heads = max(int(n) for name in places for n in re.findall(r"heads\.(\d+)", name))
+    names = ", ".join(dict.fromkeys(_general(name) for name in places))
+    return f"Its places are {names}, with N from 0 to {layers} and M from 0 to {heads}; * stands for any."
+
+
+def _general(name: str) -> str:
+    return re.sub(r"heads\.(\d+|\*)", "heads.M", re.sub(r"layers\.(\d+|\*)", "layers.N", name))
