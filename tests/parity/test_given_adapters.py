@@ -22,6 +22,7 @@ TANH, RELU = (
     "classification(pooling=first, transform=tanh)",
     "classification(pooling=first, transform=relu)",
 )
+MEAN = "classification(pooling=mean)"
 
 
 @pytest.fixture(autouse=True)

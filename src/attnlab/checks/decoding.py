@@ -41,7 +41,7 @@ FIXES = {
 
 
 class Decoding(Check):
-    """Decoding: is the text that is written the one that the model's scores stand for?
+    """Decoding: does generated text follow the model's own scores?
 
     Formula: the scores of the next token, from the cache, against those of the same text alone, read
     anew without a cache, in a float64 copy, to 1e-9 of the largest: for one text, a second text
@@ -62,10 +62,10 @@ class Decoding(Check):
 
     def run(self, case: Case) -> Finding:
         if not case.model.writes:
-            return self.not_applicable(case, "the model does not write text from left to right")
+            return self.not_applicable(case, "the model does not generate text from left to right")
         room = case.config.longest_text
         if room < FEW:
-            return self.not_applicable(case, f"a model of {room} tokens cannot go on with a text")
+            return self.not_applicable(case, f"a model that reads {room} tokens cannot continue a text")
         trial = Trial(copy_of(case.model).double().eval(), case.dataset.tokenizer.size, room)
         largest = 0.0
         for name, gap in trial.gaps():
@@ -86,8 +86,8 @@ class Decoding(Check):
             case,
             stops if trial.error else moved,
             gap,
-            meaning="The text that is written is not the one that the model finds likely: samples, beams and "
-            "translations are not those of this model.",
+            meaning="Generated text does not follow the model's own probabilities: samples, beams and "
+            "translations are wrong.",
             fix=FIXES[name],
         )
 

@@ -52,7 +52,7 @@ def found_in(target: str, set: list[str]) -> list[Any]:
     place = Path(target)
     if place.is_dir():
         if set:
-            raise ConfigError("A run is what it is: --set changes a config, not a run.")
+            raise ConfigError("--set cannot be used with a finished run; give a config.")
         from attnlab.experiment.examine import of_run
 
         with err.status("Opening the run …") as status:

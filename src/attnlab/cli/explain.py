@@ -30,6 +30,7 @@ def counts(
     from attnlab.experiment.setup import draft
     from attnlab.model.assemble import build_model
     from attnlab.model.counts import count
+    from attnlab.model.terms import letters_in
 
     model = build_model(draft(settings), device="meta")
     length = settings.model.length
@@ -39,6 +40,8 @@ def counts(
     out.print(_parameter_table(found))
     out.print(_flops_table(found))
     out.print(_memory_table(found))
+    letters = letters_in(term.formula for term in [*found.parameters, *found.flops])
+    out.print("Letters: " + ", ".join(f"{letter} {meaning}" for letter, meaning in letters.items()) + ".")
     return None
 
 
@@ -58,7 +61,7 @@ def _parameter_table(found: Any) -> Table:
 
 
 def _flops_table(found: Any) -> Table:
-    title = f"Operations for one row of {found.length} tokens (multiply and add apart)"
+    title = f"Operations for one row of {found.length} tokens (multiply and add counted separately)"
     table = Table(
         "part", "grows as", "forward", "share", title=title, title_justify="left", title_style="bold"
     )
@@ -66,8 +69,8 @@ def _flops_table(found: Any) -> Table:
     for term in found.flops:
         table.add_row(term.name, term.formula, _short(term.count), f"{term.count / found.forward:.1%}")
     table.add_section()
-    table.add_row("a token, forward", "", _short(found.forward / found.length), "")
-    table.add_row("a token, backward", "2 × forward", _short(2 * found.forward / found.length), "")
+    table.add_row("per token, forward", "", _short(found.forward / found.length), "")
+    table.add_row("per token, backward", "2 × forward", _short(2 * found.forward / found.length), "")
     return table
 
 
@@ -99,12 +102,12 @@ def _bytes(number: float) -> str:
 def mask(
     config: ConfigArgument = None,
     set: SetOption = None,
-    text: Annotated[str, typer.Option(help="Words to draw it for, by spaces; | ends the source.")] = "",
+    text: Annotated[str, typer.Option(help="Words separated by spaces; | ends the source.")] = "",
     documents: Annotated[str, typer.Option(help="Lengths of packed documents, e.g. 4,3.")] = "",
-    padding: Annotated[int, typer.Option(help="So many words of padding on the left.", min=0)] = 0,
+    padding: Annotated[int, typer.Option(help="Number of padding tokens on the left.", min=0)] = 0,
     json: JsonOption = False,
 ) -> None:
-    """Draw who may attend to whom: the mask, the attention's own layout, padding and documents."""
+    """Draw which positions may attend to which: mask, attention layout, padding, documents."""
     settings = load(config, set=set or ())
     words, source = _words(text)
     lengths = _lengths(documents, len(words))

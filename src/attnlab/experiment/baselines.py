@@ -83,7 +83,7 @@ def baselines_of(
 def _majority(labels: Labels, numbers: NDArray[np.int64]) -> Baseline:
     counts = np.bincount(numbers, minlength=len(labels.names))
     best = int(counts.argmax())
-    always = f"always saying “{labels.names[best]}”, the most frequent class of these texts"
+    always = f"always predicting “{labels.names[best]}”, the most frequent class of these texts"
     return Baseline("majority", float(counts[best] / len(numbers)), None, len(numbers), always)
 
 

@@ -40,23 +40,23 @@ DEFINITIONS = {
     "texts": "texts scored; intervals are over others like them",
 }
 MASKED = {
-    "loss": "nats a hidden token, many hidden at once",
+    "loss": "nats per hidden token, many hidden at once",
     "perplexity": "e^loss of hidden tokens; not of a text: see pseudo-perplexity",
     "targets": "tokens that were hidden and predicted",
 }
 THREE_MASKS = {
-    "loss": "nats a hidden token, many hidden at once, seen from both sides, the left or a source by turns"
+    "loss": "nats per hidden token, many hidden at once, seen from both sides, the left or a source by turns"
 }
 LABELLED = {
     "targets": "labels that were predicted",
     "texts": "texts, or pairs of them; intervals are over others like them",
 }
 LOSS_OF_LABELS = {
-    "class": "nats a label, over all labels",
-    "classes": "nats a text, of all its labels together",
-    "number": "squared error a number, in standard deviations of those trained on; 1 for their mean",
+    "class": "nats per label, over all labels",
+    "classes": "nats per text, of all its labels together",
+    "number": "squared error per number, in standard deviations of those trained on; 1 for their mean",
 }
-PART = "a part of the loss, nats a target"
+PART = "a part of the loss, nats per target"
 
 
 def of_split(trained: Opened, split: str, *, rows: int, wording: Wording | None = None) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def sum_of(parts: Collection[str]) -> dict[str, str]:
         return {}
     named, first = " + ".join(parts), next(iter(parts))
     return {
-        "loss": f"{named}, a sum of {len(parts)} losses: nats a hidden token",
+        "loss": f"{named}, a sum of {len(parts)} losses: nats per hidden token",
         "perplexity": f"e^{first} of hidden tokens; not of a text: see pseudo-perplexity",
     }
 

@@ -138,6 +138,6 @@ def sentence(finding: Finding) -> str:
 def refusal(finding: Finding) -> str:
     return (
         f"{sentence(finding)} "
-        f"To train all the same, with every number marked as not sound: --allow {finding.check} "
+        f"To train anyway, with every number marked not sound: --allow {finding.check} "
         f'(in a study: allow = {{ ARM = ["{finding.check}"] }}).'
     )

@@ -71,7 +71,8 @@ def value_of(job: Job, metric: str) -> float | None:
 def edges(best: dict[str, float], rates: tuple[float, ...]) -> list[str]:
     """Arms whose best rate may lie beyond the grid."""
     return [
-        f"The best learning rate of {arm}, {rate:g}, is at the edge of the grid: a better one may lie beyond."
+        f"The best learning rate of {arm}, {rate:g}, is at the edge of the grid: a better one may lie "
+        "outside."
         for arm, rate in best.items()
         if at_the_edge(rate, rates)
     ]
