@@ -16,6 +16,7 @@ from attnlab.data.batching import BATCHING
 from attnlab.data.corpora.own_files import Files
 from attnlab.data.dataset import Dataset
 from attnlab.data.encode import ENCODINGS
+from attnlab.data.encode.encoding import Encoding
 from attnlab.data.encode.translation import ends
 from attnlab.data.example import Example
 from attnlab.data.loader import Loader
@@ -205,14 +206,9 @@ def of_text(
     return {"name": str(file), **measured(found)}
 
 
-def of_labelled_file(
-    trained: Opened, file: str | Path, wording: Wording | None, **options: Any
-) -> dict[str, Any]:
-    """The labelled texts of a file, encoded and scored as those of the run's own splits."""
+def evaluator_of_texts(trained: Opened, texts: Sequence[Example]) -> tuple[Evaluator, Encoding]:
+    """How texts are scored that are no split: encoded and batched as those of the run's own splits."""
     config = trained.config
-    own = {part: trained.columns(part) for part in ("text", "pair", "label")}
-    corpus = Files(path=str(file), **own | options)
-    texts = [example for split in corpus.given for example in corpus.read(split)]
     encoding = ENCODINGS.build(
         config.data.encoding,
         tokenizer=trained.tokenizer,
@@ -222,8 +218,19 @@ def of_labelled_file(
     )
     rows = in_memory(encoding.rows(texts), vocabulary=trained.tokenizer.size)
     batching = BATCHING.build(config.data.batching, length=config.data.length)
-    loader = Loader(rows, batching, seed=config.data.split_seed, pad=trained.tokenizer.pad)
-    evaluator = Evaluator(model=trained.model, task=trained.task, loader=loader, seed=config.data.split_seed)
+    seed = config.data.split_seed
+    loader = Loader(rows, batching, seed=seed, pad=trained.tokenizer.pad)
+    return Evaluator(model=trained.model, task=trained.task, loader=loader, seed=seed), encoding
+
+
+def of_labelled_file(
+    trained: Opened, file: str | Path, wording: Wording | None, **options: Any
+) -> dict[str, Any]:
+    """The labelled texts of a file, encoded and scored as those of the run's own splits."""
+    own = {part: trained.columns(part) for part in ("text", "pair", "label")}
+    corpus = Files(path=str(file), **own | options)
+    texts = [example for split in corpus.given for example in corpus.read(split)]
+    evaluator, encoding = evaluator_of_texts(trained, texts)
     found = document_losses(evaluator)
     return {
         "name": str(file),
