@@ -23,7 +23,7 @@ from attnlab.cli.console import (
     say_first,
     visible,
 )
-from attnlab.config.files import config_of, identity, load, override, parse_override, to_json
+from attnlab.config.files import config_of, identity, load, override_all, parse_override, to_json
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
@@ -83,8 +83,7 @@ def settings_of(
     from attnlab.runs.folder import RunFolder
 
     settings = to_json(RunFolder(held).config())
-    for key, value in map(parse_override, set):
-        override(settings, key, value)
+    override_all(settings, map(parse_override, set))
     return config_of(settings)
 
 
@@ -214,7 +213,7 @@ class Bar:
         from attnlab.runs.events import Checked, Evaluated, Started, Stepped, Warned
 
         if isinstance(event, Started):
-            self.start(event.step, event.parameters)
+            self.start(event)
         elif isinstance(event, Stepped):
             self.step(event)
         elif isinstance(event, Evaluated):
@@ -226,10 +225,11 @@ class Bar:
         elif isinstance(event, Warned):
             self.say(f"[yellow]Warning:[/] {event.message}")
 
-    def start(self, step: int, parameters: int) -> None:
+    def start(self, event: Any) -> None:
         from attnlab.training.machine import device_of, peak_flops
 
-        self.say(f"{parameters:,} parameters")
+        step = event.step
+        self.say(f"{event.parameters:,} parameters. {event.ends}")
         if self.resume:
             self.say(
                 f"Resuming from step {step:,}." if step else "No checkpoint was saved: starting from step 0."

@@ -15,6 +15,7 @@ from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.data.dataset import ProgressOf, no_progress
 from attnlab.data.loader import Loader
+from attnlab.experiment.continuing import go_on
 from attnlab.experiment.sample_file import sample_files
 from attnlab.experiment.setup import Setup, check, evaluator_of, fingerprints, in_order, set_up, truncation
 from attnlab.experiment.soundness import Soundness, Watch, known
@@ -66,7 +67,8 @@ def train(
     progress: ProgressOf = no_progress,
     allow: Collection[str] = (),
 ) -> Run:
-    """Train as the config says, in the folder `out`; with `resume`, go on where that run stands.
+    """Train as the config says, in the folder `out`; with `resume`, go on where that run stands, to a larger
+    budget if the config says so (experiment/continuing.py).
 
     `watchers` gives listeners that need the run's own parts, such as its model.
     A check that fails before the first step stops the run, unless it is in `allow`: then every number of
@@ -75,7 +77,7 @@ def train(
     config = check(config)
     known(allow)
     folder = RunFolder(out)
-    with folder.opened(config, resume=resume, versions=versions()) as warnings:
+    with folder.opened(config, resume=resume, versions=versions(), changed=go_on) as warnings:
         setup = set_up(config, cache=cache, progress=progress)
         with folder.recorded():
             expected, cut = fingerprints(setup), truncation(setup)  # all text is encoded, or refused

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """The loop begins, or goes on, at this step."""
+    """The loop begins, or goes on, at this step. `ends` says which limit will end it, and when."""
 
     step: int
     parameters: int
+    ends: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from attnlab.checks import CHECKS
-from attnlab.config.files import load
+from attnlab.config.files import layered, load
 from attnlab.config.schema import Budget, Config
 from attnlab.config.values import ConfigError, unknown
 from attnlab.metrics.measures import measures
@@ -96,7 +96,7 @@ class Study:
         return replace(self, budget=whole, set={**self.set, **self.quick.set}, seeds=seeds, is_quick=True)
 
     def _limits(self) -> dict[str, float]:
-        return load(self.base, set={**self.set, **self.budgeted()}).training.budget.limits
+        return load(self.base, set=layered(self.set, self.budgeted())).training.budget.limits
 
     def budgeted(self) -> dict[str, Any]:
         """The budget as a setting, where the study has its own."""
@@ -110,7 +110,8 @@ class Study:
             if key == "seed":
                 raise ConfigError("--set seed: a study has several seeds; give their number with --seeds.")
         overrides = {**self.overrides, **changes}
-        return replace(self, set={**self.set, **self.budgeted(), **changes}, budget={}, overrides=overrides)
+        changed = layered(self.set, self.budgeted(), changes)
+        return replace(self, set=changed, budget={}, overrides=overrides)
 
     def only(self, names: Iterable[str]) -> Study:
         """With some of the arms, and the baselines that they need."""
@@ -136,7 +137,7 @@ class Study:
     def config(self, arm: str) -> Config:
         """An arm's config, before the seed."""
         try:
-            return load(self.base, set={**self.budgeted(), **self.set, **self.arms[arm]})
+            return load(self.base, set=layered(self.budgeted(), self.set, self.arms[arm]))
         except ValueError as error:
             raise ConfigError(f'Arm "{arm}" of {self.name}: {error}') from error
 

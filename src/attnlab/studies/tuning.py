@@ -10,6 +10,7 @@ from typing import Any
 from attnlab.config.files import to_json
 from attnlab.experiment.rates import at_the_edge, best_rate, with_rate
 from attnlab.metrics import METRICS
+from attnlab.studies.earlier_runs import ready
 from attnlab.studies.pool import Job, Pool
 from attnlab.studies.resolved import Resolved
 from attnlab.studies.spec import Study
@@ -28,7 +29,7 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
         Job(arm, SEED, folder / "tuning" / arm / f"rate-{rate:g}", request(resolved, arm, rate))
         for arm, rate in tried
     ]
-    pool.run(work)
+    pool.run(ready(work))
     if pool.interrupt.asked:
         return resolved, []
     metric = metric_of(resolved.study)
