@@ -53,3 +53,9 @@ def warn(message: str) -> None:
 def not_sound(unsound: Iterable[str]) -> str:
     """What stands beside every number of a run that failed a check."""
     return f"[bold red]Not sound:[/] failed {', '.join(unsound)}; its numbers cannot be trusted."
+
+
+def say_first(collapsed: str) -> None:
+    """A collapse, before any number; nothing where there is none."""
+    if collapsed:
+        out.print(f"[bold red]{escape(visible(collapsed))}[/]", highlight=False, soft_wrap=True)
