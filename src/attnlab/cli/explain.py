@@ -1,4 +1,4 @@
-"""`attnlab explain …`: what a config means, before anything is trained."""
+"""`attnlab explain …`: what a config means before anything is trained, and what a model does inside."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from attnlab.cli.console import JsonOption, SetOption, emit, out
+from attnlab.cli.explain_attention import attention, heads
 from attnlab.config.files import load
 from attnlab.config.values import ConfigError
 
-app = typer.Typer(help="Explain what a model is made of: counts, mask.", no_args_is_help=True)
+app = typer.Typer(help="Explain what a model is made of and what it does inside.", no_args_is_help=True)
 
 ConfigArgument = Annotated[str | None, typer.Argument(help="A TOML file or a preset (gpt2, bert, …).")]
 
@@ -173,3 +174,7 @@ def _drawing(words: list[str], grid: list[list[bool]]) -> Table:
         marks = [Text("■", "green") if seen else Text("·", "dim") for seen in row]
         table.add_row(Text(f"{number} {word}"), *marks)
     return table
+
+
+for command in (attention, heads):
+    app.command()(command)

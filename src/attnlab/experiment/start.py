@@ -44,13 +44,18 @@ class Start:
     path: Path
     settings: schema.ModelSettings
     labels: Labels
-    tokenizer: Tokenizer | None
+    made_tokenizer: Tokenizer | None
     """None where it is still to be made."""
     tokenizer_path: Path
     tokenizer_choices: tuple[Choice, ...]
     """What data.tokenizer was where the tokenizer was made."""
     read: Callable[[], tuple[Model, Mapping[str, Any]]]
     """The model, every tensor accounted for, and its certificate where another project made it."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        assert self.made_tokenizer is not None, "a start that is only planned is not read"
+        return self.made_tokenizer
 
 
 def start_at(path: str) -> Start:
@@ -103,7 +108,7 @@ def _of_run(place: Path) -> Start:
         path=place,
         settings=stored.settings,
         labels=stored.labels,
-        tokenizer=stored.tokenizer,
+        made_tokenizer=stored.tokenizer,
         tokenizer_path=stored.folder / "tokenizer.json",
         tokenizer_choices=(stored.config.data.tokenizer,),
         read=lambda: (without_adapter(stored.model(), place), {}),
@@ -190,7 +195,7 @@ def _head(config: schema.Config, own: Choice) -> Choice:
 def _tokenizer(wanted: Choice, start: Start) -> Choice:
     usual = section_of("data", {}).tokenizer
     same = wanted in (usual, *start.tokenizer_choices)
-    if not same and wanted.kind == "file" and start.tokenizer is not None:
+    if not same and wanted.kind == "file" and start.made_tokenizer is not None:
         same = load_tokenizer(str(wanted.options["path"])).fingerprint == start.tokenizer.fingerprint
     if not same:
         raise ConfigError(

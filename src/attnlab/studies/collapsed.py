@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attnlab.checks.predictions import LEARNED_NOTHING
+from attnlab.checks.predictions import COLLAPSES, CURE
 from attnlab.runs.findings import Finding
 from attnlab.runs.result import RunResult
 from attnlab.studies.equality import listed
 
 CHECKS = ("majority", "collapse")
 """The checks that a classifier without knowledge fails."""
-TRY = (
-    "The usual cause is too high a learning rate, then too few steps. Try lower rates (--set "
-    "training.optimizer.learning_rate=…, or attnlab adapt START --data FILE --rates), then more epochs."
-)
+TRY = f"{CURE} In a study: --set training.optimizer.learning_rate=…. If no rate helps, train for more epochs."
 
 
 def learned_nothing(run: RunResult) -> list[Finding]:
     """The failures of a run that say no more than that it ended at the majority share; none where labels
     were mixed up, which is a fault."""
     failed = [one for one in run.checks if one.outcome == "fail" and one.check in CHECKS]
-    told = [one for one in failed if one.check == "collapse" or one.meaning in LEARNED_NOTHING]
+    told = [one for one in failed if one.check == "collapse" or one.meaning in COLLAPSES]
     return told if len(told) == len(failed) else []
 
 

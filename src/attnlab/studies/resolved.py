@@ -8,16 +8,19 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from attnlab.config.files import load, to_json
+from attnlab.config.files import layered, load, to_json
 from attnlab.config.imports import code_of, refuse_loose, require_code
 from attnlab.config.schema import Config
 from attnlab.config.upgrade import renamed, renamed_keys
 from attnlab.config.values import ConfigError
 from attnlab.metrics import METRICS
 from attnlab.studies.matching import matched
-from attnlab.studies.spec import OF_STUDY, Study
+from attnlab.studies.spec import Study
 from attnlab.studies.starts import Beginning, begun, planned, trained_first
 from attnlab.studies.study_files import GIVEN, study_of
+
+SHARED = ("name", "match", "learning_rates", "probes", "sentence", "extras", "is_quick")
+"""What of a study decides how each run is made or measured; the rest is said of them afterwards."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +46,18 @@ class Resolved:
 
     @property
     def identity(self) -> str:
-        """Equal for studies that ask the same of the same arms; more seeds go on with the same study."""
-        asked = asdict(self.study)
-        for name in ("seeds", "arms", "base", "set", "budget", "quick", "overrides"):
-            del asked[name]  # the configs hold what these came to
-        for name in ("against", "starts"):
-            if not asked[name]:
-                del asked[name]  # so that studies of before there was such a thing go on
-        if asked["collapse"] == "invalid":
-            del asked["collapse"]
-        del asked["about"]  # it changes what is said of the runs, not the runs
-        configs = {arm: to_json(config) for arm, config in self.configs.items()}
-        configs |= {f"{OF_STUDY}{name}": to_json(config) for name, config in self.starts.items()}
-        text = json.dumps([asked, configs], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """Equal for studies that share a folder: more arms, seeds or budget, or another judgement of the same
+        runs, are the same study grown."""
+        return hashlib.sha256(json.dumps(self.shared, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What all runs of a study have in common, however it grows."""
+        measured = {name: getattr(self.study, name) for name in SHARED}
+        base = to_json(self.base)
+        base["training"] = {name: value for name, value in base["training"].items() if name != "budget"}
+        starts = {"starts": {name: to_json(config) for name, config in self.starts.items()}}
+        return {**measured, "base": base, **(starts if self.starts else {})}
 
 
 def resolve(study: Study) -> Resolved:
@@ -67,7 +68,7 @@ def resolve(study: Study) -> Resolved:
     notes: list[str] = []
     if study.match == "parameters":
         configs, notes = matched(configs, study.baseline, given=study.arms)
-    base = load(study.base, set={**study.budgeted(), **study.set})
+    base = load(study.base, set=layered(study.budgeted(), study.set))
     return Resolved(study, base, configs, tuple(notes + _equal(configs)), starts)
 
 

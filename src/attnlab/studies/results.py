@@ -20,6 +20,7 @@ from attnlab.runs.findings import read_findings
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import RunResult, read_result
 from attnlab.studies.collapsed import CHECKS, TRY, collapsed, learned_nothing, sentence
+from attnlab.studies.earlier_runs import left_over
 from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of
 from attnlab.studies.first_runs import told as told_starts
@@ -68,7 +69,13 @@ def gather(
         "again": record["again"],
     }
     added = extras_of(study.extras).summarise(results, folder)
-    results["study"]["notes"] += [*said, *code_notes(folder, runs), *notes, *added.pop("notes", [])]
+    results["study"]["notes"] += [
+        *left_over(folder, study.arms),
+        *said,
+        *code_notes(folder, runs),
+        *notes,
+        *added.pop("notes", []),
+    ]
     return dict(without_nan(results | added))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from attnlab.checks import CHECKS
-from attnlab.config.files import load
+from attnlab.config.files import layered, load
 from attnlab.config.schema import Budget, Config
 from attnlab.config.values import ConfigError, unknown
 from attnlab.metrics.measures import measures
@@ -40,6 +40,7 @@ class Quick:
     seeds: int = QUICK_SEEDS
     budget: Mapping[str, float] = field(default_factory=dict)  # empty: a tenth of every limit
     set: Mapping[str, Any] = field(default_factory=dict)
+    arms: Mapping[str, Any] = field(default_factory=dict)  # "NAME.KEY": of arms, as with --set arms.NAME.KEY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +107,14 @@ class Study:
             name: held if isinstance(held, str) else held | {"set": {**held["set"], **held["quick"]}}
             for name, held in self.starts.items()
         }
-        settings = {**self.set, **self.quick.set}
-        return replace(self, budget=whole, set=settings, starts=starts, seeds=seeds, is_quick=True)
+        settings, arms = {**self.set, **self.quick.set}, dict(self.arms)
+        for key, value in self.quick.arms.items():
+            change_arms(arms, key, value)
+        given: dict[str, Any] = {"budget": whole, "set": settings, "starts": starts, "arms": arms}
+        return replace(self, **given, seeds=seeds, is_quick=True)
 
     def _limits(self) -> dict[str, float]:
-        return load(self.base, set={**self.set, **self.budgeted()}).training.budget.limits
+        return load(self.base, set=layered(self.set, self.budgeted())).training.budget.limits
 
     def budgeted(self) -> dict[str, Any]:
         """The budget as a setting, where the study has its own."""
@@ -138,7 +142,7 @@ class Study:
         changed = replace(self, starts=starts, arms=arms, overrides={**self.overrides, **changes})
         if not settings:
             return changed
-        return replace(changed, set={**self.set, **self.budgeted(), **settings}, budget={})
+        return replace(changed, set=layered(self.set, self.budgeted(), settings), budget={})
 
     def only(self, names: Iterable[str]) -> Study:
         """With some of the arms, and the baselines that they need."""
@@ -160,18 +164,28 @@ class Study:
         named = [value.get("path", "") if isinstance(value, Mapping) else value for value in held]
         return frozenset(n.removeprefix(OF_STUDY) for n in map(str, named) if n.startswith(OF_STUDY))
 
-    def run(self, out: str | Path | None = None, *, jobs: int = 0, resume: bool = False) -> EndedStudy:
-        """Train, measure, compare and report, as `attnlab run` does."""
+    def run(
+        self,
+        out: str | Path | None = None,
+        *,
+        jobs: int = 0,
+        resume: bool = False,
+        progress: bool = True,
+    ) -> EndedStudy:
+        """Train, measure, compare and report, as `attnlab run` does; `progress=False` shows nothing."""
+        from attnlab.studies.live_view import live
         from attnlab.studies.resolved import resolve
         from attnlab.studies.runner import default_folder, run_study
 
         resolved = resolve(self)
-        return run_study(resolved, Path(out or default_folder(resolved)), jobs=jobs, resume=resume)
+        with live(shown=progress) as view:
+            folder = Path(out or default_folder(resolved))
+            return run_study(resolved, folder, jobs=jobs, resume=resume, view=view)
 
     def config(self, arm: str) -> Config:
         """An arm's config, before the seed."""
         try:
-            return load(self.base, set={**self.budgeted(), **self.set, **self.arms[arm]})
+            return load(self.base, set=layered(self.budgeted(), self.set, self.arms[arm]))
         except ValueError as error:
             raise ConfigError(f'Arm "{arm}" of {self.name}: {error}') from error
 

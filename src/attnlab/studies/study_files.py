@@ -95,6 +95,7 @@ def _quick(value: Any) -> Quick:
         seeds=coerce(given.get("seeds", QUICK_SEEDS), int, "quick.seeds"),
         budget=tables.get("budget", {}),
         set=flat(tables.get("set", {})),
+        arms=flat(_table("quick.arms", given.get("arms", {}))),
     )
 
 

@@ -55,7 +55,10 @@ def study() -> Study:
         collapse="result",
         probes=(),
         sentence="",
-        quick=Quick(seeds=2, budget={"tokens": 100_000}),
+        quick=Quick(
+            seeds=2,
+            arms={"*-2-epochs.training.budget.epochs": 1.0, "*-8-epochs.training.budget.epochs": 3.0},
+        ),
         extras="attnlab.studies.builtin.learning_rates:ByRate",
     )
 

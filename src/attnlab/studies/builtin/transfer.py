@@ -62,7 +62,13 @@ def study() -> Study:
         collapse="result",
         probes=(),
         sentence="",
-        quick=Quick(seeds=3, budget={"tokens": 130_000}),
+        quick=Quick(
+            arms={
+                "*-100.training.budget.epochs": 20.0,
+                "*-1000.training.budget.epochs": 4.0,
+                "*-all.training.budget.epochs": 3.0,
+            }
+        ),
         extras="attnlab.studies.builtin.transfer:ByLabels",
     )
 
