@@ -193,6 +193,7 @@ def test_every_builtin_can_be_trained_and_has_a_card(name):
     assert found.hypothesis and len(found.all_seeds) == 5
     limits = quick.base.training.budget.limits
     assert limits.keys() == {"tokens"} and quick.study.is_quick
+    assert all("tokens" in config.training.budget.limits for config in quick.configs.values())
 
 
 def test_a_study_of_before_is_read_in_the_names_of_today(tmp_path):

@@ -12,6 +12,7 @@ from attnlab.experiment.run import default_cache, train
 from attnlab.runs.result import RunResult, read_result
 from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import STARTS
+from attnlab.studies.earlier_runs import ready
 from attnlab.studies.pool import Job, Pool
 from attnlab.studies.resolved import Resolved, arm_config
 from attnlab.studies.starts import given, planned
@@ -25,7 +26,7 @@ def train_starts(resolved: Resolved, folder: Path, pool: Pool) -> Resolved:
         Job(name, config.seed, folder / STARTS / name, request(resolved, config))
         for name, config in resolved.starts.items()
     ]
-    pool.run(work)
+    pool.run(ready(work))
     if pool.interrupt.asked:
         return resolved
     for job in work:

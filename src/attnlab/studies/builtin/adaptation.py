@@ -63,7 +63,7 @@ def study() -> Study:
         collapse="result",
         probes=(),
         sentence="",
-        quick=Quick(seeds=3, budget={"epochs": 3.0}),
+        quick=Quick(seeds=3, budget={"tokens": 190_000}),
         extras="attnlab.studies.builtin.adaptation:Methods",
     )
 

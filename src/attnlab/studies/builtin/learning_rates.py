@@ -57,7 +57,8 @@ def study() -> Study:
         sentence="",
         quick=Quick(
             seeds=2,
-            arms={"*-2-epochs.training.budget.epochs": 1.0, "*-8-epochs.training.budget.epochs": 3.0},
+            budget={"tokens": 60_000},
+            arms={"*-2-epochs.training.budget.tokens": 60_000, "*-8-epochs.training.budget.tokens": 180_000},
         ),
         extras="attnlab.studies.builtin.learning_rates:ByRate",
     )

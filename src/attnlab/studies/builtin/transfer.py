@@ -37,6 +37,8 @@ from attnlab.studies.spec import Quick, Study
 
 LABELS: dict[str, int | str] = {"100": 100, "1000": 1000, "all": "unlimited"}
 EPOCHS = {"100": 30.0, "1000": 15.0, "all": 10.0}
+QUICK_TOKENS = 130_000
+"""All epochs of 100 texts, three of 1000."""
 SCRATCH = {f"model.{name}": value for name, value in MODEL.items()} | {"data.tokenizer": "study:pretrained"}
 STARTS: dict[str, dict[str, Any]] = {"scratch": SCRATCH, "pretrained": {"start": "study:pretrained"}}
 
@@ -62,13 +64,7 @@ def study() -> Study:
         collapse="result",
         probes=(),
         sentence="",
-        quick=Quick(
-            arms={
-                "*-100.training.budget.epochs": 20.0,
-                "*-1000.training.budget.epochs": 4.0,
-                "*-all.training.budget.epochs": 3.0,
-            }
-        ),
+        quick=Quick(budget={"tokens": QUICK_TOKENS}, arms={"*.training.budget.tokens": QUICK_TOKENS}),
         extras="attnlab.studies.builtin.transfer:ByLabels",
     )
 
