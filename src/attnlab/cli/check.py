@@ -22,8 +22,9 @@ def check(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="CONFIG|RUN|CHECKPOINT|PREDICTIONS",
-            help="A config (file or name), a run's folder, one of its checkpoints, or a .csv, .tsv or .jsonl "
+            metavar="CONFIG|RUN|CHECKPOINT|FOLDER|PREDICTIONS",
+            help="A config (file or name), a run's folder, one of its checkpoints, a folder in transformers' "
+            "layout, or a .csv, .tsv or .jsonl "
             "with the columns label and prediction, and text if it is there.",
         ),
     ],
@@ -52,11 +53,11 @@ def found_in(target: str, set: list[str]) -> list[Any]:
     place = Path(target)
     if place.is_dir():
         if set:
-            raise ConfigError("A run is what it is: --set changes a config, not a run.")
-        from attnlab.experiment.examine import of_run
+            raise ConfigError("--set cannot be used with a folder; it changes a config.")
+        from attnlab.experiment.examine import of_folder
 
-        with err.status("Opening the run …") as status:
-            return of_run(place, tell=status.update)
+        with err.status("Opening the folder …") as status:
+            return of_folder(place, tell=status.update)
     if place.suffix in PREDICTIONS:
         from attnlab.experiment.examine import of_predictions
 
@@ -70,20 +71,16 @@ def found_in(target: str, set: list[str]) -> list[Any]:
 
 
 def show(target: str, found: Sequence[Any]) -> None:
-    """A table with one row a check, and below it what the bad ones mean."""
-    found_column = Column("found", overflow="fold")  # a module's name is longer than the column
-    table = Table("", "check", "when", found_column, "time", title=escape(target), title_justify="left")
-    for one in found:
-        colour = COLOURS.get(one.outcome, "dim")
-        mark = f"[{colour}]{one.mark}[/]"
-        moment = f"{one.when}, step {one.step:,}" if one.step else one.when
-        table.add_row(mark, one.check, moment, escape(one.found), f"{one.seconds:.1f} s")
-    out.print(table)
+    """A table for each implementation with one row a check, and below them what the bad ones mean."""
+    for code in dict.fromkeys(one.implementation for one in found):
+        out.print(findings_table(target, code, [one for one in found if one.implementation == code]))
     for one in found:
         if one.outcome in ("warn", "fail"):
             colour = COLOURS[one.outcome]
+            run_by = f" ({escape(one.implementation)})" if one.implementation else ""
             out.print(
-                f"[{colour}]{one.mark} {one.check}[/]: {escape(one.meaning)} [bold]{escape(one.fix)}[/]",
+                f"[{colour}]{one.mark} {one.check}[/]{run_by}: {escape(one.meaning)} "
+                f"[bold]{escape(one.fix)}[/]",
                 highlight=False,
             )
     counts = Counter(one.outcome for one in found)
@@ -92,3 +89,15 @@ def show(target: str, found: Sequence[Any]) -> None:
     verdict = "[green]Sound, as far as was checked[/]" if counts["pass"] else "[yellow]Nothing was checked[/]"
     verdict = "[bold red]Not sound[/]" if counts["fail"] else verdict
     out.print(f"{verdict}: {said} ({seconds:.1f} s).", highlight=False)
+
+
+def findings_table(target: str, implementation: str, found: Sequence[Any]) -> Table:
+    found_column = Column("found", overflow="fold")  # a module's name is longer than the column
+    title = f"{target}, run by {implementation}" if implementation else target
+    table = Table("", "check", "when", found_column, "time", title=escape(title), title_justify="left")
+    for one in found:
+        colour = COLOURS.get(one.outcome, "dim")
+        mark = f"[{colour}]{one.mark}[/]"
+        moment = f"{one.when}, step {one.step:,}" if one.step else one.when
+        table.add_row(mark, one.check, moment, escape(one.found), f"{one.seconds:.1f} s")
+    return table

@@ -18,7 +18,10 @@ from attnlab.experiment.sample_file import sample_files
 from attnlab.experiment.setup import Setup, evaluator_of, set_up, set_up_again
 from attnlab.experiment.soundness import case_of, said_by
 from attnlab.experiment.stored import stored_at
+from attnlab.interop.foreign import CONFIG
+from attnlab.interop.published_checks import of_published
 from attnlab.runs.findings import Finding, When, joined, read_findings
+from attnlab.runs.record import RECORD
 
 Told = Callable[[str], None]
 
@@ -29,6 +32,13 @@ def of_config(config: Config, *, tell: Told = lambda message: None) -> list[Find
     setup = set_up(config, cache=default_cache())
     moments: tuple[When, ...] = ("config", "before")
     return [one for when in moments for one in _made(setup, when, tell)]
+
+
+def of_folder(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
+    """Of a run or a checkpoint of ours, or of a folder in transformers' layout."""
+    if (path / CONFIG).is_file() and not (path / RECORD).is_file():
+        return of_published(path, tell=tell)
+    return of_run(path, tell=tell)
 
 
 def of_run(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
