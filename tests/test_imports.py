@@ -11,7 +11,7 @@ from attnlab.tasks import TASKS
 SOURCE = Path(attnlab.__file__).parent
 LAYERS = """
 config
-runs metrics
+runs metrics pages
 data model
 tasks
 training generation

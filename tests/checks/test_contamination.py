@@ -93,7 +93,7 @@ def test_texts_that_differ_by_a_few_words_are_told_apart_from_equal_ones(tmp_pat
     finding = finding_of(tmp_path / "c", train=train, dev=dev)
     assert finding.outcome == "warn" and "differ from those of train by a few words" in finding.meaning
     assert finding.number < 0.05 and "of 300 texts are equal" in finding.found, "equal ones are counted apart"
-    assert " are nearly equal (" in finding.found and '" and "' in finding.found, "with an example of two"
+    assert " are near duplicates (" in finding.found and '" and "' in finding.found, "with an example of two"
 
 
 def test_short_lines_with_one_word_changed_are_told(tmp_path):
@@ -261,7 +261,7 @@ def test_small_tasks_say_that_their_texts_cannot_be_told_apart():
         "batching": "padded(batch_size=8)",
     }
     finding = found("contamination", of(set_up(config("prefix", data=data))))
-    assert "too short or too alike" in finding.found
+    assert "too short or too similar" in finding.found
 
 
 @pytest.mark.parametrize("tokenizer", ["character", "bpe(vocabulary=300)", "word(vocabulary=400)"])

@@ -1,4 +1,4 @@
-"""What no weights can tell apart: the floor of a loss that is learnt by heart."""
+"""What no weights can tell apart: the floor of a loss that is learned by heart."""
 
 import pytest
 import torch

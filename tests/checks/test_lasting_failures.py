@@ -104,7 +104,7 @@ def test_a_study_calls_the_arm_invalid_and_its_report_names_the_step(tmp_path, m
     (row,) = ended.results["comparisons"]
     assert row["verdict"] == "invalid"
     assert (
-        "linear is invalid: its numbers are not what they claim to be (check honesty)."
+        "linear is invalid: its numbers do not measure what they say (check honesty)."
         in (ended.results["verdict"])
     )
     reasons = [run["reason"] for run in ended.results["runs"] if run["arm"] == "linear"]

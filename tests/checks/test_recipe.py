@@ -75,7 +75,7 @@ def test_targets_that_the_model_can_see_make_the_first_loss_too_low():
     with torch.no_grad():
         about.model.trunk.decoder.embedding.tokens.weight.mul_(3)  # a tied table scores its own word high
     finding = found("first_loss", replace(about, task=task))
-    assert finding.outcome == "fail" and "in sight" in finding.meaning
+    assert finding.outcome == "fail" and "visible in its input" in finding.meaning
     assert finding.number < math.log(about.dataset.tokenizer.size) - 0.5
 
 

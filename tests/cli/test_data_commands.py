@@ -198,7 +198,7 @@ def test_a_label_that_only_the_made_dev_split_has_is_told_as_such(tmp_path: Path
 
 
 def test_an_option_that_says_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match="--label says nothing to python_source"):
+    with pytest.raises(ConfigError, match="--label has no effect for python_source"):
         called("data", "inspect", "python-source", "--label", "x")
     with pytest.raises(ConfigError, match=r"takes settings of \[data\] only"):
         called("data", "inspect", "docstrings", "--set", "model.width=3")
@@ -276,7 +276,9 @@ def test_train_measures_what_is_given_back_by_line_and_explains_it(tmp_path: Pat
     file.write_text("red blue\n" * 30 + "red, blue\n" * 10)
     arguments = ("--kind", "word", "--out", tmp_path / "t.json")
     assert json.loads(called("tokenizer", "train", file, *arguments, "--json"))["exact"] == 0.75
-    assert "share of lines that decoding returns" in called("tokenizer", "train", file, *arguments)
+    assert "share of lines that encoding and decoding return" in called(
+        "tokenizer", "train", file, *arguments
+    )
 
 
 def test_train_says_when_the_text_does_not_fill_the_vocabulary(poem: Path, tmp_path: Path) -> None:

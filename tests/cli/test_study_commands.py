@@ -146,9 +146,14 @@ def leaking(when):
 @pytest.mark.parametrize(
     ("when", "allow", "code", "sentence"),
     [
-        ("after", {}, 1, "linear is invalid, and the study does not mean it to be: failed the check honesty"),
-        ("after", {"dot": ["honesty"]}, 1, "linear is invalid, and the study does not mean it to be"),
-        ("after", {"linear": ["dependency"]}, 0, "linear is invalid: its numbers are not what they claim"),
+        ("after", {}, 1, "linear is invalid, which the study does not expect: failed the check honesty"),
+        ("after", {"dot": ["honesty"]}, 1, "linear is invalid, which the study does not expect"),
+        (
+            "after",
+            {"linear": ["dependency"]},
+            0,
+            "linear is invalid: its numbers do not measure what they say",
+        ),
         ("before", {}, 1, "1 of 2 runs failed: linear (seed 0)."),
         ("never", {}, 0, "Verdict"),
     ],
@@ -167,11 +172,11 @@ def test_the_exit_code_tells_results_that_are_not_what_was_asked_for(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["masking", "--engine", "ray"], "--engine ray is not built yet"),
+        (["masking", "--engine", "ray"], "--engine ray is not available yet"),
         (["masking", "--engine", "rya"], "--engine takes local"),
         ([], "Give a study: a name"),
         (["--resume", "--out", "nowhere"], "nowhere holds no study"),
-        (["--resume", "--out", "nowhere", "--quick"], "belong to a study's beginning"),
+        (["--resume", "--out", "nowhere", "--quick"], "cannot be given with --resume"),
         (["masking", "--only", "zeor"], 'Did you mean "zero"'),
         (["masking", "--set", "model.masking=zero"], "every arm of masking sets it itself"),
     ],

@@ -56,7 +56,7 @@ def test_the_limit_that_ended_a_run_and_where_it_goes_on_are_said(run, file):
     ).output
     assert "the budget of 5 steps is spent" in told and "Going on" not in told
     again = run("train", "--resume", "--out", next(Path("runs").iterdir()))
-    assert "Going on from step 5." in again.output
+    assert "Resuming from step 5." in again.output
 
 
 def test_a_run_is_repeated_from_its_folder_alone(run, file):
@@ -105,7 +105,7 @@ def test_show_batch_prints_what_is_read_and_what_is_to_be_predicted(run, tmp_pat
             assert row["input"][0] == "<START>"
     if task == "masked":
         assert any("<MASK>" in row["input"] for row in rows)
-    assert "what it is to predict there" in run("train", file, "--show-batch").stdout
+    assert "Bottom row: targets" in run("train", file, "--show-batch").stdout
     assert not (tmp_path / "runs").exists()
 
 

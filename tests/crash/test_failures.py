@@ -52,7 +52,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(tmp_path, monkeypatch, whol
 
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint_folders, "write_bytes", full)
-        with pytest.raises(RunError, match=r"No space left on device.*go on with --resume") as error:
+        with pytest.raises(RunError, match=r"No space left on device.*continue with --resume") as error:
             train(config(tmp_path), tmp_path / "run")
     steps = Checkpoints.of(tmp_path / "run").steps()
     said = f"The checkpoint of step {steps[-1]} is whole" if steps else "No checkpoint had been written yet"
@@ -172,7 +172,7 @@ def test_changed_text_is_refused_on_resume(tmp_path):
 def test_a_folder_with_a_run_is_not_overwritten(tmp_path):
     train(config(tmp_path), tmp_path / "run")
     before = weights(tmp_path / "run")
-    with pytest.raises(ConfigError, match=r"already holds a run; go on with it by --resume"):
+    with pytest.raises(ConfigError, match=r"already holds a run; continue it with --resume"):
         train(config(tmp_path), tmp_path / "run")
     assert weights(tmp_path / "run") == before
 
@@ -242,7 +242,7 @@ def test_a_damaged_checkpoint_is_named_set_aside_and_the_one_before_it_used(tmp_
     ]
     assert len(warnings) == 1 and said in warnings[0]
     assert "step 12 is damaged" in warnings[0] and "set aside as damaged-step-12" in warnings[0]
-    assert "goes on from step 9" in warnings[0]
+    assert "resumes from step 9" in warnings[0]
     assert (last.parent / "damaged-step-12").is_dir() and weights(tmp_path / "run") == whole
 
 

@@ -152,7 +152,7 @@ def test_asked_to_stop_it_finishes_the_step_saves_and_says_so(attnlab, file, who
     stopped = attnlab("train", file, "--out", folder, meanwhile=ask)
     steps = [line["step"] for line in read_events(folder / "metrics.jsonl") if line["event"] == "stepped"]
     assert stopped.code == 128 + number, stopped.said
-    assert f"Stopped after step {steps[-1]}, as asked; everything is saved." in stopped.said
+    assert f"Stopped after step {steps[-1]} as requested; everything is saved." in stopped.said
     assert f"attnlab train --resume --out {folder}" in stopped.said
     assert json.loads((folder / "run.json").read_text())["status"] == "interrupted"
     assert (folder / "checkpoints" / f"step-{steps[-1]}").is_dir() and steps[-1] < 9

@@ -51,7 +51,7 @@ def test_every_row_is_in_exactly_one_split(texts: list[str]) -> None:
         try:
             part = [e.text for e in splits.read(name)]
         except DataError as error:
-            assert "No text fell into the split" in str(error)
+            assert "No text was assigned to the split" in str(error)
             continue
         count += len(part)
         parts.append(set(part))

@@ -186,7 +186,7 @@ def test_files_that_are_no_tokenizer(tmp_path: Path) -> None:
     )
     refused("tokenizer.json", '{"model": {"type": "Nonsense"}}', "that can be read")
     refused("broken.json", "{", "is not JSON")
-    refused("list.json", "[1]", "an object is needed, this is a list")
+    refused("list.json", "[1]", "must hold a JSON object, not a list")
     refused("vocab.txt", "the\ncat\n", r"not BERT's vocabulary: \[UNK\] is not in it")
     refused("tokenizer.model", "x", "not a SentencePiece model that can be read")
     refused("merges.bin", "x", "is not a tokenizer that can be read; convert it")

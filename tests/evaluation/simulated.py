@@ -13,7 +13,7 @@ from attnlab.evaluation.spread import Spread
 
 @dataclass(frozen=True)
 class World:
-    """The standard deviations of one difference: by seed, by text, and what is left, in nats a token.
+    """The standard deviations of one difference: by seed, by text, and what is left, in nats per token.
 
     `sizes` is the spread of the logarithm of text lengths: 0 is all equal, 1 a real corpus.
     """

@@ -173,14 +173,14 @@ def test_identical_is_equal_to_the_bit():
     arms["same"] = [dataclasses.replace(r) for r in arms["baseline"]]
     found = only(arms)
     assert found.verdict == "identical" and (found.low, found.high, found.p) == (0, 0, 1)
-    assert found.words == "identical: every text's loss is equal to the bit in 5 seeds"
+    assert found.words == "identical: every text's loss is bit-identical in 5 seeds"
     held = arms["same"][2].documents
     nats = held.nats * (1 + 1e-15 * np.arange(40))
     moved = DocumentLosses(nats, held.targets, held.bytes)
     arms["same"][2] = SeedResult(2, moved.loss, moved)
     assert only(arms).verdict == "no difference larger than 0.01"
     one = {"baseline": scalars([3.0]), "arm": scalars([3.0])}
-    assert only(one, "seconds").words == "identical: seconds is equal to the bit in 1 seed"
+    assert only(one, "seconds").words == "identical: seconds is bit-identical in 1 seed"
 
 
 def test_identical_arms_are_not_corrected_for():
@@ -195,16 +195,16 @@ def test_one_seed_never_says_better_or_worse(effect):
     found = only(study(world=World(seeds=1), arm=effect))
     assert found.verdict == "inconclusive" and math.isnan(found.low) and math.isnan(found.p)
     assert math.isnan(found.smallest)
-    assert "with one seed the noise of training is unknown" in found.words
-    assert "over 40 texts for these two models alone" in found.words
+    assert "one seed, so seed noise is unknown" in found.words
+    assert "over 40 texts for these two models only" in found.words
     plain = only({"baseline": scalars([1.0]), "arm": scalars([2.0])}, "seconds")
-    assert plain.words == "inconclusive: with one seed the noise of training is unknown; seconds +1.00"
+    assert plain.words == "inconclusive: one seed, so seed noise is unknown; seconds +1.00"
 
 
 def test_a_difference_without_spread_is_not_taken_for_certain():
     few = only({"baseline": scalars([1.0] * 3), "arm": scalars([2.0] * 3)}, "accuracy")
     assert few.p == 0.25 and few.verdict == "inconclusive" and math.isnan(few.high)
-    assert "the same in all 3 seeds, which leaves no spread to judge it by" in few.words
+    assert "the same in all 3 seeds, so there is no spread to test it against" in few.words
     many = only({"baseline": scalars([1.0] * 7), "arm": scalars([2.0] * 7)}, "seconds")
     assert many.verdict == "worse"
 
@@ -214,7 +214,7 @@ def test_an_invalid_arm_gets_its_numbers_and_no_claim():
     alone = compare({k: v for k, v in arms.items() if k != "leaky"}, "baseline", metric="loss")
     found = compare(arms, "baseline", metric="loss", invalid={"leaky": ["dependency"]})
     assert found[0].verdict == "invalid" and found[0].difference == pytest.approx(-1, abs=0.1)
-    assert found[0].words.startswith("invalid: dependency failed, so loss is not what it claims (−")
+    assert found[0].words.startswith("invalid: dependency failed, so the difference in loss (−")
     assert [c.words for c in found[1:]] == [c.words for c in alone]
     bad_base = compare(arms, "baseline", metric="loss", invalid={"baseline": ["dependency"]})
     assert {c.verdict for c in bad_base} == {"invalid"}
@@ -228,13 +228,15 @@ def test_what_correction_takes_away_is_said():
     noise = {f"{n}": scalars(np.add(B, np.roll([0.3, -0.3, 0.2, -0.2, 0.1], n))) for n in range(4)}
     found = compare(arms | noise, "baseline", metric="seconds")[0]
     assert found.verdict == "inconclusive" and found.p_corrected == pytest.approx(5 * alone.p)
-    assert "by itself p = 0.013, which is not enough among 5 comparisons" in found.words
+    assert "p = 0.013 before correction, not significant among 5 comparisons" in found.words
 
 
 def test_the_margin_decides_what_is_no_difference():
     arms = study(world=World(by_seed=0.001, by_text=0.001, rest=0.001), arm=0.005)
     found = only(arms)
-    assert found.verdict == "worse" and found.words.endswith("; less than the 0.01 that would matter")
+    assert found.verdict == "worse" and found.words.endswith(
+        "; smaller than 0.01, the smallest difference that matters"
+    )
     wide = study(seed=3, world=World(by_seed=0.02), arm=0.0)
     assert only(wide).verdict == "inconclusive"
     assert only(wide, margin=0.2).verdict == "no difference larger than 0.2"

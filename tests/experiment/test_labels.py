@@ -90,7 +90,7 @@ def test_evaluate_says_what_scikit_learn_says(classifier):
     assert measures["accuracy"] == pytest.approx(sk.accuracy_score(right, said))
     assert measures["macro_f1"] == pytest.approx(sk.f1_score(right, said, average="macro"))
     assert measures["matthews"] == pytest.approx(sk.matthews_corrcoef(right, said))
-    assert measures["accuracy"] > 0.4, "it has learnt something, or this shows little"
+    assert measures["accuracy"] > 0.4, "it has learned something, or this shows little"
     names = told["confusion"]["names"]
     assert names == sorted(set(right))
     assert told["confusion"]["counts"] == sk.confusion_matrix(right, said, labels=names).tolist()
@@ -196,7 +196,7 @@ def test_one_text_is_answered(classifier):
     assert told.exit_code == 0 and told.output.count("probability") == 2
     with pytest.raises(ConfigError, match="empty"):
         open_run(classifier).predict(["  "])
-    with pytest.raises(ConfigError, match="one text, and a pair was given"):
+    with pytest.raises(ConfigError, match="single texts, and a pair was given"):
         open_run(classifier).predict([("a", "b")])
 
 
@@ -292,7 +292,7 @@ def test_what_cannot_be_written_is_refused_before_any_work(classifier, tmp_path)
     taken.write_text("mine")
     assert "is there already" in refused("predict", classifier, "--data", data, "--out", taken)
     assert taken.read_text() == "mine"
-    assert "end it in .csv, .tsv, .jsonl" in refused(
+    assert "use .csv, .tsv, .jsonl" in refused(
         "predict", classifier, "--data", data, "--out", tmp_path / "p.xls"
     )
     assert "go together" in refused("predict", classifier, "--data", data)
@@ -420,7 +420,7 @@ def test_pairs_are_judged_together(pairs, tmp_path):
     assert opened.predict([asked[1]])[0].scores == pytest.approx(found[1].scores, abs=1e-5)
     swapped = opened.predict([(b, a) for a, b in asked])
     assert swapped[0].scores != found[0].scores, "the order of the two is seen"
-    with pytest.raises(ConfigError, match="two texts together; give a pair"):
+    with pytest.raises(ConfigError, match="pairs of texts; give a pair"):
         opened.predict(["alone"])
     told = answer("predict", pairs, " => ".join(asked[0]))
     assert told[0]["answer"] == found[0].answer

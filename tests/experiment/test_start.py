@@ -143,7 +143,7 @@ def test_a_language_model_becomes_a_classifier_and_that_one_a_start(home, tmp_pa
     assert again(("dog", "cat")) == (), "the same classes: its head goes on"
     usual = {"output": TASKS["classification"].head}
     assert again(("dog", "cat"), model=usual) == (), "no other is asked for: its own goes on"
-    assert again(("dogs", "cats")) == run.setup.origin.fresh, "other classes, of which it has learnt nothing"
+    assert again(("dogs", "cats")) == run.setup.origin.fresh, "other classes, of which it has learned nothing"
     assert again(("dog", "cat"), model={"output": "classification(pooling=first)"}) != ()
 
 
@@ -346,7 +346,7 @@ def test_a_tokenizer_from_a_file_must_be_the_starts(home, tmp_path):
 
 def test_virtual_tokens_cannot_be_merged_into_a_start(home, tmp_path, unchecked):
     train(adapted(home, "prompt(tokens=2)"), tmp_path / "prompted")
-    with pytest.raises(ConfigError, match=r"prompted cannot be had as plain weights\. A prompt adapter"):
+    with pytest.raises(ConfigError, match=r"prompted cannot be read as plain weights\. A prompt adapter"):
         set_up(adapted(home, start=tmp_path / "prompted", data={"tokenizer": "bpe"}))
 
 

@@ -209,7 +209,7 @@ def test_a_source_and_its_target_are_shown_apart(translating):
     both = command("generate", translating, source, "at home .", "--rule", "greedy", "--length", "6").output
     assert both.startswith(f"{source} → {sample['text'].strip()}") and "\nat home . → " in both
     told = command("generate", translating).exception
-    assert isinstance(told, ConfigError) and "a source that it reads, and there is none" in str(told)
+    assert isinstance(told, ConfigError) and "from a source text, and none was given" in str(told)
 
 
 def test_unknown_words_of_a_prompt_are_named_once(causal, masked):

@@ -47,7 +47,7 @@ def test_models_that_differ_in_one_part_start_from_the_same_numbers_elsewhere():
 
 @pytest.mark.parametrize("width", [32, 128, 1024])
 def test_words_and_learned_positions_start_at_unit_variance(width):
-    """Smaller, they would be drowned by what blocks add, and learnt late."""
+    """Smaller, they would be drowned by what blocks add, and learned late."""
     ids = torch.randint(0, 500, (8, 64), generator=torch.Generator().manual_seed(0))
     for positions, variance in (("none", 1.0), ("learned", 2.0), ("concat", 1.0)):
         model = lab.decoder(vocabulary=500, width=width, layers=1, length=64, positions=positions)

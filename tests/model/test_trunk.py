@@ -132,7 +132,7 @@ def test_it_trains_is_checked_opened_scored_and_writes(second, tmp_path):
     theirs = dict(run.model.named_parameters())
     assert all(torch.equal(p, theirs[name]) for name, p in trained.model.named_parameters())
     scored = trained.evaluate(rows=4)
-    assert scored["measures"]["loss"]["value"] < 3.0 < math.log(60), "it has learnt from what it read"
+    assert scored["measures"]["loss"]["value"] < 3.0 < math.log(60), "it has learned from what it read"
     assert scored["honesty"]["sound"]
     assert trained.generate("the cat", length=4, rule="greedy")
 
@@ -159,4 +159,4 @@ def test_its_leak_is_told_with_output_and_input(monkeypatch):
     assert sound.outcome == "pass", sound
     monkeypatch.setattr(Recurrent, "leak", 1e-6)
     leaking = found("dependency", about.__class__(**vars(about) | {"model": model}))
-    assert leaking.outcome == "fail" and "which it may not see" in leaking.found
+    assert leaking.outcome == "fail" and "depends on future token" in leaking.found

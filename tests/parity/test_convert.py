@@ -210,11 +210,11 @@ def test_a_converted_folder_can_be_moved_and_is_no_run(tmp_path):
     assert trained.config.data.tokenizer.options["path"] == str(tmp_path / "moved" / "tokenizer.json")
     folder = RunFolder(tmp_path / "moved")
     with (
-        pytest.raises(ConfigError, match="nothing to go on with"),
+        pytest.raises(ConfigError, match="nothing to resume"),
         folder.opened(trained.config, resume=True, versions={}),
     ):
         pass
-    with pytest.raises(ConfigError, match=r"take it in first: attnlab convert"):
+    with pytest.raises(ConfigError, match=r"import it first: attnlab convert"):
         open_run(tmp_path / "theirs")
 
 

@@ -46,13 +46,13 @@ def test_a_renamed_tensor_is_named_twice_with_the_likeness(folder):
     changed(folder, lambda t: t.update({"transformer.h.1.attn.c_atn.bias": t.pop(BIAS)}))
     with pytest.raises(ConfigError, match=r"c_attn.bias is missing \(\S+c_atn.bias has its shape"):
         load_model(folder)
-    with pytest.raises(ConfigError, match=r"c_atn.bias is left over"):
+    with pytest.raises(ConfigError, match=r"c_atn.bias is unused"):
         load_model(folder)
 
 
 def test_a_tensor_too_many_is_named_and_can_be_accepted(folder):
     changed(folder, lambda t: t.update({"adapter.weight": torch.ones(3)}))
-    with pytest.raises(ConfigError, match=r"adapter.weight is left over"):
+    with pytest.raises(ConfigError, match=r"adapter.weight is unused"):
         load_model(folder)
     assert load_model(folder, accept=["adapter.*"]).certificate.unused == ("adapter.weight",)
 
@@ -152,7 +152,7 @@ def settings(folder, **changes):
         ({"activation_function": "selu"}, "activation_function = 'selu', which is not known here"),
         ({"scale_attn_by_inverse_layer_idx": True}, "all layers have one scale here"),
         ({"n_layer": 3}, r"transformer.h.2.ln_1.weight is missing"),
-        ({"n_layer": 1}, r"transformer.h.1.attn.c_attn.bias is left over"),
+        ({"n_layer": 1}, r"transformer.h.1.attn.c_attn.bias is unused"),
         ({"n_head": 5}, "not divisible by model.heads 5"),
         ({"n_embd": "wide"}, "n_inner|model.width takes a whole number"),
         ({"n_positions": 41}, r"wpe.weight has shape \[40, 24\], and config.json asks for \[41, 24\]"),

@@ -70,5 +70,5 @@ def test_a_tokenizer_with_more_words_needs_rows_for_them_and_the_old_ids(tmp_pat
         convert(tmp_path / "theirs", tmp_path / "no", tokenizer=tmp_path / "moved.json", vocabulary=V + 2)
     with pytest.raises(ConfigError, match="it has 67 tokens, and the model 60"):
         convert(tmp_path / "theirs", tmp_path / "no", vocabulary=60)
-    with pytest.raises(ConfigError, match="is a run, and is given out as it is"):
+    with pytest.raises(ConfigError, match="is a run, which is exported unchanged"):
         convert(tmp_path / "ours", tmp_path / "no", vocabulary=100)

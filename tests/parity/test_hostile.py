@@ -27,9 +27,9 @@ def test_a_truncated_file_at_any_length(folder):
     whole = file.read_bytes()
     for length in (0, 1, 7, 8, 100, len(whole) // 2, len(whole) - 1):
         file.write_bytes(whole[:length])
-        refused(folder, "is no whole safetensors file")
+        refused(folder, "is not a complete safetensors file")
     file.write_bytes(whole + b"more")
-    refused(folder, "is no whole safetensors file")
+    refused(folder, "is not a complete safetensors file")
 
 
 def header(entries, body=b""):
@@ -54,7 +54,7 @@ def header(entries, body=b""):
 )
 def test_hostile_headers(folder, content):
     (folder / "model.safetensors").write_bytes(content)
-    refused(folder, "is no whole safetensors file")
+    refused(folder, "is not a complete safetensors file")
 
 
 def test_json_of_absurd_depth_and_size(folder, monkeypatch):
@@ -67,7 +67,7 @@ def test_json_of_absurd_depth_and_size(folder, monkeypatch):
         stream.truncate(1 << 34)  # sparse: nothing is written
     refused(folder, "more than 16,777,216 are not read")
     file.write_text('["gpt2"]')
-    refused(folder, "an object is needed, this is a list")
+    refused(folder, "must hold a JSON object, not a list")
     file.write_bytes(b"\xff\xfe\x00")
     refused(folder, "is not JSON")
     file.write_text('{"model_type": "gpt2", "n_embd": ' + "9" * 5000 + "}")
@@ -177,9 +177,9 @@ def test_pickles_give_tensors_and_run_nothing(folder, sound, tmp_path, monkeypat
     same = zip(found.model.parameters(), expected.model.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in same)
     as_old(folder, tensors | {"bomb": Bomb()})
-    refused(folder, "asks for code to be run")
+    refused(folder, "needs code to be executed")
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"bomb": Bomb()}))
-    refused(folder, "asks for code to be run|no whole file")
+    refused(folder, "needs code to be executed|not a complete file")
     assert not (tmp_path / "pwned").exists()
     as_old(folder, [1, 2])
     refused(folder, "holds a list")
@@ -191,7 +191,7 @@ def test_pickles_give_tensors_and_run_nothing(folder, sound, tmp_path, monkeypat
     whole = (folder / "pytorch_model.bin").read_bytes()
     for length in (0, 3, 500, len(whole) // 2):
         (folder / "pytorch_model.bin").write_bytes(whole[:length])
-        refused(folder, "no whole file of tensors|asks for code")
+        refused(folder, "not a complete file of tensors|needs code")
 
 
 NOWHERE = {"single": [{"SpecialToken": {"id": "zz", "type_id": 0}}], "pair": [], "special_tokens": {}}

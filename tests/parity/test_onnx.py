@@ -60,5 +60,5 @@ def test_a_model_that_torch_cannot_export_is_refused_in_a_sentence(tmp_path, mon
 
 def test_only_runs_become_onnx(tmp_path):
     published(tmp_path / "theirs", "gpt2")
-    with pytest.raises(ConfigError, match=r"take .* in first: attnlab convert"):
+    with pytest.raises(ConfigError, match=r"import .* first: attnlab convert"):
         convert(tmp_path / "theirs", tmp_path / "model.onnx")

@@ -19,7 +19,7 @@ def five_arms(seeds: int = 5) -> dict[str, Any]:
     arms = [summary(name, [r for r in runs if r["arm"] == name]) for name in ARMS]
     return {
         "study": study(seeds),
-        "verdict": "Additive attention is better than dot-product attention by 0.027 nats a token, at 1.8 "
+        "verdict": "Additive attention is better than dot-product attention by 0.027 nats per token, at 1.8 "
         "times the time; linear attention is worse; zero masking is invalid, since it sees the future.",
         "arms": arms,
         "runs": runs,
@@ -71,7 +71,7 @@ def study(seeds: int) -> dict[str, Any]:
         "metrics": [
             {
                 "name": "loss",
-                "definition": "nats a target token, over the whole dev split",
+                "definition": "nats per target token, over the whole dev split",
                 "lower_is_better": True,
             },
             {"name": "bits_per_byte", "definition": "bits a byte of UTF-8 text", "lower_is_better": True},
@@ -183,7 +183,7 @@ def two_arms(seeds: int = 5) -> dict[str, Any]:
     kept = {"dot", "additive"}
     for part in ("arms", "runs", "comparisons"):
         results[part] = [row for row in results[part] if row.get("name", row.get("arm")) in kept]
-    results["verdict"] = "Additive attention is better than dot-product attention by 0.027 nats a token."
+    results["verdict"] = "Additive attention is better than dot-product attention by 0.027 nats per token."
     return results
 
 

@@ -24,7 +24,7 @@ GARBAGE = (
     "the the of , , the of of in the , of the the the , and of the , , ,",
     ". . the in of of of of of of",
 )
-ARMS = {  # changes, loss, seconds, parameters, operations a token
+ARMS = {  # changes, loss, seconds, parameters, operations per token
     "dot": ({}, 5.008, 189.0, 1_407_552, 8_446_000),
     "additive": ({"model.attention": "additive"}, 4.981, 338.0, 1_426_368, 9_120_000),
     "linear": ({"model.attention": "linear"}, 5.102, 171.0, 1_407_552, 8_101_000),
@@ -76,9 +76,9 @@ def run(arm: str, seed: int, offset: float, random: np.random.Generator) -> dict
             "train_loss": loss - 0.11,
             "parallel_loss": loss,
             "parallel_perplexity": math.exp(loss),
-            "incremental_loss": alone,
-            "incremental_perplexity": math.exp(alone),
-            "incremental_difference": alone - loss,
+            "token_by_token_loss": alone,
+            "token_by_token_perplexity": math.exp(alone),
+            "leak": alone - loss,
         },
         "dev_curve": curve(level, 1957, took, random, every=200, noise=0.004),
         "extra_curves": {"gradient norm": gradient(took, random)},

@@ -259,7 +259,7 @@ def test_arms_are_set_beside_the_baseline_of_their_own_size():
     ("against", "sentence"),
     [
         ({"b": "d"}, 'against: there is no "d"'),
-        ({"b": "c", "c": "a"}, '"c" is set beside "a", but others are set beside it'),
+        ({"b": "c", "c": "a"}, '"c" is compared with "a", and is itself the baseline of another arm'),
         ({"b": 3}, "against.b"),
     ],
 )

@@ -90,7 +90,7 @@ def test_an_arm_with_another_tokenizer_is_compared_by_bits_per_byte(tmp_path):
     rows, notes = comparisons(given, runs, tmp_path, measures())
     assert [(row["arm"], row["metric"]) for row in rows] == [("b", "loss"), ("c", "bits_per_byte")]
     assert rows[1]["difference"] == pytest.approx(-1 / 3)
-    assert "tokenizers differ" in notes[0] and notes[1].endswith("comparable: c.")
+    assert "tokenizers differ" in notes[0] and notes[1].endswith("comparable across tokenizers: c.")
 
 
 def test_bits_per_byte_of_texts_that_were_cut_differently_are_not_compared():
@@ -141,7 +141,12 @@ def test_an_unsound_arm_is_invalid_in_rows_and_verdict(tmp_path):
     assert rows[0]["verdict"] == "invalid"
     assert "linear compared with dot (baseline): invalid: dependency failed" in verdict(given, [], rows)
     arms = [
-        {"name": name, "reason": "", "status": "finished", "metrics": {"incremental_loss": estimate([value])}}
+        {
+            "name": name,
+            "reason": "",
+            "status": "finished",
+            "metrics": {"token_by_token_loss": estimate([value])},
+        }
         for name, value in (("dot", 6.0964), ("linear", 6.3951))
     ]
     arms[1]["unsound"] = ["dependency", "honesty"]
@@ -151,16 +156,36 @@ def test_an_unsound_arm_is_invalid_in_rows_and_verdict(tmp_path):
     )
 
 
+def test_an_arm_that_leaks_is_also_compared_by_the_loss_that_a_leak_cannot_lower(tmp_path):
+    given = study(tmp_path, metric="seconds", seeds=2)
+    alone = {"dot": (6.0, 6.2), "linear": (6.5, 6.9)}
+    runs = [
+        replace(
+            made := run(arm, seed, 2.0), metrics={**made.metrics, "token_by_token_loss": alone[arm][seed]}
+        )
+        for seed in (0, 1)
+        for arm in alone
+    ]
+    runs = [replace(one, unsound=("dependency",) if one.arm == "linear" else ()) for one in runs]
+    rows, _ = comparisons(given, runs, tmp_path, measures())
+    found = rows[0]["without_leak"]
+    assert found["difference"] == pytest.approx(0.6) and found["seeds"] == 2
+    t = 12.706  # Student's, one degree of freedom, 95 %
+    assert found["high"] - found["low"] == pytest.approx(2 * t * 0.1, rel=1e-3)
+    sound = [replace(one, unsound=()) for one in runs]
+    assert "without_leak" not in comparisons(given, sound, tmp_path, measures())[0][0]
+
+
 def test_a_reason_is_told_in_full_with_the_arm_and_briefly_in_the_verdict(tmp_path):
     given = study(tmp_path, metric="seconds")
     reason = "The check dependency failed: output 3 moves by 0.7 when input 5 changes. Mend it."
     arms = [{"name": "linear", "reason": reason, "status": "failed", "metrics": {}}]
     told = "linear was not compared (The check dependency failed)"
-    assert verdict(given, arms, []) == f"Nothing can be said yet: {told}."
+    assert verdict(given, arms, []) == f"No verdict yet: {told}."
 
 
 def test_perplexity_over_seeds_is_that_of_the_mean_loss():
-    found = estimate([math.exp(9.0), math.exp(9.4)], of="incremental_perplexity")
+    found = estimate([math.exp(9.0), math.exp(9.4)], of="token_by_token_perplexity")
     assert found["value"] == pytest.approx(math.exp(9.2))
     assert found["low"] == pytest.approx(math.exp(estimate([9.0, 9.4])["low"]))
 
@@ -224,7 +249,7 @@ def test_compare_refuses_other_dev_text_and_withholds_what_counts_tokens(tmp_pat
     order = folder_of(tmp_path / "order", 1.0, order="p", sound=False, unsound=["dependency"])
     found = side_by_side([one, order])
     assert "loss" in found.measures
-    assert any(note.startswith("Not equals: ") and "another order" in note for note in found.notes)
+    assert any(note.startswith("Not a fair comparison: ") and "another order" in note for note in found.notes)
     assert any("is not sound" in note for note in found.notes)
     traced = [
         folder_of(tmp_path / name, 1.0, trace={"batches": {"1": "a", "2": mark}})

@@ -182,13 +182,15 @@ def test_what_is_not_sound_is_struck_wherever_it_is_shown(reports):
     assert "~~4.4" in text and "zero is not sound" in text
 
 
-def test_incremental_perplexity_follows_from_the_loss_where_only_that_is_given(tmp_path):
+def test_token_by_token_perplexity_follows_from_the_loss_where_only_that_is_given(tmp_path):
     results = made.two_arms()
     for arm in results["arms"]:
-        del arm["metrics"]["incremental_perplexity"]
+        del arm["metrics"]["token_by_token_perplexity"]
     write(results, tmp_path)
-    shown = cell(table_with(parsed(tmp_path), "incremental perplexity"), "dot", "incremental perplexity")
-    expected = math.exp(results["arms"][0]["metrics"]["incremental_loss"]["value"])
+    shown = cell(
+        table_with(parsed(tmp_path), "token-by-token perplexity"), "dot", "token-by-token perplexity"
+    )
+    expected = math.exp(results["arms"][0]["metrics"]["token_by_token_loss"]["value"])
     assert float(next(shown.iter("data")).get("value")) == expected
 
 
@@ -209,7 +211,7 @@ def test_an_arm_with_a_baseline_of_its_own_is_told_with_it(tmp_path):
         row["baseline"] = "additive" if row["arm"] == "linear" else "dot"
     write(results, tmp_path)
     beside = [words(small) for small in parsed(tmp_path).iter("small") if small.get("class") == "beside"]
-    assert "less additive" in beside and "less dot" in beside
+    assert "minus additive" in beside and "minus dot" in beside
 
 
 def test_arms_on_different_data_do_not_stand_side_by_side(tmp_path):
@@ -264,12 +266,48 @@ def test_the_card_is_told_where_it_belongs(tmp_path):
     results["study"]["overrides"] = {"data.corpus": "mine.txt", "training.budget.tokens": 500_000}
     write(results, tmp_path)
     parts = {section.get("aria-labelledby"): section for section in parsed(tmp_path).iter("section")}
-    assert "data.corpus = mine.txt, training.budget.tokens = 500,000" in words(parts["set-up"])
-    assert "One trunk." in words(parts["set-up"]) and "A word more." in words(parts["set-up"])
-    assert "a summary" not in words(parts["set-up"])
+    assert "data.corpus = mine.txt, training.budget.tokens = 500,000" in words(parts["what-was-compared"])
+    assert "One trunk." in words(parts["what-was-compared"]) and "A word more." in words(
+        parts["what-was-compared"]
+    )
+    assert "a summary" not in words(parts["what-was-compared"])
     assert "No difference." in words(parts["hypothesis"])
-    assert "Look at loss <b>first</b>." in words(parts["interpretation"])
-    assert [words(e) for e in parts["interpretation"].iter("em")] == ["loss"]
+    assert "Look at loss <b>first</b>." in words(parts["what-it-means"])
+    assert [words(e) for e in parts["what-it-means"].iter("em")] == ["loss"]
+
+
+def test_what_an_arm_that_leaks_loses_without_the_leak_is_shown_unstruck(tmp_path):
+    results = made.five_arms()
+    row = next(row for row in results["comparisons"] if row["verdict"] == "invalid")
+    row["without_leak"] = {"difference": 0.8765, "low": 0.8012, "high": 0.9518, "seeds": 5}
+    write(results, tmp_path)
+    page = parsed(tmp_path)
+    struck = [d for s in page.iter("s") for d in s.iter("data")]
+    shown = [d for d in page.iter("data") if d.get("value") == "0.8765"]
+    assert shown and words(shown[0]).startswith("+0.8") and not [d for d in shown if d in struck]
+    rows = [r for r in parsed(tmp_path).iter("tr") if "0.877" in words(r) or "0.88" in words(r)]
+    assert all(words(cell) in ("unknown", "–") for r in rows for cell in list(r)[3:6]), (
+        "no p of another metric"
+    )
+
+
+def test_an_inconclusive_comparison_says_what_it_may_have_missed(tmp_path):
+    results = made.two_arms()
+    row = results["comparisons"][0]
+    row |= {"verdict": "inconclusive", "smallest": 0.0456, "seeds": 3}
+    results["configs"] = {"base": {"data": {"corpus": {"kind": "files", "path": "notes.txt"}}}}
+    said = [words(item) for item in section(tmp_path, results, "limits")]
+    assert any("below 0.0456 would probably have been missed with 3 seeds" in one for one in said)
+    assert any("on notes.txt" in one for one in said)
+    row["verdict"] = "better"
+    assert not any("missed" in words(item) for item in section(tmp_path, results, "limits"))
+
+
+def section(folder, results, name):
+    """The items of a section's list."""
+    write(results, folder)
+    sections = {part.get("aria-labelledby"): part for part in parsed(folder).iter("section")}
+    return list(sections[name].iter("li"))
 
 
 def test_a_curve_that_knows_only_its_steps_stays_by_step():

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
+from attnlab.pages.palette import BASELINE, COLOURS
 from attnlab.studies.report.number_text import anything, decimals, duration, estimated, fixed, spread
-from attnlab.studies.report.palette import BASELINE, COLOURS
 
 
 def test_numbers_have_the_digits_that_their_interval_bears_out():

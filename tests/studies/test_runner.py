@@ -50,7 +50,7 @@ def test_every_arm_and_seed_is_in_the_results(whole):
     assert order == [(0, "dot"), (0, "linear"), (1, "dot"), (1, "linear")]
     for run in results["runs"]:
         assert run["status"] == "finished" and run["steps"] == 8
-        assert abs(run["metrics"]["incremental_difference"]) < 1e-4  # both arms are sound
+        assert abs(run["metrics"]["leak"]) < 1e-4  # both arms are sound
         last = run["dev_curve"]["loss"][-1]  # dev's first two batches, as the small run evaluates
         assert abs(run["metrics"]["loss"] - last) < 0.2
         record = json.loads((whole.folder / run["folder"] / "run.json").read_text())

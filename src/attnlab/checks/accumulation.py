@@ -24,7 +24,7 @@ EQUAL, ROUNDED = 1e-9, 0.02
 class Accumulation(Check):
     """Accumulation: do a batch and its parts of different sizes give the same gradient?
 
-    Formula: ∇ Σ loss / Σ targets over a batch of four rows, beside the same over its first row and
+    Formula: ∇ Σ loss / Σ targets over a batch of four rows, compared with the same over its first row and
     its other three, through the task's own sums and counts and the loop's own backward, in a
     float64 copy; they agree to 1e-9 of the largest.
 
@@ -41,7 +41,7 @@ class Accumulation(Check):
     def run(self, case: Case) -> Finding:
         whole = prepared_of(case, piece(batch_of(case, least=LENGTH), ROWS, LENGTH))
         if len(whole.ids) < 2:
-            return self.not_applicable(case, "a batch has one row, which cannot be parted")
+            return self.not_applicable(case, "a batch has one row, which cannot be split")
         model = copy_of(case.model).double().eval()
         parts = [rows_of(whole, 0, 1), rows_of(whole, 1, len(whole.ids))]
         together = gradient(model, case.task, [whole])
@@ -61,7 +61,7 @@ class Accumulation(Check):
             at,
             told,
             gap,
-            meaning="Gradients depend on how a step is parted into batches: short ones count too much.",
+            meaning="Gradients depend on how a step is split into batches: short ones count too much.",
             fix="Sum the losses and divide by all targets of the step; never average means.",
         )
 

@@ -45,16 +45,16 @@ class Attention(Check):
 
     Formula: the entropy of each query's weights over other tokens, divided by that of its mask and
     bias alone, averaged for each head over a real batch. Before training it is about 0.85, since
-    scores have variance 1; a head below 0.5 is told (below 0.3 where queries are keys, since equal
+    scores have variance 1; a head below 0.5 is a warning (below 0.3 where queries are keys, since equal
     tokens then attract each other). After training heads may look at one token:
-    it is told when more than half are below 0.05. A head is dead when what it adds is below 1e-4 of
+    it is a warning when more than half are below 0.05. A head is dead when what it adds is below 1e-4 of
     what the layer's largest head adds, or when all its weights are equal to 1e-6.
 
     When it helps: without 1/√K the scores' variance is K, the softmax looks at one key from the
     start and its gradient vanishes. Not for argmax, which looks at one key by design.
 
     Cannot see: heads that look at the wrong tokens, or saturate on longer rows than the first 64
-    tokens. Linear attention has no softmax: only its dead heads are told.
+    tokens. Linear attention has no softmax: only its dead heads are reported.
     """
 
     when: ClassVar[tuple[When, ...]] = ("before", "after")
@@ -66,10 +66,7 @@ class Attention(Check):
             return self.not_applicable(case, "no head forms soft weights over enough tokens")
         lowest = min(heads, key=lambda head: head.entropy)
         middle = sorted(head.entropy for head in heads)[len(heads) // 2]
-        told = (
-            f"{len(heads)} heads, entropy {middle:.2f} of the possible in the middle, "
-            f"{lowest.entropy:.2f} the least"
-        )
+        told = f"{len(heads)} heads, normalised entropy: median {middle:.2f}, lowest {lowest.entropy:.2f}"
         sharp = [
             head for head in heads if not head.entropy >= (head.least if case.when == "before" else SHARP)
         ]
@@ -79,8 +76,8 @@ class Attention(Check):
                 case,
                 f"{len(sharp)} of {told} ({lowest.name})",
                 lowest.entropy,
-                meaning="The softmax is saturated: it looks at one key, and hardly any gradient says where "
-                "else to look.",
+                meaning="The softmax is saturated: nearly all weight is on one key, and hardly any "
+                "gradient reaches the scores.",
                 fix="Divide the scores by √K: model.attention = dot(scale=root); or lower the scale of "
                 "queries and keys, or the learning rate.",
             )
@@ -90,9 +87,10 @@ class Attention(Check):
                 case,
                 f"{len(dead)} of {len(heads)} heads are dead, such as {dead[0].name}",
                 float(len(dead)),
-                meaning="They add nothing, or the same whatever they look at: the model is smaller than it "
-                "says.",
-                fix="Look for weights that are zero or were not loaded, or a gradient that does not arrive.",
+                meaning="They add nothing, or the same for every input: the model is effectively smaller "
+                "than its config.",
+                fix="Look for weights that are zero or were not loaded, or a gradient that does not reach "
+                "them.",
             )
         return self.passed(case, told, lowest.entropy)
 

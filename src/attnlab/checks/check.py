@@ -21,7 +21,7 @@ from attnlab.training.evaluate import Evaluator
 
 NO_WORDS = "the task predicts no words"
 EARLY = 200
-"""Steps before which a model has hardly learnt how often words occur: nothing is expected of it."""
+"""Steps before which a model has hardly learned how often words occur: nothing is expected of it."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Case:
     `initial` builds the model as it was before the first step. `losses` are those of dev by step,
     `scores` what the last evaluation gave, `samples` what the model wrote then, `predictions` what a
     classifier said, `examples` what was said of each example in numbers. `pretrained` says that the first
-    weights were learnt before. `evaluator` is the run's own way to score dev, `backward` its own way to a
+    weights were learned before. `evaluator` is the run's own way to score dev, `backward` its own way to a
     step's gradient and loss.
     """
 

@@ -10,9 +10,9 @@ from attnlab.runs.findings import Finding, When
 
 
 class Collapse(Check):
-    """Collapse: does a classifier say more than one class, or two?
+    """Collapse: does a classifier predict more than one class?
 
-    Formula: the distribution of predictions; one class alone fails. Told are two where the labels
+    Formula: the distribution of predictions; one class alone fails. A warning names two where the labels
     have more that are each at least 2 % of all, and classes that are never predicted, though they
     have 10 examples and half the share of equally frequent ones.
 

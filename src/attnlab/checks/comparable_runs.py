@@ -19,7 +19,7 @@ def comparable(runs: Sequence[Record]) -> list[Finding]:
     `seconds`). Runs are compared seed by seed, since another seed means another order.
     """
     if len(runs) < 2:
-        raise ValueError(f"Comparing takes two runs at least, and there are {len(runs)}.")
+        raise ValueError(f"A comparison needs at least two runs, and there are {len(runs)}.")
     bases = {f"{name_of(run, number)}": basis_of(run) for number, run in enumerate(runs)}
     if len(bases) < len(runs):  # runs of one name, such as the seeds of an arm
         bases = {f"{name_of(run, n)} ({n + 1})": basis_of(run) for n, run in enumerate(runs)}
@@ -43,7 +43,7 @@ def agreed(aspect: Aspect, bases: Mapping[str, Basis]) -> Finding:
     if not all(basis.says(aspect) for basis in bases.values()):
         return Finding(
             outcome="warn",
-            found=f"a run does not say its {aspect}",
+            found=f"a run did not record its {aspect}",
             meaning="Whether it is the same is not known.",
             fix="Train it with this version, which records it.",
             **ABOUT,
@@ -64,9 +64,9 @@ def agreed(aspect: Aspect, bases: Mapping[str, Basis]) -> Finding:
         return Finding(
             outcome="fail",
             found=f"another {aspect}: {' | '.join(', '.join(side) for side in sides)}",
-            meaning=f"They may not stand side by side as equals: {apart[0].words}.",
-            fix="Train and judge them from one config that differs in the part that is studied alone; "
-            "across tokenizers, compare bits a byte.",
+            meaning=f"They are not directly comparable: {apart[0].words}.",
+            fix="Train and evaluate them from one config that differs only in the part being studied; "
+            "across tokenizers, compare bits per byte.",
             **ABOUT,
         )
     return Finding(outcome="pass", found=f"the same {aspect}", number=float(len(bases)), **ABOUT)

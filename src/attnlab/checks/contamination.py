@@ -30,16 +30,17 @@ class Contamination(Check):
     """Contamination: is text of dev or test in train, or text of test in dev?
 
     Formula: for each two splits (a) the share of texts that stand in the other one, case and white space
-    aside, and of their characters: told above 5 % of these, failed from half on; (b) of 500 texts, the share
-    that is nearly one of the other split: at least 60 % of its pairs of neighbouring words (of the 50 in its
-    middle; pairs that occur more than 50 times left out) stand in one stretch of 100 words of one text.
-    Many corpora repeat themselves, so that it is told where this share is 10 points above that of train's own
-    texts in the rest of train, and by more than 3 standard errors; (c) the share of runs of 13 words, and of
-    passages or groups, told above 40 %. And (d) the share of dev's and test's runs of 5 words that are in the
-    text on which the tokenizer was trained, where that is recorded: told where it is 30 points above their
-    share in train. At most 100,000 texts and 8 million characters of a split are read.
+    aside, and of their characters: a warning above 5 % of these, a failure from half on; (b) of 500 texts,
+    the share that is nearly one of the other split: at least 60 % of its pairs of neighbouring words (of
+    the 50 in its middle; pairs that occur more than 50 times left out) stand in one stretch of 100 words of
+    one text. Many corpora repeat themselves, so it is a warning where this share is 10 points above that of
+    train's own texts in the rest of train, and by more than 3 standard errors; (c) the share of runs of 13
+    words, and of passages or groups, a warning above 40 %. And (d) the share of dev's and test's runs of 5
+    words that are in the text on which the tokenizer was trained, where that is recorded: a warning where
+    it is 30 points above their share in train. At most 100,000 texts and 8 million characters of a split
+    are read.
 
-    When it helps: what was learnt by heart is scored as if it had been understood. Splits that
+    When it helps: memorised text is scored as if it had been understood. Splits that
     attnlab makes never share an equal text; given ones may be the same rows, or the same with a word changed.
 
     Cannot see: texts behind the first 100,000 or 8 million characters of train; paraphrases and translations;
@@ -67,7 +68,7 @@ class Contamination(Check):
                 at,
                 told,
                 worst["same_share"],
-                meaning="The splits are the same text: what is called "
+                meaning="The splits hold the same text: what is called "
                 f"{worst['split']} is {SCORE[worst['in']]}.",
                 fix="Give a dev and test split of their own, or none, and let data.dev_share make them.",
             )
@@ -94,14 +95,14 @@ def described(pair: Counts, found: Counts) -> str:
         equal += f" ({pair['same_share']:.1%} of the characters{example})"
     parts = [equal]
     if judged(near, own):
-        alike = f"{near['near']:,} of {near['texts']:,} others are nearly equal ({share(near):.1%}"
+        alike = f"{near['near']:,} of {near['texts']:,} others are near duplicates ({share(near):.1%}"
         if pair["in"] == "train":
             alike += f", as are {share(own):.1%} of train's own"
         if near_reasons(pair, own):
             alike += '; "{}" and "{}"'.format(*near["example"])
         parts.append(alike + ")")
     else:
-        parts.append("too short or too alike to look for nearly equal ones")
+        parts.append("too short or too similar to search for near duplicates")
     runs = f"{pair['runs']:,} of {pair['all_runs']:,} runs of 13 words"
     parts.append(runs + (f" ({pair['runs'] / pair['all_runs']:.1%})" if pair["all_runs"] else ""))
     if pair["all_passages"]:
@@ -110,7 +111,7 @@ def described(pair: Counts, found: Counts) -> str:
 
 
 def reasons_of(pair: Counts, own: Counts) -> list[str]:
-    """Why the text of a split is not new where another one was learnt or chosen by."""
+    """Why the text of a split is not new where another one was learned or chosen by."""
     names = f"{pair['split']} {{}} {pair['in']}"
     reasons = []
     if pair["same_share"] > EXACT:

@@ -41,7 +41,7 @@ FIXES = {
 
 
 class Decoding(Check):
-    """Decoding: is the text that is written the one that the model's scores stand for?
+    """Decoding: does generated text follow the model's own scores?
 
     Formula: the scores of the next token, from the cache, against those of the same text alone, read
     anew without a cache, in a float64 copy, to 1e-9 of the largest: for one text, a second text
@@ -66,9 +66,9 @@ class Decoding(Check):
     def of_model(self, at: Moment, model: Model, vocabulary: int, room: int) -> Finding:
         """A model of ours that reads `room` tokens."""
         if not model.writes:
-            return self.not_applicable(at, "the model does not write text from left to right")
+            return self.not_applicable(at, "the model does not generate text from left to right")
         if room < FEW:
-            return self.not_applicable(at, f"a model of {room} tokens cannot go on with a text")
+            return self.not_applicable(at, f"a model that reads {room} tokens cannot continue a text")
         trial = Trial(copy_of(model).double().eval(), vocabulary, room)
         largest = 0.0
         for name, gap in trial.gaps():
@@ -92,8 +92,8 @@ class Decoding(Check):
             at,
             told,
             gap,
-            meaning="The text that is written is not the one that the model finds likely: samples, beams and "
-            "translations are not those of this model.",
+            meaning="Generated text does not follow the model's own probabilities: samples, beams and "
+            "translations are wrong.",
             fix=fix,
         )
 

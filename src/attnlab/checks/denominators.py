@@ -48,7 +48,7 @@ class Denominators(Check):
         if "loss" not in scores or "dev" not in case.dataset.splits.names:
             return self.not_applicable(case, "nothing was scored")
         if "targets" not in scores:
-            return self.bad(case, f"{', '.join(scores)} without the number of targets", "no n is beside them")
+            return self.bad(case, f"{', '.join(scores)} without the number of targets", "no n is given")
         targets, loss = scores["targets"], scores["loss"]
         least, most, size = expected(case)
         if not least <= targets <= most:

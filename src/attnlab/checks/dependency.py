@@ -41,7 +41,7 @@ class Dependency(Check):
     real batch as the task makes it; the source of an encoder-decoder too.
 
     When it helps: a mask that leaks makes the loss look better and the text worse. A permitted pair
-    that nothing joins is told as a warning (never for argmax, which looks at one key by design).
+    that nothing joins is a warning (never for argmax, which looks at one key by design).
     The module in which a leak begins decides the advice: scores, embedding, or statistics.
 
     Cannot see: a leak of less than 1e-11, one that needs an id that was not tried, or one that in
@@ -57,9 +57,10 @@ class Dependency(Check):
         except (IndexError, RuntimeError, ValueError) as error:
             return self.failed(
                 case,
-                f"the model cannot be asked: {error}",
-                meaning="Rows that training or writing meets stop it: padded, packed, of one token, or long.",
-                fix="Mend what the message names; rows of every length up to model.length must be read.",
+                f"the model cannot be run: {error}",
+                meaning="Rows that occur in training or generation make it fail: padded, packed, of one "
+                "token, or long.",
+                fix="Fix the error above; rows of every length up to model.length must be accepted.",
             )
 
     def asked(self, case: Case, model: Model, vocabulary: int) -> Finding:
@@ -92,9 +93,9 @@ class Dependency(Check):
     def of_length(self, at: Moment, gap: float) -> Finding:
         return self.failed(
             at,
-            f"a score differs by {gap:.1g} of the largest when only its prefix is there",
+            f"a score changes by {gap:.1g} of the largest when later tokens are removed",
             gap,
-            meaning="The parallel scores, on which the loss is computed, are not those of writing.",
+            meaning="The parallel scores, from which the loss is computed, are not those used in generation.",
             fix="Look for what depends on the length of the row: positions counted from its end, or a "
             "mean over all of it. The mask is not at fault.",
         )
@@ -114,7 +115,7 @@ class Dependency(Check):
             case,
             f"{pairs} permitted pairs are dead; in {where}, output {i} does not depend on input {j}",
             float(pairs),
-            meaning="The mask permits what the model does not use: a part of it is cut off.",
+            meaning="The mask permits these pairs, but the model does not use them.",
             fix="Look for weights that underflow (a missing 1/√d), or a mask applied twice.",
         )
 
@@ -131,28 +132,23 @@ class Dependency(Check):
             )
         return self.failed(
             at,
-            f"output {leak.query} moves by {leak.size:.2g} of the largest score when input {leak.key} "
-            f"changes, which it may not see{first_in(leak)}; {pairs} pairs leak ({names})",
+            f"{leak}; {pairs} pairs leak ({names})",
             leak.size,
-            meaning="The loss is computed with what it is to predict, or with another text, in sight: it "
-            "says nothing true of the text that the model writes.",
+            meaning="The loss is computed with its target, or another text, visible: it says nothing about "
+            "the text that the model generates.",
             fix=fix,
         )
 
     def mixing(self, case: Case, leak: Leak) -> Finding:
         return self.failed(
             case,
-            f"in {leak.path}, output {leak.query} moves by {leak.size:.2g} of the largest score when only "
-            f"another text of the batch changes{first_in(leak)}",
+            f"in {leak.path}, output {leak.query} depends on another text of the batch (relative change "
+            f"{leak.size:.2g}{leak.beginning})",
             leak.size,
-            meaning="Texts of a batch see each other, and what comes after in their own: the loss depends on "
-            "the batch, and says nothing true of a text by itself.",
+            meaning="Texts of a batch see each other, and later tokens of their own: the loss depends on "
+            "the batch, and says nothing about a single text.",
             fix=ACROSS_TEXTS,
         )
-
-
-def first_in(leak: Leak) -> str:
-    return f", first in {leak.place}" if leak.place else ""
 
 
 def prefix_gap(model: Model, vocabulary: int, length: int) -> float:

@@ -1,4 +1,4 @@
-"""The loss before anything is learnt."""
+"""The loss before anything is learned."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ EXAMPLES = 64
 
 
 class FirstLoss(Check):
-    """First loss: does an untrained model score as one that knows nothing?
+    """First loss: is the untrained model's loss that of uniform guessing?
 
     Formula: |loss − b| ≤ max(½, b / 10) on a real batch, where b is what a model without knowledge
     loses: ln V for V tokens or classes, which it gives the same probability; ln 2 for each label of
     several; the variance of numbers.
 
-    When it helps: a loss far below b means that the answer is in sight before anything is learnt
+    When it helps: a loss far below b means that the answer is in sight before anything is learned
     (a leak, targets among the inputs). One far above means that the first scores are too large, and
     that the first steps go into making them smaller.
 
@@ -35,7 +35,7 @@ class FirstLoss(Check):
 
     def run(self, case: Case) -> Finding:
         if case.pretrained:
-            return self.not_applicable(case, "the model begins with learnt weights")
+            return self.not_applicable(case, "the model begins with learned weights")
         rows = ROWS if case.task.predicts_words else EXAMPLES
         prepared = prepared_of(case, piece(batch_of(case), rows))
         with undisturbed(case.model) as model:
@@ -47,7 +47,7 @@ class FirstLoss(Check):
     def judge(self, at: Moment, loss: float, expected: float, targets: int) -> Finding:
         """The loss of an untrained model against that of knowing nothing."""
         told = (
-            f"the untrained model's loss is {loss:.2f}, that of knowing nothing {expected:.2f} "
+            f"the untrained model's loss is {loss:.2f}, expected before training {expected:.2f} "
             f"({targets:,} targets)"
         )
         gap, tolerance = loss - expected, max(0.5, expected / 10)
@@ -56,7 +56,8 @@ class FirstLoss(Check):
                 at,
                 told,
                 loss,
-                meaning="The first scores are too large: the model is sure of what it cannot know yet.",
+                meaning="The first scores are too large: the untrained model is confident before it has "
+                "learned anything.",
                 fix="Look at the initial scale of the embeddings and of the head (model.embedding_scale, "
                 "the head's scale).",
             )
@@ -65,7 +66,7 @@ class FirstLoss(Check):
                 at,
                 told,
                 loss,
-                meaning="A model that knows nothing cannot do so well: the answer is in sight.",
+                meaning="An untrained model cannot do so well: the target is visible in its input.",
                 fix="Look for targets among the inputs: labels that are not shifted, or a mask that leaks.",
             )
         return self.passed(at, told, loss)

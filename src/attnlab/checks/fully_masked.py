@@ -19,7 +19,7 @@ LENGTH = 8
 class FullyMasked(Check):
     """Fully masked: does a row of nothing but padding give zeros, forward and backward?
 
-    Formula: a real row beside one that is all padding. Every attention's output is 0 in the second,
+    Formula: a real row in a batch with one that is all padding. Every attention's output is 0 in the second,
     and all scores and gradients are finite.
 
     When it helps: a softmax over no keys is 0/0. One such row, anywhere in a batch, and the next
@@ -58,7 +58,7 @@ class FullyMasked(Check):
                 case,
                 f"attention in {name} gives up to {largest:.2g} where nothing may be seen",
                 largest,
-                meaning="What may see nothing sees padding: an average of what does not count.",
+                meaning="Positions that may see nothing see padding instead.",
                 fix="Mask padding with −inf and give zeros where no key is left.",
             )
         return self.passed(case, f"{len(outputs)} attentions give zeros where nothing may be seen", 0.0)

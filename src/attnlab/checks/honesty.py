@@ -15,12 +15,12 @@ LINES, TOKENS = 4, 1500
 
 
 class Honesty(Check):
-    """Honesty: is the reported loss that of text whose later tokens are not there yet?
+    """Honesty: is the reported loss the same when later tokens are removed?
 
-    Formula: nats of targets of a few dev texts, all positions at once, beside the same with each target
-    scored from a text that ends with the last token it may depend on; in a float64 copy the two agree to
-    1e-6 nats at every target. For next-token predictions the text ends with the token before the target,
-    for an encoder-decoder the source is whole, for UniLM the text ends with its source.
+    Formula: nats of targets of a few dev texts, all positions at once, compared with the same with each
+    target scored from a text that ends with the last token it may depend on; in a float64 copy the two
+    agree to 1e-6 nats at every target. For next-token predictions the text ends with the token before the
+    target, for an encoder-decoder the source is whole, for UniLM the text ends with its source.
 
     When it helps: whatever lets a score depend on later tokens makes the reported loss too low, and this
     shows by how much. A source that is marked too long is found too: what is marked does not decide here.
@@ -45,7 +45,7 @@ class Honesty(Check):
         with undisturbed(case.model) as model:
             found = honesty(model, case.task, texts, tokens=TOKENS)
         if found is None:
-            return self.not_applicable(case, "every prediction may depend on all of its text")
+            return self.not_applicable(case, "every prediction may depend on the whole text")
         low, high = found.interval
         told = (
             f"parallel loss {found.parallel.loss:.3f}, token by token {found.token_by_token.loss:.3f} nats: "

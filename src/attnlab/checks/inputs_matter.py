@@ -38,7 +38,7 @@ class InputsMatter(Check):
 
     def run(self, case: Case) -> Finding:
         if case.step < EARLY:
-            return self.not_applicable(case, f"before step {EARLY} nothing is expected")
+            return self.not_applicable(case, f"not checked before step {EARLY}")
         prepared = prepared_of(case, piece(batch_of(case, held_out(case)), ROWS))
         if not prepared.count:
             return self.not_applicable(case, "the batch has no targets")
@@ -63,10 +63,10 @@ class InputsMatter(Check):
                 at,
                 f"{told} ({targets:,} targets)",
                 least - own,
-                meaning=f"The model does as well {name}: it has learnt how often "
+                meaning=f"The model does as well {name}: it has learned how often "
                 f"{learnt} occur, and not yet what follows from "
                 "what it reads.",
-                fix="Train longer; if that changes nothing, look for an input that does not arrive.",
+                fix="Train longer; if that changes nothing, look for an input that does not reach the model.",
             )
         return self.passed(at, f"{told} ({targets:,} targets)", least - own)
 
@@ -76,7 +76,7 @@ def others(prepared: Prepared, blank: int) -> dict[str, Prepared]:
     ids, source = prepared.ids, prepared.source
     dealt, empty = replace(prepared, ids=mixed(ids)), replace(prepared, ids=torch.full_like(ids, blank))
     if source is None:
-        return {"with shuffled ones": dealt, "with blank ones": empty}
+        return {"with shuffled inputs": dealt, "with blank inputs": empty}
     return {
         "with shuffled ones": replace(dealt, source=mixed(source)),
         "with blank ones": replace(empty, source=torch.full_like(source, blank)),

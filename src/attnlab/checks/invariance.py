@@ -24,10 +24,10 @@ Rows = list[list[int]]
 
 
 class Invariance(Check):
-    """Invariance: padding side, batch size and company change neither scores nor gradients.
+    """Invariance: padding side, batch size and the other rows change neither scores nor gradients.
 
     Formula: three texts of different lengths are scored one by one, together padded on the right,
-    together padded on the left, and in reverse order beside others; scores of real tokens and the
+    together padded on the left, and in reverse order with others; scores of real tokens and the
     gradient of every parameter must agree, in a float64 copy, to 1e-9 of the largest.
 
     When it helps: a pad key that stays in a sum (linear attention's denominator), a position that
@@ -64,7 +64,8 @@ class Invariance(Check):
         if size > equal:
             return self.failed(
                 at,
-                f"texts {name} score up to {size:.2g} of the largest differently than alone",
+                f"scores of texts {name} differ by up to {size:.2g} of the largest from those of each text "
+                "alone",
                 size,
                 meaning="A text's loss depends on the batch it is in: results vary with its size and order.",
                 fix="Mask padding before the softmax or sum, count positions without it, and average over "

@@ -14,14 +14,14 @@ from attnlab.runs.findings import Finding, When
 
 
 class Majority(Check):
-    """Majority: is a model better than one that always says the most frequent label, or the mean?
+    """Majority: is a model better than always predicting the most frequent label, or the mean?
 
-    Formula: accuracy with Wilson's 95 % interval over n examples; the share of the most frequent
-    label must lie below it. Told apart from having learnt nothing: predictions in other names than
-    the labels; a one-to-one renaming of labels with which at least 5 points more are right, where
-    luck has less than 0.001 (0.01 for each label that it moves); and fewer right than predictions in
-    random order would be. Of several labels the whole set counts as one. Of numbers, the 95 % interval of
-    R² must lie above 0, which is that of the mean. While a run goes on this is told; at its end it fails.
+    Formula: accuracy with Wilson's 95 % interval over n examples; the share of the most frequent label must
+    lie below it. Told apart from having learned nothing: predictions in other names than the labels; a
+    one-to-one renaming of labels with which at least 5 points more are right, where luck has less than
+    0.001 (0.01 for each label that it moves); and fewer right than predictions in random order would be. Of
+    several labels the whole set counts as one. Of numbers, the 95 % interval of R² must lie above 0, which
+    is that of the mean. During training this is a warning; at the end it is a failure.
 
     When it helps: 62 % sounds like something, and is nothing where 62 % of the labels are "yes". And
     8 % of two classes is not nothing: the labels were swapped.
@@ -52,15 +52,16 @@ class Majority(Check):
         )
         if found.low > 0:
             return self.passed(case, told, found.value)
-        meaning = "The model does no better than always saying the mean, as far as these examples tell."
+        meaning = "The model is not better than always predicting the mean, on these examples."
         if found.high < 0:
             meaning = (
-                "The model does worse than always saying the mean: the numbers may belong to other rows."
+                "The model is worse than always predicting the mean: the numbers may belong to other rows."
             )
         return self.failed(
             case,
             told,
             found.value,
             meaning=meaning,
-            fix="Look whether the input arrives and the loss falls; train longer, or judge on more examples.",
+            fix="Check that the input reaches the model and that the loss falls; train longer, or judge on "
+            "more examples.",
         )

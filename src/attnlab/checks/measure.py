@@ -28,6 +28,15 @@ class Leak:
     size: float
     place: str = ""
 
+    def __str__(self) -> str:
+        key = f"future token {self.key}" if self.key > self.query else f"token {self.key}, which is masked"
+        return f"output {self.query} depends on {key} (relative change {self.size:.2g}{self.beginning})"
+
+    @property
+    def beginning(self) -> str:
+        """Where the leak begins, where that is known."""
+        return f", first in {self.place}" if self.place else ""
+
 
 @dataclass(frozen=True)
 class Measured:

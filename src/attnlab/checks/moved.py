@@ -23,9 +23,9 @@ FAR_LESS = 1e-3
 class Moved(Check):
     """Moved: has every tuned weight changed, and no frozen one?
 
-    Formula: each parameter after training beside its value before the first step: Δ = w′ − w. Frozen
-    ones are the same bit by bit. Of tuned ones, those are told whose Δ is 0; whose w′ is only a
-    smaller w (what is left of Δ beside w is below 0.001 of it: weight decay alone); and whose Δ is
+    Formula: each parameter after training compared with its value before the first step: Δ = w′ − w. Frozen
+    ones are the same bit by bit. Of tuned ones, a warning names those whose Δ is 0; whose w′ is only a
+    smaller w (the part of Δ that is not along w is below 0.001 of it: weight decay alone); and whose Δ is
     below 0.001 of the median of all, both for each number and relative to the tensor's own size.
 
     When it helps: a frozen part that moved makes "only the adapter was tuned" untrue; a tuned one
@@ -76,7 +76,7 @@ class Moved(Check):
                 at,
                 f"none of {len(tuned)} tuned parameters has moved",
                 float(len(still)),
-                meaning="Nothing was learnt: the model is the one that training began with.",
+                meaning="Nothing was learned: the model is the one that training began with.",
                 fix="Look at the learning rate, and at what the optimizer was given.",
             )
         if still:
@@ -93,7 +93,7 @@ class Moved(Check):
                 at,
                 f"{len(slow)} of {len(tuned)} tuned parameters hardly moved: {told(slow)}",
                 float(len(slow)),
-                meaning="They were not taught like the others: what they hold is still what they began with.",
+                meaning="They were hardly trained: their values are still nearly the initial ones.",
                 fix="Look where their gradient is lost, and whether all are in the optimizer with the same "
                 "learning rate; freeze what is not to be tuned.",
             )

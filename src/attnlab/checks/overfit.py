@@ -1,4 +1,4 @@
-"""A handful of tokens, learnt by heart."""
+"""A handful of tokens, learned by heart."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from attnlab.training.updates import AdamWUpdate, ParameterGroup
 
 ROWS, LENGTH = 2, 16
 EXAMPLES = 12
-"""Rows that are learnt where each is one target."""
+"""Rows that are learned where each is one target."""
 ATTEMPTS = ((0.3, 80), (0.9, 80), (0.1, 80), (0.03, 320))
 """Rates and steps, tried in turn, each from the start; rates are divided by the width: no one suits every
 model. A high one may learn how often targets occur with weights so large that inputs hardly matter beside
@@ -31,7 +31,7 @@ SHARE = 0.3
 
 
 class Overfit(Check):
-    """Overfit: can the model learn 2 × 16 tokens of real text, or 12 labels, by heart?
+    """Overfit: can the model memorise 2 × 16 tokens of real text, or 12 labels?
 
     Formula: at most 80 steps of Adam on a copy without dropout, at up to three rates, and 320 at a
     low one, until loss ≤ f + 0.3·(b − f). Here f is what no weights can go below (different targets
@@ -56,7 +56,7 @@ class Overfit(Check):
         if not prepared.count:
             return self.not_applicable(case, f"no target is among the first {ROWS} × {LENGTH} tokens")
         wanted = goal(case.model, prepared) if case.task.predicts_words else label_goal(case.task, prepared)
-        first, best, steps = learnt(case.model, case.task, prepared, wanted)
+        first, best, steps = learned(case.model, case.task, prepared, wanted)
         told = (
             f"{prepared.count} targets: loss {first:.2f} → {best:.2f} in {steps} steps; "
             f"{wanted:.2f} was to be reached"
@@ -67,13 +67,13 @@ class Overfit(Check):
             case,
             told,
             best,
-            meaning="The model cannot learn a handful of tokens by heart: something in it does not learn.",
-            fix="Look for a part that no gradient reaches, an input that does not arrive, or targets that "
-            "belong to other inputs.",
+            meaning="The model cannot memorise a few tokens: some part of it does not learn.",
+            fix="Look for a part that no gradient reaches, an input that does not reach the model, or "
+            "targets that belong to other inputs.",
         )
 
 
-def learnt(model: Model, task: Task, prepared: Prepared, wanted: float) -> tuple[float, float, int]:
+def learned(model: Model, task: Task, prepared: Prepared, wanted: float) -> tuple[float, float, int]:
     """The first loss, the best one, and the steps until then."""
     first, best, taken = math.nan, math.inf, 0
     for rate, steps in ATTEMPTS:
@@ -106,7 +106,7 @@ def course(
 
 
 def goal(model: Model, prepared: Prepared) -> float:
-    """The loss that shows that the inputs were learnt, and not only how often each target occurs."""
+    """The loss that shows that the inputs were learned, and not only how often each target occurs."""
     places = (prepared.targets != IGNORE).nonzero().tolist()
     targets = [int(prepared.targets[row, place]) for row, place in places]
     blind = entropy([0] * len(targets), targets)
@@ -152,6 +152,6 @@ def boundaries(model: Model, prepared: Prepared, spans: Spans) -> list[Hashable]
 
 
 def entropy(given: Sequence[Hashable], targets: Sequence[int]) -> float:
-    """Nats a target that are left when what is given is known."""
+    """Nats per target that are left when what is given is known."""
     groups, pairs = Counter(given), Counter(zip(given, targets, strict=True))
     return sum(n * math.log(groups[context] / n) for (context, _), n in pairs.items()) / len(targets)

@@ -1,4 +1,4 @@
-"""A classifier's predictions beside what was right: has it learnt anything?"""
+"""A classifier's predictions beside what was right: has it learned anything?"""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def majority(given: Predictions) -> Finding | None:
         return None
     (label, most), right = counts.most_common(1)[0], correct(given)
     share, (low, high) = most / n, wilson(right, n)
-    always = f"always saying “{label}” gives {share:.1%}"
+    always = f"always predicting “{label}” gives {share:.1%}"
     told = f"accuracy {right / n:.1%} [{low:.1%}, {high:.1%}] of {n:,}; {always}"
     common: dict[str, Any] = {"check": "majority", "when": "evaluation", "number": right / n - share}
     names = renamed(given) or relabelled(given, share)
@@ -86,28 +86,30 @@ def majority(given: Predictions) -> Finding | None:
         return Finding(
             outcome="warn",
             found=told,
-            meaning="All are right, and still so few that luck cannot be ruled out.",
-            fix="Judge on more examples.",
+            meaning="All are right, but they are too few to rule out luck.",
+            fix="Evaluate on more examples.",
             **common,
         )
     if high < by_chance(given):
         return Finding(
             outcome="fail",
             found=f"{told}; by chance {by_chance(given):.1%} would be right",
-            meaning="Fewer are right than by chance: predictions and labels are opposed, which takes "
-            "knowledge of both.",
-            fix="Look whether each prediction stands beside the label of its own row, and whether a class "
+            meaning="Fewer are right than by chance: predictions and labels are systematically opposed.",
+            fix="Check that each prediction is in the row of its own label, and whether a class "
             "means the same in both.",
             **common,
         )
-    meaning = "The model has learned nothing that the most frequent label does not say."
+    meaning = "The model is not better than always predicting the most frequent label."
     if right / n > share:
-        meaning = "It cannot be told from a model that has learned nothing: the interval includes that share."
+        meaning = (
+            "It cannot be distinguished from always predicting the most frequent label (see the interval)."
+        )
     return Finding(
         outcome="fail",
         found=told,
         meaning=meaning,
-        fix="Look whether the input arrives and the loss falls; judge on more examples, or by a measure "
+        fix="Check that the input reaches the model and that the loss falls; judge on more examples, or by "
+        "a measure "
         "that weighs classes equally.",
         **common,
     )
@@ -129,7 +131,7 @@ def collapse(given: Predictions) -> Finding | None:
         return Finding(
             outcome="fail",
             found=told,
-            meaning="The model says the same whatever it reads.",
+            meaning="The model predicts the same class for every input.",
             fix="Look at the learning rate, and whether the input reaches the head.",
             **common,
         )
@@ -139,7 +141,7 @@ def collapse(given: Predictions) -> Finding | None:
         return Finding(
             outcome="warn",
             found=f"{told}; never {never}" if never else told,
-            meaning=f"The model knows {len(said)} classes; {len(due)} are frequent enough to be learnt.",
+            meaning=f"The model knows {len(said)} classes; {len(due)} are frequent enough to be learned.",
             fix="Look at the classes that are never predicted: are their labels read, are they weighed?",
             **common,
         )
@@ -172,7 +174,8 @@ def repeated(given: Predictions) -> Finding:
             outcome="fail",
             found=f"{unsteady:,} texts have two predictions",
             number=float(unsteady),
-            meaning="The same text gets another answer: chance decides, or what else is in the batch.",
+            meaning="The same text gets different predictions: dropout is on, or the rest of the batch "
+            "matters.",
             fix="Predict in evaluation mode (no dropout), and look at padding and batch statistics.",
             **common,
         )

@@ -46,15 +46,11 @@ class Probe:
     def found(self) -> str:
         if self.leaks:
             leak = max(self.leaks, key=lambda one: one.size)
-            place = f", first in {leak.place}" if leak.place else ""
-            return (
-                f"Leak: output {leak.query} moves by {leak.size:.2g} of the largest score when input "
-                f"{leak.key} changes, which it may not see (in {leak.path}{place})."
-            )
+            return f"Leak: {leak}, in {leak.path}."
         if self.gap > SLACK:
             return (
-                f"Scores differ by {self.gap:.2g} of the largest when what follows is cut off: they depend "
-                "on the length of the row."
+                f"Scores differ by {self.gap:.2g} of the largest when later tokens are removed: they "
+                "depend on the length of the row."
             )
         dead = f"; {len(self.dead)} permitted pairs are dead, such as {self.dead[0]}" if self.dead else ""
         return (
@@ -207,7 +203,7 @@ def asked_of(model: nn.Module, path: Path, vocabulary: int) -> Measured:
     except ConfigError:
         raise
     except Exception as error:
-        raise ConfigError(f"The model cannot be asked in {path.name}: {error}") from error
+        raise ConfigError(f"The model cannot be run in {path.name}: {error}") from error
 
 
 def measured(model: nn.Module, path: Path, vocabulary: int) -> Measured:

@@ -28,10 +28,10 @@ LARGE = 1e4
 class Ranges(Check):
     """Ranges: are gradients and activations finite, and neither huge nor zero?
 
-    Formula: of the last steps' gradient norms in metrics.jsonl: the largest is at most 100 times
-    the median, or that of the run's first 20 steps where that is more (a model that has learnt its labels
-    has hardly any gradient left); the median is above 1e-7, and at most 10 times `training.clip`; the share
-    of clipped steps is told. On a real batch every part's output is finite, below 1e4, and not all zero.
+    Formula: of the last steps' gradient norms in metrics.jsonl: the largest is at most 100 times the
+    median, or that of the run's first 20 steps where that is more (a model that has learned its labels has
+    hardly any gradient left); the median is above 1e-7, and at most 10 times `training.clip`; the share of
+    clipped steps is reported. On a real batch every part's output is finite, below 1e4, and not all zero.
 
     When it helps: a run that explodes between two evaluations and recovers, one that no longer
     learns, or one whose every step is cut to a fraction.

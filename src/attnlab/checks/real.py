@@ -50,7 +50,7 @@ def real(case: Case) -> Prepared:
 
 
 def held_out(case: Case) -> str:
-    """The split that the model has not learnt, where there is one."""
+    """The split that the model has not learned, where there is one."""
     return "dev" if "dev" in case.dataset.splits.names else "train"
 
 

@@ -32,7 +32,7 @@ EQUAL = 1e-6
 ROUNDED = {"float32": 1e-4, "bfloat16": 0.1}
 """Nats by which nine targets in ten may differ from float64, by the declared precision."""
 
-LEAKS = "scores depend on later tokens (see `dependency`), padding among them: no text has a loss of its own"
+LEAKS = "scores depend on later tokens (see `dependency`), padding among them: a text alone has no loss"
 MEANING = "A reported loss is not the cross-entropy of its targets: it cannot be compared with any other."
 FIX = (
     "Report plain sums of −log p divided once by the number of targets, in eval mode and the declared "
@@ -60,11 +60,11 @@ class Gap:
 class RecomputedLoss(Check):
     """Recomputed loss: is every loss that the run reports the cross-entropy of its targets?
 
-    Formula: a few dev texts, each read alone (unpacked, unpadded, no dropout, float64), with
-    −log p = log Σ e^s − s_target written out (of several labels Σ log(1 + e^s) − y·s, of a number
-    (s − y)²), beside what training, the evaluation and the losses by text report of the same texts in
-    their batches: target by target, text by text, and as means over batches of very different sizes. All
-    agree to 1e-6, and in the run's own precision to 1e-4 (bfloat16: 0.1) nats.
+    Formula: a few dev texts, each read alone (unpacked, unpadded, no dropout, float64), with −log p = log Σ
+    e^s − s_target written out (of several labels Σ log(1 + e^s) − y·s, of a number (s − y)²), compared with
+    what training, the evaluation and the losses by text report of the same texts in their batches: target
+    by target, text by text, and as means over batches of very different sizes. All agree to 1e-6, and in
+    the run's own precision to 1e-4 (bfloat16: 0.1) nats.
 
     When it helps: smoothing or z-loss inside a reported loss, a wrong divisor, a mean of batch means or of
     exponentials, dropout that is left on, a lower precision than declared, positions that run on across

@@ -20,7 +20,7 @@ ROWS, LENGTH = 2, 16
 
 
 class Reload(Check):
-    """Reload: does the saved model answer as the one in memory, bit for bit?
+    """Reload: does the saved model give the same outputs as the one in memory, bit for bit?
 
     Formula: the checkpoint of this step in a model that is built anew, and the model as it stands,
     both asked for the scores of the same real text without dropout.
@@ -38,7 +38,7 @@ class Reload(Check):
     def run(self, case: Case) -> Finding:
         found = saved(case.folder, case.step)
         if found is None or isinstance(found, str) or case.initial is None:
-            return self.not_applicable(case, "there is no sound checkpoint of this step")
+            return self.not_applicable(case, "there is no complete checkpoint of this step")
         built = case.initial().cpu()
         try:
             load_weights(built, found.model)
@@ -63,7 +63,7 @@ class Reload(Check):
             told,
             gap,
             meaning="What is saved is not what was trained and scored.",
-            fix="Hold everything that is learnt in parameters, and build the loaded model from its config.",
+            fix="Hold everything that is learned in parameters, and build the loaded model from its config.",
         )
 
 

@@ -16,14 +16,13 @@ REPEATS, FEW, ENDS, SHORT = 0.5, 0.2, 0.8, 0.1
 
 
 class Samples(Check):
-    """Samples: does the model repeat itself, never stop, or know only a few words?
+    """Samples: do samples repeat themselves, never stop, or use only a few words?
 
-    Formula: of what it wrote at an evaluation, beside dev texts cut to the same length: runs of 4
-    tokens that stood there before, more by 0.5 of all; different tokens, less than 0.2 of theirs;
-    none that stopped, where 0.8 of the texts would have; all stopped, and shorter than 0.1 of the texts.
-    Not in the first 200 steps.
+    Formula: of the samples of an evaluation, compared with dev texts cut to the same length: repeated
+    4-grams, more by 0.5 of all; different tokens, less than 0.2 of theirs; none that stopped, where 0.8 of
+    the texts would have; all stopped, and shorter than 0.1 of the texts. Not in the first 200 steps.
 
-    When it helps: the loss of a model that loops can be good. It is told, and is no failure.
+    When it helps: the loss of a model that loops can be good. It is a warning, not a failure.
 
     Cannot see: text that is fluent and wrong, and what other decoding rules than the run's own samples
     would write.
@@ -34,17 +33,17 @@ class Samples(Check):
 
     def run(self, case: Case) -> Finding:
         if not case.samples:
-            return self.not_applicable(case, "nothing was written")
+            return self.not_applicable(case, "no samples were generated")
         if case.step < EARLY:
-            return self.not_applicable(case, f"before step {EARLY} nothing is expected")
+            return self.not_applicable(case, f"not checked before step {EARLY}")
         unknown = case.dataset.tokenizer.specials.unknown
         length = max(len(sample.new) for sample in case.samples)
         real = texts(case, length)
         found, usual = quality(case.samples, unknown=unknown), quality(real, unknown=unknown)
         variety, usual_variety = different(case.samples), different(real)
         told = (
-            f"{found.n} samples: {found.repeated_4:.0%} of runs of 4 repeated (real {usual.repeated_4:.0%}), "
-            f"{variety:.0%} of tokens different ({usual_variety:.0%}), {found.stopped:.0%} stopped "
+            f"{found.n} samples: {found.repeated_4:.0%} of 4-grams repeated (real {usual.repeated_4:.0%}), "
+            f"{variety:.0%} of tokens distinct ({usual_variety:.0%}), {found.stopped:.0%} stopped "
             f"({usual.stopped:.0%} end within {length} tokens)"
         )
         fault = self.fault(found, usual, variety, usual_variety) or at_once(case, found)
@@ -74,7 +73,7 @@ def at_once(case: Case, found: SampleQuality) -> str:
     usual = float(case.dataset.rows(held_out(case)).lengths.mean())
     mean = found.tokens / found.n
     if found.stopped == 1 and mean < SHORT * usual:
-        return f"The model stops at once: {mean:.1f} tokens a text, where real texts have {usual:.0f}."
+        return f"The model stops at once: {mean:.1f} tokens per text, where real texts have {usual:.0f}."
     return ""
 
 

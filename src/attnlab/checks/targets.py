@@ -60,7 +60,7 @@ class OfTargets(Check):
 
 
 class Targets(OfTargets):
-    """Targets: is what is to be predicted the right token, and not the one that is read?
+    """Targets: is each target the right token, and not the input itself?
 
     Formula: of every target of a real batch: where the text is read as it is, it is the next token
     of the same text, id for id; where tokens were hidden, it is the one that stood there. Then a
@@ -90,7 +90,7 @@ class Targets(OfTargets):
             f"{len(wrong)} of {count} rows have another label than their text, such as row {row}: "
             f"{label_of(rows, row)}, where the text says {wanted(task, examples[row])}",
             len(wrong) / count,
-            meaning="Texts are taught with the labels of others: what is learnt is chance.",
+            meaning="Texts are trained with the labels of other texts.",
             fix="Look at how rows are encoded; remove the cached rows, which are then made again.",
         )
 
@@ -149,8 +149,8 @@ class Targets(OfTargets):
             at,
             f"{wrong:,} of {count:,} targets are wrong; {shares[likely]:.0%} are {NAMES[likely]}{shown}",
             wrong / count,
-            meaning="The model is taught to say something else than what comes next or was hidden: its loss "
-            "does not mean what it says.",
+            meaning="The model is trained to predict something else than the next or hidden token: its "
+            "loss is meaningless.",
             fix=fix,
         )
 

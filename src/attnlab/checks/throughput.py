@@ -19,10 +19,10 @@ BEYOND = 3.0
 
 
 class Throughput(Check):
-    """Throughput: are tokens a second counted from tokens that there were, in time that passed?
+    """Throughput: are tokens per second counted from real tokens and real time?
 
-    Formula: the tokens of each of the last 20 steps, as told, beside those of the rows that the
-    plan puts there; and operations a second at most 3 times the machine's matrix-product peak.
+    Formula: the tokens of each of the last 20 steps, as reported, compared with those of the rows that were
+    planned; and operations per second at most 3 times the machine's matrix-product peak.
 
     When it helps: padding counted as text, a step counted twice, or a clock that is read wrongly
     makes a model look faster than it is.
@@ -45,9 +45,9 @@ class Throughput(Check):
         if told != there:
             return self.failed(
                 case,
-                f"{told:,} tokens are told of the last {len(steps)} steps, which have {there:,}",
+                f"{told:,} tokens are reported for the last {len(steps)} steps, which have {there:,}",
                 float(told - there),
-                meaning="Tokens a second, and every budget in tokens, are counted wrongly.",
+                meaning="Tokens per second, and every budget in tokens, are counted wrongly.",
                 fix="Count tokens that are not padding, once each, batch by batch.",
             )
         peak = peak_flops(device_of(case.model), size=512)

@@ -53,7 +53,7 @@ class TokenizerIdentity(Check):
         return self.failed(
             at,
             told,
-            meaning="The ids that the model has learnt stand for other words than those it is given.",
+            meaning="The ids that the model was trained on mean other words in this tokenizer.",
             fix="Restore the tokenizer.json that the run was trained with.",
         )
 

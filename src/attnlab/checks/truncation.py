@@ -15,10 +15,11 @@ class Truncation(Check):
     """Truncation: how much of the text is cut off, since it does not fit into a row?
 
     Formula: tokens that data.length (or the encoding's own limit, such as question_length) removes, by all
-    tokens of the texts; of train and dev, told above 5 %. Texts that are split into rows lose nothing.
+    tokens of the texts; of train and dev; above 5 % is a warning. Texts that are split into rows lose
+    nothing.
 
     When it helps: scores of cut texts are scores of their beginnings. A review whose verdict stands in its
-    last sentence, or a summary's last point, is not learnt and not judged, and no loss shows it.
+    last sentence, or a summary's last point, is not learned and not judged, and no loss shows it.
 
     Cannot see: text that was cut before it came here (by whoever made the file), and what a row that was
     split lacks of the context before it.
@@ -39,7 +40,7 @@ class Truncation(Check):
             case,
             told,
             worst,
-            meaning="What is cut off is neither learnt nor judged: scores are of the kept part of each text.",
+            meaning="What is cut off is neither trained on nor scored: scores are of the rest of each text.",
             fix=f"Raise data.length and model.length (the longest text has {longest:,} tokens), or take text "
             "in smaller units; a language model may split long ones (data.encoding = document(long=split)).",
         )

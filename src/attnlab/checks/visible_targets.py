@@ -33,8 +33,8 @@ class VisibleTargets(OfTargets):
     When it helps: a source that covers the targets, or reaches one token too far, makes the loss fall to
     almost nothing; so do tokens that were chosen but never hidden.
 
-    Cannot see: an answer that is told by something else than its token (a type, a position, another text),
-    and translations that repeat their source, which the data decides.
+    Cannot see: an answer that is given away by something else than its token (a type, a position, another
+    text), and translations that repeat their source, which the data decides.
     """
 
     when: ClassVar[tuple[When, ...]] = ("before",)
@@ -106,7 +106,8 @@ class VisibleTargets(OfTargets):
             case,
             told,
             share,
-            meaning="The model reads what it is to predict: its loss says nothing of what it has learnt.",
+            meaning="The model reads what it should predict: its loss says nothing about what it has "
+            "learned.",
             fix=fix,
         )
 

@@ -52,7 +52,7 @@ def tell_version(asked: bool) -> None:
 
 
 VersionOption = Annotated[
-    bool, typer.Option("--version", help="Tell the version.", callback=tell_version, is_eager=True)
+    bool, typer.Option("--version", help="Show the version and exit.", callback=tell_version, is_eager=True)
 ]
 
 

@@ -22,7 +22,10 @@ from attnlab.cli.train import run
 
 def adapt(
     start: Annotated[
-        str, typer.Argument(help="What to begin from: a run, a checkpoint, or a folder of transformers.")
+        str,
+        typer.Argument(
+            help="The model to start from: a run, a checkpoint, or a folder in transformers' layout."
+        ),
     ],
     data: Annotated[str, typer.Option(help="Rows with labels (.csv, .tsv, .jsonl, .parquet).")],
     text: TextOption = "",
@@ -41,10 +44,10 @@ def adapt(
         Path | None,
         typer.Option("--out", metavar="DIR", help="The run's folder. Default: runs/DATA-ADAPTER-HASH."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with that run.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume that run.")] = False,
     allow: Annotated[
         list[str] | None,
-        typer.Option(help="Train although this check fails; numbers are marked as not sound. Repeatable."),
+        typer.Option(help="Train although this check fails; its numbers are marked not sound. Repeatable."),
     ] = None,
     encoding: EncodingOption = "",
     skip_bad: SkipOption = False,

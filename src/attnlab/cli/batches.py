@@ -41,7 +41,7 @@ def show(config: Config, *, json: bool) -> None:
     if "label" in rows[0]:
         out.print("The label is predicted from the whole text.")
         return None
-    out.print("Above: what the model reads. Below: what it is to predict there; · is no target.")
+    out.print("Top row: input tokens. Bottom row: targets; · means no target.")
     return None
 
 

@@ -51,7 +51,7 @@ def warn(message: str) -> None:
 
 def not_sound(unsound: Iterable[str]) -> str:
     """What stands beside every number of a run that failed a check."""
-    return f"[bold red]Not sound:[/] failed {', '.join(unsound)}; its numbers do not mean what they say."
+    return f"[bold red]Not sound:[/] failed {', '.join(unsound)}; its numbers cannot be trusted."
 
 
 COLOURS = {"pass": "green", "warn": "yellow", "fail": "bold red"}

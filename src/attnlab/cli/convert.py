@@ -17,24 +17,27 @@ def convert(
     ],
     target: Annotated[Path, typer.Argument(help="The folder to write, or a run's model.onnx.")],
     head: Annotated[
-        str, typer.Option(help="Put this head on the trunk, new: classification(classes=3), span, …")
+        str,
+        typer.Option(help="Replace the head with a new, untrained one: classification(classes=3), span, …"),
     ] = "",
     tokenizer: Annotated[
-        Path | None, typer.Option(help="The model's tokenizer, where the folder has none.")
+        Path | None, typer.Option(help="The model's tokenizer, if the folder has none.")
     ] = None,
     accept: Annotated[
         list[str] | None,
-        typer.Option(help="A tensor that may be missing, left over or of another type; or `tokenizer`."),
+        typer.Option(help="A tensor that may be missing, unused or of another type; or `tokenizer`."),
     ] = None,
     vocabulary: Annotated[
-        int | None, typer.Option(help="Words the model shall have; new ones begin near the mean.", min=1)
+        int | None,
+        typer.Option(help="Resize the vocabulary to this many tokens; new rows start near the mean.", min=1),
     ] = None,
     length: Annotated[
-        int | None, typer.Option(help="Positions it shall have; learned ones are repeated or cut.", min=1)
+        int | None,
+        typer.Option(help="Resize to this many positions; learned ones are repeated or cut.", min=1),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Take in a model of another project, or give one out, with every tensor accounted for."""
+    """Import or export a model (transformers, ONNX), with every tensor accounted for."""
     from attnlab.experiment.convert import convert as run
 
     certificate = run(

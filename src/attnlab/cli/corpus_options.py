@@ -19,18 +19,22 @@ FileArgument = Annotated[
     str, typer.Argument(metavar="FILE", help="A file, folder or glob, hub:owner/name, or an embedded corpus.")
 ]
 TextOption = Annotated[str, typer.Option("--text", metavar="COLUMN", help="The column with the text.")]
-PairOption = Annotated[str, typer.Option("--pair", metavar="COLUMN", help="The second text or passage.")]
-TargetOption = Annotated[str, typer.Option("--target", metavar="COLUMN", help="What the text becomes.")]
+PairOption = Annotated[
+    str, typer.Option("--pair", metavar="COLUMN", help="The column with the second text or passage.")
+]
+TargetOption = Annotated[
+    str, typer.Option("--target", metavar="COLUMN", help="The column with the target text.")
+]
 LabelOption = Annotated[str, typer.Option("--label", metavar="COLUMN", help="The column with the class.")]
-DevOption = Annotated[str, typer.Option("--dev", metavar="FILE", help="A dev split of its own.")]
-TestOption = Annotated[str, typer.Option("--test", metavar="FILE", help="A test split of its own.")]
+DevOption = Annotated[str, typer.Option("--dev", metavar="FILE", help="A separate file for dev.")]
+TestOption = Annotated[str, typer.Option("--test", metavar="FILE", help="A separate file for test.")]
 UnitOption = Annotated[
-    str, typer.Option("--unit", metavar="UNIT", help="Take text by document, paragraph, line or sentence.")
+    str, typer.Option("--unit", metavar="UNIT", help="Unit of text: document, paragraph, line or sentence.")
 ]
 EncodingOption = Annotated[
     str, typer.Option("--encoding", metavar="NAME", help="The files' character encoding, if not UTF-8.")
 ]
-SkipOption = Annotated[bool, typer.Option("--skip-bad", help="Leave broken rows out, and count them.")]
+SkipOption = Annotated[bool, typer.Option("--skip-bad", help="Skip broken rows, and count them.")]
 
 
 def corpus_of(file: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -43,7 +47,7 @@ def corpus_of(file: str, options: dict[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         option = f"--{name.replace('_', '-')}"
         if name not in known:
-            raise ConfigError(f"{option} says nothing to {choice.kind}; leave it out.")
+            raise ConfigError(f"{option} has no effect for {choice.kind}; leave it out.")
         coerce(value, known[name].kind, option)
     return {"kind": choice.kind, **choice.options, **given}
 

@@ -32,7 +32,7 @@ from attnlab.cli.token_view import Piece, segmented, show_pieces
 if TYPE_CHECKING:
     from attnlab.data.inspection import Report, SampleRow, SplitReport
 
-app = typer.Typer(help="Look at text and what becomes of it.", no_args_is_help=True)
+app = typer.Typer(help="Inspect data: rows, lengths, classes, duplicates, tokens.", no_args_is_help=True)
 
 BAR = 44
 SHOWN_CLASSES = 12
@@ -59,7 +59,7 @@ def inspect(
     tokenizer: Annotated[
         str, typer.Option("--tokenizer", help="A kind, with options if wanted, or a tokenizer's file.")
     ] = "bpe",
-    length: Annotated[int, typer.Option("--length", help="Tokens of a row at most.")] = 128,
+    length: Annotated[int, typer.Option("--length", help="Maximum tokens per row.")] = 128,
     set: SetOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -80,7 +80,7 @@ def inspect(
         dataset = Dataset(data, cache=Path(cache), progress=progress)
         progress.step(f"Reading, and making the tokenizer ({data.tokenizer.kind})")
         _ = dataset.tokenizer
-        progress.step("Counting rows, classes and what occurs twice")
+        progress.step("Counting rows, classes and duplicates")
         report = inspected(dataset)
     if json:
         return emit(report.as_json())
@@ -115,7 +115,7 @@ def heading(text: str) -> None:
 def splits_table(report: Report, file: str) -> Table:
     table = Table(title=escape(file), title_justify="left", title_style="bold", box=None, pad_edge=False)
     table.add_column("split", style="cyan")
-    for name in ("rows", "characters", "tokens", "unknown", "twice or more", "cut", "tokens lost"):
+    for name in ("rows", "characters", "tokens", "unknown", "duplicates", "cut", "tokens lost"):
         table.add_column(name, justify="right")
     for name, split in report.splits.items():
         cuts = split.cuts
@@ -165,13 +165,13 @@ def overlaps(report: Report) -> None:
     """What two splits share: whole examples, and passages with other questions."""
     for pair, count in report.overlap.items():
         if count:
-            caution(f"{count:,} texts are in {pair} alike: scores on them measure memory.")
+            caution(f"{count:,} texts are in both {pair}: scores on them measure memorisation.")
     shared = {pair: passages for pair, passages in report.passages.items() if passages.count}
     for pair, passages in shared.items():
         one, _, other = pair.partition(" and ")
         caution(
             f"{report.overlap[pair]:,} examples of {other} are in {one}, but {passages.count:,} of "
-            f"{passages.of:,} {passages.what} are: what was learnt of them helps; keep each in one split."
+            f"{passages.of:,} {passages.what} are: what was learned of them helps; keep each in one split."
         )
     if not any(report.overlap.values()) and not shared and len(report.splits) > 1:
         out.print("[green]✓[/] No text is in two splits.", highlight=False)

@@ -22,7 +22,7 @@ def evaluate(
     split: Annotated[str, typer.Option(help="The split to score: dev, test or train.")] = "dev",
     on: Annotated[
         Path | None,
-        typer.Option(help="Files of any format to score instead: long texts in windows, rows with labels."),
+        typer.Option(help="Other files to score: plain text (long texts in windows) or rows with labels."),
     ] = None,
     probe: Annotated[
         list[str] | None, typer.Option(help="A sentence to score by itself, or source => target. Repeatable.")

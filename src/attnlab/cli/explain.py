@@ -1,4 +1,4 @@
-"""`attnlab explain …`: what a config means, before anything is trained."""
+"""`attnlab explain …`: what a config means before anything is trained, and what a model does inside."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from attnlab.cli.console import JsonOption, SetOption, emit, out
+from attnlab.cli.explain_attention import attention, heads
 from attnlab.config.files import load
 from attnlab.config.values import ConfigError
 
-app = typer.Typer(help="Explain what a model is made of: counts, mask.", no_args_is_help=True)
+app = typer.Typer(help="Explain what a model is made of and what it does inside.", no_args_is_help=True)
 
 ConfigArgument = Annotated[str | None, typer.Argument(help="A TOML file or a preset (gpt2, bert, …).")]
 
@@ -30,6 +31,7 @@ def counts(
     from attnlab.experiment.setup import draft
     from attnlab.model.assemble import build_model
     from attnlab.model.counts import count
+    from attnlab.model.terms import letters_in
 
     model = build_model(draft(settings), device="meta")
     length = settings.model.length
@@ -39,6 +41,8 @@ def counts(
     out.print(_parameter_table(found))
     out.print(_flops_table(found))
     out.print(_memory_table(found))
+    letters = letters_in(term.formula for term in [*found.parameters, *found.flops])
+    out.print("Letters: " + ", ".join(f"{letter} {meaning}" for letter, meaning in letters.items()) + ".")
     return None
 
 
@@ -58,7 +62,7 @@ def _parameter_table(found: Any) -> Table:
 
 
 def _flops_table(found: Any) -> Table:
-    title = f"Operations for one row of {found.length} tokens (multiply and add apart)"
+    title = f"Operations for one row of {found.length} tokens (multiply and add counted separately)"
     table = Table(
         "part", "grows as", "forward", "share", title=title, title_justify="left", title_style="bold"
     )
@@ -66,8 +70,8 @@ def _flops_table(found: Any) -> Table:
     for term in found.flops:
         table.add_row(term.name, term.formula, _short(term.count), f"{term.count / found.forward:.1%}")
     table.add_section()
-    table.add_row("a token, forward", "", _short(found.forward / found.length), "")
-    table.add_row("a token, backward", "2 × forward", _short(2 * found.forward / found.length), "")
+    table.add_row("per token, forward", "", _short(found.forward / found.length), "")
+    table.add_row("per token, backward", "2 × forward", _short(2 * found.forward / found.length), "")
     return table
 
 
@@ -99,12 +103,12 @@ def _bytes(number: float) -> str:
 def mask(
     config: ConfigArgument = None,
     set: SetOption = None,
-    text: Annotated[str, typer.Option(help="Words to draw it for, by spaces; | ends the source.")] = "",
+    text: Annotated[str, typer.Option(help="Words separated by spaces; | ends the source.")] = "",
     documents: Annotated[str, typer.Option(help="Lengths of packed documents, e.g. 4,3.")] = "",
-    padding: Annotated[int, typer.Option(help="So many words of padding on the left.", min=0)] = 0,
+    padding: Annotated[int, typer.Option(help="Number of padding tokens on the left.", min=0)] = 0,
     json: JsonOption = False,
 ) -> None:
-    """Draw who may attend to whom: the mask, the attention's own layout, padding and documents."""
+    """Draw which positions may attend to which: mask, attention layout, padding, documents."""
     settings = load(config, set=set or ())
     words, source = _words(text)
     lengths = _lengths(documents, len(words))
@@ -170,3 +174,7 @@ def _drawing(words: list[str], grid: list[list[bool]]) -> Table:
         marks = [Text("■", "green") if seen else Text("·", "dim") for seen in row]
         table.add_row(Text(f"{number} {word}"), *marks)
     return table
+
+
+for command in (attention, heads):
+    app.command()(command)

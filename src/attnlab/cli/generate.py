@@ -30,11 +30,13 @@ def generate(
     run: RunArgument,
     prompts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PROMPT", help="Texts to go on with; none: from the start."),
+        typer.Argument(metavar="PROMPT", help="Prompts to continue; none: start from nothing."),
     ] = None,
     length: Annotated[
         int | None,
-        typer.Option(help="New tokens at the most.", min=1, show_default="50, or what the context leaves"),
+        typer.Option(
+            help="Maximum number of new tokens.", min=1, show_default="50, or what the context leaves"
+        ),
     ] = None,
     rule: Annotated[
         str,
@@ -44,18 +46,17 @@ def generate(
             show_default=SAMPLED,
         ),
     ] = "",
-    beam: Annotated[
-        int, typer.Option(help="Beams of a search for the most likely text; 0: none.", min=0)
-    ] = 0,
+    beam: Annotated[int, typer.Option(help="Beam width for beam search; 0: no beam search.", min=0)] = 0,
     penalty: Annotated[
-        float, typer.Option(help="Length penalty of the beams: 0 compares sums, 1 means.")
+        float,
+        typer.Option(help="Length penalty of beam search: 0 compares sums of log-probabilities, 1 means."),
     ] = 1.0,
     copies: Annotated[int, typer.Option(help="Texts for each prompt; of a beam, its best ones.", min=1)] = 1,
     stop: Annotated[
         list[str] | None, typer.Option(help="Text at which to stop; it is kept. Repeatable.")
     ] = None,
     beyond: Annotated[
-        str, typer.Option(help="Past the trained context: refuse, or window (forget the beginning).")
+        str, typer.Option(help="Beyond the trained context: refuse, or window (drop the oldest tokens).")
     ] = "refuse",
     fill: Annotated[str, typer.Option(help="A text with [MASK]s for a masked model to fill in.")] = "",
     weights: Annotated[
@@ -64,10 +65,10 @@ def generate(
     seed: Annotated[int, typer.Option(help="The same seed gives a prompt the same text.")] = 0,
     json: JsonOption = False,
 ) -> None:
-    """Write text with a trained model."""
+    """Generate text with a trained model."""
     if fill and (prompts or weights != "float32"):
         raise ConfigError(
-            "Give either prompts to go on with (and --weights), or --fill with a text that has [MASK]s."
+            "Give either prompts to continue (and --weights), or --fill with a text that has [MASK]s."
         )
     settings = {"length": length, "rule": rule, "beam": beam, "penalty": penalty, "copies": copies}
     request = request_of(settings | {"stop": stop or (), "beyond": beyond, "seed": seed})
@@ -183,9 +184,9 @@ def show(
         out.print(passage(trained, *pair), soft_wrap=True)
     n = "1 sample" if measured.n == 1 else f"{measured.n} samples"
     out.print(
-        f"[dim]{n}, {measured.tokens} tokens: {measured.distinct_2:.0%} of pairs distinct, "
-        f"{measured.repeated_4:.0%} of runs of four repeated, {measured.stopped:.0%} stopped by themselves, "
-        f"{measured.unknown:.0%} unknown tokens.[/]",
+        f"[dim]{n}, {measured.tokens} tokens: {measured.distinct_2:.0%} of bigrams distinct, "
+        f"{measured.repeated_4:.0%} of 4-grams repeated, {measured.stopped:.0%} of samples ended with the "
+        f"stop token, {measured.unknown:.0%} of tokens unknown.[/]",
         highlight=False,
     )
     return None

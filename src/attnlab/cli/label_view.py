@@ -24,7 +24,7 @@ def show_labels(scored: Mapping[str, Any]) -> None:
     if "majority" in scored:
         most = scored["majority"]
         out.print(
-            f"Always saying “{escape(visible(most['label']))}” would be right in {most['share']:.1%}.",
+            f"Always predicting “{escape(visible(most['label']))}” is right in {most['share']:.1%}.",
             highlight=False,
         )
         out.print(classes_table(scored["classes"]))

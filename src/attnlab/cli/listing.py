@@ -117,7 +117,7 @@ def list_combinations(json: bool) -> None:
     result = survey()
     if json:
         return emit(result)
-    shown = Table("combinations", "what becomes of them")
+    shown = Table("combinations", "outcome")
     shown.add_row(f"{result['work']:,}", "work")
     for refusal in result["refused"]:
         shown.add_row(f"{refusal['count']:,}", f"refused: {refusal['reason']}")

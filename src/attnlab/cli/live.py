@@ -55,7 +55,7 @@ class LineView:
 
 
 class TableView:
-    """A row a run: progress, loss, tokens a second, time left."""
+    """A row a run: progress, loss, tokens per second, time left."""
 
     def __init__(self, screen: Live):
         self.screen = screen

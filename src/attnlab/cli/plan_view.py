@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def show_plan(resolved: Resolved, *, jobs: int, json: bool) -> None:
-    """How long each arm takes here, the whole study, and what it could see."""
+    """How long each arm and the whole study take here, and the minimum detectable effect."""
     from attnlab.cli.live import live
     from attnlab.studies.plan import plan
 
@@ -35,28 +35,27 @@ def show_plan(resolved: Resolved, *, jobs: int, json: bool) -> None:
         highlight=False,
     )
     out.print(seen(made, resolved), highlight=False)
-    out.print("Nothing was trained: these are a few steps of each arm, timed.", style="dim")
+    out.print("Nothing was trained: times are extrapolated from a few steps of each arm.", style="dim")
     return None
 
 
 def seen(made: StudyPlan, resolved: Resolved) -> str:
     """What the study could find, in words."""
     if len(resolved.study.arms) == 1:
-        return (
-            "With one arm there is nothing to compare: its numbers get intervals over seeds, and no verdict."
-        )
+        return "With one arm there is nothing to compare: it gets intervals over seeds, and no verdict."
     if math.isnan(made.smallest):
-        return "With one seed it can show no difference at all: the noise of training stays unknown."
+        return (
+            "With one seed no difference can be shown: seed noise is unknown. Use at least two (--seeds 2)."
+        )
     metric = resolved.study.metric
     if made.told_by:
         return (
-            f"The smallest difference in {metric} that it would find four times in five: "
-            f"[bold]{made.smallest:.3g}[/], by the spread that {escape(made.told_by)} found."
+            f"Minimum detectable effect on {metric} at 80 % power: [bold]{made.smallest:.3g}[/] "
+            f"(spread taken from {escape(made.told_by)})."
         )
     return (
-        f"The smallest difference in {metric} that it would find four times in five is "
-        f"[bold]{made.smallest:.1f} times[/] the spread of a difference from seed to seed; what that spread "
-        "is, a first run (--quick) tells."
+        f"Minimum detectable effect on {metric} at 80 % power: [bold]{made.smallest:.1f} × SD[/] of the "
+        "paired differences between seeds; a first run (--quick) estimates that SD."
     )
 
 

@@ -31,10 +31,10 @@ def predict(
     run: RunArgument,
     texts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TEXT", help="Texts to judge; of a model for pairs: first => second."),
+        typer.Argument(metavar="TEXT", help="Texts to classify; for a model of pairs: first => second."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="A table of texts to judge (.csv, .tsv, .jsonl, .parquet, .txt).")
+        Path | None, typer.Option(help="A file of texts to classify (.csv, .tsv, .jsonl, .parquet, .txt).")
     ] = None,
     to: Annotated[
         Path | None, typer.Option("--out", help="Where predictions go: .csv, .tsv or .jsonl.")
@@ -42,7 +42,7 @@ def predict(
     text: TextOption = "",
     pair: PairOption = "",
     scores: Annotated[bool, typer.Option("--scores", help="Add the probability of every class.")] = False,
-    batch_size: Annotated[int, typer.Option(help="Texts that are judged at a time.", min=1)] = 64,
+    batch_size: Annotated[int, typer.Option(help="Batch size.", min=1)] = 64,
     encoding: EncodingOption = "",
     skip_bad: SkipOption = False,
     json: JsonOption = False,
@@ -72,7 +72,7 @@ def predict(
 
 def refuse_target(to: Path) -> None:
     if to.suffix not in FORMATS:
-        raise ConfigError(f"--out {to} is of no known format; end it in {', '.join(FORMATS)}.")
+        raise ConfigError(f"--out {to} has an unknown format; use {', '.join(FORMATS)}.")
     if to.exists():
         raise ConfigError(f"{to} is there already; give another --out, or remove it.")
     if not to.parent.is_dir():
@@ -82,7 +82,7 @@ def refuse_target(to: Path) -> None:
 def in_two(text: str) -> tuple[str, str]:
     first, arrow, second = text.partition("=>")
     if not arrow:
-        raise ConfigError(f'This model judges two texts together; write "first => second", not "{text}".')
+        raise ConfigError(f'This model classifies pairs of texts; write "first => second", not "{text}".')
     return first.strip(), second.strip()
 
 
@@ -167,5 +167,5 @@ def counted(quiet: bool) -> Iterator[Any]:
     if quiet or not err.is_terminal:
         yield lambda rows: None
         return
-    with err.status("Judging …") as status:
-        yield lambda rows: status.update(f"Judging: {rows:,} rows") if rows % 256 == 0 else None
+    with err.status("Predicting …") as status:
+        yield lambda rows: status.update(f"Predicting: {rows:,} rows") if rows % 256 == 0 else None

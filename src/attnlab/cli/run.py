@@ -26,9 +26,9 @@ def run(
         str | None, typer.Argument(help="A study (attnlab list studies), or a TOML or Python file.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small but honest: fewer tokens and seeds; the report says so.")
+        bool, typer.Option("--quick", help="A smaller version: fewer tokens and seeds; the report says so.")
     ] = False,
-    seeds: Annotated[int | None, typer.Option(help="How many seeds.", min=1)] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds.", min=1)] = None,
     jobs: Annotated[
         int, typer.Option(help="Runs at once; changes nothing but the time. 0: as many as cores.", min=0)
     ] = 0,
@@ -38,15 +38,15 @@ def run(
         typer.Option(metavar="ARM", help="Only this arm and the baseline. Repeatable."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on: finished runs stay, others go on where they stood.")
+        bool, typer.Option("--resume", help="Continue the study: finished runs are kept, others resume.")
     ] = False,
     folder: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="The study's folder. Default: runs/NAME-HASH.")
     ] = None,
     plan: Annotated[
-        bool, typer.Option("--plan", help="How long it will take and what it could see; trains nothing.")
+        bool, typer.Option("--plan", help="Only estimate time and minimum detectable effect; trains nothing.")
     ] = False,
-    engine: Annotated[str, typer.Option(help="Where runs go: local.")] = "local",
+    engine: Annotated[str, typer.Option(help="Where runs are executed: local.")] = "local",
     json: JsonOption = False,
 ) -> None:
     """Run a study: train every arm with every seed, compare, and write a report."""
@@ -78,7 +78,7 @@ def run(
 
 def refuse_engine(engine: str) -> None:
     if engine == "ray":
-        raise ConfigError("--engine ray is not built yet: runs on many machines are an issue of their own.")
+        raise ConfigError("--engine ray is not available yet; use --engine local.")
     if engine not in ENGINES:
         raise ConfigError(f'--engine takes {" or ".join(ENGINES)}, not "{engine}".')
 
@@ -104,7 +104,7 @@ def study_of(
         )
     if quick or set or only:
         raise ConfigError(
-            "--quick, --set and --only belong to a study's beginning; go on with --resume --out alone."
+            "--quick, --set and --only cannot be given with --resume; use --resume --out alone."
         )
     from attnlab.studies.resolved import from_record
     from attnlab.studies.runner import read_study_record
@@ -133,7 +133,7 @@ def show(ended: EndedStudy) -> None:
     out.print(arms_table(results))
     out.print(f"[bold]Verdict:[/] {escape(results['verdict'])}", highlight=False)
     if study["quick"]:
-        out.print("This was a quick run: fewer tokens and seeds than the question deserves.", style="yellow")
+        out.print("This was a quick run: too few tokens and seeds to rely on.", style="yellow")
     for note in study["notes"]:
         out.print(f"Note: {escape(note)}", highlight=False)
     for reason in ended.failed:
@@ -141,16 +141,16 @@ def show(ended: EndedStudy) -> None:
     if ended.signal:
         words = ["attnlab", "run", "--resume", "--out", str(ended.folder), *import_words(IMPORTED.values())]
         out.print(
-            f"Stopped, as asked; every run is saved. Go on with: {shlex.join(words)}",
+            f"Stopped as requested; every run is saved. Continue with: {shlex.join(words)}",
             highlight=False,
             soft_wrap=True,
         )
     report = ended.folder / "report.html"
     place = report if report.is_file() else ended.folder / "results.json"
-    out.print(f"The report is {place}", highlight=False, soft_wrap=True)
+    out.print(f"Report: {place}", highlight=False, soft_wrap=True)
 
 
-COLUMNS = ("loss", "incremental_loss", "tokens_per_second", "bits_per_byte", "train_loss")
+COLUMNS = ("loss", "token_by_token_loss", "tokens_per_second", "bits_per_byte", "train_loss")
 ROOM = 100
 """Characters from which on a line has room for all columns; a narrower one shows the first three."""
 

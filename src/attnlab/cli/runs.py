@@ -15,7 +15,7 @@ from attnlab.runs.result import RunResult
 
 
 def runs(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to look.")] = Path("runs"),
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder with the runs.")] = Path("runs"),
     json: JsonOption = False,
 ) -> None:
     """List the runs of a folder: state, steps, dev loss, date, and whether they are sound."""
@@ -48,7 +48,7 @@ def compare(
     places: Annotated[list[Path], typer.Argument(metavar="RUN RUN …", help="Folders of runs.")],
     json: JsonOption = False,
 ) -> None:
-    """Set runs side by side, as far as their numbers mean the same."""
+    """Compare runs side by side, where their numbers are comparable."""
     if len(places) < 2:
         raise ConfigError("Give at least two runs; attnlab runs lists them.")
     from attnlab.runs.record import differences

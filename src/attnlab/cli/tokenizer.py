@@ -41,7 +41,7 @@ def train(
         str,
         typer.Option("--kind", help="bpe, wordpiece, unigram, word or character, with options if wanted."),
     ] = "bpe",
-    vocabulary: Annotated[int, typer.Option("--vocabulary", help="Its size; 0 leaves it to the kind.")] = 0,
+    vocabulary: Annotated[int, typer.Option("--vocabulary", help="Its size; 0: the kind's default.")] = 0,
     to: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write it.")] = Path(
         "tokenizer.json"
     ),
@@ -62,9 +62,7 @@ def train(
         choice = Choice(choice.kind, {**choice.options, "vocabulary": vocabulary})
     recipe = TOKENIZERS.build(choice)
     if not recipe.trains:
-        raise ConfigError(
-            f'--kind "{kind}" is a tokenizer that exists; to train one, name a kind such as bpe.'
-        )
+        raise ConfigError(f'--kind "{kind}" is an existing tokenizer; to train one, name a kind such as bpe.')
     options = {"text": text, "pair": pair, "target": target, "unit": unit, "encoding": encoding}
     texts = list(all_texts(file, options | {"skip_bad": skip_bad}))
     with err.status(f"Training {choice} on {len(texts):,} texts …"):
@@ -132,7 +130,7 @@ def compare(
             show_pieces([(f"{name} ({len(tokens)}): ", "bold"), *segmented(tokens)])
     out.print("\n[bold]Is a new tokenizer worth training for this text?[/]")
     out.print(Padding(Text(verdict.text), (0, 2)))
-    out.print("  To adapt a pretrained model, keep its own tokenizer in any case.", style="bright_black")
+    out.print("  To adapt a pretrained model, always keep its own tokenizer.", style="bright_black")
     return None
 
 
@@ -166,8 +164,8 @@ def show_measures(measures: dict[str, TokenizerMeasure], title: str) -> None:
     out.print(measures_table(measures, title))
     if any(m.exact < 1 for m in measures.values()):
         out.print(
-            "Given back is the share of lines that decoding returns to the letter; others come back with "
-            "other spaces, case or accents, or without words that are unknown.",
+            "Round trip is the share of lines that encoding and decoding return unchanged; the others lose "
+            "spaces, case, accents or unknown words.",
             style="bright_black",
         )
 
@@ -175,7 +173,7 @@ def show_measures(measures: dict[str, TokenizerMeasure], title: str) -> None:
 def measures_table(measures: dict[str, TokenizerMeasure], title: str) -> Table:
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
     table.add_column("tokenizer", style="cyan", no_wrap=True)
-    for name in ("size", "used", "tokens", "tokens a word", "bytes a token", "unknown", "given back"):
+    for name in ("size", "used", "tokens", "tokens per word", "bytes per token", "unknown", "round trip"):
         table.add_column(name, justify="right")
     for name, m in measures.items():
         unknown = f"[yellow]{m.unknown_rate:.2%}[/]" if m.unknown else "none"

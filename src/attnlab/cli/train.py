@@ -29,20 +29,20 @@ def train(
     folder: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="The run's folder. Default: runs/NAME-HASH.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the run in --out.")] = False,
     from_run: Annotated[
         Path | None, typer.Option("--from", metavar="RUN", help="Repeat a run: its config, in a new folder.")
     ] = None,
     show_batch: Annotated[
-        bool, typer.Option("--show-batch", help="Print what the model reads and is to predict; no training.")
+        bool, typer.Option("--show-batch", help="Print the first batch (inputs and targets) and stop.")
     ] = False,
     allow: Annotated[
         list[str] | None,
-        typer.Option(help="Train although this check fails; numbers are marked as not sound. Repeatable."),
+        typer.Option(help="Train although this check fails; its numbers are marked not sound. Repeatable."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Pretrain a model. Stop with Ctrl-C at any time, and go on with --resume."""
+    """Train a model from a config. Stop with Ctrl-C at any time, and continue with --resume."""
     settings = settings_of(config, set or [], folder, resume=resume, from_run=from_run)
     if show_batch:
         from attnlab.cli.batches import show
@@ -123,13 +123,13 @@ def summary(ended: Any, place: Path) -> str:
     if ended.reason == "interrupted":
         own = import_words(IMPORTED.values())
         return (
-            f"Stopped after step {state.step}, as asked; everything is saved.{dev} "
-            f"Go on with: {shlex.join(['attnlab', 'train', '--resume', '--out', str(place), *own])}"
+            f"Stopped after step {state.step} as requested; everything is saved.{dev} "
+            f"Continue with: {shlex.join(['attnlab', 'train', '--resume', '--out', str(place), *own])}"
         )
     from attnlab.training.budget import nearest
 
     spent = f"the budget of {nearest(ended.setup.config.training.budget, state)} is spent"
-    why = f"no better dev {metric} for a while" if ended.reason == "patience" else spent
+    why = f"dev {metric} stopped improving (training.patience)" if ended.reason == "patience" else spent
     doubt = f" {not_sound(ended.failures)}" if ended.failures else ""
     return f"Done after {state.step:,} steps: {why}.{dev} The run is in {place}.{doubt}"
 
@@ -151,7 +151,7 @@ def bar(device: str, *, resume: bool) -> Iterator[Bar]:
 
 
 class Bar:
-    """Shows a run's events: step, loss, tokens a second, share of the machine's peak, time left."""
+    """Shows a run's events: step, loss, tokens per second, share of the machine's peak, time left."""
 
     def __init__(self, progress: Progress, device: str, *, resume: bool):
         self.progress, self.device, self.resume = progress, device, resume
@@ -180,7 +180,9 @@ class Bar:
 
         self.say(f"{parameters:,} parameters")
         if self.resume:
-            self.say(f"Going on from step {step:,}." if step else "Nothing was saved: from the beginning.")
+            self.say(
+                f"Resuming from step {step:,}." if step else "No checkpoint was saved: starting from step 0."
+            )
         if self.progress.disable:
             return
         self.peak = peak_flops(device_of(self.device))

@@ -21,9 +21,9 @@ def read_json(file: Path, *, most: int = 16 * MEBIBYTE) -> dict[str, Any]:
             )
         held = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigError(f"{file} is not there.") from None
+        raise ConfigError(f"{file} does not exist.") from None
     except RecursionError:
-        raise ConfigError(f"{file} is nested too deep to be read: that is no such file.") from None
+        raise ConfigError(f"{file} is nested too deep; it is not a file of this kind.") from None
     except ConfigError:
         raise
     except OSError as error:
@@ -31,7 +31,5 @@ def read_json(file: Path, *, most: int = 16 * MEBIBYTE) -> dict[str, Any]:
     except ValueError as error:
         raise ConfigError(f"{file} is not JSON: {error}.") from error
     if not isinstance(held, dict):
-        raise ConfigError(
-            f"{file} holds no names and values: an object is needed, this is a {type(held).__name__}."
-        )
+        raise ConfigError(f"{file} must hold a JSON object, not a {type(held).__name__}.")
     return held

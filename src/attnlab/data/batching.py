@@ -108,7 +108,7 @@ class Bucketed(Batching):
     """Rows of similar length together, up to a budget of tokens with padding, or of rows; batches shuffled.
 
     Lengths are taken in steps of `step` tokens: within a step rows mix freely, so batches differ
-    from epoch to epoch while padding stays below `step` tokens a row. Short rows come in larger
+    from epoch to epoch while padding stays below `step` tokens per row. Short rows come in larger
     batches, so every batch costs about the same, unless `batch_size` gives all batches the same number.
     """
 

@@ -38,7 +38,7 @@ class LabelReader:
 
 @dataclass(frozen=True)
 class Labels:
-    """What is known of the labels of a training split: it travels with the model that learnt them.
+    """What is known of the labels of a training split: it travels with the model that learned them.
 
     `names` and `counts` are of the classes, in the order of their numbers; `mean` and `deviation` are of
     numbers, over `examples` rows.
@@ -156,8 +156,8 @@ def refuse_unlearnable(labels: Labels, *, declared: bool) -> None:
     if len(labels.names) > max(FEW, MANY * labels.examples):
         raise DataError(
             f"The label column has {len(labels.names):,} different values in {labels.examples:,} rows, such "
-            f'as "{labels.names[0]}": hardly classes. Name another column with data.corpus.label; to predict '
-            "a number use task = regression."
+            f'as "{labels.names[0]}": too many to be classes. Name another column with data.corpus.label; '
+            "to predict a number use task = regression."
         )
     words = [name for name in labels.names if not is_number(name)]
     if words and len(words) < len(labels.names):

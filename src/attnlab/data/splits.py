@@ -53,7 +53,7 @@ class Splits:
                 yield example
         if not found:
             raise DataError(
-                f'No text fell into the split "{split}": the corpus has too few separate texts. '
+                f'No text was assigned to the split "{split}": the corpus has too few separate texts. '
                 f"Raise data.{split}_share, take the text in smaller parts "
                 "(data.corpus.unit = line or sentence), or give the split a file of its own."
             )

@@ -10,7 +10,7 @@ from typing import Any
 from attnlab.evaluation.spread import Spread
 
 POWER = 0.8
-"""How often the smallest difference that a study could see would be found."""
+"""The power of the minimum detectable effect."""
 SHOWN = (
     *("arm", "baseline", "metric", "difference", "low", "high", "p", "p_corrected", "smallest"),
     *("seeds", "documents", "margin", "verdict", "words"),
@@ -51,7 +51,7 @@ class Comparison:
 
     @functools.cached_property
     def smallest(self) -> float:
-        """The smallest true difference that a study with this spread finds four times in five."""
+        """The minimum detectable effect at 80 % power, given this spread."""
         return self.spread.smallest(self.seeds, corrected_level(self.level, self.comparisons), POWER)
 
     @property
@@ -84,17 +84,18 @@ class Comparison:
         return {name: None if unknown(value) else value for name, value in held.items()}
 
     def _because(self) -> str:
+        difference = self._shown(self.difference)
         if self.failed:
             checks = " and ".join(dict.fromkeys(self.failed))
-            return f"{checks} failed, so {self.metric} is not what it claims ({self._shown(self.difference)})"
+            return f"{checks} failed, so the difference in {self.metric} ({difference}) means nothing"
         if self.doubts:
             said = "; ".join(self.doubts)
-            return f"{said}, so that {self.metric} {self._shown(self.difference)} proves nothing"
+            return f"{said}, so the difference in {self.metric} ({difference}) is no evidence"
         if self.identical:
             what = "every text's loss" if self.documents else self.metric
-            return f"{what} is equal to the bit in {counted(self.seeds, 'seed')}"
+            return f"{what} is bit-identical in {counted(self.seeds, 'seed')}"
         if self.seeds == 1:
-            return f"with one seed the noise of training is unknown; {self.metric} {self._over_texts()}"
+            return f"one seed, so seed noise is unknown; {self.metric} {self._over_texts()}"
         return self._measured()
 
     def _measured(self) -> str:
@@ -103,18 +104,18 @@ class Comparison:
         if self.comparisons > 1:
             said += f" after correction for {self.comparisons} comparisons"
         if self.verdict in ("better", "worse") and self.p_same <= 1 - self.level:
-            said += f"; less than the {self.margin:g} that would matter"
+            said += f"; smaller than {self.margin:g}, the smallest difference that matters"
         if self.verdict == "inconclusive":
             said += f"; {self._unseen()}"
         return said
 
     def _unseen(self) -> str:
         if math.isnan(self.smallest):
-            return f"the same in all {self.seeds} seeds, which leaves no spread to judge it by"
+            return f"the same in all {self.seeds} seeds, so there is no spread to test it against"
         if self.p <= 1 - self.level:
-            return f"by itself {chance(self.p)}, which is not enough among {self.comparisons} comparisons"
+            return f"{chance(self.p)} before correction, not significant among {self.comparisons} comparisons"
         least = self._rounded(self.smallest)
-        return f"with {self.seeds} seeds a difference below {least} is likely to go unseen"
+        return f"minimum detectable effect with {self.seeds} seeds at 80 % power: {least}"
 
     def _over_texts(self) -> str:
         shown = self._shown(self.difference)
@@ -122,7 +123,7 @@ class Comparison:
         if math.isnan(half):
             return shown
         interval = self._interval(self.difference - half, self.difference + half)
-        return f"{shown}{interval} over {counted(self.documents, 'text')} for these two models alone"
+        return f"{shown}{interval} over {counted(self.documents, 'text')} for these two models only"
 
     def _interval(self, low: float, high: float) -> str:
         if math.isnan(low):

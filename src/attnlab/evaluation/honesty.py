@@ -40,7 +40,7 @@ class HonestLoss:
 
     @property
     def difference(self) -> float:
-        """Token-by-token minus parallel loss, in nats a token: above 0, the parallel loss is too low."""
+        """Token-by-token minus parallel loss, in nats per token: above 0, the parallel loss is too low."""
         return self.token_by_token.loss - self.parallel.loss
 
     @property
@@ -58,7 +58,7 @@ class HonestLoss:
             )
         way = "low" if self.difference > 0 else "high"
         return (
-            f"The parallel loss is {abs(self.difference):.3g} nats a token too {way}: scores depend on "
+            f"The parallel loss is {abs(self.difference):.3g} nats per token too {way}: scores depend on "
             "tokens that come later, which are not there when text is generated"
         )
 

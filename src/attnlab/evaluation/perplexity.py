@@ -30,12 +30,12 @@ class Score:
 
     @property
     def loss(self) -> float:
-        """Nats a token."""
+        """Nats per token."""
         return float(Loss().of(np.array([self.nats, self.tokens])))
 
     @property
     def perplexity(self) -> float:
-        """e^(nats a token), over the whole corpus: not the mean of its sentences' perplexities."""
+        """e^(nats per token), over the whole corpus: not the mean of its sentences' perplexities."""
         return float(Perplexity().of(np.array([self.nats, self.tokens])))
 
     @property

@@ -40,7 +40,7 @@ MARGIN_SHARE = 0.01
 MARGIN_SHARES = {"loss": 0.0025, "bits_per_byte": 0.0025}
 """The same for logarithms: a 400th of a loss of 4 nats is a hundredth of its perplexity."""
 ASSUMED = Spread(seeds=0.01, texts=0.002)
-"""Of a difference in loss, in nats a token, where no pilot and no earlier study says better. A guess to
+"""Of a difference in loss, in nats per token, where no pilot and no earlier study says better. A guess to
 the wide side of the one pilot there is (docs/lab-notes.md: 0.003 between seeds, 0.0002 over texts)."""
 
 

@@ -42,11 +42,14 @@ def convert(
     if (place / RECORD).is_file() or place.parent.name == "checkpoints":
         if any(choices.values()):
             raise ConfigError(
-                f"{place} is a run, and is given out as it is; heads, sizes and exceptions are for taking in."
+                f"{place} is a run, which is exported unchanged; --head, --vocabulary, --length and "
+                "--accept are for importing."
             )
         return _give_out(place, out)
     if out.suffix == ".onnx":
-        raise ConfigError(f"Only a run becomes ONNX; take {source} in first: attnlab convert {source} FOLDER")
+        raise ConfigError(
+            f"Only a run can be exported as ONNX; import {source} first: attnlab convert {source} FOLDER"
+        )
     if (place / CONFIG).is_file():
         return take_in(place, out, **choices)
     if place.exists():

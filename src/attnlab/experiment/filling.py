@@ -53,7 +53,5 @@ def mask_of(trained: Opened) -> int:
     """The token that stands for what is missing, of a model that was trained to say what it was."""
     mask = trained.tokenizer.specials.mask
     if mask is None or not trained.fills:
-        raise ConfigError(
-            "Only a masked model can fill in; this one was not trained to. Give a prompt instead."
-        )
+        raise ConfigError("Only a masked language model can fill in [MASK]; give this one a prompt instead.")
     return mask

@@ -84,14 +84,14 @@ class Predictor:
 def example(text: str | tuple[str, str], *, pairs: bool) -> Example:
     if pairs and isinstance(text, str):
         raise ConfigError(
-            f'This model judges two texts together; give a pair: ("{text[:40]}", "…"), on the command line '
+            f'This model classifies pairs of texts; give a pair: ("{text[:40]}", "…"), on the command line '
             '"first => second".'
         )
     if not pairs and not isinstance(text, str):
-        raise ConfigError("This model judges one text, and a pair was given; give texts.")
+        raise ConfigError("This model classifies single texts, and a pair was given; give single texts.")
     parts = (text,) if isinstance(text, str) else text
     if not all(isinstance(part, str) and part.strip() for part in parts):
-        raise ConfigError(f"A text to judge is empty: {text!r}.")
+        raise ConfigError(f"A text to classify is empty: {text!r}.")
     return Example(*parts)
 
 

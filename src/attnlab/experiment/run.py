@@ -176,11 +176,11 @@ def _restored(loop: Loop, folder: RunFolder) -> list[str]:
     if checkpoint is not None:
         loop.restore(checkpoint)
     place = f"step {loop.state.step}" if checkpoint is not None else "the beginning"
-    warnings = [f"{message} The run goes on from {place}." for message in messages]
+    warnings = [f"{message} The run resumes from {place}." for message in messages]
     if checkpoint is not None and "seconds" in loop.settings.budget.limits:
         warnings.append(
-            "The budget is in seconds, which no two runs spend alike: this run goes on, but its end is not "
-            "that of a run never interrupted."
+            "The budget is in seconds, so a resumed run does not end at the same step as an uninterrupted "
+            "one."
         )
     return warnings
 

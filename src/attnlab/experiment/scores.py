@@ -16,7 +16,9 @@ from attnlab.data.batching import BATCHING
 from attnlab.data.corpora.own_files import Files
 from attnlab.data.dataset import Dataset
 from attnlab.data.encode import ENCODINGS
+from attnlab.data.encode.encoding import Encoding
 from attnlab.data.encode.translation import ends
+from attnlab.data.example import Example
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.documents import DocumentLosses, document_losses
@@ -38,23 +40,23 @@ DEFINITIONS = {
     "texts": "texts scored; intervals are over others like them",
 }
 MASKED = {
-    "loss": "nats a hidden token, many hidden at once",
+    "loss": "nats per hidden token, many hidden at once",
     "perplexity": "e^loss of hidden tokens; not of a text: see pseudo-perplexity",
     "targets": "tokens that were hidden and predicted",
 }
 THREE_MASKS = {
-    "loss": "nats a hidden token, many hidden at once, seen from both sides, the left or a source by turns"
+    "loss": "nats per hidden token, many hidden at once, seen from both sides, the left or a source by turns"
 }
 LABELLED = {
     "targets": "labels that were predicted",
     "texts": "texts, or pairs of them; intervals are over others like them",
 }
 LOSS_OF_LABELS = {
-    "class": "nats a label, over all labels",
-    "classes": "nats a text, of all its labels together",
-    "number": "squared error a number, in standard deviations of those trained on; 1 for their mean",
+    "class": "nats per label, over all labels",
+    "classes": "nats per text, of all its labels together",
+    "number": "squared error per number, in standard deviations of those trained on; 1 for their mean",
 }
-PART = "a part of the loss, nats a target"
+PART = "a part of the loss, nats per target"
 
 
 def of_split(trained: Opened, split: str, *, rows: int) -> dict[str, Any]:
@@ -120,7 +122,7 @@ def sum_of(parts: Collection[str]) -> dict[str, str]:
         return {}
     named, first = " + ".join(parts), next(iter(parts))
     return {
-        "loss": f"{named}, a sum of {len(parts)} losses: nats a hidden token",
+        "loss": f"{named}, a sum of {len(parts)} losses: nats per hidden token",
         "perplexity": f"e^{first} of hidden tokens; not of a text: see pseudo-perplexity",
     }
 
@@ -200,12 +202,9 @@ def of_text(trained: Opened, file: str | Path, **options: Any) -> dict[str, Any]
     return {"name": str(file), **measured(found)}
 
 
-def of_labelled_file(trained: Opened, file: str | Path, **options: Any) -> dict[str, Any]:
-    """The labelled texts of a file, encoded and scored as those of the run's own splits."""
+def evaluator_of_texts(trained: Opened, texts: Sequence[Example]) -> tuple[Evaluator, Encoding]:
+    """How texts are scored that are no split: encoded and batched as those of the run's own splits."""
     config = trained.config
-    own = {part: trained.columns(part) for part in ("text", "pair", "label")}
-    corpus = Files(path=str(file), **own | options)
-    texts = [example for split in corpus.given for example in corpus.read(split)]
     encoding = ENCODINGS.build(
         config.data.encoding,
         tokenizer=trained.tokenizer,
@@ -215,8 +214,17 @@ def of_labelled_file(trained: Opened, file: str | Path, **options: Any) -> dict[
     )
     rows = in_memory(encoding.rows(texts), vocabulary=trained.tokenizer.size)
     batching = BATCHING.build(config.data.batching, length=config.data.length)
-    loader = Loader(rows, batching, seed=config.data.split_seed, pad=trained.tokenizer.pad)
-    evaluator = Evaluator(model=trained.model, task=trained.task, loader=loader, seed=config.data.split_seed)
+    seed = config.data.split_seed
+    loader = Loader(rows, batching, seed=seed, pad=trained.tokenizer.pad)
+    return Evaluator(model=trained.model, task=trained.task, loader=loader, seed=seed), encoding
+
+
+def of_labelled_file(trained: Opened, file: str | Path, **options: Any) -> dict[str, Any]:
+    """The labelled texts of a file, encoded and scored as those of the run's own splits."""
+    own = {part: trained.columns(part) for part in ("text", "pair", "label")}
+    corpus = Files(path=str(file), **own | options)
+    texts = [example for split in corpus.given for example in corpus.read(split)]
+    evaluator, encoding = evaluator_of_texts(trained, texts)
     found = document_losses(evaluator)
     return {
         "name": str(file),

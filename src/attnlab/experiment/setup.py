@@ -58,7 +58,7 @@ def check(config: schema.Config) -> schema.Config:
         )
     if BATCHING[batching].packs and not task.packs:
         raise ConfigError(
-            f'task "{name}" needs a line for each text; use data.batching = "bucketed" or "padded".'
+            f'task "{name}" does not support packing; use data.batching = "bucketed" or "padded".'
         )
     if BATCHING[batching].packs and ADAPTERS[config.adapter.kind].stands_before:
         raise ConfigError(

@@ -128,6 +128,6 @@ def said_by(setup: Setup, evaluation: Evaluation) -> dict[str, Any]:
 def refusal(finding: Finding) -> str:
     return (
         f"{finding.sentence} "
-        f"To train all the same, with every number marked as not sound: --allow {finding.check} "
+        f"To train anyway, with every number marked not sound: --allow {finding.check} "
         f'(in a study: allow = {{ ARM = ["{finding.check}"] }}).'
     )

@@ -184,7 +184,7 @@ def _tokenizer(wanted: Choice, start: Start) -> Choice:
     if not same:
         raise ConfigError(
             f"data.tokenizer is {wanted}, a foreign tokenizer for the start {start.path}: its ids would mean "
-            "other words than those that the model has learnt. Leave data.tokenizer out, or set it to the "
+            "other words than those that the model has learned. Leave data.tokenizer out, or set it to the "
             f"start's own: {start.tokenizer_path}."
         )
     return TOKENIZERS.resolve({"kind": "file", "path": str(start.tokenizer_path)})

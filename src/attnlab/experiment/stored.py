@@ -41,7 +41,7 @@ class Stored:
 
     @property
     def labels(self) -> Labels:
-        """What it learnt of the labels."""
+        """What it learned of the labels."""
         return Labels.of(self.record["labels"]) if "labels" in self.record else Labels()
 
     @property
@@ -74,7 +74,8 @@ def stored_at(path: str | Path, *, which: Literal["last", "best"] = "last") -> S
         folder, step = place.parent.parent, int(place.name.removeprefix("step-"))
     if (folder / "config.json").is_file() and not (folder / RECORD).is_file():
         raise ConfigError(
-            f"{folder} is a checkpoint of another project; take it in first: attnlab convert {folder} TARGET"
+            f"{folder} is a checkpoint in transformers' layout; import it first: attnlab convert {folder} "
+            "TARGET"
         )
     record = read_record(folder)
     config = RunFolder(folder).config()
@@ -103,7 +104,7 @@ def without_adapter(model: Model, place: Path) -> Model:
         try:
             model.adapter.merge()
         except ValueError as error:
-            raise ConfigError(f"{place} cannot be had as plain weights. {error}") from error
+            raise ConfigError(f"{place} cannot be read as plain weights. {error}") from error
     return model
 
 

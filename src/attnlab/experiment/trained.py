@@ -102,15 +102,15 @@ class Trained(Opened):
             )
         if not self.model.writes:
             raise ConfigError(
-                "This model reads a whole text and does not go on with one. A masked model fills in: "
+                "This model reads a whole text and cannot continue one. A masked model fills in: "
                 'attnlab generate RUN --fill "The [MASK] sat."'
             )
         if not self.reads_source:
             return None
         if any(text.prompt == self.prompt("") for text in texts):
             raise ConfigError(
-                "This model writes a target for a source that it reads, and there is none; give it a text to "
-                'read: attnlab generate RUN "…"'
+                "This model generates a target from a source text, and none was given; give one: "
+                'attnlab generate RUN "…"'
             )
         sources = [[*text.prompt, *self.tokenizer.form.end] for text in texts]
         longest, room = max(map(len, sources)), self.config.longest_text

@@ -1,13 +1,27 @@
-"""Attention maps: which tokens each token looks at, layer by layer, head by head."""
+"""Attention maps: which tokens each token looks at in each layer and head, and what each head is worth."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
 from torch import Tensor
 
+from attnlab.config.values import ConfigError
+from attnlab.explain import attention_page
+from attnlab.explain.ablation import HeadName, effect_definition, effects
+from attnlab.explain.explanation import Explanation, Grid, Listing, Part
+from attnlab.explain.head_kinds import KINDS, NAMED_AT, REPEATED, TIMES, distance, entropy, kind_of, shares
 from attnlab.model.apart import undisturbed
 from attnlab.model.capture import capture
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
+
+WORDS = 24
+"""Random words that come twice, for the kinds of heads that look for a token again."""
 
 
 def attention_weights(model: Model, ids: Tensor, tokens: Tokens | None = None) -> list[Tensor]:
@@ -15,3 +29,247 @@ def attention_weights(model: Model, ids: Tensor, tokens: Tokens | None = None) -
     with undisturbed(model), capture(model, "layers.*.attention.weights") as seen:
         model.trunk(ids, tokens)
     return list(seen.values())
+
+
+@dataclass(frozen=True)
+class RowOfText:
+    """One row as a model reads it, and how its tokens are written.
+
+    `inputs` are the model's own (ids (1,T), tokens, types, source …); `delimiters` marks special tokens and
+    punctuation of the text.
+    """
+
+    inputs: Mapping[str, Any]
+    words: Sequence[str]
+    delimiters: Sequence[bool]
+    source_words: Sequence[str] = ()
+
+    @property
+    def ids(self) -> list[int]:
+        found: list[int] = self.inputs["ids"][0].tolist()
+        return found
+
+
+@dataclass(frozen=True)
+class LayerMaps:
+    """The weights (H,T,S) of one attention layer, and what stands at its queries and keys."""
+
+    name: str
+    heads: str
+    """The place of its heads, as `lab.patch` takes it."""
+    weights: Tensor
+    queries: Sequence[str]
+    keys: Sequence[str]
+
+
+@dataclass(frozen=True)
+class HeadReading:
+    """One head in numbers: nats of entropy, tokens of distance, its kind, and the output without it."""
+
+    layer: int
+    name: HeadName
+    entropy: float
+    distance: float | None
+    kind: str
+    shares: Mapping[str, float]
+    effect: float
+
+
+@dataclass(frozen=True)
+class AttentionMaps(Explanation):
+    """Every layer and head on one text, each picture beside its test: the output without that head."""
+
+    layers: Sequence[LayerMaps]
+    heads: Sequence[HeadReading]
+    effect: str
+    """What `HeadReading.effect` is."""
+    chance: Mapping[str, float] = field(default_factory=dict)
+    """Each kind's share by chance: with equal weights on all allowed keys."""
+    shown: int = -1
+    """The layer to show first, and its head; by default the head whose removal moves the output most."""
+    shown_head: int = -1
+    most: int = 12
+    """Heads that the table in a terminal lists."""
+
+    kind = "attention"
+
+    @cached_property
+    def ranked(self) -> list[HeadReading]:
+        return sorted(self.heads, key=lambda head: -head.effect)
+
+    @property
+    def chosen(self) -> HeadReading:
+        """The head that is shown large."""
+        wanted = [
+            head
+            for head in self.ranked
+            if self.shown in (-1, head.layer) and self.shown_head in (-1, head.name.number)
+        ]
+        return wanted[0]
+
+    @property
+    def summary(self) -> str:
+        largest, middle = self.ranked[0], self.ranked[len(self.ranked) // 2]
+        named = [head for head in self.heads if head.kind in KINDS]
+        return (
+            f"{len(self.heads)} heads in {len(self.layers)} layers, {len(named)} of them of a named kind. "
+            f"Removing {largest.name} changes the output most ({largest.effect:.3g}), removing the "
+            f"median head {middle.effect:.3g}: the weights alone do not show which head matters."
+        )
+
+    def parts(self) -> list[Part]:
+        return [self.large(self.chosen), self.overview(), self.table(self.most)]
+
+    def overview(self) -> Grid:
+        """Every head's effect, a row a layer."""
+        most = max(layer.weights.shape[0] for layer in self.layers)
+        values = [[0.0] * most for _ in self.layers]
+        for head in self.heads:
+            values[head.layer][head.name.number] = head.effect
+        names = [layer.name for layer in self.layers]
+        return Grid("Change of the output without each head", names, [str(h) for h in range(most)], values)
+
+    def large(self, head: HeadReading) -> Grid:
+        layer = self.layers[head.layer]
+        told = f"{head.kind}; entropy {head.entropy:.2f} nats" + (
+            "" if head.distance is None else f", mean distance {head.distance:.1f} tokens"
+        )
+        return Grid(
+            f"{head.name}: {told}",
+            [f"{number} {word}" for number, word in enumerate(layer.queries)],
+            [f"{number} {word}" for number, word in enumerate(layer.keys)],
+            layer.weights[head.name.number].tolist(),
+            f"Rows attend to columns. Without this head: {head.effect:.3g} (rank "
+            f"{self.ranked.index(head) + 1} of {len(self.heads)}).",
+        )
+
+    def table(self, most: int) -> Listing:
+        rows = [
+            [self.layers[h.layer].name, h.name.number, h.kind, h.entropy, h.distance, h.effect]
+            for h in self.ranked[:most]
+        ]
+        left = len(self.heads) - len(rows)
+        kinds = "; ".join(f"{kind}: {keys}" for kind, keys in KINDS.items())
+        return Listing(
+            "Heads by what the output loses without them" + (f", the first {len(rows)}" if left else ""),
+            ("layer", "head", "kind", "entropy", "distance", "without it"),
+            rows,
+            f"Without it: {self.effect}. Entropy in nats, distance in tokens, means over queries. A head is "
+            f"of a kind when at least {NAMED_AT:.0%} of its weight, and {TIMES:g} times what equal weights "
+            f"would give, is on: {kinds}.",
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "effect": self.effect,
+            "chance": dict(self.chance),
+            "heads": [
+                {
+                    "layer": self.layers[head.layer].name,
+                    "head": head.name.number,
+                    "place": head.name.place,
+                    "kind": head.kind,
+                    "shares": dict(head.shares),
+                    "entropy": head.entropy,
+                    "distance": head.distance,
+                    "without_it": head.effect,
+                }
+                for head in self.heads
+            ],
+            "layers": [
+                {
+                    "name": layer.name,
+                    "queries": list(layer.queries),
+                    "keys": list(layer.keys),
+                    "weights": [
+                        [[round(w, 5) for w in row] for row in head] for head in layer.weights.tolist()
+                    ],
+                }
+                for layer in self.layers
+            ],
+        }
+
+    def html(self) -> str:
+        return attention_page.html(self)
+
+    def _repr_html_(self) -> str:
+        return attention_page.framed(self)
+
+
+def attention_maps(model: Model, row: RowOfText, *, layer: int = -1, head: int = -1) -> AttentionMaps:
+    """The weights of every layer and head on one row, what kind each head is of, and what it is worth."""
+    layers = _layers(model, row)
+    counts = {layer.heads: layer.weights.shape[0] for layer in layers}
+    moved = effects(model, row.inputs, counts)
+    near = model.trunk.ways(row.inputs.get("tokens") or Tokens.of(len(row.ids)))[0].near
+    own = [place for place, found in enumerate(layers) if found.queries is row.words is found.keys]
+    plain = [kind for kind in KINDS if kind not in REPEATED]
+    on_text = {p: shares(layers[p].weights, near, row.ids, row.delimiters, plain) for p in own}
+    again = _repeated_shares(model, row) if len(own) == len(layers) else {}
+    found = []
+    for place, maps in enumerate(layers):
+        of_kinds = on_text.get(place, {}) | again.get(place, {})
+        square = maps.queries is maps.keys
+        spread, apart = entropy(maps.weights), distance(maps.weights) if square else None
+        for number in range(maps.weights.shape[0]):
+            name = HeadName(maps.heads, number)
+            found.append(
+                HeadReading(
+                    layer=place,
+                    name=name,
+                    entropy=float(spread[number]),
+                    distance=None if apart is None else float(apart[number]),
+                    kind=kind_of(of_kinds, number) if of_kinds else "–",
+                    shares={kind: float(share.of_heads[number]) for kind, share in of_kinds.items()},
+                    effect=moved[name],
+                )
+            )
+    chances = {kind: s.chance for p in own for kind, s in (on_text[p] | again.get(p, {})).items()}
+    made = AttentionMaps(layers, found, effect_definition(model), chances, layer, head)
+    if not any(layer in (-1, h.layer) and head in (-1, h.name.number) for h in found):
+        most = max(maps.weights.shape[0] for maps in layers)
+        wanted = " and ".join(f"{n} {v}" for n, v in (("layer", layer), ("head", head)) if v != -1)
+        raise ConfigError(f"There is no {wanted}: layers are 0 to {len(layers) - 1}, heads 0 to {most - 1}.")
+    return made
+
+
+def _layers(model: Model, row: RowOfText) -> list[LayerMaps]:
+    """Every attention layer on the row: an encoder's, then a decoder's, cross-attention included."""
+    sides = ("encoder.", "decoder.") if model.trunk.reads_source else ("",)
+    patterns = [f"{side}layers.*.attention.weights" for side in sides]
+    patterns += ["decoder.layers.*.cross_attention.weights"] if model.trunk.reads_source else []
+    inputs = dict(row.inputs)
+    with undisturbed(model), capture(model, *patterns) as seen:
+        model.trunk(inputs.pop("ids"), inputs.pop("tokens", None), **inputs)
+    found = []
+    for place, weights in seen.items():
+        reads, crosses = place.startswith("encoder."), "cross" in place
+        queries = row.source_words if reads else row.words
+        keys = row.source_words if reads or crosses else row.words
+        before = weights.shape[-1] - len(keys)  # an adapter's virtual tokens
+        given = ["[virtual]"] * before
+        heads = place.replace("attention.weights", "heads")
+        found.append(
+            LayerMaps(
+                name=HeadName(heads, 0).layer,
+                heads=heads,
+                weights=weights[0, :, weights.shape[2] - len(queries) :].detach().float().cpu(),
+                queries=queries,
+                keys=[*given, *keys] if before else keys,
+            )
+        )
+    return found
+
+
+def _repeated_shares(model: Model, row: RowOfText) -> dict[int, Any]:
+    """Shares of the kinds that look for a token again, on random words that come twice."""
+    count = int(min(WORDS, model.trunk.longest // 2))
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randperm(model.vocabulary, generator=generator)[:count].tolist() * 2
+    source = (torch.arange(len(drawn)) < len(drawn) // 2)[None] if model.trunk.asks_for_source else None
+    tokens = Tokens.of(len(drawn), source=source)
+    near = model.trunk.ways(tokens)[0].near
+    device = row.inputs["ids"].device
+    layers = attention_weights(model, torch.tensor([drawn], device=device), tokens)
+    sized = [weights[0, :, -len(drawn) :, -len(drawn) :].float().cpu() for weights in layers]
+    return {p: shares(w, near, drawn, [False] * len(drawn), REPEATED) for p, w in enumerate(sized)}

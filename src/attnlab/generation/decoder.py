@@ -72,8 +72,8 @@ def check_length(prompts: Sequence[Sequence[int]], length: int, context: int | N
             f"ask for at most {context - longest} new tokens" if longest < context else "shorten the prompt"
         )
         raise ValueError(
-            f"Prompt and new text make {longest} + {length} tokens, and this model was trained on {context}: "
-            f"what it would write beyond means nothing. Either {fewer}, or let it forget the beginning "
+            f"Prompt and new text make {longest} + {length} tokens, and this model was trained on "
+            f"{context}; it cannot be trusted beyond that. Either {fewer}, or let it forget the beginning "
             "(beyond=window, --beyond window)."
         )
 

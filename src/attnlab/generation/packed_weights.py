@@ -98,7 +98,7 @@ def pack(model: Model, kind: str) -> None:
     if kind not in FEWER_BITS:
         raise ConfigError(f'Weights are float32, {" or ".join(FEWER_BITS)}, not "{kind}".')
     if not model.head.scores_words:
-        raise ConfigError("Weights in fewer bits are for writing text, and this model does not write.")
+        raise ConfigError("Weights in fewer bits are for generating text, which this model does not do.")
     if any(type(part) is nn.Linear and part._modules for part in model.trunk.modules()):
         raise ConfigError("Weights in fewer bits would lose the updates of lora; use float32.")
     try:

@@ -16,9 +16,7 @@ class DecodingRule:
 
     def __init__(self, *, repetition: float = 1.0):
         if repetition <= 0:
-            raise ValueError(
-                f"repetition is {repetition}; 1 changes nothing, larger ones avoid what was said."
-            )
+            raise ValueError(f"repetition is {repetition}; it must be at least 1 (1: no penalty).")
         self.repetition = repetition
 
     def adjusted(self, logits: Tensor, said: Tensor) -> Tensor:

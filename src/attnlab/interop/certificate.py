@@ -105,13 +105,13 @@ def account(
             )
     for name, parameter in model.named_parameters():
         if id(parameter) not in filled:
-            assert fresh(name), f"{name} has no line in the family's table"
+            assert fresh(name), f"{name} is unknown in this model family"
             result.new.append(name)
     for name in sorted(there - known):
         if unused(name) or _accepted((name,), accept):
             result.unused.append(name)
         else:
-            result.problems.append(f"{name} is left over: nothing here takes it")
+            result.problems.append(f"{name} is unused: no parameter takes it")
     for link in [*result.loaded, *(link for link, _ in result.tied)]:
         result.problems += _misshapen(link, places, weights)
     result.problems += _other_types(result, weights, accept)

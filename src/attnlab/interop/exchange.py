@@ -54,7 +54,7 @@ def take_in(
     if strange and "tokenizer" not in accept:
         raise ConfigError(
             f"The tokenizer does not belong to this model: {'; '.join(strange)}. Its ids would mean other "
-            "words; give the model's own with --tokenizer, or go on all the same with --accept tokenizer."
+            "words; give the model's own with --tokenizer, or proceed anyway with --accept tokenizer."
         )
     spare = found.config.tokens - own.size
     certificate = found.certificate.with_notes(

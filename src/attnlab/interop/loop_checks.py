@@ -137,12 +137,12 @@ class LoopChecks:
         check, at = InputsMatter(), Point("evaluation")
         inputs = {name: value[:ROWS] for name, value in self.observer.held_out.items()}
         if step < EARLY:
-            return check.not_applicable(at, f"before step {EARLY} nothing is expected")
+            return check.not_applicable(at, f"not checked before step {EARLY}")
         ids = inputs.get("input_ids")
         if ids is None or "labels" not in inputs:
             return check.not_applicable(at, "the model was not seen with ids and labels")
         blank = torch.full_like(ids, getattr(getattr(self.model, "config", None), "pad_token_id", None) or 0)
-        others = {"with shuffled ones": mixed(ids), "with blank ones": blank}
+        others = {"with shuffled inputs": mixed(ids), "with blank inputs": blank}
         own = self._loss(inputs)
         if own is None:
             return check.not_applicable(at, "the model returns no loss")
@@ -253,7 +253,7 @@ def targets(parts: Sequence[Part], mask: Claim, at: Point) -> Finding:
 def first_loss(parts: Sequence[Part], pretrained: bool, at: Point) -> Finding:
     check = FirstLoss()
     if pretrained:
-        return check.not_applicable(at, "the model begins with learnt weights")
+        return check.not_applicable(at, "the model begins with learned weights")
     if not parts or not parts[0].count or parts[0].classes < 2:
         return check.not_applicable(at, "the model returned no scores of classes or words")
     return check.judge(at, parts[0].loss, math.log(parts[0].classes), parts[0].count)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 from transformers import PreTrainedModel, TrainerCallback
 
@@ -75,9 +76,10 @@ class Soundness(TrainerCallback):
     def _compared(self, given: Mapping[str, Any]) -> list[Finding]:
         """The Trainer's own data sets, once an evaluation has shown the second."""
         loaders = {"train": given.get("train_dataloader"), "dev": given.get("eval_dataloader")}
-        data: dict[str, Any] = {name: getattr(loader, "dataset", None) for name, loader in loaders.items()}
-        there = {name: rows for name, rows in data.items() if isinstance(rows, Sized) and len(rows)}
-        return [timed(lambda: contamination(there, given.get("processing_class")))] if len(there) == 2 else []
+        sets = {name: getattr(loader, "dataset", None) for name, loader in loaders.items()}
+        data = {name: rows_of(rows) for name, rows in sets.items() if isinstance(rows, Sized)}
+        with torch.random.fork_rng():  # rows may be made with random numbers
+            return [timed(lambda: contamination(data, given.get("processing_class")))]
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         if self.checks is None:
@@ -85,6 +87,11 @@ class Soundness(TrainerCallback):
         model = given["model"]
         reload = saved_and_loaded(model) if isinstance(model, PreTrainedModel) else None
         self.checks.finish(int(state.global_step), reload=reload)
+
+
+def rows_of(rows: Any) -> Iterator[Any]:
+    """The rows of a data set that may only be indexed."""
+    return (rows[number] for number in range(len(rows)))
 
 
 def saved_and_loaded(model: PreTrainedModel) -> Any:

@@ -50,13 +50,13 @@ class Safe:
                 opened: Any = safe_open(file, "pt")
             except (SafetensorError, OSError, ValueError) as error:
                 raise ConfigError(
-                    f"{file} is no whole safetensors file ({error}); fetch or write it again."
+                    f"{file} is not a complete safetensors file ({error}); download or write it again."
                 ) from error
             self.metadata |= opened.metadata() or {}
             for name in opened.keys():  # noqa: SIM118 - no mapping
                 if name in self._held:
                     raise ConfigError(
-                        f"{name} is in two of the files beside {file}; each tensor has one place."
+                        f"{name} is in two of the files next to {file}; each tensor must be in one."
                     )
                 self._held[name] = opened
 
@@ -144,13 +144,13 @@ def _unpickled(file: Path) -> dict[Any, Any]:
             held = torch.load(file, map_location="cpu", weights_only=True, mmap=mapped)
     except pickle.UnpicklingError as error:
         raise ConfigError(
-            f"{file} asks for code to be run, or is damaged; only plain tensors are read from such files. "
-            "Have its author give it as safetensors."
+            f"{file} needs code to be executed, or is damaged; only plain tensors are read from such "
+            "files. Ask its author for safetensors."
         ) from error
     except (OSError, RuntimeError, EOFError, ValueError, KeyError, IndexError, TypeError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise ConfigError(
-            f"{file} is no whole file of tensors ({reason}); fetch or write it again."
+            f"{file} is not a complete file of tensors ({reason}); download or write it again."
         ) from error
     if not isinstance(held, dict):
         raise ConfigError(f"{file} holds a {type(held).__name__}, not tensors by name.")

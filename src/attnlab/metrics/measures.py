@@ -30,21 +30,20 @@ class Measure:
 
 COSTS = {
     "seconds": Measure("seconds of training steps; evaluation and saving aside"),
-    "tokens_per_second": Measure("training tokens a second", "higher"),
+    "tokens_per_second": Measure("training tokens per second", "higher"),
     "peak_memory_bytes": Measure("the largest memory of the run's process until training ended"),
 }
 SAMPLED = {
     "parallel_loss": Measure(
-        "nats a token, all positions at once, on the rows of incremental_loss", of_task=True
+        "nats per token, all positions at once, on the rows of token_by_token_loss", of_task=True
     ),
-    "incremental_loss": Measure(
-        "nats a token, each scored from its prefix alone, on a sample of dev rows", of_task=True
+    "token_by_token_loss": Measure(
+        "nats per token, each scored with the later tokens removed, on a sample of dev rows", of_task=True
     ),
     "parallel_perplexity": Measure("e^parallel_loss", of_task=True),
-    "incremental_perplexity": Measure("e^incremental_loss", of_task=True),
-    "incremental_difference": Measure(
-        "incremental_loss − parallel_loss: 0 for a sound causal model, otherwise how much the usual loss is "
-        "wrong",
+    "token_by_token_perplexity": Measure("e^token_by_token_loss", of_task=True),
+    "leak": Measure(
+        "token_by_token_loss − parallel_loss, in nats per token; 0 for a sound causal model",
         of_task=True,
     ),
 }

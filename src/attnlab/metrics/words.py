@@ -13,7 +13,7 @@ MOST = 700.0
 
 
 class Loss(Metric):
-    """Loss: nats a target, over all targets.
+    """Loss: nats per target, over all targets.
 
     Formula: Σ −log p(target) / number of targets. A loss of several parts is their sum.
     """
@@ -32,7 +32,7 @@ class Loss(Metric):
 
 
 class Perplexity(Loss):
-    """Perplexity: e^(nats a word), over all words; not a mean of texts' perplexities.
+    """Perplexity: e^(nats per word), over all words; not a mean of texts' perplexities.
 
     Formula: exp(Σ −log p(word) / number of words), of the predicted words alone where the loss has other
     parts.

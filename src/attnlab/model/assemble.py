@@ -101,7 +101,7 @@ def _stack(
 
 
 def _embedding_scale(config: schema.ModelSettings, width: int) -> float:
-    """Of a table of this width: as large as what blocks add to it; what they drown is learnt late."""
+    """Of a table of this width: as large as what blocks add to it; what they drown is learned late."""
     if config.embedding_scale == "unit":
         return 1 / table_std(width)
     return config.width**0.5 if config.embedding_scale == "root" else config.embedding_scale

@@ -2,7 +2,29 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+
+LETTERS = {
+    "V": "vocabulary",
+    "D": "model width",
+    "N": "length in tokens",
+    "T": "longest distance",
+    "M": "source length",
+    "L": "layers",
+    "H": "heads",
+    "S": "key and value heads",
+    "H'": "key and value heads",
+    "K": "head width",
+    "A": "width of additive attention",
+    "E": "feed-forward width",
+    "C": "classes",
+    "d": "head width",
+    "n": "virtual tokens",
+    "r": "rank",
+}
+"""What the letters of a formula stand for."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +46,19 @@ def linear(name: str, inputs: int, outputs: int, bias: bool, formula: str) -> Te
     """An affine map. `formula` names its two sizes, as in "D·D"."""
     plus = f" + {formula.split('·')[-1]}" if bias else ""
     return Term(name, formula + plus, inputs * outputs + (outputs if bias else 0))
+
+
+def letters_in(formulas: Iterable[str]) -> dict[str, str]:
+    """The letters that these formulas use, with what they stand for."""
+    used = {letter for formula in formulas for letter in _letters(formula)}
+    return {letter: meaning for letter, meaning in LETTERS.items() if letter in used}
+
+
+def _letters(formula: str) -> list[str]:
+    """Letters that stand alone or together, as in 2N·(D·HK); words such as "buckets" are none."""
+    words = re.findall(r"[^\W\d_]+'?(?:[A-Z]\b)?", formula)
+    short = [word for word in words if (len(word) < 4 and not word.islower()) or len(word) == 1]
+    return [letter for word in short for letter in re.findall(r"[A-Za-z]'?", word)]
 
 
 def terms_of(module: object) -> list[Term]:

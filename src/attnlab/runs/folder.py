@@ -55,7 +55,7 @@ class RunFolder:
             anew = self.exists and not resume
             if anew and (self.begun or read_record(self.path).get("status") == "converted"):
                 raise ConfigError(
-                    f"{self.path} already holds a run; go on with it by --resume, or give another --out."
+                    f"{self.path} already holds a run; continue it with --resume, or give another --out."
                 )
             if anew:
                 self.metrics.unlink(missing_ok=True)
@@ -64,7 +64,7 @@ class RunFolder:
                 self.record = read_record(self.path)
                 if self.record.get("status") == "converted":
                     raise ConfigError(
-                        f"{self.path} holds a converted model, not a run: there is nothing to go on with."
+                        f"{self.path} holds a converted model, not a run: there is nothing to resume."
                     )
                 refuse_changes(to_json(self.config()), to_json(config), self.path)
             else:
@@ -99,7 +99,7 @@ class RunFolder:
         )
         return (
             f"Writing to {self.path} failed: {error.strerror or error}. {safe}; make room, or make the "
-            "folder writable, and go on with --resume."
+            "folder writable, and continue with --resume."
         )
 
     def note(self, **facts: Any) -> None:

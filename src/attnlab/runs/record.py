@@ -49,7 +49,7 @@ def other_versions(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterato
     changed = [name for name in ("torch", "machine", "threads") if before.get(name) != now[name]]
     if changed:
         what = "; ".join(f"{name} was {before.get(name)}, now {now[name]}" for name in changed)
-        yield f"The run was begun elsewhere ({what}): it goes on, but not bit for bit."
+        yield f"The run was begun in another environment ({what}): it continues, but not bit for bit."
 
 
 def fingerprints_of(record: Mapping[str, Any]) -> dict[str, Any]:

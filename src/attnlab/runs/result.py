@@ -15,6 +15,13 @@ RESULT = "result.json"
 ENDED = ("finished", "invalid")
 """The states of a run that trained to its end: its numbers are there, sound or not."""
 
+RENAMED = {
+    "incremental_loss": "token_by_token_loss",
+    "incremental_perplexity": "token_by_token_perplexity",
+    "incremental_difference": "leak",
+}
+"""Metrics by the names that earlier versions wrote."""
+
 Curve = Mapping[str, Sequence[float]]
 
 
@@ -92,7 +99,8 @@ class RunResult:
         values = {name: value for name, value in held.items() if name in own and value is not None}
         values |= {name: tuple(values.get(name, ())) for name in ("unsound", "samples", "probes")}
         values["checks"] = tuple(Finding(**one) for one in held.get("checks") or ())
-        known = {name: value for name, value in (held.get("metrics") or {}).items() if value is not None}
+        metrics = held.get("metrics") or {}
+        known = {RENAMED.get(name, name): value for name, value in metrics.items() if value is not None}
         rest = {name: value for name, value in held.items() if name not in own | {"sound"}}
         return cls(**{"status": "finished"} | values | {"metrics": known, "extra": rest})
 

@@ -21,8 +21,11 @@ from attnlab.studies.run_measures import read_documents
 from attnlab.studies.spec import Study
 
 DOCUMENTS = "documents.safetensors"
+TOKEN_BY_TOKEN = "token_by_token_loss"
+LEAKS = frozenset({"dependency", "honesty"})
+"""The checks that find a leak."""
 CURE = (
-    "Seeds that change nothing: look for code with a generator of its own (torch.manual_seed, a fixed seed "
+    "Seeds that change nothing: look for code with its own generator (torch.manual_seed, a fixed seed "
     "in initialise, in the loader or in dropout) where the run's named streams belong."
 )
 
@@ -66,7 +69,7 @@ def comparisons(
     if any(arm not in study.baselines for arm in others) and study.baseline in others:
         rows += compared(replace(facts, study=by_bytes), others, metrics[SURVIVES])
         named = " and ".join(arm for arm in others if arm not in study.baselines)
-        notes.append(f"By {SURVIVES}, which a change of tokenizer leaves comparable: {named}.")
+        notes.append(f"Compared by {SURVIVES}, which is comparable across tokenizers: {named}.")
     return rows, notes
 
 
@@ -126,7 +129,21 @@ def told(facts: Facts, row: dict[str, Any], paired: Mapping[str, Sequence[RunRes
     """A comparison's row with how its arms differ beyond what is studied."""
     arm, baseline = row["arm"], row["baseline"]
     unequal = inequalities(facts.study, arm, paired[arm], paired[baseline], facts.tried)
-    return row | {"unequal": unequal, "words": f"{row['words']}. {unequal}".removesuffix(". ")}
+    said = {"unequal": unequal, "words": f"{row['words']}. {unequal}".removesuffix(". ")}
+    leaks = LEAKS & {*unsound_of(paired[arm])}
+    return row | said | ({"without_leak": without_leak(paired[arm], paired[baseline])} if leaks else {})
+
+
+def without_leak(runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> dict[str, Any] | None:
+    """The difference of an arm that leaks, by the loss that a leak cannot lower; none where unknown."""
+    sides = [{run.seed: run.metrics.get(TOKEN_BY_TOKEN) for run in side} for side in (runs, baseline)]
+    pairs = [(sides[0][seed], sides[1][seed]) for seed in sides[0].keys() & sides[1].keys()]
+    gaps = [one - two for one, two in pairs if one is not None and two is not None]
+    if not gaps or not all(map(math.isfinite, gaps)):
+        return None
+    found = mean_of_seeds(gaps)
+    ends = {"low": found.low, "high": found.high} if found.n > 1 else {"low": None, "high": None}
+    return {"difference": found.value, **ends, "seeds": found.n}
 
 
 def idle_arms(
@@ -154,8 +171,8 @@ def comparable(study: Study, runs: Sequence[RunResult]) -> tuple[dict[str, list[
         reasons = reasons_apart(study, arm, done, arms.get(study.baseline_of(arm), []))
         if failed and done:
             notes[arm] = (
-                f"{arm} is not compared: {len(failed)} of its {len(own)} runs failed, and those left over "
-                "would flatter it."
+                f"{arm} is not compared: {len(failed)} of its {len(own)} runs failed, so the rest are a "
+                "biased sample."
             )
         elif reasons:
             notes[arm] = f"{arm} is not compared with {study.baseline_of(arm)}: {'; '.join(reasons)}."
@@ -199,7 +216,7 @@ def verdict(
     compared = {row["arm"] for row in rows} | set(study.baselines)
     rest = [left_out(arm, notes) for arm in arms if arm["name"] not in compared]
     if not rows:
-        return "Nothing can be said yet" + (f": {'; '.join(rest)}." if rest else ": no run has ended.")
+        return "No verdict yet" + (f": {'; '.join(rest)}." if rest else ": no run has ended.")
     return " ".join([*said, *(f"{one}." for one in rest)])
 
 
@@ -217,7 +234,7 @@ def sentence(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> s
     checks = arms.get(arm, {}).get("unsound") or []
     if found == "invalid" and checks:
         named = f"check{'s' if len(checks) > 1 else ''} {', '.join(checks)}"
-        leaks = {"dependency", "honesty"} & {*checks}
+        leaks = LEAKS & {*checks}
         return f"{arm} is invalid: {fault_of(checks)} ({named}).{honestly(row, arms) if leaks else ''}"
     if found in ("better", "worse"):
         said = f"{arm} is {found} than {baseline}"
@@ -228,11 +245,11 @@ def sentence(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> s
 
 def fault_of(checks: Sequence[str]) -> str:
     """What an arm that failed these checks does wrong, in a few words."""
-    if {"dependency", "honesty"} <= {*checks}:
+    if {*checks} >= LEAKS:
         return "it sees future tokens"
     if "dependency" in checks:
         return "its outputs depend on tokens that they must not see"
-    return "its numbers are not what they claim to be"
+    return "its numbers do not measure what they say"
 
 
 def briefly(reason: str) -> str:
@@ -242,11 +259,17 @@ def briefly(reason: str) -> str:
 
 def honestly(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> str:
     """What a leaking arm's loss is without the tokens that it must not see, compared with its baseline's."""
-    found = [
-        arms.get(row[side], {}).get("metrics", {}).get("incremental_loss") for side in ("arm", "baseline")
-    ]
+    found = [arms.get(row[side], {}).get("metrics", {}).get(TOKEN_BY_TOKEN) for side in ("arm", "baseline")]
     if not all(one and one["value"] is not None for one in found):
         return ""
-    arm, baseline = (round(one["value"], 3) for one in found if one)
-    how = "worse than" if arm > baseline else "better than" if arm < baseline else "equal to"
-    return f" Scored without them its loss is {arm:.3f}, {how} {row['baseline']} with {baseline:.3f}."
+    arm, baseline = (rounded(one) for one in found if one)
+    how = "worse than" if float(arm) > float(baseline) else "better than" if arm != baseline else "equal to"
+    return f" Scored without them its loss is {arm}, {how} {row['baseline']} with {baseline}."
+
+
+def rounded(estimate: Mapping[str, Any]) -> str:
+    """With as many digits as its interval supports: two of its half width, three decimals without one."""
+    low, high = estimate.get("low"), estimate.get("high")
+    half = (high - low) / 2 if low is not None and high is not None else 0.0
+    places = min(max(1 - math.floor(math.log10(half)), 0), 3) if half > 0 else 3
+    return f"{estimate['value']:.{places}f}"

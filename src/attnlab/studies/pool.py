@@ -135,7 +135,7 @@ def died(code: int, folder: Path) -> str:
     if code < 0:
         name = signal.Signals(-code).name
         hint = "; the machine may be out of memory" if name == "SIGKILL" else ""
-        return f"The worker was ended by {name}{hint}. Go on with --resume."
+        return f"The worker was ended by {name}{hint}. Continue with --resume."
     if code > 128:
-        return "The worker was asked to stop from outside, and saved. Go on with --resume."
-    return f"The worker ended with exit code {code}; its last words are in {folder / LOG}."
+        return "The worker was asked to stop from outside, and saved. Continue with --resume."
+    return f"The worker ended with exit code {code}; its last output is in {folder / LOG}."

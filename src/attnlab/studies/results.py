@@ -119,7 +119,9 @@ def gathered(folder: Path, arm: str, seed: int) -> RunResult:
     """One run: what its worker left, or that it has not come to its end."""
     place = Path("runs") / arm / f"seed-{seed}"
     begun = (folder / place / RECORD).is_file()
-    missing = "stopped before its end; go on with --resume" if begun else "not begun; go on with --resume"
+    missing = (
+        "stopped before its end; continue with --resume" if begun else "not begun; continue with --resume"
+    )
     run = replace(
         read_result(folder / place) or RunResult(reason=missing),
         arm=arm,

@@ -111,10 +111,10 @@ def token_by_token(trained: Trained, dataset: Dataset) -> dict[str, float]:
         return {}
     return {
         "parallel_loss": found.parallel.loss,
-        "incremental_loss": found.token_by_token.loss,
+        "token_by_token_loss": found.token_by_token.loss,
         "parallel_perplexity": found.parallel.perplexity,
-        "incremental_perplexity": found.token_by_token.perplexity,
-        "incremental_difference": found.difference,
+        "token_by_token_perplexity": found.token_by_token.perplexity,
+        "leak": found.difference,
     }
 
 

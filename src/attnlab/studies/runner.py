@@ -55,7 +55,7 @@ class EndedStudy:
         failed = [f"{run.arm} (seed {run.seed})" for run in self.runs if run.status == "failed"]
         said = [f"{len(failed)} of {len(self.runs)} runs failed: {', '.join(failed)}."] if failed else []
         return said + [
-            f"{arm['name']} is invalid, and the study does not mean it to be: {arm['reason']}. {cure(arm)}"
+            f"{arm['name']} is invalid, which the study does not expect: {arm['reason']}. {cure(arm)}"
             for arm in self.results["arms"]
             if arm["status"] == "invalid" and not (arm["name"] in self.allowed and arm["unsound"])
         ]
@@ -72,7 +72,8 @@ def cure(arm: Mapping[str, Any]) -> str:
     if not arm["unsound"]:  # its seeds changed nothing, which no study can mean
         return "The report names the cause."
     checks = ", ".join(f'"{check}"' for check in arm["unsound"])
-    return f"Mend it, or say in the study that it is meant to fail: allow = {{ {arm['name']} = [{checks}] }}."
+    allow = f"allow = {{ {arm['name']} = [{checks}] }}"
+    return f"Fix it, or declare in the study that it is expected to fail: {allow}."
 
 
 def unseen(work: Sequence[Job]) -> None:
@@ -115,7 +116,7 @@ def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> di
     record = read_study_record(folder)
     if record and not resume:
         raise ConfigError(
-            f"{folder} already holds a study; go on with it by --resume, or give another --out."
+            f"{folder} already holds a study; continue it with --resume, or give another --out."
         )
     if record and not _is_that_of(resolved, record):
         raise ConfigError(

@@ -15,7 +15,7 @@ from attnlab.metrics.measures import measures
 from attnlab.runs.summary import RunSummary, read_summary
 from attnlab.studies.evidence import fed_apart
 
-BESIDE = ("train_loss", "incremental_loss", "seconds")
+BESIDE = ("train_loss", "token_by_token_loss", "seconds")
 """What is shown of a run beside its metrics."""
 
 
@@ -41,9 +41,7 @@ def side_by_side(folders: Sequence[Path]) -> SideBySide:
     runs = [read_summary(folder) for folder in folders]
     for run in runs:
         if basis_of(run).dev is None:
-            raise ConfigError(
-                f"{run.result.folder} has no dev split, so that there is nothing to compare it by."
-            )
+            raise ConfigError(f"{run.result.folder} has no dev split, so there is nothing to compare it by.")
     notes, withheld = list[str](), set[str]()
     for run in runs[1:]:
         said, kept_back = beside(run, runs[0])
@@ -58,7 +56,7 @@ def side_by_side(folders: Sequence[Path]) -> SideBySide:
 def beside(run: RunSummary, first: RunSummary) -> tuple[list[str], set[str]]:
     """What to say of a run beside the first, and the measures that this withholds."""
     one, other = run.result, first.result
-    pair = f"{one.folder} beside {other.folder}"
+    pair = f"{one.folder} compared with {other.folder}"
     bases = basis_of(run), basis_of(first)
     of_task = [name for name, measure in measures().items() if measure.of_task]
     by_measure = {name: comparability(*bases, metric=name) for name in of_task}
@@ -69,14 +67,14 @@ def beside(run: RunSummary, first: RunSummary) -> tuple[list[str], set[str]]:
     trained = by_measure["loss"].doubts
     if not trained and one.seed == other.seed:
         trained = fed_apart(one, other, changed=changed_settings(run.config, first.config))
-    return [*notes, *(f"Not equals: {pair}: {reason}." for reason in trained)], {*apart}
+    return [*notes, *(f"Not a fair comparison: {pair}: {reason}." for reason in trained)], {*apart}
 
 
 def refuse_other_questions(pair: str, found: Comparability) -> None:
     """Stop where no number of the two means the same: other texts, or another task."""
     reasons = [one.words for one in found.judged if one.aspect in ("metric", "evaluation set")]
     if reasons:
-        raise ConfigError(f"{pair}: {'; '.join(reasons)}. Their numbers do not mean the same.")
+        raise ConfigError(f"{pair}: {'; '.join(reasons)}. Their numbers are not comparable.")
 
 
 def basis_of(run: RunSummary) -> Basis:
@@ -109,4 +107,4 @@ def remarks(runs: Sequence[RunSummary]) -> Iterator[str]:
     if len(seeds) > 1:
         yield f"Their seeds differ ({', '.join(seeds)}): another start, and another order of the examples."
     if len(runs) > 1:
-        yield "Single runs: how much is the luck of a seed, only a study with several seeds tells."
+        yield "Single runs: seed noise is unknown; only a study with several seeds can separate it."

@@ -150,7 +150,7 @@ def _check(study: Study) -> None:
     if not NAME.fullmatch(study.name):
         raise ConfigError(f'A study\'s name is letters, digits, ".", "_" and "-", not "{study.name}".')
     if not study.question.strip():
-        raise ConfigError("A study needs a question: what should its verdict answer?")
+        raise ConfigError('A study needs a question that its verdict answers; set question = "…".')
     if not study.arms:
         raise ConfigError(f"{study.name} has no arms; give at least one with [arms.NAME].")
     for arm, changes in study.arms.items():
@@ -190,7 +190,9 @@ def _check_against(study: Study) -> None:
             if name not in study.arms:
                 raise unknown("against", name, study.arms)
         if arm in study.baselines:
-            raise ConfigError(f'against: "{arm}" is set beside "{baseline}", but others are set beside it.')
+            raise ConfigError(
+                f'against: "{arm}" is compared with "{baseline}", and is itself the baseline of another arm.'
+            )
 
 
 def flat(changes: Mapping[str, Any], where: str = "") -> dict[str, Any]:

@@ -86,7 +86,8 @@ def edges(best: dict[str, float], rates: tuple[float, ...]) -> list[str]:
     """Arms whose best rate may lie beyond the grid."""
     outer = {min(rates), max(rates)} if len(rates) > 1 else set()
     return [
-        f"The best learning rate of {arm}, {rate:g}, is at the edge of the grid: a better one may lie beyond."
+        f"The best learning rate of {arm}, {rate:g}, is at the edge of the grid: a better one may lie "
+        "outside."
         for arm, rate in best.items()
         if rate in outer
     ]

@@ -28,9 +28,9 @@ class Classification(Labelled):
 
     Cost: one vector a text is scored, so the head costs next to nothing.
 
-    When it helps: sentiment, topic, entailment (data.encoding = "pair"). Judge it by accuracy beside the
-    share of the most frequent class; under `balanced` weights by macro F1, and expect its probabilities not
-    to be calibrated.
+    When it helps: sentiment, topic, entailment (data.encoding = "pair"). Judge it by accuracy compared with
+    the share of the most frequent class; under `balanced` weights by macro F1, and expect its probabilities
+    not to be calibrated.
 
     Paper: Devlin et al. 2018, "BERT"; Szegedy et al. 2015 (label smoothing).
     """

@@ -175,7 +175,7 @@ class Task(ABC):
         return []
 
     def blind_loss(self, prepared: Prepared) -> float:
-        """What a model loses that knows nothing: nats a target, of these targets."""
+        """What a model loses that knows nothing: nats per target, of these targets."""
         return math.log(self.vocabulary.size)
 
     @property

@@ -15,7 +15,7 @@ class Bpe(TokenizerRecipe):
 
     Training starts from the 256 bytes and merges the most frequent neighbouring pair, again and
     again, until the vocabulary is full; encoding applies the merges in the order they were
-    learned. Cost of a larger vocabulary: one embedding row each, for fewer tokens a text.
+    learned. Cost of a larger vocabulary: one embedding row each, for fewer tokens per text.
     The choice for language models. Sennrich et al. 2016; over bytes: Radford et al. 2019.
     """
 

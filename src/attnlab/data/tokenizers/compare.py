@@ -41,7 +41,7 @@ class TokenizerMeasure:
 
     @property
     def fertility(self) -> float:
-        """Tokens a word (between white space)."""
+        """Tokens per word (between white space)."""
         return self.tokens / self.words if self.words else 0.0
 
     @property

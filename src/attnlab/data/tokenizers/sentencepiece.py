@@ -185,7 +185,7 @@ def fields(data: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Seven bits a byte, the lowest first; the number, and where what follows begins."""
+    """Seven bits per byte, the lowest first; the number, and where what follows begins."""
     value = shift = 0
     while True:
         byte = data[at]

@@ -16,7 +16,7 @@ class Full(Adapter):
 
     Cost: no parameters more, and all of them are trained; attached, it holds a copy of the weights before.
 
-    When it helps: the default. With enough data nothing does better; a small set is soon learnt by heart.
+    When it helps: the default. With enough data nothing does better; a small set is soon learned by heart.
 
     Paper: Howard and Ruder 2018, "Universal Language Model Fine-tuning for Text Classification".
     """

@@ -9,8 +9,8 @@ argmax, which takes the one best key and so gets no gradient for where to look.
 Hypothesis: on sentences this short, additive and linear come near the dot product; additive takes
 several times as long. Group and argmax lose, since they do not see, or do not learn to choose.
 
-How to read it: the differences against dot, with their intervals, and beside them seconds and
-tokens a second. A lower loss that takes five times as long is not a better rule for the same time.
+How to read it: the differences against dot, with their intervals, and next to them seconds and
+tokens per second. A lower loss that takes five times as long is not a better rule for the same time.
 
 Time: five arms × 5 seeds take about an hour on two cores; --quick about six minutes.
 """

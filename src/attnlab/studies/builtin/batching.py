@@ -2,7 +2,7 @@
 
 Set-up: a small decoder (mini-gpt: words, sentences cut at 100 tokens, about 1.4 million
 parameters), one epoch of the embedded Python documentation. Four ways to put its sentences into
-batches, each with about 600 tokens of text a step on average, and the same budget in tokens: padded, 32
+batches, each with about 600 tokens of text per step on average, and the same budget in tokens: padded, 32
 sentences at random; longest first, 32 neighbours in the order of length; bucketed, sentences of similar
 length, batches in random order; packed, several sentences in each line.
 
@@ -10,7 +10,7 @@ Hypothesis: with random batches more than two places in three are padding, which
 nothing. Bucketed and packed have little of it, and end at the same dev loss in less time. Longest first
 pads least of those with a line for each sentence, but trains on lengths in order, and loses by it.
 
-How to read it: the share of padding beside seconds and tokens of text a second; then the differences in
+How to read it: the share of padding, seconds and tokens of text per second; then the differences in
 dev loss, which should be small where the order is random. --quick does not reach the end of an epoch, so
 that longest first has then seen long sentences only.
 
@@ -63,7 +63,7 @@ class Waste(Extras):
     metrics: ClassVar[dict[str, Measure]] = {
         "waste": Measure("share of a batch's places that hold padding, over the whole first epoch"),
         "tokens_per_step": Measure(
-            "tokens of text a step, padding aside, over the whole first epoch", better="higher"
+            "tokens of text per step, padding aside, over the whole first epoch", better="higher"
         ),
     }
 
@@ -87,12 +87,12 @@ class Waste(Extras):
             [arm, len(runs), fmean(run.steps for run in runs), *(mean(runs, name) for name in names)]
             for arm, runs in arms.items()
         ]
-        heads = ("padding (share)", "tokens a step", "training (s)", "tokens/s", "dev loss (nats)")
+        heads = ("padding (share)", "tokens per step", "training (s)", "tokens/s", "dev loss (nats)")
         return {
             "figures": [
                 figure(
                     "Padding against the size of a batch",
-                    x="tokens of text a step",
+                    x="tokens of text per step",
                     y="share of places that hold padding",
                     series=series,
                     log_x=True,

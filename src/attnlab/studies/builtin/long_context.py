@@ -11,10 +11,10 @@ Hypothesis: time grows by length² for dot and for group, which takes about an e
 for linear and window. Memory grows by length for all: torch's fused attention never holds the square of
 weights, which a plain softmax would.
 
-How to read it: the slopes of the two log-log figures beside theory (2: twice the length, four times the
-cost; 1: twice). Each is a least-squares line through the longer half of the lengths, since at short ones
-the cost of starting hides the rest. The verdict is by the slope of time; the constant is in the figure: a
-rule may grow slowly and still be slower at every length that you use.
+How to read it: the slopes of the two log-log figures compared with theory (2: twice the length, four times
+the cost; 1: twice). Each is a least-squares line through the longer half of the lengths, since at short
+ones the cost of starting hides the rest. The verdict is by the slope of time; the constant is in the
+figure: a rule may grow slowly and still be slower at every length that you use.
 
 Time: four arms × 5 seeds take about ten minutes on two cores; --quick about two minutes.
 """

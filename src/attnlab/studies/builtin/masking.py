@@ -5,10 +5,10 @@ parameters), one epoch of the embedded Python documentation. One arm sets the sc
 to −inf before the softmax; the other sets their weights to zero after it.
 
 Hypothesis: the zero arm reaches a far lower dev loss, and it is not real: the softmax's denominator
-still depends on the words to come. Scored token by token, each from its prefix alone, it is the worse
+still depends on the words to come. Scored token by token, with later tokens removed, it is the worse
 model, and what it writes is garbage.
 
-How to read it: the zero arm ends *invalid*, whatever its loss. Look at parallel and incremental loss
+How to read it: the zero arm ends *invalid*, whatever its loss. Look at parallel and token-by-token loss
 side by side (equal for a sound model), at the probe sentences, and at the samples.
 
 Time: two arms × 5 seeds take about ten minutes on two cores; --quick about two minutes.

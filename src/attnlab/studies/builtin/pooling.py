@@ -13,7 +13,7 @@ frequent class; the last has seen all of it.
 How to read it: the accuracy of decoder-first should be the share of the most frequent class; the checks
 majority and collapse then name it, which checks the set-up, and it is invalid. A difference between the
 others is one of how easily a vector learns to gather a text in few steps from scratch; a pretrained model
-has learnt it before, and may answer otherwise.
+has learned it before, and may answer otherwise.
 
 Time: six arms × 5 seeds are 30 runs of about 490 steps; --quick took seven minutes on two busy cores, and
 --plan tells what the whole takes on yours.
@@ -30,7 +30,7 @@ POOLINGS = ("mean", "first", "last")
 def study() -> Study:
     return Study(
         question="Which pooling classifies texts best, in an encoder and in a decoder?",
-        hypothesis="In an encoder the three are close; in a decoder the first place has seen nothing.",
+        hypothesis="In an encoder the three are close; in a decoder the first position has seen nothing.",
         base="classifier-mini",
         arms={
             f"{family}-{pooling}": {

@@ -40,8 +40,8 @@ LENGTH, BIN = 40, 10
 
 def study() -> Study:
     return Study(
-        question="Which position scheme learns a language best, and which goes on beyond its length?",
-        hypothesis="Schemes that tell distance beat those that tell place; none at all is worst.",
+        question="Which position scheme gives the lowest loss, and which works beyond the trained length?",
+        hypothesis="Relative schemes beat absolute ones; no positions at all is worst.",
         base="mini-gpt",
         arms={scheme: {"model.positions": scheme} for scheme in SCHEMES},
         baseline="sinusoidal",
@@ -102,7 +102,7 @@ class Longer(Extras):
         )
         note = f"{BANDS} Means over stretches of {BIN} places, each drawn at its last."
         return {
-            "figures": [figure("Loss by place", x="place", y="nats a token", series=series, note=note)],
+            "figures": [figure("Loss by place", x="place", y="nats per token", series=series, note=note)],
             "tables": [
                 table(
                     "Twice the trained length",

@@ -1,7 +1,7 @@
 """Recipe: how much sooner does today's recipe reach the loss that GPT-2's ends at?
 
 Set-up: documents of the embedded Python documentation in a byte-pair vocabulary of 4,000, packed, 1,024
-tokens a step; decoders of 4 layers, 128 wide. GPT-2's recipe: learned positions, layer norm, GELU, biases,
+tokens per step; decoders of 4 layers, 128 wide. GPT-2's recipe: learned positions, layer norm, GELU, biases,
 dropout 0.1, AdamW at 1e-3 with a cosine. Today's: rotary positions, RMS norm, SwiGLU, no biases, no
 dropout, Muon at 4e-3, a long plateau and a short decay. The sizes differ by less than 2 %. The two
 learning rates are customary ones, not tuned against each other: `learning_rates` in a study's file tries
@@ -36,7 +36,7 @@ Runs = Mapping[str, Sequence[RunResult]]
 
 def study() -> Study:
     return Study(
-        question="How much sooner does today's recipe reach the dev loss that GPT-2's recipe ends at?",
+        question="How much sooner does a modern recipe reach the dev loss that GPT-2's recipe ends at?",
         hypothesis="In less than half of the time, although each step takes longer.",
         base="modern-mini",
         arms={
@@ -80,7 +80,7 @@ class TimeToLoss(Extras):
                     f"Time to the loss at which {baseline} ended",
                     columns,
                     rows,
-                    "Nats a token. Seconds of training on this machine, evaluations aside; – where a run "
+                    "Nats per token. Seconds of training on this machine, evaluations aside; – where a run "
                     "never came so low.",
                 )
             ],
@@ -138,4 +138,4 @@ def times(arms: Runs) -> dict[str, Any]:
     for arm, runs in arms.items():
         found = [[reached(run.dev_curve, level, "seconds") or 0.0 for level in levels] for run in runs]
         series.append(over_seeds(arm, levels, found))
-    return figure("Time to a dev loss", x="dev loss (nats a token)", y="seconds", series=series, note=BANDS)
+    return figure("Time to a dev loss", x="dev loss (nats per token)", y="seconds", series=series, note=BANDS)

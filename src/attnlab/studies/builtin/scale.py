@@ -3,14 +3,14 @@
 Set-up: a small decoder (mini-gpt: words, sentences cut at 100 tokens, about 1.4 million
 parameters), one epoch of the embedded Python documentation. One arm divides the scores by the root of
 the head's width (√24), the other does not. One wider head (d = 96) is added in both forms, since the
-variance of a score grows with d. Beside the loss, each evaluation notes how saturated attention is:
+variance of a score grows with d. Besides the loss, each evaluation records how saturated attention is:
 the mean largest weight of a query (1 when it looks at one token alone) and the mean entropy.
 
 Hypothesis: unscaled scores of wide heads saturate the softmax, whose gradient then vanishes: attention
 is sharp from the start and learns where to look more slowly. At d = 24, from small initial weights, the
 difference is small.
 
-How to read it: the curves "largest weight", "entropy" and "gradient norm" beside the dev loss.
+How to read it: the curves "largest weight", "entropy" and "gradient norm", and the dev loss.
 
 Time: four arms × 5 seeds take about half an hour on two cores; --quick about four minutes.
 """

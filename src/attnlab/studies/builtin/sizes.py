@@ -33,7 +33,7 @@ RULES = ("dot", "linear")
 def study() -> Study:
     return Study(
         question="Does the verdict on linear against dot-product attention hold at three sizes?",
-        hypothesis="The difference is as small at each width: the smallest model tells it already.",
+        hypothesis="The difference is equally small at each width: the smallest model already shows it.",
         base="mini-gpt",
         arms={
             f"{rule}-{width}": {"model.attention": rule, "model.width": width}

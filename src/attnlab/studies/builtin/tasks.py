@@ -15,7 +15,7 @@ Hypothesis: for the same text, masked and span learn from a seventh of the words
 epoch they are behind causal even at guessing a word with both sides in sight. Given far longer training
 that turns round.
 
-How to read it: nats and accuracy at the hidden words, and tokens a second: the head of a masked model
+How to read it: nats and accuracy at the hidden words, and tokens per second: the head of a masked model
 costs a seventh, so that it reads more text in the same time.
 
 Time: four arms × 5 seeds take about twenty minutes on two cores; --quick about three minutes.
@@ -48,7 +48,8 @@ Question = tuple[list[int], int]
 def study() -> Study:
     return Study(
         question="Which task teaches a model most about its words, for the same text?",
-        hypothesis="After one epoch those that predict every word lead; hidden words teach a seventh a step.",
+        hypothesis="After one epoch those that predict every word lead; masking predicts only a seventh of "
+        "the words per step.",
         base="mini-gpt",
         arms={
             "causal": {"task": "causal"},
@@ -98,7 +99,7 @@ class HiddenWords(Extras):
             "sees",
             "seeds",
             "words",
-            "nats a word",
+            "nats per word",
             "e^nats",
             "accuracy",
             "tokens/s",

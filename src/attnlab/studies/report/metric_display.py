@@ -21,7 +21,7 @@ class DisplayedMetric:
     form: str = "plain"
     lower_is_better: bool = True
     counted: bool = False  # exact, from the arm itself and not over seeds
-    honest: bool = False  # measured with no future present: true of an arm that leaks, too
+    honest: bool = False  # measured with later tokens removed: true of an arm that leaks, too
 
 
 QUALITY = (
@@ -30,8 +30,8 @@ QUALITY = (
     DisplayedMetric("bits_per_byte", "bits per byte"),
     DisplayedMetric("train_loss", "train loss"),
     DisplayedMetric("parallel_perplexity", "parallel perplexity"),
-    DisplayedMetric("incremental_perplexity", "incremental perplexity", honest=True),
-    DisplayedMetric("incremental_difference", "incremental − usual", form="signed", honest=True),
+    DisplayedMetric("token_by_token_perplexity", "token-by-token perplexity", honest=True),
+    DisplayedMetric("leak", "leak", form="signed", honest=True),
 )
 COST = (
     DisplayedMetric("seconds", "training time", form="seconds"),
@@ -42,16 +42,19 @@ COST = (
     ),
     DisplayedMetric(
         "flops_per_token",
-        "FLOPs a token",
-        "Floating-point operations of training, a token, in closed form.",
+        "FLOPs per token",
+        "Floating-point operations of training per token, in closed form.",
         "scaled",
         counted=True,
     ),
 )
-RUNS_ONLY = {"incremental_loss", "parallel_loss", "train_perplexity", "targets", "unknown_share"}
+RUNS_ONLY = {"token_by_token_loss", "parallel_loss", "train_perplexity", "targets", "unknown_share"}
 """Told of every run and in runs.csv; a table of arms says the same with what it has."""
 
-KNOWN = {metric.name: metric for metric in QUALITY + COST}
+WITHOUT_LEAK = DisplayedMetric("token_by_token_loss", "token-by-token loss", honest=True)
+"""What a leak cannot lower: the difference of an arm that leaks is shown by it."""
+
+KNOWN = {metric.name: metric for metric in (*QUALITY, *COST, WITHOUT_LEAK)}
 
 
 def metric(study: StudyResults, name: str) -> DisplayedMetric:
@@ -83,7 +86,7 @@ def explained(study: StudyResults, shown: list[DisplayedMetric]) -> list[Display
 
 def estimate(arm: Arm, name: str) -> Mapping[str, Any] | None:
     """The arm's estimate of a measure; a perplexity follows from its loss if only that is there."""
-    if name in ("parallel_perplexity", "incremental_perplexity") and name not in arm.metrics:
+    if name in ("parallel_perplexity", "token_by_token_perplexity") and name not in arm.metrics:
         loss = arm.metrics.get(name.replace("perplexity", "loss"))
         return (
             {key: _exponential(value) if key != "n" else value for key, value in loss.items()}

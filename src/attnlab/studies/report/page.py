@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import hashlib
 import json
 import re
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateNotFound
+from jinja2 import Environment, TemplateNotFound
 from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
+from attnlab.pages.palette import variables
+from attnlab.pages.self_contained import environment_of, pack, policy
 from attnlab.studies.report.metric_display import metric
-from attnlab.studies.report.palette import variables
 from attnlab.studies.report.sections import PARTS, Section
 from attnlab.studies.report.study_results import StudyResults
 
@@ -51,7 +49,7 @@ def html(study: StudyResults, parts: Filled) -> str:
             script=Markup(script),
             plotly=_plotly()[1] if plots else "",
             plots=pack(json.dumps(plots, allow_nan=False, separators=(",", ":"))) if plots else "",
-            policy=_policy(script, *([_plotly()[0]] if plots else [])),
+            policy=policy(script, *([_plotly()[0]] if plots else [])),
         )
     )
 
@@ -90,13 +88,7 @@ def _section(section: Section, context: dict[str, Any], study: StudyResults, kin
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("attnlab.studies.report"),
-        autoescape=lambda name: name is not None and name.endswith(".html"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = environment_of("attnlab.studies.report")
     environment.filters |= {
         "md": plain_text,
         "emphasis": emphasis,
@@ -147,11 +139,6 @@ def sign(verdict: str) -> str:
     return next((mark for name, mark in VERDICTS.items() if verdict.startswith(name)), "·")
 
 
-def pack(text: str) -> str:
-    """Compressed, as letters: plotly takes two megabytes instead of five."""
-    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
-
-
 @cache
 def _plotly() -> tuple[str, str]:
     """Plotly from its package: its source, and that packed."""
@@ -162,11 +149,3 @@ def _plotly() -> tuple[str, str]:
 @cache
 def _script(name: str) -> str:
     return (files("attnlab.studies.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-def _policy(*scripts: str) -> str:
-    """Only these scripts run, and nothing is fetched: the browser itself holds the page to it."""
-    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
-    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
-    rest = "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
-    return f"default-src 'none'; script-src {allowed}; {rest}"

@@ -8,8 +8,8 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
+from attnlab.pages.palette import Ink
 from attnlab.studies.report.number_text import known
-from attnlab.studies.report.palette import Ink
 
 Figure = dict[str, Any]
 

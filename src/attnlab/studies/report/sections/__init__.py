@@ -20,6 +20,7 @@ from attnlab.studies.report.sections.figures import figures
 from attnlab.studies.report.sections.hypothesis import hypothesis
 from attnlab.studies.report.sections.interpretation import interpretation
 from attnlab.studies.report.sections.lengths import lengths
+from attnlab.studies.report.sections.limits import limits
 from attnlab.studies.report.sections.origin import origin
 from attnlab.studies.report.sections.probes import probes
 from attnlab.studies.report.sections.runs import runs
@@ -43,11 +44,11 @@ class Section:
 
 
 PARTS: dict[str, tuple[Section, ...]] = {
-    "Set-up": (Section("What is compared", changes),),
-    "Hypothesis": (Section("", hypothesis),),
-    "Results": (
-        Section("Differences", differences),
-        Section("Arms", arms),
+    "Result": (Section("", differences),),
+    "What was compared": (Section("Arms", changes), Section("Hypothesis", hypothesis)),
+    "What it means": (Section("", interpretation), Section("What it does not show", limits)),
+    "Details": (
+        Section("Metrics of each arm", arms),
         Section("Training curves", curves),
         Section("Figures", figures),
         Section("Tables", tables),
@@ -55,7 +56,6 @@ PARTS: dict[str, tuple[Section, ...]] = {
         Section("Samples", samples),
         Section("Attention", attention),
     ),
-    "Interpretation": (Section("", interpretation),),
     "Checks": (Section("", checks),),
     "Record": (
         Section("Lengths of the texts", lengths),

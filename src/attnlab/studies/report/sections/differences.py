@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from attnlab.studies.report.metric_display import DisplayedMetric, metric
+from attnlab.studies.report.metric_display import WITHOUT_LEAK, DisplayedMetric, metric
 from attnlab.studies.report.number_text import Figure, column, exact, fixed, known
-from attnlab.studies.report.study_results import StudyResults
+from attnlab.studies.report.study_results import Arm, StudyResults
 
 Row = Mapping[str, Any]
 Place = Callable[[float], float]
@@ -18,6 +18,13 @@ def differences(study: StudyResults) -> dict[str, Any] | None:
     rows = [row for row in study.results.get("comparisons") or [] if study.arm(row.get("arm"))]
     names = sorted(dict.fromkeys(row["metric"] for row in rows), key=lambda name: name != study.metric)
     forests = [_forest(study, metric(study, n), [r for r in rows if r["metric"] == n]) for n in names]
+    without_leak: list[Row] = [
+        {"arm": row["arm"], "baseline": row.get("baseline"), **row["without_leak"]}
+        for row in rows
+        if row.get("without_leak")
+    ]
+    if without_leak:
+        forests.append(_forest(study, metric(study, WITHOUT_LEAK.name), without_leak))
     return {"forests": forests} if forests else None
 
 
@@ -25,7 +32,7 @@ def _forest(study: StudyResults, measure: DisplayedMetric, rows: list[Row]) -> d
     form = "signed" if measure.form in ("plain", "signed") else measure.form
     smallest = column([{"value": row.get("smallest")} for row in rows], measure.form)
     shown = column([{**row, "value": row.get("difference"), "n": row.get("seeds")} for row in rows], form)
-    low, high = _range([row for row in rows if study.sound(row["arm"])] or rows)
+    low, high = _range([row for row in rows if measure.honest or study.sound(row["arm"])] or rows)
 
     def place(value: float) -> float:
         return round(100 * (value - low) / (high - low), 3)
@@ -36,14 +43,16 @@ def _forest(study: StudyResults, measure: DisplayedMetric, rows: list[Row]) -> d
         "metric": measure,
         "zero": place(0),
         "ticks": [(place(tick), fixed(tick, places, sign=True)) for tick in ticks],
-        "rows": [_row(study, *cells, place) for cells in zip(rows, shown, smallest, strict=True)],
+        "rows": [_row(study, measure, *cells, place) for cells in zip(rows, shown, smallest, strict=True)],
         "worse_right": measure.lower_is_better,
     }
 
 
-def _row(study: StudyResults, row: Row, figure: Figure, smallest: Figure, place: Place) -> dict[str, Any]:
+def _row(
+    study: StudyResults, measure: DisplayedMetric, row: Row, figure: Figure, smallest: Figure, place: Place
+) -> dict[str, Any]:
     arm = next(arm for arm in study.arms if arm.name == row["arm"])
-    sound = study.sound(row["arm"]) and row.get("verdict") != "invalid"
+    sound = measure.honest or (study.sound(row["arm"]) and row.get("verdict") != "invalid")
     low, high = row.get("low"), row.get("high")
     ends = (place(low), place(high)) if known(low) and known(high) else (None, None)
     return {
@@ -53,7 +62,7 @@ def _row(study: StudyResults, row: Row, figure: Figure, smallest: Figure, place:
         "figure": figure,
         "verdict": row.get("verdict") or "",
         "words": row.get("words") or row.get("verdict") or "",
-        "said": ", ".join([row.get("verdict") or "", *(finding.check for finding in arm.findings("fail"))]),
+        "said": "scored with later tokens removed" if measure.honest else _verdict(row, arm),
         "p": _chance(row.get("p")),
         "p_corrected": _chance(row.get("p_corrected")),
         "smallest": smallest,
@@ -65,6 +74,10 @@ def _row(study: StudyResults, row: Row, figure: Figure, smallest: Figure, place:
         if figure.value is not None
         else row["arm"],
     }
+
+
+def _verdict(row: Row, arm: Arm) -> str:
+    return ", ".join([row.get("verdict") or "", *(finding.check for finding in arm.findings("fail"))])
 
 
 def _range(rows: list[Row]) -> tuple[float, float]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from attnlab.pages.palette import Ink, ink
 from attnlab.studies.report import plots
-from attnlab.studies.report.palette import Ink, ink
 from attnlab.studies.report.study_results import StudyResults
 
 

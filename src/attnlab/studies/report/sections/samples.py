@@ -11,11 +11,12 @@ from attnlab.studies.report.study_results import Arm, StudyResults
 WORDS = {
     "n": "samples",
     "tokens": "tokens",
-    "distinct_2": "different pairs",
-    "repeated_4": "repeated runs of four",
-    "stopped": "ended by themselves",
+    "distinct_2": "distinct bigrams",
+    "repeated_4": "repeated 4-grams",
+    "stopped": "ended with the stop token",
     "unknown": "unknown tokens",
 }
+SHARES = {"distinct_2", "repeated_4", "stopped", "unknown"}
 
 
 def samples(study: StudyResults) -> dict[str, Any] | None:
@@ -36,6 +37,7 @@ def _card(arm: Arm, seed: int) -> dict[str, Any]:
         "arm": arm,
         "texts": run.samples,
         "quality": [
-            (WORDS.get(name, name.replace("_", " ")), anything(value)) for name, value in run.quality.items()
+            (WORDS.get(name, name.replace("_", " ")), f"{value:.0%}" if name in SHARES else anything(value))
+            for name, value in run.quality.items()
         ],
     }

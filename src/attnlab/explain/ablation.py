@@ -1,0 +1,88 @@
+"""What heads are worth: the output without each of them. A head is removed by setting what it reads to 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnlab.model.apart import undisturbed
+from attnlab.model.capture import patch
+from attnlab.model.model import Model
+from attnlab.model.tokens import Tokens
+
+DIVERGENCE = (
+    "KL divergence of the predicted words without the head from those with it, nats, mean over the text"
+)
+RELATIVE = "length of the change of the output without the head, as a share of the output's own length"
+
+
+@dataclass(frozen=True)
+class HeadName:
+    """A head by the place of its layer's heads (`layers.3.heads`) and its number."""
+
+    heads: str
+    number: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.heads}.{self.number}"
+
+    @property
+    def layer(self) -> str:
+        """Its layer in words: "layer 3", "decoder layer 1, cross"."""
+        *side, _, number, part = self.heads.split(".")
+        return " ".join([*side, "layer", number]) + (", cross" if part.startswith("cross") else "")
+
+    def __str__(self) -> str:
+        return f"{self.layer}, head {self.number}"
+
+
+def effect_definition(model: Model) -> str:
+    """What `effects` are for this model."""
+    return DIVERGENCE if model.head.scores_words else RELATIVE
+
+
+def effects(model: Model, inputs: Mapping[str, Any], layers: Mapping[str, int]) -> dict[HeadName, float]:
+    """How far the output on one row moves without each head of each layer.
+
+    `layers` has the number of heads at each place of heads (`layers.0.heads`). All heads of a layer are
+    removed in one forward, each in a row of its own.
+    """
+    found: dict[HeadName, float] = {}
+    with undisturbed(model):
+        usual = _outputs(model, inputs, 1)[0]
+        for place, heads in layers.items():
+            with patch(model, {place: _without_own}):
+                without = _outputs(model, inputs, heads)
+            for head, output in enumerate(without):
+                found[HeadName(place, head)] = _moved(model, usual, output)
+    return found
+
+
+def _without_own(read: Tensor) -> Tensor:
+    """Row n (H,H,T,K) without head n."""
+    return read * (1 - torch.eye(len(read)).to(read))[:, :, None, None]
+
+
+def _outputs(model: Model, inputs: Mapping[str, Any], rows: int) -> list[Tensor]:
+    """The head's scores, row by row, so that only one row of them is held at a time of a large vocabulary."""
+    given: dict[str, Any] = {
+        name: value.expand(rows, *value.shape[1:]) if isinstance(value, Tensor) else value
+        for name, value in inputs.items()
+    }
+    ids = given.pop("ids")
+    tokens = given.pop("tokens", None) or Tokens.of(ids.shape[1], device=ids.device)
+    hidden = model.trunk(ids, tokens, **given)
+    return [model.head(hidden[row : row + 1], tokens)[0] for row in range(rows)]
+
+
+def _moved(model: Model, usual: Tensor, without: Tensor) -> float:
+    usual, without = usual.double(), without.double()
+    if model.head.scores_words:
+        old, new = usual.log_softmax(-1), without.log_softmax(-1)
+        return float((old.exp() * (old - new)).sum(-1).mean())
+    return float((without - usual).norm() / usual.norm().clamp(min=1e-30))

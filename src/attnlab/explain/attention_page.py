@@ -1,0 +1,95 @@
+"""Attention maps as an interactive page: heads side by side, one large, lines from word to word.
+
+Weights are stored as one byte each, the root of the weight in 255 steps: a weight near 0 is off by less than
+0.00001, one near 1 by less than 0.004.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from attnlab.explain.head_kinds import KINDS, NAMED_AT, TIMES
+from attnlab.pages.self_contained import PageSection, page
+
+if TYPE_CHECKING:
+    from attnlab.explain.attention_maps import AttentionMaps
+
+HEIGHT = 900
+"""Of the frame in a notebook."""
+
+
+def html(maps: AttentionMaps) -> str:
+    """One file: all weights of all heads are in it."""
+    return page(
+        maps.kind,
+        maps.summary,
+        [PageSection("", Markup(_template("attention.html")), _notes(maps))],
+        script=_template("attention.js"),
+        data={"maps": _described(maps), "weights": quantised(maps)},
+    )
+
+
+def framed(maps: AttentionMaps) -> str:
+    """The page inside a notebook, apart from the notebook's own styles and scripts."""
+    inside = escape(html(maps), quote=True)
+    return (
+        f'<iframe sandbox="allow-scripts" style="width:100%;height:{HEIGHT}px;border:0" '
+        f'title="attention" srcdoc="{inside}"></iframe>'
+    )
+
+
+def quantised(maps: AttentionMaps) -> bytes:
+    """A byte a weight, layer by layer, head by head, row by row."""
+    return b"".join(
+        (layer.weights.clamp(0, 1).sqrt() * 255).round().byte().numpy().tobytes() for layer in maps.layers
+    )
+
+
+def _described(maps: AttentionMaps) -> str:
+    chosen = maps.chosen
+    ranks = {id(head): rank + 1 for rank, head in enumerate(maps.ranked)}
+    told = {
+        "layers": [
+            {
+                "name": layer.name,
+                "heads": layer.weights.shape[0],
+                "queries": list(layer.queries),
+                "keys": list(layer.keys),
+            }
+            for layer in maps.layers
+        ],
+        "heads": [
+            {
+                "layer": head.layer,
+                "head": head.name.number,
+                "kind": head.kind,
+                "entropy": head.entropy,
+                "distance": head.distance,
+                "effect": head.effect,
+                "rank": ranks[id(head)],
+            }
+            for head in maps.heads
+        ],
+        "chosen": [chosen.layer, chosen.name.number],
+    }
+    return json.dumps(told, ensure_ascii=False)
+
+
+def _notes(maps: AttentionMaps) -> str:
+    kinds = "; ".join(f"{kind}: {keys}" for kind, keys in KINDS.items())
+    return (
+        f"Without it: {maps.effect}. The head is removed by setting what it reads to 0. Entropy in nats and "
+        f"distance in tokens are means over queries. A head is of a kind when at least {NAMED_AT:.0%} of its "
+        f"weight, and {TIMES:g} times what equal weights would give, is on: {kinds}."
+    )
+
+
+@cache
+def _template(name: str) -> str:
+    return (files("attnlab.explain") / "templates" / name).read_text(encoding="utf-8")
