@@ -29,13 +29,19 @@ def check(
         ),
     ],
     set: SetOption = None,
+    label: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Of predictions: the column that holds the labels.")
+    ] = "label",
+    prediction: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Of predictions: the column that holds them.")
+    ] = "prediction",
     folder: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Also write the verdicts to DIR/checks.json.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
     """Say whether a result is real, and what is wrong where it is not. Exits 1 when a check fails."""
-    found = found_in(target, set or [])
+    found = found_in(target, set or [], label=label, prediction=prediction)
     if folder is not None:
         from attnlab.runs.findings import save_findings
 
@@ -49,11 +55,11 @@ def check(
         raise typer.Exit(1)
 
 
-def found_in(target: str, set: list[str]) -> list[Any]:
+def found_in(target: str, set: list[str], *, label: str, prediction: str) -> list[Any]:
     place = Path(target)
     if place.is_dir():
         if set:
-            raise ConfigError("--set cannot be used with a folder; it changes a config.")
+            raise ConfigError("--set cannot be used with a finished run or a model; give a config.")
         from attnlab.experiment.examine import of_folder
 
         with err.status("Opening the folder …") as status:
@@ -61,7 +67,7 @@ def found_in(target: str, set: list[str]) -> list[Any]:
     if place.suffix in PREDICTIONS:
         from attnlab.experiment.examine import of_predictions
 
-        return of_predictions(place)
+        return of_predictions(place, label=label, prediction=prediction)
     from attnlab.config.files import load
     from attnlab.experiment.examine import of_config
 

@@ -49,7 +49,7 @@ def evaluate(
     result |= {"sound": not trained.unsound, "unsound": trained.unsound}
     if on is not None:
         result["text"] = of_text(trained, on, **options)
-    else:
+    elif not (trained.imported and probe):  # an imported model has no text of its own
         result["split"] = of_split(trained, split, rows=rows)
     if probe:
         result["probes"] = of_probes(trained, probe)
@@ -62,8 +62,9 @@ def evaluate(
 
 
 def show(result: dict[str, Any]) -> None:
-    scored = result.get("split") or result["text"]
-    out.print(measures_table(scored))
+    scored = result.get("split") or result.get("text") or {}
+    if scored:
+        out.print(measures_table(scored))
     if "truncation" in scored:
         show_truncation(scored["truncation"])
     if "recomputed" in scored:

@@ -96,6 +96,7 @@ class Trained(Opened):
     def _sources(self, texts: Sequence[Written]) -> list[list[int]] | None:
         """Ready to write. For an encoder-decoder the prompts are what is read, and text is written from the
         start token on."""
+        self.refuse_headless()
         if not self.task.predicts_words:
             raise ConfigError(
                 'This model predicts labels and writes no text; ask it: attnlab predict RUN "…"'
@@ -204,8 +205,12 @@ class Trained(Opened):
     ) -> dict[str, Any]:
         """Scores on a split of the run's own corpus, or on the texts of a file (`reading` are options of
         the corpus `files`), and of probe sentences, as `attnlab evaluate` gives them."""
-        scored = of_split(self, split, rows=rows) if on is None else of_text(self, on, **reading)
-        return scored | ({"probes": of_probes(self, probes)} if probes else {})
+        found = {"probes": of_probes(self, probes)} if probes else {}
+        if on is not None:
+            return of_text(self, on, **reading) | found
+        if self.imported and probes:  # it has no text of its own
+            return found
+        return of_split(self, split, rows=rows) | found
 
     @torch.inference_mode()
     def embed(

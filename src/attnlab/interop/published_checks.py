@@ -21,6 +21,7 @@ from attnlab.interop.asking import Asked, TooLargeError, claimed_mask
 from attnlab.interop.certificate import listed
 from attnlab.interop.foreign import CONFIG, Foreign, load_model
 from attnlab.interop.module_checks import Point, check_module, gap, timed
+from attnlab.model.model import Model
 from attnlab.runs.findings import Finding
 
 TEXT = "The quick brown fox jumps over the lazy dog."
@@ -55,6 +56,14 @@ def of_published(folder: Path, *, tell: Callable[[str], None] = lambda message: 
     if theirs.module is not None:
         found.append(timed(lambda: same_answers(theirs, ours, tokenizer)))
     return found
+
+
+def of_imported(model: Model, architecture: str, origin: str) -> list[Finding]:
+    """What the checks find in a model that was imported from `origin`. What text it was trained on is not
+    known, and neither is how it is run there."""
+    by_us = f"{OURS} ({architecture})"
+    only = not_run(by_us, f"only attnlab's code was checked; for transformers': attnlab check {origin}")
+    return [*check_module(model, of=by_us), replace(only, check="implementations")]
 
 
 def of_loaded(theirs: Loaded, tokenizer: Tokenizer | None, tell: Callable[[str], None]) -> list[Finding]:
