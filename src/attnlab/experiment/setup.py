@@ -77,7 +77,7 @@ def check(config: schema.Config) -> schema.Config:
         )
     refuse_token_types(config, 1)
     for listener in config.training.listeners:
-        LISTENERS.resolve(listener, "training.listeners")
+        LISTENERS[LISTENERS.resolve(listener, "training.listeners").kind].refuse_missing()
     SCHEDULES.build(config.training.schedule)
     OPTIMIZERS.build(config.training.optimizer)
     return config

@@ -46,6 +46,7 @@ def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen) -> StudyPlan
     jobs = min(jobs or cores(), len(study.arms) * seeds)
     prepared(resolved)
     paces, reasons = timed(resolved, jobs, view)
+    reasons = {**reasons, **{arm: f"refused: {why}" for arm, why in resolved.refused.items()}}
     runs = {
         arm: paces[arm].total(resolved.configs[arm].training.evaluate_every) if arm in paces else math.nan
         for arm in study.arms

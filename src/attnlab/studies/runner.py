@@ -57,6 +57,7 @@ class EndedStudy:
         """Why its results are not what was asked for: failed runs, and arms invalid without being allowed."""
         failed = [f"{run.arm} (seed {run.seed})" for run in self.runs if run.status == "failed"]
         said = [f"{len(failed)} of {len(self.runs)} runs failed: {', '.join(failed)}."] if failed else []
+        said += [f"{arm['name']} was refused: {arm['reason']}" for arm in self.results.get("refused", ())]
         return said + [
             f"{arm['name']} is invalid, which the study does not expect: {arm['reason']}. {cure(arm)}"
             for arm in self.results["arms"]
@@ -100,6 +101,8 @@ def run_study(
     time, since a run's number of threads is the study's and stays with it.
     """
     make_folder(folder)
+    for arm, reason in resolved.refused.items():
+        tell(f"{arm} is refused, and the other arms run: {reason}")
     with lock(folder / "lock"):
         record = _record(resolved, folder, resume=resume, again=again)
         interrupt = Interrupt()
@@ -156,7 +159,7 @@ def work_of(resolved: Resolved, folder: Path) -> list[Job]:
     return [
         Job(arm, seed, run_folder(folder, arm, seed), request_of(resolved, arm, seed))
         for seed in study.all_seeds
-        for arm in study.arms
+        for arm in resolved.configs
     ]
 
 

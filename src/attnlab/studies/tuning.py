@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,21 +36,38 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
         return resolved, []
     metric = metric_of(resolved.study)
     found = {pair: value_of(job, metric) for pair, job in zip(tried, work, strict=True)}
-    best = {arm: max(rates, key=lambda rate: worth(found[arm, rate], metric)) for arm in resolved.configs}
+    ended = {arm: [rate for rate in rates if found[arm, rate] is not None] for arm in resolved.configs}
+    best = {
+        arm: max(own, key=lambda rate: worth(found[arm, rate], metric)) for arm, own in ended.items() if own
+    }
     table = [
         {
             "arm": arm,
             "learning_rate": rate,
             "metric": metric,
             "value": found[arm, rate],
-            "chosen": rate == best[arm],
+            "chosen": rate == best.get(arm),
         }
         for arm in resolved.configs
         for rate in rates
     ]
-    configs = {arm: with_rate(config, best[arm]) for arm, config in resolved.configs.items()}
-    notes = (*resolved.notes, *edges(best, rates))
+    configs = {
+        arm: with_rate(config, best[arm]) if arm in best else config
+        for arm, config in resolved.configs.items()
+    }
+    failed = {arm: job.result.reason for (arm, _), job in zip(tried, work, strict=True) if job.result}
+    notes = (*resolved.notes, *without_rate(failed, ended), *edges(best, rates))
     return replace(resolved, configs=configs, notes=notes), table
+
+
+def without_rate(failed: Mapping[str, str], ended: Mapping[str, Sequence[float]]) -> list[str]:
+    """That no rate of an arm can be called its best: every run that tried one failed."""
+    return [
+        f"No learning rate was chosen for {arm}: all its tuning runs failed ({failed.get(arm, 'no result')}). "
+        "It was trained with the one of its config."
+        for arm, rates in ended.items()
+        if not rates
+    ]
 
 
 def request(resolved: Resolved, arm: str, rate: float) -> dict[str, Any]:
@@ -77,9 +95,8 @@ def value_of(job: Job, metric: str) -> float | None:
 
 
 def worth(value: float | None, metric: str) -> float:
-    """The larger the better; what failed is worth least."""
-    if value is None:
-        return -math.inf
+    """The larger the better."""
+    assert value is not None
     return value if METRICS[metric].better == "higher" else -value
 
 
