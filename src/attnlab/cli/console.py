@@ -54,6 +54,12 @@ def not_sound(unsound: Iterable[str]) -> str:
     return f"[bold red]Not sound:[/] failed {', '.join(unsound)}; its numbers cannot be trusted."
 
 
+def say_first(collapsed: str) -> None:
+    """A collapse, before any number; nothing where there is none."""
+    if collapsed:
+        out.print(f"[bold red]{escape(visible(collapsed))}[/]", highlight=False, soft_wrap=True)
+
+
 COLOURS = {"pass": "green", "warn": "yellow", "fail": "bold red"}
 
 

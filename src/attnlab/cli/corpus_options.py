@@ -36,6 +36,21 @@ EncodingOption = Annotated[
 ]
 SkipOption = Annotated[bool, typer.Option("--skip-bad", help="Skip broken rows, and count them.")]
 
+TemplateOption = Annotated[
+    str,
+    typer.Option(
+        metavar="TEXT", help='How label words are asked for, e.g. "{text} It was {label}"; see --label-words.'
+    ),
+]
+WordsOption = Annotated[
+    str,
+    typer.Option(
+        metavar="WORDS",
+        help="Words of the classes for the untrained baseline of a language model, e.g. neg=bad,pos=good. "
+        "Default: their names.",
+    ),
+]
+
 
 def corpus_of(file: str, options: dict[str, Any]) -> dict[str, Any]:
     """The corpus setting for a FILE and the options that were given with it."""

@@ -10,8 +10,16 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from attnlab.cli.console import JsonOption, emit, not_sound, out
-from attnlab.cli.corpus_options import EncodingOption, LabelOption, PairOption, SkipOption, TextOption
+from attnlab.cli.console import JsonOption, emit, not_sound, out, say_first
+from attnlab.cli.corpus_options import (
+    EncodingOption,
+    LabelOption,
+    PairOption,
+    SkipOption,
+    TemplateOption,
+    TextOption,
+    WordsOption,
+)
 from attnlab.cli.generate import RunArgument
 from attnlab.cli.label_view import show_labels
 from attnlab.config.values import ConfigError
@@ -33,9 +41,12 @@ def evaluate(
     label: LabelOption = "",
     encoding: EncodingOption = "",
     skip_bad: SkipOption = False,
+    template: TemplateOption = "",
+    label_words: WordsOption = "",
     json: JsonOption = False,
 ) -> None:
     """Score a trained model: its task's metrics, each with its n, its interval and its definition."""
+    from attnlab.experiment.baselines import wording_from
     from attnlab.experiment.scores import of_probes, of_split, of_text
     from attnlab.experiment.trained import open_run
 
@@ -47,10 +58,11 @@ def evaluate(
     trained = open_run(run)
     result: dict[str, Any] = {"run": str(trained.folder), "step": trained.step}
     result |= {"sound": not trained.unsound, "unsound": trained.unsound}
+    wording = wording_from(template, label_words) if template or label_words else None
     if on is not None:
-        result["text"] = of_text(trained, on, **options)
+        result["text"] = of_text(trained, on, wording=wording, **options)
     else:
-        result["split"] = of_split(trained, split, rows=rows)
+        result["split"] = of_split(trained, split, rows=rows, wording=wording)
     if probe:
         result["probes"] = of_probes(trained, probe)
     if json:
@@ -63,6 +75,7 @@ def evaluate(
 
 def show(result: dict[str, Any]) -> None:
     scored = result.get("split") or result["text"]
+    say_first(scored.get("collapsed", ""))
     out.print(measures_table(scored))
     if "truncation" in scored:
         show_truncation(scored["truncation"])

@@ -27,6 +27,8 @@ def show_labels(scored: Mapping[str, Any]) -> None:
             f"Always predicting “{escape(visible(most['label']))}” is right in {most['share']:.1%}.",
             highlight=False,
         )
+        if len(scored.get("baselines", ())) > 1:
+            out.print(escape(visible(scored["baselines_told"])), highlight=False)
         out.print(classes_table(scored["classes"]))
         out.print(confusion_table(scored["confusion"]))
     if scored["mistakes"]:

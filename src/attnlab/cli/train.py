@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
-from attnlab.cli.console import JsonOption, SetOption, checked, emit, err, not_sound, out
+from attnlab.cli.console import (
+    JsonOption,
+    SetOption,
+    checked,
+    emit,
+    err,
+    not_sound,
+    out,
+    say_first,
+    visible,
+)
 from attnlab.config.files import config_of, identity, load, override_all, parse_override, to_json
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.schema import Config
@@ -19,6 +30,9 @@ from attnlab.config.values import ConfigError
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+    from attnlab.experiment.baselines import Baseline
+    from attnlab.experiment.run import Run
 
 
 def train(
@@ -84,14 +98,47 @@ def run(
     resume: bool,
     allow: Collection[str],
     json: bool,
-    watchers: Callable[[Any], Iterable[Any]] = lambda setup: (),
 ) -> None:
-    """Train with a progress bar, and say how it ended; `watchers` is called once the run is set up."""
+    """Train with a progress bar, and say how it ended."""
+    finish(train_shown(config, place, resume=resume, allow=allow), place, allow=allow, json=json)
+
+
+def finish(
+    ended: Run,
+    place: Path,
+    *,
+    allow: Collection[str],
+    json: bool,
+    baselines: Sequence[Baseline] = (),
+) -> None:
+    """Say how a run ended, a collapse first, and exit by it."""
+    if json:
+        said: dict[str, Any] = {"folder": str(place), "reason": ended.reason, "state": asdict(ended.state)}
+        said |= {"collapsed": ended.collapsed, "baselines": [asdict(one) for one in baselines]}
+        emit(said | {"sound": not ended.unsound, "unsound": list(ended.unsound)})
+    else:
+        say_first(ended.collapsed)
+        out.print(summary(ended, place), highlight=False, soft_wrap=True)
+        say_baselines(baselines)
+    if ended.reason == "interrupted":
+        raise typer.Exit(128 + ended.signal)
+    exit_unsound(ended.unsound, allow)
+
+
+def train_shown(
+    config: Config,
+    place: Path,
+    *,
+    resume: bool,
+    allow: Collection[str],
+    watchers: Callable[[Any], Iterable[Any]] = lambda setup: (),
+) -> Run:
+    """Train with a progress bar; `watchers` is called once the run is set up."""
     from attnlab.experiment.run import default_cache
     from attnlab.experiment.run import train as train_run
 
     with bar(config.training.device, resume=resume) as listener:
-        ended = train_run(
+        return train_run(
             config,
             place,
             resume=resume,
@@ -100,15 +147,19 @@ def run(
             watchers=watchers,
             allow=allow,
         )
-    if json:
-        said = {"folder": str(place), "reason": ended.reason, "state": asdict(ended.state)}
-        emit(said | {"sound": not ended.unsound, "unsound": list(ended.unsound)})
-    else:
-        out.print(summary(ended, place), highlight=False, soft_wrap=True)
-    if ended.reason == "interrupted":
-        raise typer.Exit(128 + ended.signal)
+
+
+def say_baselines(baselines: Sequence[Baseline]) -> None:
+    from attnlab.experiment.baselines import line_of
+
+    if baselines:
+        out.print(escape(visible(line_of(baselines))), highlight=False, soft_wrap=True)
+
+
+def exit_unsound(unsound: Iterable[str], allow: Collection[str]) -> None:
+    """Exit code 1 where a check failed that was not allowed to."""
     follows = {"honesty"} if "dependency" in allow else set[str]()  # a leak that is allowed shows there, too
-    if {*ended.unsound} - {*allow} - follows:
+    if {*unsound} - {*allow} - follows:
         raise typer.Exit(1)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from attnlab.config.files import to_json
-from attnlab.config.schema import Config
-from attnlab.config.values import Choice
+from attnlab.experiment.rates import at_the_edge, best_rate, with_rate
 from attnlab.metrics import METRICS
 from attnlab.studies.earlier_runs import ready
 from attnlab.studies.pool import Job, Pool
@@ -36,10 +35,8 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
         return resolved, []
     metric = metric_of(resolved.study)
     found = {pair: value_of(job, metric) for pair, job in zip(tried, work, strict=True)}
-    ended = {arm: [rate for rate in rates if found[arm, rate] is not None] for arm in resolved.configs}
-    best = {
-        arm: max(own, key=lambda rate: worth(found[arm, rate], metric)) for arm, own in ended.items() if own
-    }
+    ended = {arm: {r: v for r in rates if (v := found[arm, r]) is not None} for arm in resolved.configs}
+    best = {arm: best_rate(values, metric) for arm, values in ended.items() if values}
     table = [
         {
             "arm": arm,
@@ -60,11 +57,11 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
     return replace(resolved, configs=configs, notes=notes), table
 
 
-def without_rate(failed: Mapping[str, str], ended: Mapping[str, Sequence[float]]) -> list[str]:
+def without_rate(failed: Mapping[str, str], ended: Mapping[str, Collection[float]]) -> list[str]:
     """That no rate of an arm can be called its best: every run that tried one failed."""
     return [
-        f"No learning rate was chosen for {arm}: all its tuning runs failed ({failed.get(arm, 'no result')}). "
-        "It was trained with the one of its config."
+        f"No learning rate was chosen for {arm}: all its tuning runs failed "
+        f"({failed.get(arm, 'no result').rstrip('.')}). It was trained with the one of its config."
         for arm, rates in ended.items()
         if not rates
     ]
@@ -75,12 +72,6 @@ def request(resolved: Resolved, arm: str, rate: float) -> dict[str, Any]:
     allowed = list(resolved.study.allow.get(arm, ()))
     own = {"extras": "", "imports": resolved.imports}
     return {"config": to_json(tried), "allow": allowed, "probes": [], "sentence": "", **own}
-
-
-def with_rate(config: Config, rate: float) -> Config:
-    optimizer = config.training.optimizer
-    chosen = Choice(optimizer.kind, {**optimizer.options, "learning_rate": rate})
-    return replace(config, training=replace(config.training, optimizer=chosen))
 
 
 def metric_of(study: Study) -> str:
@@ -94,18 +85,11 @@ def value_of(job: Job, metric: str) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-def worth(value: float | None, metric: str) -> float:
-    """The larger the better."""
-    assert value is not None
-    return value if METRICS[metric].better == "higher" else -value
-
-
 def edges(best: dict[str, float], rates: tuple[float, ...]) -> list[str]:
     """Arms whose best rate may lie beyond the grid."""
-    outer = {min(rates), max(rates)} if len(rates) > 1 else set()
     return [
         f"The best learning rate of {arm}, {rate:g}, is at the edge of the grid: a better one may lie "
         "outside."
         for arm, rate in best.items()
-        if rate in outer
+        if at_the_edge(rate, rates)
     ]
