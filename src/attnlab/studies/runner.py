@@ -17,6 +17,7 @@ from attnlab.runs.folder import lock, make_folder
 from attnlab.runs.record import differences
 from attnlab.runs.result import RunResult
 from attnlab.runs.summary import STUDY_FILE
+from attnlab.runs.tabular import ShortTable, Tabular, number
 from attnlab.studies import report
 from attnlab.studies.earlier_runs import ready
 from attnlab.studies.pool import Job, Pool, View
@@ -30,8 +31,8 @@ from attnlab.training.machine import versions
 RESULTS = "results.json"
 
 
-@dataclass(frozen=True)
-class EndedStudy:
+@dataclass(frozen=True, repr=False)
+class EndedStudy(Tabular):
     """A study that has ended, or was stopped by a signal; its results are what there is so far.
 
     `allowed` are the arms that are meant to fail checks.
@@ -63,6 +64,20 @@ class EndedStudy:
             for arm in self.results["arms"]
             if arm["status"] == "invalid" and not (arm["name"] in self.allowed and arm["unsound"])
         ]
+
+    def table(self) -> ShortTable:
+        study, rows = self.results["study"], list[tuple[str, ...]]()
+        words = {row["arm"]: row["verdict"] for row in self.results.get("comparisons") or []}
+        for arm in self.results["arms"]:
+            found = arm["metrics"].get(study["metric"]) or {}
+            ends = [number(found[end]) for end in ("low", "high") if found.get(end) is not None]
+            value = "–" if found.get("value") is None else number(found["value"])
+            verdict = (
+                "baseline" if arm["name"] == study["baseline"] else words.get(arm["name"], arm["status"])
+            )
+            rows.append((arm["name"], value, " to ".join(ends), str(found.get("n", 0)), verdict))
+        columns = ("arm", study["metric"], "95 % interval", "seeds", "verdict")
+        return ShortTable(f"{self.results['verdict']} Report: {self.folder / 'report.html'}", columns, rows)
 
     def report(self, file: str | Path) -> Path:
         """The report as one HTML file at this place."""
