@@ -52,6 +52,9 @@ def train(
         list[str] | None,
         typer.Option(help="Train although this check fails; its numbers are marked not sound. Repeatable."),
     ] = None,
+    threads: Annotated[
+        int, typer.Option(help="Threads to compute with. 0: as many as a step has work for.", min=0)
+    ] = 0,
     json: JsonOption = False,
 ) -> None:
     """Train a model from a config. Stop with Ctrl-C at any time, and continue with --resume."""
@@ -61,7 +64,7 @@ def train(
 
         return show(settings, json=json)
     place = folder or Path("runs") / f"{name_of(config, from_run)}-{identity(settings)[:8]}"
-    return run(settings, place, resume=resume, allow=allow or (), json=json)
+    return run(settings, place, resume=resume, allow=allow or (), threads=threads, json=json)
 
 
 def settings_of(
@@ -95,10 +98,12 @@ def run(
     *,
     resume: bool,
     allow: Collection[str],
+    threads: int,
     json: bool,
 ) -> None:
     """Train with a progress bar, and say how it ended."""
-    finish(train_shown(config, place, resume=resume, allow=allow), place, allow=allow, json=json)
+    ended = train_shown(config, place, resume=resume, allow=allow, threads=threads)
+    finish(ended, place, allow=allow, json=json)
 
 
 def finish(
@@ -130,14 +135,16 @@ def train_shown(
     resume: bool,
     allow: Collection[str],
     watchers: Callable[[Any], Iterable[Any]] = lambda setup: (),
+    threads: int = 0,
 ) -> Run:
     """Train with a progress bar; `watchers` is called once the run is set up."""
     with Display(err) as display, unharmed(place):
         display.work("Starting")  # before torch is imported, which takes seconds
         from attnlab.experiment.run_display import train_displayed
 
-        ended = train_displayed(display, config, place, resume=resume, watchers=watchers, allow=allow)
-    return ended
+        return train_displayed(
+            display, config, place, resume=resume, watchers=watchers, allow=allow, threads=threads
+        )
 
 
 def say_baselines(baselines: Sequence[Baseline]) -> None:
