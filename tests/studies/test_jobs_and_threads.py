@@ -1,4 +1,4 @@
-"""Threads and runs at once: by a rule that the load does not change, shown, recorded, and planned as they are."""
+"""Threads and runs at once: by a rule that the load does not change, shown, recorded and planned."""
 
 import pytest
 import torch
