@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table
 
-from attnlab.cli.console import emit, out
+from attnlab.cli.console import emit, err, out
 
 if TYPE_CHECKING:
     from attnlab.studies.plan import StudyPlan
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 def show_plan(resolved: Resolved, *, jobs: int, json: bool) -> None:
     """How long each arm and the whole study take here, and the minimum detectable effect."""
-    from attnlab.cli.live import live
+    from attnlab.studies.live_view import live
     from attnlab.studies.plan import plan
 
-    with live() as view:
+    with live(err) as view:
         made = plan(resolved, jobs=jobs, view=view)
     if json:
         return emit({name: known(value) for name, value in asdict(made).items()})

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from attnlab.config.files import load, to_json
+from attnlab.config.files import layered, load, to_json
 from attnlab.config.imports import code_of, refuse_loose, require_code
 from attnlab.config.schema import Config
 from attnlab.config.upgrade import renamed, renamed_keys
@@ -17,6 +17,9 @@ from attnlab.metrics import METRICS
 from attnlab.studies.matching import matched
 from attnlab.studies.spec import Study
 from attnlab.studies.study_files import GIVEN, study_of
+
+SHARED = ("name", "match", "learning_rates", "probes", "sentence", "extras", "is_quick")
+"""What of a study decides how each run is made or measured; the rest is said of them afterwards."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +43,17 @@ class Resolved:
 
     @property
     def identity(self) -> str:
-        """Equal for studies that ask the same of the same arms; more seeds go on with the same study."""
-        asked = asdict(self.study)
-        for name in ("seeds", "arms", "base", "set", "budget", "quick", "overrides"):
-            del asked[name]  # the configs hold what these came to
-        if not asked["against"]:
-            del asked["against"]  # so that studies of before there was such a thing go on
-        del asked["about"]  # it changes what is said of the runs, not the runs
-        configs = {arm: to_json(config) for arm, config in self.configs.items()}
-        text = json.dumps([asked, configs], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """Equal for studies that share a folder: more arms, seeds or budget, or another judgement of the same
+        runs, are the same study grown."""
+        return hashlib.sha256(json.dumps(self.shared, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What all runs of a study have in common, however it grows."""
+        measured = {name: getattr(self.study, name) for name in SHARED}
+        base = to_json(self.base)
+        base["training"] = {name: value for name, value in base["training"].items() if name != "budget"}
+        return {**measured, "base": base}
 
 
 def resolve(study: Study) -> Resolved:
@@ -58,7 +62,7 @@ def resolve(study: Study) -> Resolved:
     notes: list[str] = []
     if study.match == "parameters":
         configs, notes = matched(configs, study.baseline, given=study.arms)
-    base = load(study.base, set={**study.budgeted(), **study.set})
+    base = load(study.base, set=layered(study.budgeted(), study.set))
     return Resolved(study, base, configs, tuple(notes + _equal(configs)))
 
 

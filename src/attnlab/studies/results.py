@@ -19,6 +19,7 @@ from attnlab.metrics.measures import measures
 from attnlab.runs.findings import read_findings
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import RunResult, read_result
+from attnlab.studies.earlier_runs import left_over
 from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of
 from attnlab.studies.judgement import comparisons, estimate, idle_arms, unsound_of, verdict
@@ -63,7 +64,13 @@ def gather(
         "again": record["again"],
     }
     added = extras_of(study.extras).summarise(results, folder)
-    results["study"]["notes"] += [*said, *code_notes(folder, runs), *notes, *added.pop("notes", [])]
+    results["study"]["notes"] += [
+        *left_over(folder, study.arms),
+        *said,
+        *code_notes(folder, runs),
+        *notes,
+        *added.pop("notes", []),
+    ]
     return dict(without_nan(results | added))
 
 

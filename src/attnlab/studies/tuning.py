@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config.files import to_json
-from attnlab.config.schema import Config
-from attnlab.config.values import Choice
+from attnlab.experiment.rates import at_the_edge, best_rate, with_rate
 from attnlab.metrics import METRICS
+from attnlab.studies.earlier_runs import ready
 from attnlab.studies.pool import Job, Pool
 from attnlab.studies.resolved import Resolved
 from attnlab.studies.spec import Study
@@ -29,12 +29,12 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
         Job(arm, SEED, folder / "tuning" / arm / f"rate-{rate:g}", request(resolved, arm, rate))
         for arm, rate in tried
     ]
-    pool.run(work)
+    pool.run(ready(work))
     if pool.interrupt.asked:
         return resolved, []
     metric = metric_of(resolved.study)
     found = {pair: value_of(job, metric) for pair, job in zip(tried, work, strict=True)}
-    best = {arm: max(rates, key=lambda rate: worth(found[arm, rate], metric)) for arm in resolved.configs}
+    best = {arm: best_rate({r: found[arm, r] for r in rates}, metric) for arm in resolved.configs}
     table = [
         {
             "arm": arm,
@@ -58,12 +58,6 @@ def request(resolved: Resolved, arm: str, rate: float) -> dict[str, Any]:
     return {"config": to_json(tried), "allow": allowed, "probes": [], "sentence": "", **own}
 
 
-def with_rate(config: Config, rate: float) -> Config:
-    optimizer = config.training.optimizer
-    chosen = Choice(optimizer.kind, {**optimizer.options, "learning_rate": rate})
-    return replace(config, training=replace(config.training, optimizer=chosen))
-
-
 def metric_of(study: Study) -> str:
     """What rates are chosen by: the study's own metric, where it is one of examples; else the loss."""
     return study.metric if study.metric in METRICS else METRICS.default
@@ -75,19 +69,11 @@ def value_of(job: Job, metric: str) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-def worth(value: float | None, metric: str) -> float:
-    """The larger the better; what failed is worth least."""
-    if value is None:
-        return -math.inf
-    return value if METRICS[metric].better == "higher" else -value
-
-
 def edges(best: dict[str, float], rates: tuple[float, ...]) -> list[str]:
     """Arms whose best rate may lie beyond the grid."""
-    outer = {min(rates), max(rates)} if len(rates) > 1 else set()
     return [
         f"The best learning rate of {arm}, {rate:g}, is at the edge of the grid: a better one may lie "
         "outside."
         for arm, rate in best.items()
-        if rate in outer
+        if at_the_edge(rate, rates)
     ]
