@@ -92,8 +92,8 @@ class GradientFlow(Explanation):
                 log_x=True,
                 log_y=True,
                 note="A low temperature multiplies the gradient of the few queries whose best keys are "
-                "nearly tied, and takes it from the others: the norm over all queries grows while that of the "
-                "median query vanishes.",
+                "nearly tied, and takes it from the others: the norm over all queries grows while that of "
+                "the median query vanishes.",
             ),
             Curves("Entropy over width", "width d of a head", "nats", over_width("entropy"), log_x=True),
             Curves(
