@@ -10,7 +10,7 @@ with the model's sizes. A name that two tables have is asked for with its table:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from attnlab.model.model import Model
     from attnlab.runs.findings import Finding
     from attnlab.studies.spec import Study
+    from attnlab.tasks.task import Prediction
 
 __all__ = [
     "Choice",
@@ -39,6 +40,7 @@ __all__ = [
     "decoder",
     "encoder",
     "encoder_decoder",
+    "label_words",
     "open",
     "patch",
     "preset",
@@ -85,10 +87,14 @@ def adapt(
     *,
     data: str | Path,
     task: str = "",
+    rates: str | Sequence[float] = (),
+    template: str = "",
+    label_words: Mapping[str, str] | None = None,
     set: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     resume: bool = False,
     allow: Collection[str] = (),
+    progress: bool = True,
     **reading: Any,
 ) -> Trained: ...
 def adapt(start: Model | str | Path, *adapter: Any, **wanted: Any) -> Adapter | Trained:
@@ -98,7 +104,8 @@ def adapt(start: Model | str | Path, *adapter: Any, **wanted: Any) -> Adapter | 
     A run, a checkpoint or a folder of transformers is trained on labelled rows, as `attnlab adapt` does:
     `adapt("minilm", data="reviews.csv", text="text", label="label", adapter=lab.Lora(rank=8))` says what it
     will do, does it, and opens the best checkpoint. `reading` names columns and files: text, pair, label,
-    dev, test.
+    dev, test. `rates` are learning rates to try ("usual", or numbers): the best on dev is kept. `template`
+    and `label_words` are those of the baseline that needs no training, see `label_words`.
     """
     if isinstance(start, (str, Path)):
         return _adapted_run(start, *adapter, **wanted)
@@ -117,16 +124,23 @@ def _adapted_run(
     *,
     data: str | Path,
     task: str = "",
+    rates: str | Sequence[float] = (),
+    template: str = "",
+    label_words: Mapping[str, str] | None = None,
     set: Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     resume: bool = False,
     allow: Collection[str] = (),
+    progress: bool = True,
     **reading: Any,
 ) -> Trained:
     from attnlab.experiment.adapting import adapting_config, adapting_plan, run_folder
-    from attnlab.experiment.run import default_cache
-    from attnlab.experiment.run import train as run
+    from attnlab.experiment.baselines import Wording, keep_baselines, line_of
+    from attnlab.experiment.rates import rates_of, try_rates
+    from attnlab.experiment.run_display import train_displayed
     from attnlab.experiment.trained import open_run
+    from attnlab.runs.display import Display
+    from attnlab.runs.run_error import RunError
 
     config = adapting_config(start, data=data, adapter=adapter, task=task, reading=reading, set=set or {})
     place = run_folder(config, data) if out is None else Path(out)
@@ -135,8 +149,40 @@ def _adapted_run(
         print(adapting_plan(setup, place))
         return ()
 
-    run(config, place, resume=resume, cache=default_cache(), watchers=tell, allow=allow)
+    def train_one(one: Any, folder: Path, again: bool) -> Any:
+        with Display(shown=progress) as display:
+            return train_displayed(display, one, folder, resume=again, watchers=tell, allow=allow)
+
+    if len(rates):
+        found = try_rates(config, rates_of(rates, config), place, train_one, resume=resume)
+        if found.signal:
+            raise RunError(
+                f"Stopped as requested; continue with resume=True. What was tried is in {found.folder}."
+            )
+        print(f"{found.best.collapsed}\n{found}".strip())
+    elif collapsed := train_one(config, place, resume).collapsed:
+        print(collapsed)
+    if baselines := line_of(keep_baselines(place, Wording(template, dict(label_words or {})))):
+        print(baselines)
     return open_run(place, which="best")
+
+
+def label_words(
+    start: str | Path,
+    texts: Sequence[str | tuple[str, str]],
+    labels: Sequence[str],
+    *,
+    template: str = "",
+    words: Mapping[str, str] | None = None,
+) -> list[Prediction]:
+    """What a language model says of texts without any training.
+
+    `label_words("runs/gpt", texts, ["bad", "good"], template="{text} It was {label}")` scores each label by
+    the probability of its word, which is its name unless `words` has another.
+    """
+    from attnlab.experiment.baselines import Wording, predict_words
+
+    return predict_words(start, texts, labels, Wording(template, dict(words or {})))
 
 
 def train(
@@ -147,16 +193,21 @@ def train(
     out: str | Path | None = None,
     resume: bool = False,
     allow: Collection[str] = (),
+    progress: bool = True,
 ) -> Trained:
-    """Train a ready config or a file's, as `attnlab train` does: `train("mini-gpt", corpus="notes.txt")`."""
+    """Train a ready config or a file's, as `attnlab train` does: `train("mini-gpt", corpus="notes.txt")`.
+
+    `progress=False` shows nothing while it trains.
+    """
     from attnlab.config.files import identity, load
-    from attnlab.experiment.run import default_cache
-    from attnlab.experiment.run import train as run
+    from attnlab.experiment.run_display import train_displayed
+    from attnlab.runs.display import Display
 
     changes = dict(set or {}) | ({} if corpus is None else {"data.corpus": corpus})
     settings = load(config, set=changes)
     place = Path(out) if out is not None else Path("runs") / f"{Path(config).stem}-{identity(settings)[:8]}"
-    run(settings, place, resume=resume, cache=default_cache(), allow=allow)
+    with Display(shown=progress) as display:
+        train_displayed(display, settings, place, resume=resume, allow=allow)
     return open(place)
 
 
@@ -174,11 +225,13 @@ def study(
     return adjusted(load_study(name), quick=quick, seeds=seeds, set=set or {}, only=only)
 
 
-def convert(source: str | Path, target: str | Path) -> None:
-    """Take in a checkpoint of another project, or give out a run, as `attnlab convert` does."""
+def convert(source: str | Path, target: str | Path, *, adapter: bool = False) -> None:
+    """Take in a checkpoint of another project, or give out a run, as `attnlab convert` does; with `adapter`
+    only what was tuned, in peft's files."""
     from attnlab.experiment.convert import convert as run
+    from attnlab.experiment.convert import give_adapter
 
-    run(source, target)
+    give_adapter(source, target) if adapter else run(source, target)
 
 
 def open(run: str | Path) -> Trained:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from rich.panel import Panel
 
-from attnlab.cli.console import out
-from attnlab.cli.live import live
+from attnlab.cli.console import err, out
 from attnlab.cli.run import show
+from attnlab.studies.live_view import live
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import default_folder, run_study
 from attnlab.studies.study_files import adjusted, load_study
@@ -25,7 +25,7 @@ def main() -> None:
         )
     )
     resolved = resolve(study)
-    with live() as view:
+    with live(err) as view:
         ended = run_study(
             resolved, default_folder(resolved), resume=True, view=view, again="attnlab run masking --quick"
         )

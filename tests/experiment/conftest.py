@@ -3,7 +3,7 @@
 import pytest
 
 from attnlab.experiment.run import train
-from tests.training.small_run import config, for_task, merged
+from tests.training.small_run import config, for_task, merged, sentences
 
 LONGER = {"training": {"budget": {"steps": 40}, "optimizer": {"kind": "adamw", "learning_rate": 1e-2}}}
 
@@ -50,3 +50,15 @@ def translating(tmp_path_factory):
     folder = tmp_path_factory.mktemp("translating")
     train(config(folder, **merged(LONGER, for_task("seq2seq", folder))), folder / "run")
     return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory):
+    """A folder with runs of an encoder and of a decoder, and a table of reviews."""
+    folder = tmp_path_factory.mktemp("home")
+    train(config(folder), folder / "gpt")
+    train(config(folder, task="masked", model={"family": "encoder"}), folder / "bert")
+    about = [s for s in dict.fromkeys(sentences(800)) if ("cat" in s) != ("dog" in s)]
+    rows = [f"{s},{'cat' if 'cat' in s else 'dog'},{len(s.split())},{len(s) / 7:.2f}" for s in about]
+    (folder / "reviews.csv").write_text("body,who,words,size\n" + "\n".join(rows) + "\n")
+    return folder

@@ -5,10 +5,8 @@ import re
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
 import attnlab as lab
-from attnlab.cli import app
 from attnlab.config.values import ConfigError
 from attnlab.data.errors import DataError
 from attnlab.experiment import run as run_module
@@ -20,28 +18,12 @@ from attnlab.runs.events import Stepped
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import read_record
 from attnlab.tasks.task import Task
+from attnlab.training import features as features_module
 from attnlab.training.checkpoint import read_checkpoint
-from tests.training.small_run import config, sentences
+from tests.experiment.adapted import RATE, KilledError, adapt, asked, weights
+from tests.training.small_run import sentences
 
-RATE = "training.optimizer.learning_rate=0.02"
 SHORT = ["--set", RATE, "--set", "training.budget.epochs=3"]
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    """A folder with runs of an encoder and of a decoder, and a table of reviews."""
-    folder = tmp_path_factory.mktemp("home")
-    train(config(folder), folder / "gpt")
-    train(config(folder, task="masked", model={"family": "encoder"}), folder / "bert")
-    about = [s for s in dict.fromkeys(sentences(800)) if ("cat" in s) != ("dog" in s)]
-    rows = [f"{s},{'cat' if 'cat' in s else 'dog'},{len(s.split())},{len(s) / 7:.2f}" for s in about]
-    (folder / "reviews.csv").write_text("body,who,words,size\n" + "\n".join(rows) + "\n")
-    return folder
-
-
-def asked(home, label="who", start="bert", **changes):
-    reading = {"text": "body", "label": label}
-    return adapting_config(home / start, data=home / "reviews.csv", **{"reading": reading} | changes)
 
 
 # ---------------------------------------------------------------- the config
@@ -107,15 +89,10 @@ def test_the_task_follows_from_the_labels_where_they_are_plain(home, tmp_path):
 
 
 # ---------------------------------------------------------------- the run
-def command(home, *more):
-    table = ["--data", str(home / "reviews.csv"), "--text", "body", "--label", "who"]
-    return CliRunner().invoke(app, ["adapt", str(home / "bert"), *table, *more])
-
-
 def test_it_says_what_it_will_do_and_the_run_is_that_of_train(home, tmp_path, unchecked):
     """Looking at the time of a step changes nothing: the same config trained alone ends at the same bits."""
     out = tmp_path / "run"
-    ended = command(home, "--adapter", "lora(rank=2)", *SHORT, "--out", str(out))
+    ended = adapt(home, "--adapter", "lora(rank=2)", *SHORT, "--out", str(out))
     assert ended.exit_code == 0, ended.output
     said = " ".join(ended.output.split())
     labels = read_record(out)["labels"]
@@ -135,7 +112,7 @@ def test_it_says_what_it_will_do_and_the_run_is_that_of_train(home, tmp_path, un
     each = alone.state.step // 3
     assert scored == [each, 2 * each, 3 * each], "at the end of each epoch"
 
-    again = command(home, "--adapter", "lora(rank=2)", *SHORT, "--out", str(out), "--resume")
+    again = adapt(home, "--adapter", "lora(rank=2)", *SHORT, "--out", str(out), "--resume")
     assert again.exit_code == 0, again.output
 
 
@@ -169,10 +146,6 @@ def reads(monkeypatch):
     return counted
 
 
-def weights(run):
-    return read_checkpoint(Checkpoints.of(run.folder), run.state.step).model
-
-
 @pytest.mark.parametrize(("label", "task"), [("who", ""), ("size", "regression")])
 @pytest.mark.parametrize("epochs", [1, 4])
 def test_a_head_on_kept_features_is_that_of_a_trunk_that_reads_again(
@@ -193,6 +166,21 @@ def test_a_head_on_kept_features_is_that_of_a_trunk_that_reads_again(
         torch.testing.assert_close(found[name], value, atol=2e-6, rtol=1e-5)
 
 
+def test_features_that_are_many_are_kept_in_a_file_and_give_the_same_bits(
+    home, tmp_path, unchecked, monkeypatch
+):
+    wanted = asked(home, adapter="head", set=[RATE, "training.budget.epochs=3"])
+    held = train(wanted, tmp_path / "memory")
+    mapped, plain = [], torch.from_file
+    monkeypatch.setattr(features_module, "IN_MEMORY", 100)
+    monkeypatch.setattr(torch, "from_file", lambda *a, **k: mapped.append(a) or plain(*a, **k))
+    filed = train(wanted, tmp_path / "file")
+    assert len(mapped) == 2, "one of train and one of dev"
+    assert all(str(tmp_path / "file") in name for (name,) in mapped), "on the run's disk"
+    assert not list((tmp_path / "file").glob(".features*")), "nothing is left of it"
+    assert all(torch.equal(weights(held)[name], value) for name, value in weights(filed).items())
+
+
 def test_each_text_is_read_once_however_many_epochs(home, tmp_path, unchecked, reads):
     run = train(asked(home, adapter="head", set=[RATE]), tmp_path / "run")
     rows = [len(run.setup.dataset.rows(split)) for split in ("train", "dev")]
@@ -200,10 +188,6 @@ def test_each_text_is_read_once_however_many_epochs(home, tmp_path, unchecked, r
     del reads[:]
     train(asked(home, adapter="bitfit", set=[RATE]), tmp_path / "other")
     assert sum(reads) > 2 * sum(rows), "a trunk that is trained reads them in every epoch"
-
-
-class KilledError(Exception):
-    """In place of a signal."""
 
 
 def test_a_head_that_was_killed_goes_on_to_the_same_bits(home, tmp_path, unchecked):

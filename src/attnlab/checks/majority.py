@@ -52,7 +52,7 @@ class Majority(Check):
         )
         if found.low > 0:
             return self.passed(at, told, found.value)
-        meaning = "The model is not better than always predicting the mean, on these examples."
+        meaning = predictions.NO_BETTER_THAN_MEAN
         if found.high < 0:
             meaning = (
                 "The model is worse than always predicting the mean: the numbers may belong to other rows."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,19 @@ SOME = 0.01
 """The share of rows from which on repeated texts are told."""
 FEW_LABELS = 0.02
 """The share of a class below which a model may leave it out."""
+
+LEARNED_NOTHING = "The model is not better than always predicting the most frequent label."
+NOT_TOLD_APART = (
+    "It cannot be distinguished from always predicting the most frequent label (see the interval)."
+)
+NO_BETTER_THAN_MEAN = "The model is not better than always predicting the mean, on these examples."
+COLLAPSES = {
+    LEARNED_NOTHING: "The model has collapsed: not better than always predicting the most frequent label",
+    NOT_TOLD_APART: "The model cannot be distinguished from always predicting the most frequent label",
+    NO_BETTER_THAN_MEAN: "The model is not better than always predicting the mean",
+}
+"""What a person is told first where a failed check `majority` means this."""
+CURE = "The usual cause is too high a learning rate; `attnlab adapt … --rates usual` tries several."
 
 ONE_LABEL: dict[str, Any] = {"outcome": "not applicable", "found": "all examples have the same label"}
 
@@ -99,20 +112,24 @@ def majority(given: Predictions) -> Finding | None:
             "means the same in both.",
             **common,
         )
-    meaning = "The model is not better than always predicting the most frequent label."
-    if right / n > share:
-        meaning = (
-            "It cannot be distinguished from always predicting the most frequent label (see the interval)."
-        )
     return Finding(
         outcome="fail",
         found=told,
-        meaning=meaning,
+        meaning=NOT_TOLD_APART if right / n > share else LEARNED_NOTHING,
         fix="Check that the input reaches the model and that the loss falls; judge on more examples, or by "
         "a measure "
         "that weighs classes equally.",
         **common,
     )
+
+
+def collapse_told(findings: Iterable[Finding]) -> str:
+    """In one sentence, and with what to try, that predictions came to what the most frequent label gives;
+    nothing where they did not."""
+    for one in findings:
+        if one.check == "majority" and one.outcome == "fail" and one.meaning in COLLAPSES:
+            return f"{COLLAPSES[one.meaning]}: {one.found}. {CURE}"
+    return ""
 
 
 def collapse(given: Predictions) -> Finding | None:

@@ -12,8 +12,10 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
-from attnlab.cli.console import COLOURS, JsonOption, SetOption, emit, err, out
+from attnlab.cli.console import JsonOption, SetOption, emit, err, out
 from attnlab.config.values import ConfigError
+from attnlab.runs.display import Display
+from attnlab.runs.findings import COLOURS
 
 PREDICTIONS = (".csv", ".tsv", ".jsonl")
 
@@ -62,8 +64,9 @@ def found_in(target: str, set: list[str], *, label: str, prediction: str) -> lis
             raise ConfigError("--set cannot be used with a finished run or a model; give a config.")
         from attnlab.experiment.examine import of_folder
 
-        with err.status("Opening the folder …") as status:
-            return of_folder(place, tell=status.update)
+        with Display(err) as display:
+            display.work("Opening the folder")
+            return of_folder(place, tell=display.work)
     if place.suffix in PREDICTIONS:
         from attnlab.experiment.examine import of_predictions
 
@@ -72,8 +75,9 @@ def found_in(target: str, set: list[str], *, label: str, prediction: str) -> lis
     from attnlab.experiment.examine import of_config
 
     config = load(target, set=set)
-    with err.status("Building the model …") as status:
-        return of_config(config, tell=status.update)
+    with Display(err) as display:
+        display.work("Building the model")
+        return of_config(config, tell=display.work)
 
 
 def show(target: str, found: Sequence[Any]) -> None:

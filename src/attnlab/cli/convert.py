@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from attnlab.cli.console import JsonOption, emit, out
+from attnlab.config.values import ConfigError
 
 
 def convert(
@@ -35,23 +36,36 @@ def convert(
         int | None,
         typer.Option(help="Resize to this many positions; learned ones are repeated or cut.", min=1),
     ] = None,
+    adapter: Annotated[
+        bool, typer.Option("--adapter", help="Of an adapted run, write the adapter alone, in peft's files.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Import or export a model (transformers, ONNX), with every tensor accounted for."""
     from attnlab.experiment.convert import convert as run
 
-    certificate = run(
-        source,
-        target,
-        output=head or None,
-        tokenizer=tokenizer,
-        accept=tuple(accept or ()),
-        vocabulary=vocabulary,
-        length=length,
-    )
+    choices: dict[str, Any] = {"tokenizer": tokenizer, "vocabulary": vocabulary, "length": length}
+    choices |= {"output": head or None, "accept": tuple(accept or ())}
+    if adapter:
+        return convert_adapter(source, target, choices, json=json)
+    certificate = run(source, target, **choices)
     if json:
         return emit(certificate.as_json())
     for line in certificate.lines():
         out.print(escape(line), highlight=False, soft_wrap=True)
     out.print(f"Written to [bold]{escape(str(target))}[/].", highlight=False, soft_wrap=True)
+    return None
+
+
+def convert_adapter(source: str, target: Path, choices: dict[str, Any], *, json: bool) -> None:
+    """What a run tuned, as peft's files, and how they are loaded."""
+    from attnlab.experiment.convert import give_adapter
+
+    if any(choices.values()):
+        raise ConfigError("--adapter writes what a run tuned as it is; leave the other options out.")
+    given = give_adapter(source, target)
+    if json:
+        return emit({"architecture": given.architecture, "tensors": given.tensors, "folder": str(target)})
+    for line in given.lines(target):
+        out.print(escape(line), highlight=False, soft_wrap=True)
     return None

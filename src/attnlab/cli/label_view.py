@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from attnlab.cli.console import COLOURS, out, visible
-from attnlab.runs.findings import MARKS
+from attnlab.cli.console import out, visible
+from attnlab.runs.findings import COLOURS, MARKS
 
 if TYPE_CHECKING:
     from attnlab.tasks.task import Prediction
@@ -27,6 +27,8 @@ def show_labels(scored: Mapping[str, Any]) -> None:
             f"Always predicting “{escape(visible(most['label']))}” is right in {most['share']:.1%}.",
             highlight=False,
         )
+        if len(scored.get("baselines", ())) > 1:
+            out.print(escape(visible(scored["baselines_told"])), highlight=False)
         out.print(classes_table(scored["classes"]))
         out.print(confusion_table(scored["confusion"]))
     if scored["mistakes"]:

@@ -10,9 +10,10 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
-from attnlab.cli.console import JsonOption, SetOption, emit, fail, out
+from attnlab.cli.console import JsonOption, SetOption, emit, err, fail, out
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.values import ConfigError
+from attnlab.runs.summary import STUDY_FILE
 
 if TYPE_CHECKING:
     from attnlab.studies.runner import EndedStudy
@@ -59,13 +60,15 @@ def run(
         from attnlab.cli.plan_view import show_plan
 
         return show_plan(resolved, jobs=jobs, json=json)
-    from attnlab.cli.live import live
+    from attnlab.studies.live_view import live
     from attnlab.studies.runner import default_folder, run_study
 
     place = folder or default_folder(resolved)
     again = command(study, quick=quick, seeds=seeds, set=set or [], only=only or []) if study else ""
-    with live() as view:
-        ended = run_study(resolved, place, jobs=jobs, resume=resume, view=view, again=again)
+    if resume and not (place / STUDY_FILE).is_file():
+        tell(f"There is nothing to resume: the study begins in {place}.")
+    with live(err) as view:
+        ended = run_study(resolved, place, jobs=jobs, resume=resume, view=view, again=again, tell=tell)
     emit(ended.results) if json else show(ended)
     if ended.signal:
         raise typer.Exit(128 + ended.signal)
@@ -74,6 +77,10 @@ def run(
     if ended.faults:
         raise typer.Exit(1)
     return None
+
+
+def tell(message: str) -> None:
+    err.print(message, highlight=False, markup=False, soft_wrap=True)
 
 
 def refuse_engine(engine: str) -> None:
@@ -102,17 +109,15 @@ def study_of(
         raise ConfigError(
             "Give a study: a name (attnlab list studies), a TOML or Python file, or --resume with its --out."
         )
-    if quick or set or only:
-        raise ConfigError(
-            "--quick, --set and --only cannot be given with --resume; use --resume --out alone."
-        )
+    if quick:
+        raise ConfigError("--quick cannot be given with --resume --out: a quick study is another one.")
     from attnlab.studies.resolved import from_record
     from attnlab.studies.runner import read_study_record
 
     record = read_study_record(folder)
     if not record:
         raise ConfigError(f"{folder} holds no study: there is no study.json in it.")
-    return adjusted(from_record(record), seeds=seeds)
+    return adjusted(from_record(record), seeds=seeds, set=set, only=only)
 
 
 def command(study: str, *, quick: bool, seeds: int | None, set: list[str], only: list[str]) -> str:
@@ -174,6 +179,8 @@ def arms_table(results: dict[str, Any]) -> Table:
         values = [interval(arm["metrics"].get(name)) for name in names]
         size = [] if alike else [f"{arm['parameters']:,}"]
         table.add_row(arm["name"], f"[{colour}]{arm['status']}[/]", *size, *values)
+    for arm in results.get("refused", ()):
+        table.add_row(arm["name"], "[red]refused[/]")
     return table
 
 

@@ -39,9 +39,7 @@ def load(
         if key in FOUNDATIONS:
             override(settings, key, value)
     settings = _with_task(settings)  # so that options are set on the task's and the preset's own choices
-    for key, value in overrides:
-        if key not in FOUNDATIONS:
-            override(settings, key, value)
+    override_all(settings, [(key, value) for key, value in overrides if key not in FOUNDATIONS])
     return config_of(settings)
 
 
@@ -96,6 +94,34 @@ def parse_override(text: str) -> tuple[str, Any]:
         return key.strip(), tomllib.loads(f"value = {written}")["value"]
     except tomllib.TOMLDecodeError:
         return key.strip(), written.strip()
+
+
+BUDGET = "training.budget"
+
+
+def is_limit(key: str, value: Any) -> bool:
+    """Whether a setting limits a run."""
+    return key == BUDGET or (key.startswith(f"{BUDGET}.") and value != "unlimited")
+
+
+def layered(*levels: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys of several levels as one. Of the limits of a run those that were set last count, alone."""
+    found: dict[str, Any] = {}
+    for level in levels:
+        if any(is_limit(key, value) for key, value in level.items()):
+            found = {key: value for key, value in found.items() if not f"{key}.".startswith(f"{BUDGET}.")}
+        found |= level
+    return found
+
+
+def override_all(settings: dict[str, Any], overrides: Iterable[tuple[str, Any]]) -> None:
+    """Set dotted keys. Limits of a run take the place of all that were set before."""
+    overrides = list(overrides)
+    training = settings.get("training")
+    if isinstance(training, Mapping) and any(is_limit(key, value) for key, value in overrides):
+        settings["training"] = {name: value for name, value in training.items() if name != "budget"}
+    for key, value in overrides:
+        override(settings, key, value)
 
 
 def override(settings: dict[str, Any], key: str, value: Any) -> None:

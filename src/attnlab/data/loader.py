@@ -53,6 +53,11 @@ class Loader:
         """How many batches the current epoch has."""
         return len(self.plan(self.epoch))
 
+    @property
+    def epoch_tokens(self) -> int:
+        """How many tokens an epoch has, targets included."""
+        return sum(int(lengths.sum()) for lengths in self.rows.sizes)
+
     def waste(self, epoch: int = 0) -> float:
         """The share of places that padding takes over an epoch, targets included."""
         return self.plan(epoch).waste(*self.rows.sizes)

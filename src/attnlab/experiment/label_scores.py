@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.checks.predictions import judge, predictions_of
+from attnlab.checks.predictions import collapse_told, judge, predictions_of
 from attnlab.data.example import Example
 from attnlab.metrics.classes import predicted
 from attnlab.metrics.metric import Examples
@@ -30,7 +30,8 @@ def of_labels(task: Task, texts: Sequence[Example], examples: Examples) -> dict[
     said = predictions_of(task, examples)
     if said is not None:
         read = [f"{one.text} {one.pair or ''}".strip() for one in texts]
-        result["checks"] = [asdict(one) for one in judge(said.labels, said.predicted, read)]
+        found = judge(said.labels, said.predicted, read)
+        result |= {"checks": [asdict(one) for one in found], "collapsed": collapse_told(found)}
     return result
 
 

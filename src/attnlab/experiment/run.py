@@ -10,10 +10,12 @@ from typing import Any
 
 import torch
 
+from attnlab.checks.predictions import collapse_told
 from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.data.dataset import ProgressOf, no_progress
 from attnlab.data.loader import Loader
+from attnlab.experiment.continuing import go_on
 from attnlab.experiment.sample_file import sample_files
 from attnlab.experiment.setup import Setup, check, evaluator_of, fingerprints, in_order, set_up, truncation
 from attnlab.experiment.soundness import RunChecks, Watch, known
@@ -47,6 +49,7 @@ class Run:
     signal: int = 0
     unsound: tuple[str, ...] = ()  # the checks that failed, at whatever step
     failures: tuple[str, ...] = ()  # the same in words, with the step
+    collapsed: str = ""  # one sentence, where its last predictions came to the majority share
 
     @property
     def model(self) -> Model:
@@ -64,7 +67,8 @@ def train(
     progress: ProgressOf = no_progress,
     allow: Collection[str] = (),
 ) -> Run:
-    """Train as the config says, in the folder `out`; with `resume`, go on where that run stands.
+    """Train as the config says, in the folder `out`; with `resume`, go on where that run stands, to a larger
+    budget if the config says so (experiment/continuing.py).
 
     `watchers` gives listeners that need the run's own parts, such as its model.
     A check that fails before the first step stops the run, unless it is in `allow`: then every number of
@@ -73,7 +77,7 @@ def train(
     config = check(config)
     known(allow)
     folder = RunFolder(out)
-    with folder.opened(config, resume=resume, versions=versions()) as warnings:
+    with folder.opened(config, resume=resume, versions=versions(), changed=go_on) as warnings:
         setup = set_up(config, cache=cache, progress=progress)
         with folder.recorded():
             expected, cut = fingerprints(setup), truncation(setup)  # all text is encoded, or refused
@@ -118,7 +122,8 @@ def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: RunChecks) -> R
     folder.note(parameters=parameters, flops=state.flops, tokens=state.tokens, seconds=state.seconds)
     told = failures(soundness.findings)
     folder.note(sound=not unsound, unsound=unsound, failures=told, trace=state.trace.record)
-    return Run(folder.path, reason, state, setup, interrupt.signal, tuple(unsound), tuple(told))
+    collapsed = collapse_told(one for one in soundness.findings if one.when == "after")
+    return Run(folder.path, reason, state, setup, interrupt.signal, tuple(unsound), tuple(told), collapsed)
 
 
 def _loop(setup: Setup, folder: RunFolder) -> Loop:
@@ -135,8 +140,8 @@ def _loop(setup: Setup, folder: RunFolder) -> Loop:
         model=model,
         task=setup.task,
         loader=loader,
-        features=_features(setup, loader, autocast),
-        evaluate=_evaluator(setup, device, autocast),
+        features=_features(setup, loader, autocast, folder.path),
+        evaluate=_evaluator(setup, device, autocast, folder.path),
         optimizer=Optimizers(OPTIMIZERS.build(settings.optimizer), model),
         schedule=SCHEDULES.build(settings.schedule),
         settings=settings,
@@ -148,20 +153,20 @@ def _loop(setup: Setup, folder: RunFolder) -> Loop:
     )
 
 
-def _evaluator(setup: Setup, device: torch.device, autocast: Any) -> Evaluator | None:
+def _evaluator(setup: Setup, device: torch.device, autocast: Any, folder: Path) -> Evaluator | None:
     config = setup.config
     if config.training.evaluate_every == "never" or "dev" not in setup.dataset.splits.names:
         return None
     chosen = {"batches": config.training.evaluate_batches, "device": device, "autocast": autocast}
     found = evaluator_of(config, setup.dataset, setup.model, setup.task, "dev", **chosen)
-    return replace(found, features=_features(setup, setup.dataset.scored("dev"), autocast))
+    return replace(found, features=_features(setup, setup.dataset.scored("dev"), autocast, folder))
 
 
-def _features(setup: Setup, loader: Loader, autocast: Any) -> FeaturesOf:
+def _features(setup: Setup, loader: Loader, autocast: Any, folder: Path) -> FeaturesOf:
     """Of a trunk that stays as it is, what it makes of each text is computed once."""
     if not keeps_features(setup.model, setup.task):
         return unknown
-    return Features(setup.model, setup.task, loader, autocast)
+    return Features(setup.model, setup.task, loader, autocast, folder)
 
 
 def _reading_again(evaluator: Evaluator | None) -> Evaluator | None:

@@ -26,6 +26,7 @@ from attnlab.evaluation.honesty import HonestLoss, honesty
 from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, strided
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
+from attnlab.experiment.baselines import Wording, baselines_of, line_of, wording_of
 from attnlab.experiment.label_scores import of_labels
 from attnlab.experiment.opened import Opened
 from attnlab.experiment.run import default_cache
@@ -59,7 +60,7 @@ LOSS_OF_LABELS = {
 PART = "a part of the loss, nats per target"
 
 
-def of_split(trained: Opened, split: str, *, rows: int) -> dict[str, Any]:
+def of_split(trained: Opened, split: str, *, rows: int, wording: Wording | None = None) -> dict[str, Any]:
     """The task's own loss over a split with its interval over texts; and on a sample of `rows` texts the
     token-by-token loss where predictions may not see all of their text, the pseudo-perplexity of masked
     models."""
@@ -89,7 +90,8 @@ def of_split(trained: Opened, split: str, *, rows: int) -> dict[str, Any]:
     values = {name: one["value"] for name, one in result["measures"].items()}
     result["recomputed"] = asdict(confirm(evaluator, found, values))
     if not trained.task.predicts_words:
-        return result | of_labels(trained.task, dataset.first(split, len(found)), found.examples)
+        texts = dataset.first(split, len(found))
+        return result | of_labels(trained.task, texts, found.examples) | _baselines(trained, texts, wording)
     compared = honesty(trained.model, trained.task, sampled_texts(evaluator, rows))
     if compared is not None:
         result["honesty"] = told_honesty(compared)
@@ -181,7 +183,9 @@ def _pseudo(trained: Opened, rows: list[list[int]]) -> dict[str, Any]:
     return {"loss": found.loss, "perplexity": found.perplexity, "interval": interval, "rows": len(rows)}
 
 
-def of_text(trained: Opened, file: str | Path, **options: Any) -> dict[str, Any]:
+def of_text(
+    trained: Opened, file: str | Path, *, wording: Wording | None = None, **options: Any
+) -> dict[str, Any]:
     """The texts of files of any format that a corpus may have (see Files, whose `options` these are).
 
     Plain text is one long text, a row of a table one each; scored in windows that overlap by half, and
@@ -189,7 +193,7 @@ def of_text(trained: Opened, file: str | Path, **options: Any) -> dict[str, Any]
     """
     trained.refuse_headless()
     if not trained.task.predicts_words:
-        return of_labelled_file(trained, file, **options)
+        return of_labelled_file(trained, file, wording, **options)
     if not trained.continues:
         raise ConfigError(f"Only a causal model gives a text a probability. {other_text(trained)}")
     corpus = Files(path=str(file), unit="document", **options)
@@ -224,7 +228,9 @@ def evaluator_of_texts(trained: Opened, texts: Sequence[Example]) -> tuple[Evalu
     return Evaluator(model=trained.model, task=trained.task, loader=loader, seed=seed), encoding
 
 
-def of_labelled_file(trained: Opened, file: str | Path, **options: Any) -> dict[str, Any]:
+def of_labelled_file(
+    trained: Opened, file: str | Path, wording: Wording | None, **options: Any
+) -> dict[str, Any]:
     """The labelled texts of a file, encoded and scored as those of the run's own splits."""
     own = {part: trained.columns(part) for part in ("text", "pair", "label")}
     corpus = Files(path=str(file), **own | options)
@@ -236,6 +242,7 @@ def of_labelled_file(trained: Opened, file: str | Path, **options: Any) -> dict[
         "truncation": encoding.cuts.record(),
         **measured(found, definitions_for(trained), trained.task.metrics),
         **of_labels(trained.task, texts, found.examples),
+        **_baselines(trained, texts, wording),
     }
 
 
@@ -247,6 +254,13 @@ def other_text(trained: Opened) -> str:
     ways = ["texts with --on FILE"] * trained.continues + ["its own dev split"] * (not trained.imported)
     ways.append(f'sentences with --probe "{sentence}"')
     return f"Score {' or '.join(ways)}."
+
+
+def _baselines(trained: Opened, texts: Sequence[Example], wording: Wording | None) -> dict[str, Any]:
+    """What the run's score on these texts is to be compared with."""
+    asked = wording_of(trained.folder) if wording is None else wording
+    found = baselines_of(trained.config, trained.task, texts, asked)
+    return {"baselines": [asdict(one) for one in found], "baselines_told": line_of(found)} if found else {}
 
 
 def of_probes(trained: Opened, sentences: Sequence[str]) -> list[dict[str, Any]]:

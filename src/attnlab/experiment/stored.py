@@ -109,7 +109,10 @@ def without_adapter(model: Model, place: Path) -> Model:
         try:
             model.adapter.merge()
         except ValueError as error:
-            raise ConfigError(f"{place} cannot be read as plain weights. {error}") from error
+            raise ConfigError(
+                f"{place} cannot be read as plain weights. {error} peft's files hold it: attnlab convert "
+                f"{place} DIR --adapter"
+            ) from error
     return model
 
 

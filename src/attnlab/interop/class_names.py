@@ -64,8 +64,14 @@ def in_unit(model: Model, labels: Labels) -> Model:
     if labels.kind != "number":
         return model
     folded = copy_of(model)
-    assert isinstance(folded.head, Classification)
-    with torch.no_grad():
-        folded.head.scores.weight.mul_(labels.deviation)
-        folded.head.scores.bias.mul_(labels.deviation).add_(labels.mean)
+    to_unit(folded, labels)
     return folded
+
+
+@torch.no_grad()
+def to_unit(model: Model, labels: Labels) -> None:
+    """Fold the scale of numbers into the model's own head; nothing where labels are classes."""
+    if labels.kind == "number":
+        assert isinstance(model.head, Classification)
+        model.head.scores.weight.mul_(labels.deviation)
+        model.head.scores.bias.mul_(labels.deviation).add_(labels.mean)

@@ -42,15 +42,15 @@ class Loaded:
 def of_published(folder: Path, *, tell: Callable[[str], None] = lambda message: None) -> list[Finding]:
     """What the checks find in the model of a folder, by each implementation that can run it."""
     config, tokenizer = read_json(folder / CONFIG), tokenizer_in(folder)
-    tell("Loading the model with transformers …")
+    tell("Loading the model with transformers")
     theirs = loaded_there(folder, config)
     found = of_loaded(theirs, tokenizer, tell)
-    tell("Loading the model with attnlab …")
+    tell("Loading the model with attnlab")
     try:
         ours = load_model(folder)
     except ConfigError as error:
         return [*found, not_run(OURS, f"attnlab cannot load this folder: {error}")]
-    tell("Checking attnlab's implementation …")
+    tell("Checking attnlab's implementation")
     mask = claimed_mask(ours.model if theirs.module is None else theirs.module)
     found += check_module(ours.model, mask=mask, of=f"{OURS} ({ours.certificate.architecture})")
     if theirs.module is not None:
@@ -69,7 +69,7 @@ def of_imported(model: Model, architecture: str, origin: str) -> list[Finding]:
 def of_loaded(theirs: Loaded, tokenizer: Tokenizer | None, tell: Callable[[str], None]) -> list[Finding]:
     if theirs.module is None:
         return [not_run(theirs.implementation, theirs.reason)]
-    tell(f"Checking {theirs.implementation} …")
+    tell(f"Checking {theirs.implementation}")
     found = check_module(theirs.module, tokenizer=tokenizer, of=theirs.implementation)
     if theirs.lost:
         told = f"{len(theirs.lost)} tensors are in no file and were drawn at random: {listed(theirs.lost)}"

@@ -95,9 +95,9 @@ class Checkpoints:
         """A checkpoint's manifest, every file verified; DamagedError says what is wrong with it."""
         return verify(self.path(step))
 
-    def set_aside(self, step: int) -> Path:
-        """Take a damaged checkpoint out of the way, for a person to look at."""
-        aside = self.folder / f"damaged-step-{step}"
+    def set_aside(self, step: int, why: str = "damaged") -> Path:
+        """Take a checkpoint out of the way, for a person to look at."""
+        aside = self.folder / f"{why}-step-{step}"
         shutil.rmtree(aside, ignore_errors=True)
         os.rename(self.path(step), aside)
         return aside

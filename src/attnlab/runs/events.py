@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """The loop begins, or goes on, at this step."""
+    """The loop begins, or goes on, at this step. `ends` says which limit will end it, and when."""
 
     step: int
     parameters: int
+    ends: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +60,13 @@ class Warned:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Checking:
+    """Checks begin."""
+
+    step: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Checked:
     """Checks were made: their names and outcomes, and what they cost."""
 
@@ -75,5 +83,5 @@ class Ended:
     reason: str
 
 
-Event = Started | Stepped | Evaluated | Saved | Warned | Checked | Ended
+Event = Started | Stepped | Evaluated | Saved | Warned | Checking | Checked | Ended
 Listener = Callable[[Event], None]

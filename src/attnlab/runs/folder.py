@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,17 @@ from attnlab.config.values import ConfigError
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
-from attnlab.runs.record import RECORD, other_versions, read_record, refuse_changes
+from attnlab.runs.record import RECORD, differences, other_versions, read_record, refuse_changes
 from attnlab.runs.run_error import RunError
+
+Changed = Callable[[Config, Config, Path], list[str]]
+"""Is given the config that a run has, the one that it is to go on with, and its folder; gives warnings."""
+
+
+def refused(held: Config, wanted: Config, run: Path) -> list[str]:
+    """A run goes on with the config that it was begun with, and no other."""
+    refuse_changes(to_json(held), to_json(wanted), run)
+    return []
 
 
 class RunFolder:
@@ -45,32 +54,29 @@ class RunFolder:
         return config_of(record["config"])
 
     @contextmanager
-    def opened(self, config: Config, *, resume: bool, versions: Mapping[str, Any]) -> Iterator[list[str]]:
+    def opened(
+        self, config: Config, *, resume: bool, versions: Mapping[str, Any], changed: Changed = refused
+    ) -> Iterator[list[str]]:
         """Hold the folder for this process; begin its record, or take it up. Gives warnings.
 
-        `versions` is what the run's bits depend on here, beside its config.
+        `versions` is what the run's bits depend on here, beside its config. `changed` is asked where a run
+        that took steps is to go on with another config.
         """
         make_folder(self.path)
         with lock(self.path / "lock"):
-            anew = self.exists and not resume
-            if anew and (self.begun or read_record(self.path).get("status") == "converted"):
-                raise ConfigError(
-                    f"{self.path} already holds a run; continue it with --resume, or give another --out."
-                )
-            if anew:
-                self.metrics.unlink(missing_ok=True)
-            self.checkpoints.tidy()
-            if self.exists and not anew:
-                self.record = read_record(self.path)
-                if self.record.get("status") == "converted":
-                    raise ConfigError(
-                        f"{self.path} holds a converted model, not a run: there is nothing to resume."
-                    )
-                refuse_changes(to_json(self.config()), to_json(config), self.path)
+            warnings = list[str]()
+            if self.exists and self._goes_on(resume=resume):
+                self.checkpoints.tidy()
+                self.record, held = read_record(self.path), self.config()
+                if list(differences(to_json(held), to_json(config))):
+                    warnings += changed(held, config, self.path)
+                    self.record |= {"config": to_json(config), "identity": identity(config)}
             else:
+                self.metrics.unlink(missing_ok=True)
+                self.checkpoints.tidy()
                 self.record = {"config": to_json(config), "identity": identity(config), "seed": config.seed}
                 self.record |= {"imports": code_of(config)}
-            warnings = list(other_versions(self.record.get("versions", versions), versions))
+            warnings += other_versions(self.record.get("versions", versions), versions)
             warnings += changed_code(self.record.get("imports", ()))
             with self.recorded():
                 self.note(status="preparing", versions=dict(versions))
@@ -79,6 +85,17 @@ class RunFolder:
             except ConfigError as error:  # such as text that cannot be used
                 self.note(status="failed", error=str(error))
                 raise
+
+    def _goes_on(self, *, resume: bool) -> bool:
+        """Whether there is a run to go on with: of one that took no step there is nothing to lose."""
+        converted = read_record(self.path).get("status") == "converted"
+        if converted and resume:
+            raise ConfigError(f"{self.path} holds a converted model, not a run: there is nothing to resume.")
+        if not resume and (converted or self.begun):
+            raise ConfigError(
+                f"{self.path} already holds a run; continue it with --resume, or give another --out."
+            )
+        return self.begun
 
     @contextmanager
     def recorded(self) -> Iterator[None]:

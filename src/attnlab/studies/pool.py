@@ -32,6 +32,7 @@ class Job:
     request: dict[str, Any]
     module: str = "attnlab.studies.worker"
     status: Status = "waiting"
+    done: bool = False  # before: its worker need not be started
     asked: bool = False  # to stop
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
@@ -63,7 +64,7 @@ class Pool:
     def run(self, work: Sequence[Job]) -> None:
         """Until all have ended, or a person asked to stop and the running ones have saved."""
         for job in work:
-            if job.outcome == "finished":
+            if job.done:
                 job.status = "finished"
         try:
             while any(job.status == "running" for job in work) or self._start(work):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from attnlab.config.files import load, to_json
+from attnlab.config.files import layered, load, to_json
 from attnlab.config.imports import code_of, refuse_loose, require_code
 from attnlab.config.schema import Config
 from attnlab.config.upgrade import renamed, renamed_keys
@@ -18,15 +18,22 @@ from attnlab.studies.matching import matched
 from attnlab.studies.spec import Study
 from attnlab.studies.study_files import GIVEN, study_of
 
+SHARED = ("name", "match", "learning_rates", "probes", "sentence", "extras", "is_quick")
+"""What of a study decides how each run is made or measured; the rest is said of them afterwards."""
+
 
 @dataclass(frozen=True)
 class Resolved:
-    """A study with every arm's config as it will be trained, and what was done to get there."""
+    """A study with every arm's config as it will be trained, and what was done to get there.
+
+    `refused` are the arms that cannot be built, and why; `configs` has the others.
+    """
 
     study: Study
     base: Config
     configs: Mapping[str, Config]
     notes: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     def config(self, arm: str, seed: int) -> Config:
         return replace(self.configs[arm], seed=seed)
@@ -40,37 +47,43 @@ class Resolved:
 
     @property
     def identity(self) -> str:
-        """Equal for studies that ask the same of the same arms; more seeds go on with the same study."""
-        asked = asdict(self.study)
-        for name in ("seeds", "arms", "base", "set", "budget", "quick", "overrides"):
-            del asked[name]  # the configs hold what these came to
-        if not asked["against"]:
-            del asked["against"]  # so that studies of before there was such a thing go on
-        del asked["about"]  # it changes what is said of the runs, not the runs
-        configs = {arm: to_json(config) for arm, config in self.configs.items()}
-        text = json.dumps([asked, configs], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """Equal for studies that share a folder: more arms, seeds or budget, or another judgement of the same
+        runs, are the same study grown."""
+        return hashlib.sha256(json.dumps(self.shared, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What all runs of a study have in common, however it grows."""
+        measured = {name: getattr(self.study, name) for name in SHARED}
+        base = to_json(self.base)
+        base["training"] = {name: value for name, value in base["training"].items() if name != "budget"}
+        return {**measured, "base": base}
 
 
 def resolve(study: Study) -> Resolved:
-    """Every arm's config, matched where asked, and refused here if it could not be trained."""
-    configs = {arm: _checked(study, arm) for arm in study.arms}
-    notes: list[str] = []
+    """Every arm's config, matched where asked. An arm that cannot be built is refused here, and the others
+    run; where that is a baseline, nothing could be compared, and the study is refused."""
+    written = {arm: study.config(arm) for arm in study.arms}  # a slip of the pen stops all
+    configs, refused, notes = dict[str, Config](), dict[str, str](), list[str]()
+    for arm, config in written.items():
+        try:
+            configs[arm] = _checked(study, config)
+        except ValueError as error:
+            if arm in study.baselines:
+                raise ConfigError(f'Arm "{arm}" of {study.name}: {error}') from error
+            refused[arm] = str(error)
     if study.match == "parameters":
         configs, notes = matched(configs, study.baseline, given=study.arms)
-    base = load(study.base, set={**study.budgeted(), **study.set})
-    return Resolved(study, base, configs, tuple(notes + _equal(configs)))
+    base = load(study.base, set=layered(study.budgeted(), study.set))
+    return Resolved(study, base, configs, tuple(notes + _equal(configs)), refused)
 
 
-def _checked(study: Study, arm: str) -> Config:
+def _checked(study: Study, config: Config) -> Config:
     from attnlab.experiment.setup import check
 
-    try:
-        config = check(study.config(arm))
-        _check_metric(study.metric, config.task.kind)
-    except ValueError as error:
-        raise ConfigError(f'Arm "{arm}" of {study.name}: {error}') from error
-    return config
+    checked = check(config)
+    _check_metric(study.metric, checked.task.kind)
+    return checked
 
 
 def _check_metric(metric: str, task: str) -> None:

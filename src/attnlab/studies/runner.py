@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
+from attnlab.experiment.setup import step_flops
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.folder import lock, make_folder
+from attnlab.runs.record import differences
 from attnlab.runs.result import RunResult
 from attnlab.runs.summary import STUDY_FILE
+from attnlab.runs.tabular import ShortTable, Tabular, number
 from attnlab.studies import report
+from attnlab.studies.earlier_runs import ready
 from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved, from_record, resolve, to_record
 from attnlab.studies.results import gather
 from attnlab.studies.tuning import tuned
 from attnlab.training.interrupt import Interrupt
-from attnlab.training.machine import versions
+from attnlab.training.machine import cores, threads_for_step, versions
 
 RESULTS = "results.json"
 
 
-@dataclass(frozen=True)
-class EndedStudy:
+@dataclass(frozen=True, repr=False)
+class EndedStudy(Tabular):
     """A study that has ended, or was stopped by a signal; its results are what there is so far.
 
     `allowed` are the arms that are meant to fail checks.
@@ -54,11 +58,26 @@ class EndedStudy:
         """Why its results are not what was asked for: failed runs, and arms invalid without being allowed."""
         failed = [f"{run.arm} (seed {run.seed})" for run in self.runs if run.status == "failed"]
         said = [f"{len(failed)} of {len(self.runs)} runs failed: {', '.join(failed)}."] if failed else []
+        said += [f"{arm['name']} was refused: {arm['reason']}" for arm in self.results.get("refused", ())]
         return said + [
             f"{arm['name']} is invalid, which the study does not expect: {arm['reason']}. {cure(arm)}"
             for arm in self.results["arms"]
             if arm["status"] == "invalid" and not (arm["name"] in self.allowed and arm["unsound"])
         ]
+
+    def table(self) -> ShortTable:
+        study, rows = self.results["study"], list[tuple[str, ...]]()
+        words = {row["arm"]: row["verdict"] for row in self.results.get("comparisons") or []}
+        for arm in self.results["arms"]:
+            found = arm["metrics"].get(study["metric"]) or {}
+            ends = [number(found[end]) for end in ("low", "high") if found.get(end) is not None]
+            value = "–" if found.get("value") is None else number(found["value"])
+            verdict = (
+                "baseline" if arm["name"] == study["baseline"] else words.get(arm["name"], arm["status"])
+            )
+            rows.append((arm["name"], value, " to ".join(ends), str(found.get("n", 0)), verdict))
+        columns = ("arm", study["metric"], "95 % interval", "seeds", "verdict")
+        return ShortTable(f"{self.results['verdict']} Report: {self.folder / 'report.html'}", columns, rows)
 
     def report(self, file: str | Path) -> Path:
         """The report as one HTML file at this place."""
@@ -88,23 +107,28 @@ def run_study(
     resume: bool = False,
     view: View = unseen,
     again: str = "",
+    tell: Callable[[str], None] = lambda message: None,
 ) -> EndedStudy:
     """Train and measure every arm with every seed, compare, and write the report.
 
+    With `resume` a study goes on: runs that are done stay, and arms, seeds and budget may have grown.
     `jobs` is how many runs go at once, 0 for as many as there are cores: it changes nothing but the
     time, since a run's number of threads is the study's and stays with it.
     """
     make_folder(folder)
+    for arm, reason in resolved.refused.items():
+        tell(f"{arm} is refused, and the other arms run: {reason}")
     with lock(folder / "lock"):
         record = _record(resolved, folder, resume=resume, again=again)
         interrupt = Interrupt()
         threads = record["threads"]
         pool = Pool(jobs=jobs or cores(), threads=threads, view=view, interrupt=interrupt)
+        tell(told_jobs(len(work_of(resolved, folder)), jobs or cores(), threads))
         record |= {"lengths": prepared(resolved)}
         replace_json(folder / STUDY_FILE, record)
         with interrupt.heard():
             resolved, tuning = tuned(resolved, folder, pool)
-            pool.run(work_of(resolved, folder))
+            pool.run(ready(work_of(resolved, folder), tell))
         results = gather(resolved, folder, record=record, tuning=tuning)
         replace_json(folder / RESULTS, results)
         report.write(results, folder)
@@ -116,22 +140,27 @@ def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> di
     record = read_study_record(folder)
     if record and not resume:
         raise ConfigError(
-            f"{folder} already holds a study; continue it with --resume, or give another --out."
+            f"{folder} already holds a study; continue it with --resume, which trains only what is new, or "
+            "give another --out."
         )
-    if record and not _is_that_of(resolved, record):
+    if record and (changes := other_study(resolved, record)):
         raise ConfigError(
-            f"{folder} holds another study ({record['study']['name']} with other arms or settings); go on "
-            f"with it by: attnlab run --resume --out {folder}, or give another --out."
+            f"{folder} holds another study: {'; '.join(changes)}. Continue that one with: attnlab run "
+            f"--resume --out {folder}, or give another --out."
         )
     begun = {"threads": threads_for(resolved), "versions": versions()}
     held = again or record.get("again") or f"attnlab run --resume --out {folder}"
     return begun | record | to_record(resolved) | {"again": held}
 
 
-def _is_that_of(resolved: Resolved, record: Mapping[str, Any]) -> bool:
-    """Whether a folder holds this study; one that an earlier version began is told by today's names."""
-    mine = resolved.identity
-    return record["identity"] == mine or resolve(from_record(record)).identity == mine
+def other_study(resolved: Resolved, record: Mapping[str, Any]) -> list[str]:
+    """How a folder's study differs from this one in what all its runs share; nothing where it is this one.
+
+    One that an earlier version began is told by today's names.
+    """
+    if record["identity"] == resolved.identity:
+        return []
+    return list(differences(resolve(from_record(record)).shared, resolved.shared))
 
 
 def read_study_record(folder: Path) -> dict[str, Any]:
@@ -146,7 +175,7 @@ def work_of(resolved: Resolved, folder: Path) -> list[Job]:
     return [
         Job(arm, seed, run_folder(folder, arm, seed), request_of(resolved, arm, seed))
         for seed in study.all_seeds
-        for arm in study.arms
+        for arm in resolved.configs
     ]
 
 
@@ -163,9 +192,16 @@ def request_of(resolved: Resolved, arm: str, seed: int) -> dict[str, Any]:
     }
 
 
-def default_folder(resolved: Resolved) -> Path:
-    """Where a study is kept unless a person says: the same study, the same place."""
-    return Path("runs") / f"{resolved.study.name}-{resolved.identity[:8]}"
+def default_folder(resolved: Resolved, runs: Path = Path("runs")) -> Path:
+    """Where a study is kept unless a person says: the same study, grown or not, the same place."""
+    usual = runs / f"{resolved.study.name}-{resolved.identity[:8]}"
+    if usual.exists():
+        return usual
+    for file in sorted(runs.glob(f"{resolved.study.name}-*/{STUDY_FILE}")):
+        with contextlib.suppress(ConfigError):  # of one that needs what is not here
+            if not other_study(resolved, read_study_record(file.parent)):
+                return file.parent  # of an earlier version, which named it otherwise
+    return usual
 
 
 def run_folder(folder: Path, arm: str, seed: int) -> Path:
@@ -173,14 +209,25 @@ def run_folder(folder: Path, arm: str, seed: int) -> Path:
 
 
 def threads_for(resolved: Resolved) -> int:
-    """The threads of each run: the cores, divided among as many runs as could go at once.
+    """The threads of each run: as many as its steps have work for, and no more than the cores divided among
+    as many runs as could go at once.
 
     Not among --jobs: other threads round otherwise, and a study's numbers must not depend on its jobs.
     """
     runs = len(resolved.configs) * len(resolved.study.all_seeds)
-    return max(1, cores() // min(cores(), runs))
+    wanted = max(threads_for_step(step_flops(config)) for config in resolved.configs.values())
+    return min(wanted, max(1, cores() // min(cores(), runs)))
 
 
-def cores() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def at_once(jobs: int, threads: int) -> int:
+    """How many of `jobs` runs really go at once: more than the cores have room for take turns."""
+    return max(1, min(jobs, cores() // threads))
+
+
+def told_jobs(runs: int, jobs: int, threads: int) -> str:
+    """How many runs go at once, with how many threads; and that more than the cores gain nothing."""
+    jobs = min(jobs, runs)
+    said = f"{runs} run{'s'[: runs > 1]}, {jobs} at once, {threads} thread{'s'[: threads > 1]} each."
+    if jobs <= (room := at_once(jobs, threads)):
+        return said
+    return f"{said} The machine has {cores()} cores: it takes as long as {room} at once, and more memory."

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from attnlab.checks import CHECKS
-from attnlab.config.files import load
+from attnlab.config.files import layered, load
 from attnlab.config.schema import Budget, Config
 from attnlab.config.values import ConfigError, unknown
 from attnlab.metrics.measures import measures
@@ -96,7 +96,7 @@ class Study:
         return replace(self, budget=whole, set={**self.set, **self.quick.set}, seeds=seeds, is_quick=True)
 
     def _limits(self) -> dict[str, float]:
-        return load(self.base, set={**self.set, **self.budgeted()}).training.budget.limits
+        return load(self.base, set=layered(self.set, self.budgeted())).training.budget.limits
 
     def budgeted(self) -> dict[str, Any]:
         """The budget as a setting, where the study has its own."""
@@ -110,7 +110,8 @@ class Study:
             if key == "seed":
                 raise ConfigError("--set seed: a study has several seeds; give their number with --seeds.")
         overrides = {**self.overrides, **changes}
-        return replace(self, set={**self.set, **self.budgeted(), **changes}, budget={}, overrides=overrides)
+        changed = layered(self.set, self.budgeted(), changes)
+        return replace(self, set=changed, budget={}, overrides=overrides)
 
     def only(self, names: Iterable[str]) -> Study:
         """With some of the arms, and the baselines that they need."""
@@ -125,18 +126,28 @@ class Study:
             self, arms=kept, allow=allow, against={n: b for n, b in self.against.items() if n in kept}
         )
 
-    def run(self, out: str | Path | None = None, *, jobs: int = 0, resume: bool = False) -> EndedStudy:
-        """Train, measure, compare and report, as `attnlab run` does."""
+    def run(
+        self,
+        out: str | Path | None = None,
+        *,
+        jobs: int = 0,
+        resume: bool = False,
+        progress: bool = True,
+    ) -> EndedStudy:
+        """Train, measure, compare and report, as `attnlab run` does; `progress=False` shows nothing."""
+        from attnlab.studies.live_view import live
         from attnlab.studies.resolved import resolve
         from attnlab.studies.runner import default_folder, run_study
 
         resolved = resolve(self)
-        return run_study(resolved, Path(out or default_folder(resolved)), jobs=jobs, resume=resume)
+        with live(shown=progress) as view:
+            folder = Path(out or default_folder(resolved))
+            return run_study(resolved, folder, jobs=jobs, resume=resume, view=view)
 
     def config(self, arm: str) -> Config:
         """An arm's config, before the seed."""
         try:
-            return load(self.base, set={**self.budgeted(), **self.set, **self.arms[arm]})
+            return load(self.base, set=layered(self.budgeted(), self.set, self.arms[arm]))
         except ValueError as error:
             raise ConfigError(f'Arm "{arm}" of {self.name}: {error}') from error
 

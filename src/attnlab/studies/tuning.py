@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from attnlab.config.files import to_json
-from attnlab.config.schema import Config
-from attnlab.config.values import Choice
+from attnlab.experiment.rates import at_the_edge, best_rate, with_rate
 from attnlab.metrics import METRICS
+from attnlab.studies.earlier_runs import ready
 from attnlab.studies.pool import Job, Pool
 from attnlab.studies.resolved import Resolved
 from attnlab.studies.spec import Study
@@ -29,26 +30,41 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
         Job(arm, SEED, folder / "tuning" / arm / f"rate-{rate:g}", request(resolved, arm, rate))
         for arm, rate in tried
     ]
-    pool.run(work)
+    pool.run(ready(work))
     if pool.interrupt.asked:
         return resolved, []
     metric = metric_of(resolved.study)
     found = {pair: value_of(job, metric) for pair, job in zip(tried, work, strict=True)}
-    best = {arm: max(rates, key=lambda rate: worth(found[arm, rate], metric)) for arm in resolved.configs}
+    ended = {arm: {r: v for r in rates if (v := found[arm, r]) is not None} for arm in resolved.configs}
+    best = {arm: best_rate(values, metric) for arm, values in ended.items() if values}
     table = [
         {
             "arm": arm,
             "learning_rate": rate,
             "metric": metric,
             "value": found[arm, rate],
-            "chosen": rate == best[arm],
+            "chosen": rate == best.get(arm),
         }
         for arm in resolved.configs
         for rate in rates
     ]
-    configs = {arm: with_rate(config, best[arm]) for arm, config in resolved.configs.items()}
-    notes = (*resolved.notes, *edges(best, rates))
+    configs = {
+        arm: with_rate(config, best[arm]) if arm in best else config
+        for arm, config in resolved.configs.items()
+    }
+    failed = {arm: job.result.reason for (arm, _), job in zip(tried, work, strict=True) if job.result}
+    notes = (*resolved.notes, *without_rate(failed, ended), *edges(best, rates))
     return replace(resolved, configs=configs, notes=notes), table
+
+
+def without_rate(failed: Mapping[str, str], ended: Mapping[str, Collection[float]]) -> list[str]:
+    """That no rate of an arm can be called its best: every run that tried one failed."""
+    return [
+        f"No learning rate was chosen for {arm}: all its tuning runs failed "
+        f"({failed.get(arm, 'no result').rstrip('.')}). It was trained with the one of its config."
+        for arm, rates in ended.items()
+        if not rates
+    ]
 
 
 def request(resolved: Resolved, arm: str, rate: float) -> dict[str, Any]:
@@ -56,12 +72,6 @@ def request(resolved: Resolved, arm: str, rate: float) -> dict[str, Any]:
     allowed = list(resolved.study.allow.get(arm, ()))
     own = {"extras": "", "imports": resolved.imports}
     return {"config": to_json(tried), "allow": allowed, "probes": [], "sentence": "", **own}
-
-
-def with_rate(config: Config, rate: float) -> Config:
-    optimizer = config.training.optimizer
-    chosen = Choice(optimizer.kind, {**optimizer.options, "learning_rate": rate})
-    return replace(config, training=replace(config.training, optimizer=chosen))
 
 
 def metric_of(study: Study) -> str:
@@ -75,19 +85,11 @@ def value_of(job: Job, metric: str) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-def worth(value: float | None, metric: str) -> float:
-    """The larger the better; what failed is worth least."""
-    if value is None:
-        return -math.inf
-    return value if METRICS[metric].better == "higher" else -value
-
-
 def edges(best: dict[str, float], rates: tuple[float, ...]) -> list[str]:
     """Arms whose best rate may lie beyond the grid."""
-    outer = {min(rates), max(rates)} if len(rates) > 1 else set()
     return [
         f"The best learning rate of {arm}, {rate:g}, is at the edge of the grid: a better one may lie "
         "outside."
         for arm, rate in best.items()
-        if rate in outer
+        if at_the_edge(rate, rates)
     ]

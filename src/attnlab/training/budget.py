@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +41,32 @@ def progress(budget: Budget, state: State) -> float:
 def nearest(budget: Budget, state: State) -> str:
     """The limit that is nearest, in words: of several, the one that ends the run."""
     name, _ = max(shares(budget, state).items(), key=lambda share: share[1])
-    limit = budget.limits[name]
+    return amount(budget.limits[name], name)
+
+
+def expected_end(budget: Budget, *, epoch_steps: float, epoch_tokens: int) -> str:
+    """Which limit will end a run, and when; of seconds and FLOPs it is not known beforehand."""
+    steps = {"steps": 1.0, "epochs": epoch_steps, "tokens": epoch_steps / max(epoch_tokens, 1)}
+    known = {name: limit * steps[name] for name, limit in budget.limits.items() if name in steps}
+    unknown = [amount(budget.limits[name], name) for name in budget.limits if name not in steps]
+    if not known:
+        return f"Ends after {' or '.join(unknown)}."
+    first, *later = sorted(known, key=lambda name: known[name])
+    said = f"Ends after {amount(budget.limits[first], first)} ({_length(first, known[first], epoch_steps)})"
+    if later:
+        others = (f"{amount(budget.limits[n], n)} ({_length(n, known[n], epoch_steps)})" for n in later)
+        said += f", before {' and '.join(others)}"
+    return said + (f"; or after {' or '.join(unknown)}, if that is sooner." if unknown else ".")
+
+
+def _length(limit: str, steps: float, epoch_steps: float) -> str:
+    """How long a limit lasts, in the units that it is not in itself."""
+    epochs, count = f"{steps / epoch_steps:.2g} epochs", f"{math.ceil(steps):,} steps"
+    about = {"steps": epochs, "epochs": count, "tokens": f"about {count}, {epochs}"}
+    return about[limit]
+
+
+def amount(limit: float, name: str) -> str:
     return f"{limit:,.10g} {name.removesuffix('s') if limit == 1 else name}"
 
 

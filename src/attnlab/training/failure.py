@@ -50,26 +50,31 @@ def fault_of(model: nn.Module, loss: float, norm: Tensor) -> str:
     return f"{value}, with every weight and gradient finite."
 
 
+class DivergedError(RunError):
+    """The loss, the gradient or the weights are no longer finite."""
+
+
 class Failure:
     """Where the evidence of a failed step goes."""
 
     def __init__(self, folder: Path, checkpoints: Checkpoints):
         self.folder, self.checkpoints = folder, checkpoints
 
-    def kept(self, step: int, fault: str, batches: list[Prepared], last: Checkpoint) -> RunError:
+    def kept(self, step: int, fault: str, batches: list[Prepared], last: Checkpoint) -> DivergedError:
         """Save the batch and the last good state; gives the error to raise."""
         file = self.folder / f"failed-step-{step}.safetensors"
         replace_bytes(file, save(tensors_of(batches)))
         if not not_finite(last.model):
             save_checkpoint(self.checkpoints, step - 1, last)
-        return RunError(f"Step {step}: {fault} The batch is in {file.name}, and {self._last_good()}. {CURE}")
+        told = f"Step {step}: {fault} The batch is in {file.name}, and {self._last_good()}. {CURE}"
+        return DivergedError(told)
 
     def refuse_broken(self, snapshot: Checkpoint) -> None:
         """Weights that are not finite are never saved as if they were good."""
         weights = not_finite(snapshot.model)
         if weights:
             step = snapshot.state["step"]
-            raise RunError(
+            raise DivergedError(
                 f"Step {step}: the update made weights that are not finite: {weights}. They were not saved; "
                 f"{self._last_good()}. {CURE}"
             )

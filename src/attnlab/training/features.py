@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -28,17 +31,28 @@ def unknown(batch: Batch, prepared: Prepared) -> Prepared:
     return prepared
 
 
+IN_MEMORY = 1 << 30
+"""Bytes of features from which on they are kept in a file, of which the system holds what is in use."""
+
+
 class Features:
-    """One vector for each row of a loader (N,D), in memory; computed when it is first asked for.
+    """One vector for each row of a loader (N,D), in memory or, where they are many, in a mapped file of
+    `folder` that has no name; computed when it is first asked for.
 
     A row's vector is that of the batch that holds it in the first epoch, whatever batch asks for it later:
     padding and company change its last bits, and a run that was killed must go on with the same ones.
     """
 
     def __init__(
-        self, model: Model, task: Task, loader: Loader, autocast: Callable[[], AbstractContextManager[Any]]
+        self,
+        model: Model,
+        task: Task,
+        loader: Loader,
+        autocast: Callable[[], AbstractContextManager[Any]],
+        folder: Path,
     ):
-        self.model, self.task, self.loader, self.autocast = model, task, loader, autocast
+        self.model, self.task, self.loader = model, task, loader
+        self.autocast, self.folder = autocast, folder
         self.plan = loader.plan(0)
         self.home = np.zeros(len(loader.rows), np.int64)  # the first epoch's batch of each row
         for number in range(len(self.plan)):
@@ -51,7 +65,7 @@ class Features:
         for number in np.unique(self.home[rows[~self.known[rows]]]):
             self._compute(self.loader.load(self.plan, int(number)), prepared.ids.device)
         assert self.held is not None
-        return replace(prepared, features=self.held[batch.rows])
+        return replace(prepared, features=self.held[batch.rows].to(prepared.ids.device))
 
     @torch.no_grad()
     def _compute(self, batch: Batch, device: torch.device) -> None:
@@ -60,9 +74,18 @@ class Features:
         with self.autocast():
             found = pooled(self.task.hidden(self.model, prepared), prepared.tokens, head.pooling)
         if self.held is None:
-            self.held = found.new_empty(len(self.known), found.shape[-1])
-        self.held[batch.rows] = found
+            self.held = self._room(found)
+        self.held[batch.rows] = found.to(self.held.device)
         self.known[batch.rows.numpy()] = True
+
+    def _room(self, like: Tensor) -> Tensor:
+        shape = len(self.known), like.shape[-1]
+        if math.prod(shape) * like.element_size() <= IN_MEMORY:
+            return like.new_empty(shape)
+        with NamedTemporaryFile(dir=self.folder, prefix=".features-") as file:  # mapped, it outlives its name
+            return torch.from_file(file.name, shared=True, size=math.prod(shape), dtype=like.dtype).view(
+                shape
+            )
 
 
 def keeps_features(model: Model, task: Task) -> bool:

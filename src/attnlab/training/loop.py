@@ -66,7 +66,7 @@ class Loop:
         """Train until the budget is spent, patience is lost, or a person asks to stop; gives the reason."""
         self.model.train()
         parameters = sum(p.numel() for p in self.model.parameters())
-        self.tell(Started(step=self.state.step, parameters=parameters))
+        self.tell(Started(step=self.state.step, parameters=parameters, ends=self.expected_end()))
         while True:
             if self.evaluation_due() and not interrupt.asked:
                 self.evaluate()
@@ -148,6 +148,16 @@ class Loop:
 
     def progress(self, state: State) -> float:
         return budget.progress(self.settings.budget, state)
+
+    def expected_end(self) -> str:
+        """Which limit will end the run, and when."""
+        steps, patience = len(self.loader) / self.settings.accumulate, self.settings.patience
+        said = budget.expected_end(
+            self.settings.budget, epoch_steps=steps, epoch_tokens=self.loader.epoch_tokens
+        )
+        if patience == "unlimited" or self.evaluate_model is None:
+            return said
+        return f"{said} Earlier after {patience} evaluations without a better dev {self.task.metrics[0]}."
 
     def end(self, interrupt: Interrupt) -> str:
         """Why the run is over; nothing while it is not."""

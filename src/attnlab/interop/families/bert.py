@@ -76,15 +76,15 @@ BERT = Family(
             fields=(TIED, ERF),
         ),
         HeadOf(
-            "BertForNextSentencePrediction",
-            _POOLED,
-            names={"bert.pooler.dense": "head.transform.0", "cls.seq_relationship": "head.scores"},
-        ),
-        HeadOf(
             "BertForSequenceClassification",
             _POOLED,
             names={"bert.pooler.dense": "head.transform.0", "classifier": "head.scores"},
             fields=(Classes(),),
+        ),
+        HeadOf(
+            "BertForNextSentencePrediction",
+            _POOLED,
+            names={"bert.pooler.dense": "head.transform.0", "cls.seq_relationship": "head.scores"},
         ),
         HeadOf(
             "BertForQuestionAnswering", {"kind": "span"}, names={"qa_outputs": "head.scores"}, beside=_POOLER

@@ -15,8 +15,8 @@ class HeadOnly(Adapter):
 
     Formula: W·h + b, with h frozen. The trunk runs without dropout, so that h is the same in every epoch.
 
-    Cost: C·(D + 1) parameters for C classes. What the trunk makes of each text is computed once and kept in
-    memory: epochs after the first cost next to nothing.
+    Cost: C·(D + 1) parameters for C classes. What the trunk makes of each text is computed once and kept:
+    epochs after the first cost next to nothing.
 
     When it helps: as the baseline of every adaptation, and where time is short. It says what the start knows
     already.
