@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from attnlab.interop.asking import Asked, Claim
+    from attnlab.interop.asking import AskedModule, Claim
     from attnlab.runs.findings import Finding
 
 Forward = Callable[["nn.Module", "Tensor"], Any]
@@ -69,10 +69,12 @@ def assert_not_contaminated(data: Mapping[str, Iterable[Any]], tokenizer: Any = 
     _hold(contamination(data, tokenizer), warnings=True)
 
 
-def _asked(model: nn.Module, vocabulary: int | None, mask: Claim | None, forward: Forward | None) -> Asked:
-    from attnlab.interop.asking import Asked
+def _asked(
+    model: nn.Module, vocabulary: int | None, mask: Claim | None, forward: Forward | None
+) -> AskedModule:
+    from attnlab.interop.asking import AskedModule
 
-    return Asked.of(model, vocabulary=vocabulary, mask=mask, forward=forward)
+    return AskedModule.of(model, vocabulary=vocabulary, mask=mask, forward=forward)
 
 
 def _hold(finding: Finding, *, warnings: bool = False) -> None:

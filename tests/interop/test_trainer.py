@@ -176,7 +176,7 @@ def test_collapse_and_majority_are_told_at_the_evaluation(bert, tmp_path):
     dev = rows_of_classes(40, lambda n: n % 3, seed=1)
     found = trained(tmp_path, bert, always, dev, steps=30, learning_rate=5e-3)
     assert found["collapse"].outcome == found["majority"].outcome == "warn"
-    assert found["collapse"].meaning.startswith("So far: The model says the same")
+    assert found["collapse"].meaning.startswith("So far: The model predicts the same class")
     assert found["targets"].outcome == "not applicable" and found["reload"].outcome == "pass"
 
 

@@ -29,7 +29,7 @@ class TooLargeError(ConfigError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class AskedModule:
     """A copy of a module in float64, with what is known of it.
 
     `scores(module, ids, real)` gives the logits of ids (N,T), of which those are padding that are not real:
@@ -53,7 +53,7 @@ class Asked:
         vocabulary: int | None = None,
         mask: Claim | None = None,
         forward: Callable[[nn.Module, Tensor], Any] | None = None,
-    ) -> Asked:
+    ) -> AskedModule:
         if not isinstance(module, nn.Module):
             raise ConfigError(f"A check takes a torch.nn.Module, and this is {type(module).__name__}.")
         count = sum(parameter.numel() for parameter in module.parameters())

@@ -21,7 +21,7 @@ from attnlab.checks.tokenizer import TokenizerIdentity
 from attnlab.config.values import ConfigError
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.generation.decoder import padded
-from attnlab.interop.asking import Asked, Claim, TooLargeError, facts_of
+from attnlab.interop.asking import AskedModule, Claim, TooLargeError, facts_of
 from attnlab.interop.belonging import ROLES, strangeness
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
@@ -53,7 +53,7 @@ def check_module(
     and whether a tokenizer is its own. `of` says whose implementation it is."""
     at = Point(when)
     try:
-        asked = Asked.of(module, vocabulary=vocabulary, mask=mask, forward=forward)
+        asked = AskedModule.of(module, vocabulary=vocabulary, mask=mask, forward=forward)
     except TooLargeError as error:
         found = [check.not_applicable(at, str(error)) for check in (Dependency(), Invariance(), Decoding())]
     else:
@@ -80,7 +80,7 @@ def unanswered(check: Check, at: Point, error: Exception) -> Finding:
     return check.not_applicable(at, f"{CHECKS.name_of(type(check))} cannot be asked here: {reason}")
 
 
-def dependency(asked: Asked, at: Point, *, length: int = 12, whole: int = 512) -> Finding:
+def dependency(asked: AskedModule, at: Point, *, length: int = 12, whole: int = 512) -> Finding:
     """Declared mask against measured dependence."""
     check = Dependency()
     try:
@@ -98,7 +98,7 @@ def dependency(asked: Asked, at: Point, *, length: int = 12, whole: int = 512) -
     return replace(told, found=f"{told.found} ({where}mask {asked.mask}, random token ids)")
 
 
-def invariance(asked: Asked, at: Point) -> Finding:
+def invariance(asked: AskedModule, at: Point) -> Finding:
     """The same texts alone, padded on either side, and in another order."""
     check = Invariance()
     rows = asked.random_rows(LENGTHS)
@@ -111,7 +111,7 @@ def invariance(asked: Asked, at: Point) -> Finding:
     return check.judge(at, gaps, len(rows), SLACK)
 
 
-def arrangements(asked: Asked, rows: Sequence[Tensor]) -> Mapping[str, float]:
+def arrangements(asked: AskedModule, rows: Sequence[Tensor]) -> Mapping[str, float]:
     """How far texts score differently than alone, of the largest, in each arrangement that can be asked."""
     alone = [answers(asked, [row])[0] for row in rows]
     found = {}
@@ -125,7 +125,7 @@ def arrangements(asked: Asked, rows: Sequence[Tensor]) -> Mapping[str, float]:
 
 
 def answers(
-    asked: Asked, rows: Sequence[Tensor], *, side: str = "right", places: bool = False
+    asked: AskedModule, rows: Sequence[Tensor], *, side: str = "right", places: bool = False
 ) -> list[Tensor]:
     """Each row's scores at its real places, or the one answer that it has."""
     ids, real = padded([row.tolist() for row in rows], side=side)
@@ -142,7 +142,7 @@ def gap(own: Sequence[Tensor], alone: Sequence[Tensor]) -> float:
     return max(distance(a, b, float(b.abs().max())) for a, b in zip(own, alone, strict=True))
 
 
-def decoding(asked: Asked, at: Point) -> Finding:
+def decoding(asked: AskedModule, at: Point) -> Finding:
     """Tokens given one by one, with a cache, against all at once."""
     check = Decoding()
     if isinstance(asked.module, Model):
@@ -160,7 +160,7 @@ def decoding(asked: Asked, at: Point) -> Finding:
 
 
 @torch.no_grad()
-def cached_scores(asked: Asked, ids: Tensor) -> Tensor:
+def cached_scores(asked: AskedModule, ids: Tensor) -> Tensor:
     """(T,V): the first two tokens at once, each other one with what the module kept of those before it."""
     output = asked.call(ids[:, :2], use_cache=True)
     parts = [output.logits[0]]

@@ -17,7 +17,7 @@ from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
-from attnlab.interop.asking import Asked, TooLargeError, claimed_mask
+from attnlab.interop.asking import AskedModule, TooLargeError, claimed_mask
 from attnlab.interop.certificate import listed
 from attnlab.interop.foreign import CONFIG, Foreign, load_model
 from attnlab.interop.module_checks import Point, check_module, gap, timed
@@ -124,7 +124,7 @@ def same_answers(theirs: Loaded, ours: Foreign, tokenizer: Tokenizer | None) -> 
     assert theirs.module is not None
     common: dict[str, Any] = {"check": "implementations", "when": "before", "implementation": "both"}
     try:
-        first, second = (Asked.of(module) for module in (theirs.module, ours.model))
+        first, second = (AskedModule.of(module) for module in (theirs.module, ours.model))
     except TooLargeError as error:
         return Finding(outcome="not applicable", found=str(error), **common)
     ids, shown = torch.stack(first.random_rows([12])), "12 random token ids"
