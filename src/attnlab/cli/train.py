@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -138,13 +137,18 @@ def train_shown(
     threads: int = 0,
 ) -> Run:
     """Train with a progress bar; `watchers` is called once the run is set up."""
-    with Display(err) as display, unharmed(place):
-        display.work("Starting")  # before torch is imported, which takes seconds
-        from attnlab.experiment.run_display import train_displayed
+    try:
+        with Display(err) as display:
+            display.work("Starting")  # before torch is imported, which takes seconds
+            from attnlab.experiment.run_display import train_displayed
 
-        return train_displayed(
-            display, config, place, resume=resume, watchers=watchers, allow=allow, threads=threads
-        )
+            return train_displayed(
+                display, config, place, resume=resume, watchers=watchers, allow=allow, threads=threads
+            )
+    except KeyboardInterrupt:  # while text is read or checks are made: training hears it between two steps
+        told = f"Stopped; nothing was lost. Continue with: {resuming(place)}"
+        err.print(told, highlight=False, soft_wrap=True)
+        raise typer.Exit(130) from None
 
 
 def say_baselines(baselines: Sequence[Baseline]) -> None:
@@ -159,18 +163,6 @@ def exit_unsound(unsound: Iterable[str], allow: Collection[str]) -> None:
     follows = {"honesty"} if "dependency" in allow else set[str]()  # a leak that is allowed shows there, too
     if {*unsound} - {*allow} - follows:
         raise typer.Exit(1)
-
-
-@contextmanager
-def unharmed(place: Path) -> Iterator[None]:
-    """Ctrl-C while text is read or checks are made: training itself hears it between two steps."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        err.print(
-            f"Stopped; nothing was lost. Continue with: {resuming(place)}", highlight=False, soft_wrap=True
-        )
-        raise typer.Exit(130) from None
 
 
 def resuming(place: Path) -> str:
