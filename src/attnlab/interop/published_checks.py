@@ -15,10 +15,10 @@ from attnlab.checks.probing import SLACK
 from attnlab.checks.tensors import Tensors
 from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
+from attnlab.config.wording import first_few
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.interop.asking import AskedModule, TooLargeError, claimed_mask
-from attnlab.interop.certificate import listed
 from attnlab.interop.foreign import CONFIG, Foreign, load_model
 from attnlab.interop.module_checks import Point, check_module, gap, timed
 from attnlab.model.model import Model
@@ -72,7 +72,7 @@ def of_loaded(theirs: Loaded, tokenizer: Tokenizer | None, tell: Callable[[str],
     tell(f"Checking {theirs.implementation}")
     found = check_module(theirs.module, tokenizer=tokenizer, of=theirs.implementation)
     if theirs.lost:
-        told = f"{len(theirs.lost)} tensors are in no file and were drawn at random: {listed(theirs.lost)}"
+        told = f"{len(theirs.lost)} tensors are in no file and were drawn at random: {first_few(theirs.lost)}"
         found.append(replace(Tensors().lost(Point(), told), implementation=theirs.implementation))
     return found
 
