@@ -92,6 +92,7 @@ def adapt(
     out: str | Path | None = None,
     resume: bool = False,
     allow: Collection[str] = (),
+    progress: bool = True,
     **reading: Any,
 ) -> Trained: ...
 def adapt(start: Model | str | Path, *adapter: Any, **wanted: Any) -> Adapter | Trained:
@@ -128,14 +129,15 @@ def _adapted_run(
     out: str | Path | None = None,
     resume: bool = False,
     allow: Collection[str] = (),
+    progress: bool = True,
     **reading: Any,
 ) -> Trained:
     from attnlab.experiment.adapting import adapting_config, adapting_plan, run_folder
     from attnlab.experiment.baselines import Wording, keep_baselines, line_of
     from attnlab.experiment.rates import rates_of, try_rates
-    from attnlab.experiment.run import default_cache
-    from attnlab.experiment.run import train as run
+    from attnlab.experiment.run_display import train_displayed
     from attnlab.experiment.trained import open_run
+    from attnlab.runs.display import Display
     from attnlab.runs.run_error import RunError
 
     config = adapting_config(start, data=data, adapter=adapter, task=task, reading=reading, set=set or {})
@@ -146,12 +148,15 @@ def _adapted_run(
         return ()
 
     def train_one(one: Any, folder: Path, again: bool) -> Any:
-        return run(one, folder, resume=again, cache=default_cache(), watchers=tell, allow=allow)
+        with Display(shown=progress) as display:
+            return train_displayed(display, one, folder, resume=again, watchers=tell, allow=allow)
 
     if len(rates):
         found = try_rates(config, rates_of(rates, config), place, train_one, resume=resume)
         if found.signal:
-            raise RunError(f"Stopped, as asked; go on with resume=True. What was tried is in {found.folder}.")
+            raise RunError(
+                f"Stopped as requested; continue with resume=True. What was tried is in {found.folder}."
+            )
         print(f"{found.best.collapsed}\n{found}".strip())
     elif collapsed := train_one(config, place, resume).collapsed:
         print(collapsed)
@@ -186,16 +191,21 @@ def train(
     out: str | Path | None = None,
     resume: bool = False,
     allow: Collection[str] = (),
+    progress: bool = True,
 ) -> Trained:
-    """Train a ready config or a file's, as `attnlab train` does: `train("mini-gpt", corpus="notes.txt")`."""
+    """Train a ready config or a file's, as `attnlab train` does: `train("mini-gpt", corpus="notes.txt")`.
+
+    `progress=False` shows nothing while it trains.
+    """
     from attnlab.config.files import identity, load
-    from attnlab.experiment.run import default_cache
-    from attnlab.experiment.run import train as run
+    from attnlab.experiment.run_display import train_displayed
+    from attnlab.runs.display import Display
 
     changes = dict(set or {}) | ({} if corpus is None else {"data.corpus": corpus})
     settings = load(config, set=changes)
     place = Path(out) if out is not None else Path("runs") / f"{Path(config).stem}-{identity(settings)[:8]}"
-    run(settings, place, resume=resume, cache=default_cache(), allow=allow)
+    with Display(shown=progress) as display:
+        train_displayed(display, settings, place, resume=resume, allow=allow)
     return open(place)
 
 

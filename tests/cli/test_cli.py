@@ -60,7 +60,7 @@ def test_only_the_command_that_is_asked_for_is_imported():
         "print(*(name for name in sys.modules if name.startswith('attnlab.cli.')))"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    shared = {"attnlab.cli.console", "attnlab.cli.import_option"}
+    shared = {"attnlab.cli.console", "attnlab.cli.encoding", "attnlab.cli.import_option"}
     assert {*done.stdout.split()} == {*shared, "attnlab.cli.listing"}
 
 

@@ -50,6 +50,20 @@ def test_train_says_how_it_ended_and_where(run, file, tmp_path):
     }
 
 
+def test_ctrl_c_during_the_checks_loses_nothing_and_says_so(run, file, monkeypatch):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("attnlab.experiment.soundness.Soundness.before", interrupted)
+        stopped = run("train", file, "--set", "training.budget.steps=2", "--out", "runs/with space")
+    assert stopped.exit_code == 130
+    assert "nothing was lost" in stopped.output
+    assert "attnlab train --resume --out 'runs/with space'" in stopped.output
+    again = run("train", "--resume", "--out", "runs/with space", "--json")
+    assert again.exit_code == 0 and json.loads(again.stdout)["state"]["step"] == 2
+
+
 def test_the_limit_that_ended_a_run_and_where_it_goes_on_are_said(run, file):
     told = run(
         "train", file, "--set", "training.budget.steps=5", "--set", "training.budget.epochs=1000"

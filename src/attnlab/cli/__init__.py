@@ -13,6 +13,7 @@ from typer.main import get_group
 
 from attnlab import __version__
 from attnlab.cli.console import fail, warn
+from attnlab.cli.encoding import accept_any_terminal
 from attnlab.cli.import_option import group_with_imports, with_imports
 from attnlab.config.registry import locate
 from attnlab.runs.run_error import RunError
@@ -39,7 +40,6 @@ WITHOUT_PARTS = ("runs", "compare")
 """Commands that read records and build nothing: they meet no part of a person's own."""
 
 STYLE: dict[str, Any] = {
-    "add_completion": False,
     "pretty_exceptions_enable": False,
     "rich_markup_mode": "rich",
 }
@@ -70,7 +70,10 @@ class Commands(TyperGroup):
         if cmd_name not in COMMANDS:
             near = get_close_matches(cmd_name, COMMANDS)
             ctx.fail(f"No such command '{cmd_name}'." + (f" Did you mean '{near[0]}'?" if near else ""))
-        found, alone = locate(COMMANDS[cmd_name]), typer.Typer(callback=attnlab, **STYLE)
+        found, alone = (
+            locate(COMMANDS[cmd_name]),
+            typer.Typer(callback=attnlab, add_completion=False, **STYLE),
+        )
         if isinstance(found, typer.Typer):
             alone.add_typer(group_with_imports(found), name=cmd_name)
         else:
@@ -84,8 +87,9 @@ app = typer.Typer(name="attnlab", cls=Commands, callback=attnlab, no_args_is_hel
 def main() -> None:
     """Run the command line. A person's mistake is one sentence and exit code 2, a failed run exit code 1."""
     warnings.showwarning = lambda message, *_, **__: warn(str(message))
+    accept_any_terminal()
     try:
-        app()
+        app(prog_name="attnlab")
     except RunError as error:
         fail(str(error))
         sys.exit(1)

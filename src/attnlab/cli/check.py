@@ -12,8 +12,10 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
-from attnlab.cli.console import COLOURS, JsonOption, SetOption, emit, err, out
+from attnlab.cli.console import JsonOption, SetOption, emit, err, out
 from attnlab.config.values import ConfigError
+from attnlab.runs.display import Display
+from attnlab.runs.findings import COLOURS
 
 PREDICTIONS = (".csv", ".tsv", ".jsonl")
 
@@ -55,8 +57,9 @@ def found_in(target: str, set: list[str]) -> list[Any]:
             raise ConfigError("--set cannot be used with a finished run; give a config.")
         from attnlab.experiment.examine import of_run
 
-        with err.status("Opening the run …") as status:
-            return of_run(place, tell=status.update)
+        with Display(err) as display:
+            display.work("Opening the run")
+            return of_run(place, tell=display.work)
     if place.suffix in PREDICTIONS:
         from attnlab.experiment.examine import of_predictions
 
@@ -65,8 +68,9 @@ def found_in(target: str, set: list[str]) -> list[Any]:
     from attnlab.experiment.examine import of_config
 
     config = load(target, set=set)
-    with err.status("Building the model …") as status:
-        return of_config(config, tell=status.update)
+    with Display(err) as display:
+        display.work("Building the model")
+        return of_config(config, tell=display.work)
 
 
 def show(target: str, found: Sequence[Any]) -> None:

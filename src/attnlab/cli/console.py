@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from attnlab.runs.findings import MARKS
+from attnlab.cli.encoding import is_utf8
 
 out = Console()
 err = Console(stderr=True)
@@ -30,7 +31,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable outpu
 
 def emit(value: Any) -> None:
     """JSON on stdout, and nothing else."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    typer.echo(json.dumps(value, ensure_ascii=not is_utf8(sys.stdout), indent=2))
 
 
 def visible(text: str) -> str:
@@ -58,12 +59,3 @@ def say_first(collapsed: str) -> None:
     """A collapse, before any number; nothing where there is none."""
     if collapsed:
         out.print(f"[bold red]{escape(visible(collapsed))}[/]", highlight=False, soft_wrap=True)
-
-
-COLOURS = {"pass": "green", "warn": "yellow", "fail": "bold red"}
-
-
-def checked(outcomes: Mapping[str, str], seconds: float) -> str:
-    """One line on checks that were made, with what they cost."""
-    named = (f"[{COLOURS[o]}]{MARKS[o]}[/] {name}" for name, o in outcomes.items())
-    return f"Checks ({seconds:.1f} s): {', '.join(named)}"

@@ -6,14 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnlab.cli.console import err
 from attnlab.config.values import ConfigError, coerce
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
     from attnlab.config.schema import DataSettings
-    from attnlab.data.shards import Progress
 
 FileArgument = Annotated[
     str, typer.Argument(metavar="FILE", help="A file, folder or glob, hub:owner/name, or an embedded corpus.")
@@ -81,32 +77,3 @@ def data_of(settings: dict[str, Any], overrides: list[str] | None) -> DataSettin
         override(held, key, value)
     made: DataSettings = section_of("data", held["data"])
     return made
-
-
-class Tokenising:
-    """What is being done and for how long, one step after another, on stderr, so that output stays clean."""
-
-    def __enter__(self) -> Tokenising:
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        self.bar = Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
-        self.bar.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.bar.stop()
-
-    def step(self, text: str) -> TaskID:
-        """The next step takes the place of the last."""
-        for task in self.bar.task_ids:
-            self.bar.remove_task(task)
-        return self.bar.add_task(f"{text} …", total=None)
-
-    def __call__(self, split: str) -> Progress:
-        task = self.step(f"Tokenising {split}")
-
-        def told(rows: int, tokens: int) -> None:
-            self.bar.update(task, description=f"Tokenising {split}: {rows:,} rows, {tokens:,} tokens")
-
-        return told

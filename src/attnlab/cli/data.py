@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from attnlab.cli.console import JsonOption, SetOption, emit, out, visible
+from attnlab.cli.console import JsonOption, SetOption, emit, err, out, visible
 from attnlab.cli.corpus_options import (
     DevOption,
     EncodingOption,
@@ -22,12 +22,12 @@ from attnlab.cli.corpus_options import (
     TargetOption,
     TestOption,
     TextOption,
-    Tokenising,
     UnitOption,
     corpus_of,
     data_of,
 )
 from attnlab.cli.token_view import Piece, segmented, show_pieces
+from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
     from attnlab.data.inspection import Report, SampleRow, SplitReport
@@ -76,11 +76,11 @@ def inspect(
     settings = {"corpus": corpus, "tokenizer": tokenizer, "length": length}
     settings["encoding"] = fitting_encoding(CORPORA.build(data_of(settings, set).corpus))
     data = data_of(settings, set)
-    with tempfile.TemporaryDirectory() as cache, Tokenising() as progress:
-        dataset = Dataset(data, cache=Path(cache), progress=progress)
-        progress.step(f"Reading, and making the tokenizer ({data.tokenizer.kind})")
+    with tempfile.TemporaryDirectory() as cache, Display(err) as display:
+        dataset = Dataset(data, cache=Path(cache), progress=display.tokenising)
+        display.work(f"Reading, and making the tokenizer ({data.tokenizer.kind})")
         _ = dataset.tokenizer
-        progress.step("Counting rows, classes and duplicates")
+        display.work("Counting rows, classes and duplicates")
         report = inspected(dataset)
     if json:
         return emit(report.as_json())

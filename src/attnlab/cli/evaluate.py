@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from attnlab.cli.console import JsonOption, emit, not_sound, out, say_first
+from attnlab.cli.console import JsonOption, emit, err, not_sound, out, say_first
 from attnlab.cli.corpus_options import (
     EncodingOption,
     LabelOption,
@@ -23,6 +23,8 @@ from attnlab.cli.corpus_options import (
 from attnlab.cli.generate import RunArgument
 from attnlab.cli.label_view import show_labels
 from attnlab.config.values import ConfigError
+from attnlab.runs.display import Display
+from attnlab.runs.tabular import number
 
 
 def evaluate(
@@ -46,25 +48,28 @@ def evaluate(
     json: JsonOption = False,
 ) -> None:
     """Score a trained model: its task's metrics, each with its n, its interval and its definition."""
-    from attnlab.experiment.baselines import wording_from
-    from attnlab.experiment.scores import of_probes, of_split, of_text
-    from attnlab.experiment.trained import open_run
-
     reading = {"text": text, "pair": pair, "label": label, "encoding": encoding, "skip_bad": skip_bad}
     options = {name: value for name, value in reading.items() if value}
     if options and on is None:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in options)
         raise ConfigError(f"{named} says how the files of --on are read; give --on FILE, or leave it out.")
-    trained = open_run(run)
-    result: dict[str, Any] = {"run": str(trained.folder), "step": trained.step}
-    result |= {"sound": not trained.unsound, "unsound": trained.unsound}
-    wording = wording_from(template, label_words) if template or label_words else None
-    if on is not None:
-        result["text"] = of_text(trained, on, wording=wording, **options)
-    else:
-        result["split"] = of_split(trained, split, rows=rows, wording=wording)
-    if probe:
-        result["probes"] = of_probes(trained, probe)
+    with Display(err) as display:
+        display.work("Opening the run")
+        from attnlab.experiment.baselines import wording_from
+        from attnlab.experiment.scores import of_probes, of_split, of_text
+        from attnlab.experiment.trained import open_run
+
+        trained = open_run(run)
+        result: dict[str, Any] = {"run": str(trained.folder), "step": trained.step}
+        result |= {"sound": not trained.unsound, "unsound": trained.unsound}
+        wording = wording_from(template, label_words) if template or label_words else None
+        display.work("Scoring")
+        if on is not None:
+            result["text"] = of_text(trained, on, wording=wording, **options)
+        else:
+            result["split"] = of_split(trained, split, rows=rows, wording=wording)
+        if probe:
+            result["probes"] = of_probes(trained, probe)
     if json:
         return emit(result)
     show(result)
@@ -116,13 +121,6 @@ def show_truncation(cut: dict[str, Any]) -> None:
         f"({cut['texts_cut_share']:.1%}).[/]",
         highlight=False,
     )
-
-
-def number(value: float) -> str:
-    """Four digits after the point of small numbers, one of large ones, none of counts."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:,.4f}" if abs(value) < 100 else f"{value:,.1f}"
 
 
 def show_honesty(honest: dict[str, Any]) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from attnlab.cli.console import COLOURS, out, visible
-from attnlab.runs.findings import MARKS
+from attnlab.cli.console import out, visible
+from attnlab.runs.findings import COLOURS, MARKS
 
 if TYPE_CHECKING:
     from attnlab.tasks.task import Prediction

@@ -17,6 +17,7 @@ from attnlab.cli.console import JsonOption, emit, err, not_sound, out
 from attnlab.cli.corpus_options import EncodingOption, PairOption, SkipOption, TextOption
 from attnlab.cli.generate import RunArgument
 from attnlab.config.values import ConfigError
+from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
     from attnlab.experiment.predicting import FilePredictions, Predictor
@@ -163,9 +164,7 @@ def writer(stream: TextIO, suffix: str) -> Any:
 
 @contextmanager
 def counted(quiet: bool) -> Iterator[Any]:
-    """A count of rows on stderr, where a terminal is."""
-    if quiet or not err.is_terminal:
-        yield lambda rows: None
-        return
-    with err.status("Predicting …") as status:
-        yield lambda rows: status.update(f"Predicting: {rows:,} rows") if rows % 256 == 0 else None
+    """A count of rows on stderr."""
+    with Display(err, shown=not quiet) as display:
+        display.work("Predicting")
+        yield lambda rows: display.update(f"Predicting: {rows:,} rows") if rows % 256 == 0 else None

@@ -60,14 +60,14 @@ def run(
         from attnlab.cli.plan_view import show_plan
 
         return show_plan(resolved, jobs=jobs, json=json)
-    from attnlab.cli.live import live
+    from attnlab.studies.live_view import live
     from attnlab.studies.runner import default_folder, run_study
 
     place = folder or default_folder(resolved)
     again = command(study, quick=quick, seeds=seeds, set=set or [], only=only or []) if study else ""
     if resume and not (place / STUDY_FILE).is_file():
         tell(f"There is nothing to resume: the study begins in {place}.")
-    with live() as view:
+    with live(err) as view:
         ended = run_study(resolved, place, jobs=jobs, resume=resume, view=view, again=again, tell=tell)
     emit(ended.results) if json else show(ended)
     if ended.signal:
@@ -179,6 +179,8 @@ def arms_table(results: dict[str, Any]) -> Table:
         values = [interval(arm["metrics"].get(name)) for name in names]
         size = [] if alike else [f"{arm['parameters']:,}"]
         table.add_row(arm["name"], f"[{colour}]{arm['status']}[/]", *size, *values)
+    for arm in results.get("refused", ()):
+        table.add_row(arm["name"], "[red]refused[/]")
     return table
 
 

@@ -25,6 +25,7 @@ from attnlab.cli.corpus_options import (
 )
 from attnlab.cli.token_view import segmented, show_pieces
 from attnlab.config.values import Choice, ConfigError
+from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
     from attnlab.data.tokenizers.compare import TokenizerMeasure
@@ -65,7 +66,8 @@ def train(
         raise ConfigError(f'--kind "{kind}" is an existing tokenizer; to train one, name a kind such as bpe.')
     options = {"text": text, "pair": pair, "target": target, "unit": unit, "encoding": encoding}
     texts = list(all_texts(file, options | {"skip_bad": skip_bad}))
-    with err.status(f"Training {choice} on {len(texts):,} texts …"):
+    with Display(err) as display:
+        display.work(f"Training {choice} on {len(texts):,} texts")
         tokenizer = recipe.train(texts, source=str(file))
     saved = tokenizer.save(to)
     measure = measured(tokenizer, texts)
@@ -110,7 +112,8 @@ def compare(
     texts = list(all_texts(on, options | {"skip_bad": skip_bad}))
     compared_on = texts if unit else enough(texts)
     learn, held_out = halves(compared_on)
-    with err.status("Training and measuring …"):
+    with Display(err) as display:
+        display.work("Training and measuring")
         recipes = [recipe_of(a, "A"), recipe_of(b, "B")]
         made = [recipe.make(learn) for recipe in recipes]
         rows, verdict = compared(names, recipes, made, learn, held_out)

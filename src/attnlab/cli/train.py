@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +14,6 @@ from rich.markup import escape
 from attnlab.cli.console import (
     JsonOption,
     SetOption,
-    checked,
     emit,
     err,
     not_sound,
@@ -27,10 +25,9 @@ from attnlab.config.files import config_of, identity, load, override_all, parse_
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
+from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
     from attnlab.experiment.baselines import Baseline
     from attnlab.experiment.run import Run
 
@@ -54,6 +51,9 @@ def train(
         list[str] | None,
         typer.Option(help="Train although this check fails; its numbers are marked not sound. Repeatable."),
     ] = None,
+    threads: Annotated[
+        int, typer.Option(help="Threads to compute with. 0: as many as a step has work for.", min=0)
+    ] = 0,
     json: JsonOption = False,
 ) -> None:
     """Train a model from a config. Stop with Ctrl-C at any time, and continue with --resume."""
@@ -63,7 +63,7 @@ def train(
 
         return show(settings, json=json)
     place = folder or Path("runs") / f"{name_of(config, from_run)}-{identity(settings)[:8]}"
-    return run(settings, place, resume=resume, allow=allow or (), json=json)
+    return run(settings, place, resume=resume, allow=allow or (), threads=threads, json=json)
 
 
 def settings_of(
@@ -97,10 +97,12 @@ def run(
     *,
     resume: bool,
     allow: Collection[str],
+    threads: int,
     json: bool,
 ) -> None:
     """Train with a progress bar, and say how it ended."""
-    finish(train_shown(config, place, resume=resume, allow=allow), place, allow=allow, json=json)
+    ended = train_shown(config, place, resume=resume, allow=allow, threads=threads)
+    finish(ended, place, allow=allow, json=json)
 
 
 def finish(
@@ -132,21 +134,21 @@ def train_shown(
     resume: bool,
     allow: Collection[str],
     watchers: Callable[[Any], Iterable[Any]] = lambda setup: (),
+    threads: int = 0,
 ) -> Run:
     """Train with a progress bar; `watchers` is called once the run is set up."""
-    from attnlab.experiment.run import default_cache
-    from attnlab.experiment.run import train as train_run
+    try:
+        with Display(err) as display:
+            display.work("Starting")  # before torch is imported, which takes seconds
+            from attnlab.experiment.run_display import train_displayed
 
-    with bar(config.training.device, resume=resume) as listener:
-        return train_run(
-            config,
-            place,
-            resume=resume,
-            cache=default_cache(),
-            listeners=[listener],
-            watchers=watchers,
-            allow=allow,
-        )
+            return train_displayed(
+                display, config, place, resume=resume, watchers=watchers, allow=allow, threads=threads
+            )
+    except KeyboardInterrupt:  # while text is read or checks are made: training hears it between two steps
+        told = f"Stopped; nothing was lost. Continue with: {resuming(place)}"
+        err.print(told, highlight=False, soft_wrap=True)
+        raise typer.Exit(130) from None
 
 
 def say_baselines(baselines: Sequence[Baseline]) -> None:
@@ -163,6 +165,12 @@ def exit_unsound(unsound: Iterable[str], allow: Collection[str]) -> None:
         raise typer.Exit(1)
 
 
+def resuming(place: Path) -> str:
+    """The command that continues a run."""
+    own = import_words(IMPORTED.values())
+    return shlex.join(["attnlab", "train", "--resume", "--out", str(place), *own])
+
+
 def summary(ended: Any, place: Path) -> str:
     state = ended.state
     metric = ended.setup.task.metrics[0].replace("_", " ")
@@ -171,10 +179,9 @@ def summary(ended: Any, place: Path) -> str:
         kept = "" if state.best_step == state.step else f" ({place}/checkpoints/step-{state.best_step})"
         dev = f" Best dev {metric} {state.best_score:.4f} at step {state.best_step}{kept}."
     if ended.reason == "interrupted":
-        own = import_words(IMPORTED.values())
         return (
             f"Stopped after step {state.step} as requested; everything is saved.{dev} "
-            f"Continue with: {shlex.join(['attnlab', 'train', '--resume', '--out', str(place), *own])}"
+            f"Continue with: {resuming(place)}"
         )
     from attnlab.training.budget import nearest
 
@@ -182,79 +189,3 @@ def summary(ended: Any, place: Path) -> str:
     why = f"dev {metric} stopped improving (training.patience)" if ended.reason == "patience" else spent
     doubt = f" {not_sound(ended.failures)}" if ended.failures else ""
     return f"Done after {state.step:,} steps: {why}.{dev} The run is in {place}.{doubt}"
-
-
-@contextmanager
-def bar(device: str, *, resume: bool) -> Iterator[Bar]:
-    """A progress bar on stderr, where a terminal is; stdout stays for results."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("[bold]step {task.fields[step]}[/]"),
-        BarColumn(),
-        TextColumn("loss {task.fields[loss]}"),
-        TextColumn("{task.fields[speed]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=False, disable=not err.is_terminal) as progress:
-        yield Bar(progress, device, resume=resume)
-
-
-class Bar:
-    """Shows a run's events: step, loss, tokens per second, share of the machine's peak, time left."""
-
-    def __init__(self, progress: Progress, device: str, *, resume: bool):
-        self.progress, self.device, self.resume = progress, device, resume
-        self.task: TaskID | None = None
-        self.peak = 0.0
-        self.seconds = self.tokens = self.flops = 0.0
-
-    def __call__(self, event: Any) -> None:
-        from attnlab.runs.events import Checked, Evaluated, Started, Stepped, Warned
-
-        if isinstance(event, Started):
-            self.start(event)
-        elif isinstance(event, Stepped):
-            self.step(event)
-        elif isinstance(event, Evaluated):
-            scores = ", ".join(f"{name} {score:,.4g}" for name, score in event.scores.items())
-            mark = " (best)" if event.best else ""
-            self.say(f"step {event.step:,}: dev loss {event.loss:.4f}{mark}, {scores}")
-        elif isinstance(event, Checked):
-            self.say(checked(event.outcomes, event.seconds))
-        elif isinstance(event, Warned):
-            self.say(f"[yellow]Warning:[/] {event.message}")
-
-    def start(self, event: Any) -> None:
-        from attnlab.training.machine import device_of, peak_flops
-
-        step = event.step
-        self.say(f"{event.parameters:,} parameters. {event.ends}")
-        if self.resume:
-            self.say(
-                f"Resuming from step {step:,}." if step else "No checkpoint was saved: starting from step 0."
-            )
-        if self.progress.disable:
-            return
-        self.peak = peak_flops(device_of(self.device))
-        self.say(f"The machine's matrix-product peak is {self.peak / 1e9:,.0f} GFLOP/s.")
-        self.task = self.progress.add_task("", total=1.0, step=step, loss="–", speed="")
-
-    def step(self, event: Any) -> None:
-        if self.task is None:
-            return
-        keep = 0.95  # of what was seen before: a few dozen steps decide the speed that is shown
-        self.seconds = keep * self.seconds + event.seconds
-        self.tokens = keep * self.tokens + event.tokens
-        self.flops = keep * self.flops + event.flops
-        rate, share = self.tokens / self.seconds, self.flops / self.seconds / self.peak
-        self.progress.update(
-            self.task,
-            completed=event.progress,
-            step=f"{event.step:,}",
-            loss=f"{event.loss:.3f}",
-            speed=f"{rate:,.0f} tokens/s ({share:.0%} of peak)",
-        )
-
-    def say(self, message: str) -> None:
-        self.progress.console.print(message, highlight=False, soft_wrap=True)

@@ -50,8 +50,8 @@ def step_to_go_on_from(held: Config, wanted: Config, run: Path) -> int:
     if spent:
         limit = amount(wanted.training.budget.limits[spent[0]], spent[0])
         raise ConfigError(
-            f"{run} cannot be continued so: it has taken {last:,} steps, which is more than {limit} already. Give a "
-            "larger training.budget, or begin a new run with another --out."
+            f"{run} cannot be continued so: it has taken {last:,} steps, which is more than {limit} already. "
+            "Give a larger training.budget, or begin a new run with another --out."
         )
     return last
 

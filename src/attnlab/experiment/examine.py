@@ -25,7 +25,7 @@ Told = Callable[[str], None]
 
 def of_config(config: Config, *, tell: Told = lambda message: None) -> list[Finding]:
     """What the checks before a training find."""
-    tell("Reading the corpus …")
+    tell("Reading the corpus")
     setup = set_up(config, cache=default_cache())
     moments: tuple[When, ...] = ("config", "before")
     return [one for when in moments for one in _made(setup, when, tell)]
@@ -34,13 +34,13 @@ def of_config(config: Config, *, tell: Told = lambda message: None) -> list[Find
 def of_run(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
     """What was found before and during a run, and what the checks find in its trained weights now."""
     stored = stored_at(path)
-    tell("Reading the corpus …")
+    tell("Reading the corpus")
     setup = set_up_again(stored, stored.model(), cache=default_cache())
     recorded = read_findings(stored.folder)
     held = [one for one in recorded if one.when in ("config", "before", "during")]
     facts: dict[str, Any] = {"folder": stored.folder, "step": stored.step}
     if "dev" in setup.dataset.splits.names:
-        tell("Scoring the dev split …")
+        tell("Scoring the dev split")
         facts |= _evaluated(setup)
     moments: tuple[When, ...] = ("evaluation", "after")
     failed = [one for one in recorded if one.when in moments and one.outcome == "fail"]
@@ -85,7 +85,7 @@ def said(value: Any) -> str:
 
 
 def _made(setup: Setup, when: When, tell: Told, **facts: Any) -> list[Finding]:
-    tell(f"Checking ({when}) …")
+    tell(f"Checking ({when})")
     return run_checks(case_of(setup, when, **facts))
 
 

@@ -14,7 +14,7 @@ from attnlab.config.schema import SCRATCH
 from attnlab.config.values import unknown
 from attnlab.experiment.sample_file import SampleFile
 from attnlab.experiment.setup import Setup, initial_of
-from attnlab.runs.events import Checked, Ended, Evaluated, Event, Warned
+from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Warned
 from attnlab.runs.findings import Finding, When, failed_checks, joined, read_findings, save_findings
 from attnlab.runs.run_error import RunError
 from attnlab.training.evaluate import Evaluation
@@ -93,17 +93,20 @@ class Watch:
     def before(self) -> None:
         """The checks before the first step; what fails and is not allowed raises."""
         began = time.perf_counter()
+        self.tell(Checking(step=0))
         self.report(0, self.soundness.before(), began)
 
     def __call__(self, event: Event) -> None:
         began = time.perf_counter()
         if isinstance(event, Evaluated):
+            self.tell(Checking(step=event.step))
             written = [sample for file in self.samples for sample in file.last]
             scores = {"loss": event.loss, **event.scores}
             facts: dict[str, Any] = {"scores": scores, "samples": written, **self.said()}
             found = self.soundness.examine("during", "evaluation", step=event.step, **facts)
             self.report(event.step, found, began)
         elif isinstance(event, Ended) and event.reason != "interrupted":
+            self.tell(Checking(step=event.step))
             self.report(event.step, self.soundness.examine("after", step=event.step, **self.said()), began)
 
     def said(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from attnlab.experiment.filling import Places, places
 from attnlab.experiment.opened import Opened
 from attnlab.experiment.predicting import Predictor, example
 from attnlab.experiment.request import SAMPLED, Request, request_of, several
+from attnlab.experiment.score_table import Scores
 from attnlab.experiment.scores import of_probes, of_split, of_text
 from attnlab.generation import DECODING
 from attnlab.generation.beam import beam_searches
@@ -201,11 +202,11 @@ class Trained(Opened):
         probes: Sequence[str] = (),
         rows: int = 32,
         **reading: Any,
-    ) -> dict[str, Any]:
+    ) -> Scores:
         """Scores on a split of the run's own corpus, or on the texts of a file (`reading` are options of
         the corpus `files`), and of probe sentences, as `attnlab evaluate` gives them."""
         scored = of_split(self, split, rows=rows) if on is None else of_text(self, on, **reading)
-        return scored | ({"probes": of_probes(self, probes)} if probes else {})
+        return Scores(scored | ({"probes": of_probes(self, probes)} if probes else {}))
 
     @torch.inference_mode()
     def embed(

@@ -60,6 +60,13 @@ class Warned:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Checking:
+    """Checks begin."""
+
+    step: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Checked:
     """Checks were made: their names and outcomes, and what they cost."""
 
@@ -76,5 +83,5 @@ class Ended:
     reason: str
 
 
-Event = Started | Stepped | Evaluated | Saved | Warned | Checked | Ended
+Event = Started | Stepped | Evaluated | Saved | Warned | Checking | Checked | Ended
 Listener = Callable[[Event], None]

@@ -15,6 +15,7 @@ CHECKS_FILE = "checks.json"
 When = Literal["config", "before", "during", "after", "evaluation"]
 Outcome = Literal["pass", "warn", "fail", "not applicable"]
 MARKS: Mapping[str, str] = {"pass": "✓", "warn": "!", "fail": "✗", "not applicable": "–"}
+COLOURS: Mapping[str, str] = {"pass": "green", "warn": "yellow", "fail": "bold red"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.runs.atomic import replace_bytes
-from attnlab.runs.events import Event
+from attnlab.runs.events import Checking, Event
 
 METRICS_FILE = "metrics.jsonl"
 
@@ -23,6 +23,8 @@ class MetricsFile:
         self.stream = file.open("a", encoding="utf-8")
 
     def __call__(self, event: Event) -> None:
+        if isinstance(event, Checking):  # of the moment only; what the checks came to follows
+            return
         line = {"event": type(event).__name__.lower()} | asdict(event)
         self.stream.write(json.dumps(line, ensure_ascii=False) + "\n")
         self.stream.flush()

@@ -126,13 +126,23 @@ class Study:
             self, arms=kept, allow=allow, against={n: b for n, b in self.against.items() if n in kept}
         )
 
-    def run(self, out: str | Path | None = None, *, jobs: int = 0, resume: bool = False) -> EndedStudy:
-        """Train, measure, compare and report, as `attnlab run` does."""
+    def run(
+        self,
+        out: str | Path | None = None,
+        *,
+        jobs: int = 0,
+        resume: bool = False,
+        progress: bool = True,
+    ) -> EndedStudy:
+        """Train, measure, compare and report, as `attnlab run` does; `progress=False` shows nothing."""
+        from attnlab.studies.live_view import live
         from attnlab.studies.resolved import resolve
         from attnlab.studies.runner import default_folder, run_study
 
         resolved = resolve(self)
-        return run_study(resolved, Path(out or default_folder(resolved)), jobs=jobs, resume=resume)
+        with live(shown=progress) as view:
+            folder = Path(out or default_folder(resolved))
+            return run_study(resolved, folder, jobs=jobs, resume=resume, view=view)
 
     def config(self, arm: str) -> Config:
         """An arm's config, before the seed."""

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
 from rich.table import Table
 
-from attnlab.cli.console import err
+from attnlab.runs.display import EVERY, Display, redraws
 from attnlab.runs.follower import Follower
 
 if TYPE_CHECKING:
@@ -22,36 +24,46 @@ COLOURS = {"running": "cyan", "finished": "green", "failed": "bold red", "stoppe
 
 
 @contextmanager
-def live() -> Iterator[View]:
+def live(console: Console | None = None, *, shown: bool = True) -> Iterator[View]:
     """A view of the work on stderr; stdout stays for results."""
-    preparing = "Preparing the text …"
-    if not err.is_terminal:
-        err.print(preparing)
-        yield LineView()
+    console = console or Console(stderr=True)
+    if shown and redraws(console):
+        with Live(Spinner("dots", "Preparing the text …"), console=console, refresh_per_second=4) as screen:
+            yield TableView(screen)
         return
-    with Live(Spinner("dots", preparing), console=err, refresh_per_second=4) as screen:
-        yield TableView(screen)
+    with Display(console, shown=shown) as display:
+        display.work("Preparing the text")
+        yield LineView(display)
 
 
 class LineView:
-    """Says what changes, where there is no terminal to draw on."""
+    """Says what changes, and now and then how far the runs are, where there is no terminal to draw on."""
 
-    def __init__(self) -> None:
+    def __init__(self, display: Display) -> None:
+        self.display = display
         self.seen: dict[str, str] = {}
+        self.followers: dict[str, Follower] = {}
 
     def __call__(self, work: Sequence[Job]) -> None:
+        done = sum(job.status in ("finished", "failed") for job in work)
         for job in work:
             before = self.seen.get(str(job.folder), "waiting")
             if job.status != before:
                 self.seen[str(job.folder)] = job.status
-                done = sum(t.status in ("finished", "failed") for t in work)
                 why = f": {job.result.reason}" if job.status == "failed" and job.result else ""
-                err.print(
-                    f"[{done}/{len(work)}] {job.name}: {job.status}{why}",
-                    highlight=False,
-                    markup=False,
-                    soft_wrap=True,
-                )
+                self.display.say(escape(f"[{done}/{len(work)}] {job.name}: {job.status}{why}"))
+        if self.display.silent_for >= EVERY / 2:  # the files are read only when a line is due
+            self.display.update(f"[{done}/{len(work)}] " + ", ".join(map(self.state, running(work))))
+
+    def state(self, job: Job) -> str:
+        follower = self.followers.setdefault(str(job.folder), Follower(job.folder))
+        follower.look()
+        loss = "" if follower.loss is None else f", loss {follower.loss:.3f}"
+        return f"{job.name}: {follower.progress:.0%}{loss}"
+
+
+def running(work: Sequence[Job]) -> list[Job]:
+    return [job for job in work if job.status == "running"]
 
 
 class TableView:

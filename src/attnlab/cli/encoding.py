@@ -1,0 +1,65 @@
+"""Terminals that do not speak UTF-8: what they cannot show is written in letters that they can."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+import unicodedata
+from io import TextIOWrapper
+
+NAME = "attnlab.plain"
+PLAIN = {
+    "–": "-",
+    "−": "-",
+    "×": "x",
+    "·": ".",
+    "…": "...",
+    "→": "->",
+    "←": "<-",
+    "≥": ">=",
+    "≤": "<=",
+    "≈": "~",
+    "≠": "!=",
+    "≡": "=",
+    "±": "+-",
+    "√": "sqrt",
+    "∞": "inf",
+    "Σ": "sum",
+    "µ": "u",
+    "°": " deg",
+    "✓": "ok",
+    "✗": "x",
+    "●": "*",
+    "•": "-",
+    "▲": "^",
+    "▼": "v",
+    "■": "#",
+    "“": '"',
+    "”": '"',
+    "‘": "'",
+    "’": "'",
+}
+
+
+def plain(error: UnicodeError) -> tuple[str, int]:
+    """What stands for characters that an encoding lacks: a sign like it, its letter without accents, or ?."""
+    assert isinstance(error, UnicodeEncodeError)
+    lost = error.object[error.start : error.end]
+    return "".join(map(likeness, lost)), error.end
+
+
+def likeness(sign: str) -> str:
+    bare = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode()
+    return PLAIN.get(sign) or bare or "?"
+
+
+def is_utf8(stream: object) -> bool:
+    return str(getattr(stream, "encoding", None) or "utf-8").lower().startswith("utf")
+
+
+def accept_any_terminal() -> None:
+    """Let stdout and stderr write whatever comes, in what their encoding has."""
+    codecs.register_error(NAME, plain)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and not is_utf8(stream):
+            stream.reconfigure(errors=NAME)
