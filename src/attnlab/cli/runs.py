@@ -37,7 +37,7 @@ def runs(
     )
     for summary in found:
         run, date = summary.result, summary.date[:16].replace("T", " ")
-        sound = "yes" if run.sound else f"[bold red]no: {escape(', '.join(run.failures))}[/]"
+        sound = soundness(run)
         cells = (run.folder, run.status, f"{run.steps:,}", shown(run.metrics.get("loss")), sound, date)
         table.add_row(*(c if c == sound else escape(c) for c in cells))
     out.print(table)
@@ -72,8 +72,16 @@ def compare(
     return None
 
 
+def soundness(run: RunResult) -> str:
+    """Yes, or no with the failed checks; neither of a run without a step, which a check may have stopped."""
+    failed = escape(", ".join(run.failures))
+    if run.sound is None:
+        return f"–, stopped by {failed}" if failed else "–"
+    return "yes" if run.sound else f"[bold red]no: {failed}[/]"
+
+
 def header(run: RunResult) -> str:
-    return escape(run.folder) + ("" if run.sound else "\n[bold red]✗ not sound[/]")
+    return escape(run.folder) + ("\n[bold red]✗ not sound[/]" if run.sound is False else "")
 
 
 def shown(value: Any) -> str:

@@ -17,14 +17,16 @@ from attnlab.studies.judgement import seed_result
 from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved
-from attnlab.studies.runner import RESULTS, cores, request_of, threads_for, unseen
+from attnlab.studies.runner import RESULTS, at_once, request_of, threads_for, unseen
 from attnlab.studies.timing import Pace
 from attnlab.training.interrupt import Interrupt
+from attnlab.training.machine import cores
 
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """`seconds` of the whole study with so many `jobs`; `runs` gives each arm's own, nan where unknown.
+    """`seconds` of the whole study with so many `jobs`, which share the cores; `runs` gives each arm's own,
+    nan where unknown.
 
     `smallest` is in units of the spread from seed to seed of a difference, or in the metric's own unit
     where an earlier study told that spread (`told_by`).
@@ -35,6 +37,7 @@ class StudyPlan:
     tuning_runs: int
     seeds: int
     jobs: int
+    threads: int
     seconds: float
     smallest: float
     told_by: str
@@ -43,9 +46,11 @@ class StudyPlan:
 def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen) -> StudyPlan:
     """Time a few real steps of each arm, as many arms at once as runs would be; nothing is kept."""
     study, seeds = resolved.study, len(resolved.study.all_seeds)
-    jobs = min(jobs or cores(), len(study.arms) * seeds)
+    jobs, threads = min(jobs or cores(), len(resolved.configs) * seeds), threads_for(resolved)
+    room = at_once(jobs, threads)
     prepared(resolved)
-    paces, reasons = timed(resolved, jobs, view)
+    paces, reasons = timed(resolved, room, view)
+    reasons = {**reasons, **{arm: f"refused: {why}" for arm, why in resolved.refused.items()}}
     runs = {
         arm: paces[arm].total(resolved.configs[arm].training.evaluate_every) if arm in paces else math.nan
         for arm in study.arms
@@ -61,7 +66,8 @@ def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen) -> StudyPlan
         tuning_runs=len(study.learning_rates) * len(study.arms),
         seeds=seeds,
         jobs=jobs,
-        seconds=math.fsum(s for s in runs.values() if math.isfinite(s)) * each / jobs,
+        seconds=math.fsum(s for s in runs.values() if math.isfinite(s)) * each / room,
+        threads=threads,
         smallest=smallest,
         told_by=told_by,
     )

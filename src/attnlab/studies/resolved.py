@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from attnlab.config.files import layered, load, to_json
@@ -24,12 +24,16 @@ SHARED = ("name", "match", "learning_rates", "probes", "sentence", "extras", "is
 
 @dataclass(frozen=True)
 class Resolved:
-    """A study with every arm's config as it will be trained, and what was done to get there."""
+    """A study with every arm's config as it will be trained, and what was done to get there.
+
+    `refused` are the arms that cannot be built, and why; `configs` has the others.
+    """
 
     study: Study
     base: Config
     configs: Mapping[str, Config]
     notes: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     def config(self, arm: str, seed: int) -> Config:
         return replace(self.configs[arm], seed=seed)
@@ -57,24 +61,29 @@ class Resolved:
 
 
 def resolve(study: Study) -> Resolved:
-    """Every arm's config, matched where asked, and refused here if it could not be trained."""
-    configs = {arm: _checked(study, arm) for arm in study.arms}
-    notes: list[str] = []
+    """Every arm's config, matched where asked. An arm that cannot be built is refused here, and the others
+    run; where that is a baseline, nothing could be compared, and the study is refused."""
+    written = {arm: study.config(arm) for arm in study.arms}  # a slip of the pen stops all
+    configs, refused, notes = dict[str, Config](), dict[str, str](), list[str]()
+    for arm, config in written.items():
+        try:
+            configs[arm] = _checked(study, config)
+        except ValueError as error:
+            if arm in study.baselines:
+                raise ConfigError(f'Arm "{arm}" of {study.name}: {error}') from error
+            refused[arm] = str(error)
     if study.match == "parameters":
         configs, notes = matched(configs, study.baseline, given=study.arms)
     base = load(study.base, set=layered(study.budgeted(), study.set))
-    return Resolved(study, base, configs, tuple(notes + _equal(configs)))
+    return Resolved(study, base, configs, tuple(notes + _equal(configs)), refused)
 
 
-def _checked(study: Study, arm: str) -> Config:
+def _checked(study: Study, config: Config) -> Config:
     from attnlab.experiment.setup import check
 
-    try:
-        config = check(study.config(arm))
-        _check_metric(study.metric, config.task.kind)
-    except ValueError as error:
-        raise ConfigError(f'Arm "{arm}" of {study.name}: {error}') from error
-    return config
+    checked = check(config)
+    _check_metric(study.metric, checked.task.kind)
+    return checked
 
 
 def _check_metric(metric: str, task: str) -> None:

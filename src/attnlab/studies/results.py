@@ -32,23 +32,25 @@ def gather(
 ) -> dict[str, Any]:
     """Everything that is known of a study by now."""
     study = resolved.study
-    held = {(arm, seed): gathered(folder, arm, seed) for seed in study.all_seeds for arm in study.arms}
+    held = {(arm, seed): gathered(folder, arm, seed) for seed in study.all_seeds for arm in resolved.configs}
     runs = list(held.values())
     idle, said = idle_arms(study, runs, folder)
     tried = Counter(row["arm"] for row in tuning if row["value"] is not None)
     arms = [
         arm_of(resolved, arm, [run for run in runs if run.arm == arm], idle=idle.get(arm, []))
         | {"tried": tried[arm]}
-        for arm in study.arms
+        for arm in resolved.configs
     ]
+    refused = [{"name": arm, "status": "refused", "reason": why} for arm, why in resolved.refused.items()]
     maps = {run.arm: run.attention for run in runs if run.attention}
     known = measures(extras_of(study.extras).metrics)
     rows, notes = comparisons(study, runs, folder, known, idle=idle, tried=tried)
     first = next((run for run in runs if run.trained), RunResult())
     results: dict[str, Any] = {
         "study": described(resolved, tuning, runs),
-        "verdict": verdict(study, arms, rows, notes),
+        "verdict": verdict(study, [*refused, *arms], rows, notes),
         "arms": arms,
+        "refused": refused,
         "runs": [told(run) for run in runs],
         "comparisons": rows,
         "attention": attention_of(study.sentence, maps),
