@@ -134,7 +134,7 @@ def unspelt(share: float) -> dict[str, str]:
     if not share:
         return {}
     told = f"{share:.1%} of the targets are unknown words, whose spelling is not paid for"
-    return {"bits_per_byte": f"bits a byte of UTF-8 text; {told}: not comparable with another tokenizer's"}
+    return {"bits_per_byte": f"bits per byte of UTF-8 text; {told}: not comparable with another tokenizer's"}
 
 
 def definitions_for(trained: Opened) -> dict[str, str]:

@@ -70,7 +70,7 @@ def threads_for_step(flops: float) -> int:
 
 
 def peak_flops(device: torch.device, *, size: int = 1024, rounds: int = 4) -> float:
-    """Operations a second of a float32 matrix product here, the best of a few."""
+    """Operations per second of a float32 matrix product here, the best of a few."""
     a = torch.ones(size, size, device=device)
     best = float("inf")
     for _ in range(rounds):
