@@ -12,10 +12,10 @@ import torch
 from torch import nn
 
 from attnlab.checks.check import Case, Check
+from attnlab.config.wording import first_few
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.blocks import Attention, CrossAttention, PreNorm
 from attnlab.runs.findings import Finding, When
-from attnlab.training.checkpoint import listed
 
 FAR_LESS = 1e-3
 
@@ -51,7 +51,7 @@ class Moved(Check):
         if strayed:
             return self.failed(
                 case,
-                f"{len(strayed)} frozen parameters have moved: {listed(strayed)}",
+                f"{len(strayed)} frozen parameters have moved: {first_few(sorted(strayed))}",
                 float(len(strayed)),
                 meaning="More was tuned than is said: counts and comparisons of what was tuned are wrong.",
                 fix="Give the optimizer only what is to be tuned, and load frozen weights before freezing.",
@@ -68,7 +68,7 @@ class Moved(Check):
         if still:
             return self.warned(
                 case,
-                f"{len(still)} of {len(tuned)} tuned parameters have not moved: {listed(still)}",
+                f"{len(still)} of {len(tuned)} tuned parameters have not moved: {first_few(sorted(still))}",
                 float(len(still)),
                 meaning="No gradient reached them, or the optimizer does not have them.",
                 fix="Freeze what is not to be tuned; otherwise look where its gradient is lost.",
@@ -124,7 +124,7 @@ def lagging(
 
 
 def told(found: Mapping[str, str]) -> str:
-    return listed(f"{name} ({how})" for name, how in found.items())
+    return first_few(sorted(f"{name} ({how})" for name, how in found.items()))
 
 
 def barely_taught(model: nn.Module) -> set[str]:

@@ -8,9 +8,10 @@ from typing import ClassVar
 import torch
 
 from attnlab.checks.check import Case, Check
+from attnlab.config.wording import first_few
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
 from attnlab.runs.findings import Finding, When
-from attnlab.training.checkpoint import Checkpoint, listed, read_checkpoint
+from attnlab.training.checkpoint import Checkpoint, read_checkpoint
 
 
 class Tensors(Check):
@@ -77,4 +78,4 @@ def misfits(checkpoint: Checkpoint, own: dict[str, torch.Tensor]) -> list[str]:
         "not finite": broken,
         "in the optimizer's state alone": stray,
     }
-    return [f"{what}: {listed(names)}" for what, names in named.items() if names]
+    return [f"{what}: {first_few(sorted(names))}" for what, names in named.items() if names]

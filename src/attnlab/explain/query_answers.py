@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.config.values import ConfigError
+from attnlab.config.wording import in_words
 from attnlab.explain.explanation import Explanation, Grid, Listing, Part
 from attnlab.explain.query_rules import RuleQuery, argmax_query, linear_query
 from attnlab.explain.query_solver import FoundQuery, Numbers, best_query
@@ -84,14 +85,14 @@ class QueryAnswer:
         if found.how != "closest":
             return ""
         if found.between:
-            wanted, others = np.flatnonzero(found.target > 0), _listed(found.between)
+            wanted, others = np.flatnonzero(found.target > 0), in_words(found.between)
             if len(wanted) == 1:
                 return (
                     f"Key {wanted[0]} lies in the convex hull of keys {others}: one of them scores at least "
                     "as high, whatever the query."
                 )
             return (
-                f"The mean of the wanted keys {_listed(wanted)} lies inside a hull with key {others} too: "
+                f"The mean of the wanted keys {in_words(wanted)} lies inside a hull with key {others} too: "
                 "a query that scores the wanted ones alike and highest scores these as high."
             )
         return (
@@ -228,8 +229,3 @@ def _vector(query: Numbers) -> str:
 
 def _length(query: Numbers) -> str:
     return f"{np.linalg.norm(query):.4g}"
-
-
-def _listed(keys: Any) -> str:
-    *first, last = map(str, keys)
-    return f"{', '.join(first)} and {last}" if first else last
