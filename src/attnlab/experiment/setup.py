@@ -94,9 +94,9 @@ def draft(config: schema.Config) -> schema.ModelSettings:
 def step_flops(config: schema.Config) -> float:
     """Operations of a training step of full batches, counted before any text is read."""
     length, batching = config.data.length, config.data.batching.options
-    limits = {"batch_size": length, "tokens": 1}  # tokens that one of each holds
-    given = {name: batching[name] for name in limits if batching.get(name, "unlimited") != "unlimited"}
-    tokens = min((float(value) * limits[name] for name, value in given.items()), default=float(length))
+    sizes = {"batch_size": length, "tokens": 1}
+    limits = [batching[name] * each for name, each in sizes.items() if isinstance(batching.get(name), int)]
+    tokens = min(limits, default=length)
     model = build_model(draft(config), device="meta", labels=draft_task(config).labels.outputs)
     forward = count(model, length=length, source_length=length, batch=1).forward
     return 3 * forward / length * tokens * config.training.accumulate  # the backward is twice the forward
