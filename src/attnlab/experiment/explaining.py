@@ -127,6 +127,12 @@ class Subject:
         size = own.shape[-1] ** -0.5 if scale == "root" else float(scale)
         return HeadKeys(own.double().cpu().numpy(), list(row.words), size)
 
+    def cut(self, text: str) -> str:
+        """As much of a text as the model reads in one row."""
+        room = self.longest - self.tokenizer.form.single_room
+        ids = self.tokenizer.encode(text)
+        return text if len(ids) <= room else self.tokenizer.decode(ids[:room])
+
     def attention(self, text: str, pair: str = "", *, layer: int = -1, head: int = -1) -> AttentionMaps:
         """The weights of every layer and head on a text or a pair, and what each head is worth there."""
         return attention_maps(self.model, self.row(text, pair), layer=layer, head=head)

@@ -11,8 +11,10 @@ from typing import Any
 
 from attnlab.studies.report.sections.arms import arms
 from attnlab.studies.report.sections.attention import attention
+from attnlab.studies.report.sections.baselines import baselines
 from attnlab.studies.report.sections.changes import changes
 from attnlab.studies.report.sections.checks import checks
+from attnlab.studies.report.sections.collapses import collapses
 from attnlab.studies.report.sections.configs import configs
 from attnlab.studies.report.sections.curves import curves
 from attnlab.studies.report.sections.differences import differences
@@ -44,11 +46,12 @@ class Section:
 
 
 PARTS: dict[str, tuple[Section, ...]] = {
-    "Result": (Section("", differences),),
+    "Result": (Section("", collapses), Section("", differences)),
     "What was compared": (Section("Arms", changes), Section("Hypothesis", hypothesis)),
     "What it means": (Section("", interpretation), Section("What it does not show", limits)),
     "Details": (
         Section("Metrics of each arm", arms),
+        Section("Baselines", baselines),
         Section("Training curves", curves),
         Section("Figures", figures),
         Section("Tables", tables),
