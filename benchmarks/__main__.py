@@ -14,7 +14,10 @@ from rich.table import Table
 
 from benchmarks.measure import peak_gflops
 
-MODULES = ("starting", "attention", "data", "training", "time_to_loss", "memory", "generation", "loading")
+MODULES = (
+    *("starting", "attention", "data", "training", "adapting", "time_to_loss", "memory", "generation"),
+    *("loading", "callback"),
+)
 
 
 def main() -> None:

@@ -6,6 +6,11 @@ before the softmax (−inf), the other after it (zero): its loss is lower, and i
 
 from __future__ import annotations
 
+import os
+import shlex
+import sys
+from pathlib import Path
+
 from rich.panel import Panel
 
 from attnlab.cli.console import err, out
@@ -15,13 +20,23 @@ from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import default_folder, run_study
 from attnlab.studies.study_files import adjusted, load_study
 
+ACTIVATE = Path(sys.prefix) / "bin" / "activate"
+NEXT = (
+    f"source {shlex.quote(os.path.relpath(ACTIVATE))}",
+    "attnlab list studies",
+    "attnlab show masking",
+    "attnlab explain counts gpt2",
+    "attnlab train mini-gpt --out runs/first",
+    'attnlab generate runs/first "Return a"',
+)
+
 
 def main() -> None:
     study = adjusted(load_study("masking"), quick=True)
     out.print(
         Panel(
             f"{study.question}\n\nTwo language models learn Python's own documentation, with "
-            f"{len(study.all_seeds)} seeds each: a few minutes.\nStop with Ctrl-C; make demo goes on."
+            f"{len(study.all_seeds)} seeds each: a few minutes.\nStop with Ctrl-C; make demo continues it."
         )
     )
     resolved = resolve(study)
@@ -30,11 +45,9 @@ def main() -> None:
             resolved, default_folder(resolved), resume=True, view=view, again="attnlab run masking --quick"
         )
     show(ended)
-    out.print(
-        "\nNext: [bold]attnlab list studies[/] · [bold]attnlab show masking[/] · "
-        "[bold]attnlab explain counts gpt2[/] · [bold]attnlab train mini-gpt[/]",
-        highlight=False,
-    )
+    out.print("\nNext, to paste (the first line puts `attnlab` on the path):\n", highlight=False)
+    for line in NEXT:
+        out.print(f"  {line}", style="bold", highlight=False, soft_wrap=True, markup=False)
 
 
 if __name__ == "__main__":

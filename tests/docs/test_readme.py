@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,34 +58,32 @@ def test_the_code_runs(tmp_path):
             ATTENTION.unregister("distance")
 
 
-def commands():
-    for block in blocks(""):
-        for line in block.splitlines():
-            if line.startswith(("attnlab ", "$ attnlab ")):
-                command, _, comment = line.removeprefix("$ ").partition("#")
-                yield command.strip(), int("exits 1" in comment)
+def steps():
+    """What a reader pastes, in order: (line, expected exit code), and files as ("name", text)."""
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    for language, text in fenced:
+        if language == "toml":
+            yield text.split()[1].rstrip(","), text
+        elif not language and not text.startswith("src/attnlab/"):
+            for line in text.splitlines():
+                command, _, comment = line.removeprefix("$ ").partition("  #")
+                if command.startswith(("attnlab ", "python ", "printf ", "for ")):
+                    yield command.strip(), int("exits 1" in comment)
 
 
-QUICK = "--set data.corpus=notes.txt --set training.budget.steps=2 --set model.width=16"
+QUICK_STUDY = "--set data.corpus=notes.txt --set training.budget.steps=2 --set model.width=16 --seeds 1"
 """What a reader of the README would not add: a test has no minutes to train for."""
-
-
-NOTES = "--set data.corpus=notes.txt --set data.corpus.unit=line"
-QUICK_STUDY = f"{NOTES} --set training.budget.steps=2 --set model.width=16 --seeds 1"
-
-
-OWN = "--set data.corpus=reviews.csv --set data.corpus.text=review --set data.corpus.label=stars"
-SHORT = "--set training.budget.steps=40 --set model.width=32 --set training.optimizer.learning_rate=0.01"
+SHORT = (
+    "--set training.budget.steps=40 --set model.width=32 --set training.optimizer.learning_rate=0.01 "
+    "--set data.tokenizer=word"
+)
 
 
 def shortened(command):
     if " train classifier-mini" in command:
-        own = f"{command} {SHORT} --set data.tokenizer=word"
-        return (
-            f"{own} --out runs/own" if OWN in command else f"{own} {OWN} --out runs/classifier-mini-1a2b3c4d"
-        )
+        return f"{command} {SHORT}"
     if " train mini-gpt" in command:
-        return f"{command} {QUICK}" + (" --out runs/mini-gpt-1a2b3c4d" if "--out" not in command else "")
+        return f"{command} --set training.budget.steps=2"
     if " adapt " in command:
         return f"{command} --set training.optimizer.learning_rate=0.02"
     return f"{command} {QUICK_STUDY}" if " run masking" in command else command
@@ -96,25 +96,25 @@ def test_the_study_in_toml_can_be_run(tmp_path):
     assert list(resolved.configs) == ["dot", "linear"] and resolved.study.match == "parameters"
 
 
-def test_the_commands_do_what_they_show(tmp_path, monkeypatch):
-    """In the order of the README, in one folder, as a person would."""
-    (tmp_path / "study.toml").write_text(blocks("toml")[0])
-    (tmp_path / "notes.txt").write_text("".join(f"Line {i} is about {i * i} things.\n" for i in range(300)))
-    (tmp_path / "reviews.csv").write_text(
-        "review,stars\n"
-        + "".join(f"film {i} was {'bad' if i % 2 else 'good'},{5 - 4 * (i % 2)}\n" for i in range(400))
-    )
-    rows = (f"a {'bad' if i % 2 else 'good'} film {i},{5 - 4 * (i % 2)}\n" for i in range(40))
-    (tmp_path / "new.csv").write_text("text,label\n" + "".join(rows))
+def test_the_readme_can_be_pasted_from_top_to_bottom(tmp_path, monkeypatch):
+    """In one empty folder, in order, as a person would; nothing is there that the README does not make."""
     monkeypatch.chdir(tmp_path)
-    for command, code in commands():
-        with here():
-            result = CliRunner().invoke(app, shlex.split(shortened(command))[1:])
-        if "heads=5" in command:
-            shown = " ".join(README.split(command)[1].split("```")[0].split())
-            assert shown == f"Error: {result.exception}"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for command, expected in steps():
+        if isinstance(expected, str):
+            (tmp_path / command).write_text(expected)
+        elif command.startswith("attnlab "):
+            with here():
+                result = CliRunner().invoke(app, shlex.split(shortened(command))[1:])
+            if "heads=5" in command:
+                shown = " ".join(README.split(command)[1].split("```")[0].split())
+                assert shown == f"Error: {result.exception}"
+            else:
+                assert result.exit_code == expected, (command, result.output, result.exception)
         else:
-            assert result.exit_code == code, (command, result.output, result.exception)
+            own = command.replace("python ", f"{shlex.quote(sys.executable)} ", 1)
+            subprocess.run(["sh", "-c", own], check=True, timeout=60)
+    assert (tmp_path / "predictions.csv").is_file()
 
 
 @pytest.mark.parametrize(

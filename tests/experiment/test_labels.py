@@ -139,7 +139,7 @@ def test_the_command_shows_all_of_it(classifier):
         "macro_f1",
         "matthews",
         "calibration_error",
-        "Always saying",
+        "Always predicting",
         "Classes",
     ):
         assert part in told.output, part

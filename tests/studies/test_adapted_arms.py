@@ -39,5 +39,7 @@ def test_seeds_that_share_a_start_are_not_taken_for_seeds_without_effect(folder)
 
 def test_an_arm_that_contradicts_its_start_is_refused_before_any_run(folder):
     arms = {"full": {}, "wide": {"model.width": 32}}
+    refused = resolve(adapting(folder, arms=arms)).refused
+    assert refused["wide"].startswith("model.width is 32, and in the start")
     with pytest.raises(ConfigError, match=r'Arm "wide" of small: model\.width is 32, and in the start'):
-        resolve(adapting(folder, arms=arms))
+        resolve(adapting(folder, arms=arms, baseline="wide"))

@@ -8,7 +8,7 @@ from attnlab.evaluation.statistics import corrected, differences
 from attnlab.runs.findings import Finding
 from attnlab.runs.metrics_file import read_events
 from attnlab.runs.result import RunResult
-from attnlab.studies.collapsed import collapsed, learned_nothing, sentence
+from attnlab.studies.collapsed import at_majority, learned_nothing
 from attnlab.studies.judgement import sentence as verdict_of
 from attnlab.studies.report.page import filled
 from attnlab.studies.report.study_results import StudyResults
@@ -83,8 +83,8 @@ def test_collapse_is_said_first_with_arms_seeds_and_what_to_try(ended):
     assert row["verdict"] in ("worse", "inconclusive") and row["difference"] < 0
     page = (ended.folder / "report.md").read_text()
     assert page.startswith(f"# {first}")
-    assert page.index("Runs that ended at the majority share") < page.index("## ")
-    assert "--rates" in page and "seed 0: accuracy" in page
+    told = page.split("## Result")[1].split("##")[0]
+    assert told.strip().startswith("- **still (all seeds).") and "--rates" in told
 
 
 def finding(check="majority", **facts):
@@ -99,10 +99,10 @@ def test_seeds_are_named_and_mixed_up_labels_are_no_collapse():
         RunResult(arm="a", seed=2, status="finished", checks=(finding("collapse"),)),
         RunResult(arm="b", seed=0, status="invalid", checks=(finding(meaning="Labels were swapped."),)),
     ]
-    assert sentence(collapsed(runs)) == (
+    assert at_majority(runs) == (
         "No better than always giving the most frequent label: a (seeds 1 and 2 of 3)."
     )
-    assert not learned_nothing(runs[3]) and not sentence(collapsed(runs[:1]))
+    assert not learned_nothing(runs[3]) and not at_majority(runs[:1])
 
 
 @pytest.mark.parametrize(("shift", "word"), [(0.1, "better"), (-0.1, "worse")])

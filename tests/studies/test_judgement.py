@@ -122,9 +122,10 @@ def test_bits_per_byte_do_not_survive_unknown_words(tmp_path):
 def test_survivors_of_a_failing_arm_are_not_compared(tmp_path):
     given = study(tmp_path, metric="seconds")
     runs = [run("dot", 0, 2.0), run("dot", 1, 2.0), run("linear", 0, 1.0)]
-    runs += [replace(run("linear", 1, 0.0), status="failed", metrics={})]
+    runs += [replace(run("linear", 1, 0.0), status="failed", reason="Step 3: the loss is nan.", metrics={})]
     arms, notes = comparable(given, runs)
-    assert list(arms) == ["dot"] and "1 of its 2 runs failed" in notes["linear"]
+    said = "linear: 1 of 2 runs failed: Step 3: the loss is nan. The rest are a biased sample"
+    assert list(arms) == ["dot"] and notes["linear"].startswith(said)
 
 
 def test_a_half_finished_study_compares_the_seeds_that_all_arms_have(tmp_path):
@@ -180,8 +181,8 @@ def test_a_reason_is_told_in_full_with_the_arm_and_briefly_in_the_verdict(tmp_pa
     given = study(tmp_path, metric="seconds")
     reason = "The check dependency failed: output 3 moves by 0.7 when input 5 changes. Mend it."
     arms = [{"name": "linear", "reason": reason, "status": "failed", "metrics": {}}]
-    told = "linear was not compared (The check dependency failed)"
-    assert verdict(given, arms, []) == f"No verdict yet: {told}."
+    told = "The check dependency failed: output 3 moves by 0.7 when input 5 changes"
+    assert verdict(given, arms, []) == f"linear: all runs failed: {told}. No verdict yet."
 
 
 def test_perplexity_over_seeds_is_that_of_the_mean_loss():

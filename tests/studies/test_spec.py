@@ -78,11 +78,6 @@ def test_a_python_file_gives_its_study_and_its_card(tmp_path):
         ("model.width = 32", "model.widht = 32", r'Arm "dot" of mine: .*Did you mean "width"\?'),
         ("model.width = 32", "model.width = 33", "not divisible by model.heads 4"),
         ('attention = "linear"', 'attention = "liner"', r'Arm "linear" of mine: .*Did you mean "linear"\?'),
-        (
-            'attention = "linear"',
-            'positions = "relative"\nmodel.attention = "linear"',
-            'Arm "linear" of mine: ',
-        ),
         ("training.optimizer.learning_rate = 1e-3", "seed = 3", 'Arm "linear" sets `seed`'),
         ("[arms.linear]", '[arms."lin/ear"]', 'An arm\'s name is letters, digits, .* not "lin/ear"'),
         ("seeds = 3", 'match = "parmeters"', r'match takes .*Did you mean "parameters"\?'),

@@ -9,10 +9,11 @@ from torch import nn
 
 from attnlab.checks.check import Case, Check
 from attnlab.checks.tensors import saved
+from attnlab.config.wording import first_few
 from attnlab.model.counts import parameter_terms
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
-from attnlab.training.checkpoint import Checkpoint, listed, load_weights
+from attnlab.training.checkpoint import Checkpoint, load_weights
 
 
 class Parameters(Check):
@@ -70,7 +71,7 @@ class Parameters(Check):
         if frozen and case.model.adapter is None:
             return self.warned(
                 case,
-                f"{len(frozen)} parameters are frozen, and there is no adapter: {listed(frozen)}",
+                f"{len(frozen)} parameters are frozen, and there is no adapter: {first_few(sorted(frozen))}",
                 float(len(frozen)),
                 meaning="They keep their first values: a smaller model is trained than the config says.",
                 fix="Let them be trained (requires_grad), or say by an adapter what is tuned.",

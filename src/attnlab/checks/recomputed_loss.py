@@ -247,7 +247,7 @@ def confirm(evaluator: Evaluator, found: DocumentLosses, reported: Mapping[str, 
     alone = [(n, float(nats_alone(exact.model, text).mean())) for n, text in texts]
     if not evaluator.task.predicts_words:
         alone = list(labels_alone(exact))
-    read = [Gap(f"nats a target of text {n}", words.nats[n] / words.targets[n], nats) for n, nats in alone]
+    read = [Gap(f"nats per target of text {n}", words.nats[n] / words.targets[n], nats) for n, nats in alone]
     # all but one: under argmax attention, rounding may choose another of two equal keys
     worst = max(
         [*means, *sorted(read, key=lambda gap: gap.size)[: max(len(read) - 1, 1)]], key=lambda g: g.size

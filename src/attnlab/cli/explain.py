@@ -11,6 +11,8 @@ from rich.text import Text
 
 from attnlab.cli.console import JsonOption, SetOption, emit, out
 from attnlab.cli.explain_attention import attention, heads
+from attnlab.cli.explain_inside import cost, gradients, masked_positions, reach, scores
+from attnlab.cli.explain_query import query, superposition
 from attnlab.config.files import load
 from attnlab.config.values import ConfigError
 
@@ -176,5 +178,5 @@ def _drawing(words: list[str], grid: list[list[bool]]) -> Table:
     return table
 
 
-for command in (attention, heads):
+for command in (attention, heads, query, superposition, scores, reach, gradients, masked_positions, cost):
     app.command()(command)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import fill
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.files import load, ready_configs, to_json
 from attnlab.config.overview import overview
 from attnlab.config.registry import TABLES, Card, Option, as_json, card, table
+from attnlab.config.setting_cards import IMPORTS, SettingCard, section_text, setting_cards
 from attnlab.config.values import Choice, unknown
 
 if TYPE_CHECKING:
@@ -131,14 +132,16 @@ def show(
     name: Annotated[
         str,
         typer.Argument(
-            help="A variant's, a study's or a ready config's name; checks.attention names its table."
+            help="A variant's, a study's or a ready config's name (checks.attention names its table), or a "
+            "setting or section: training.budget."
         ),
     ],
     json: JsonOption = False,
 ) -> None:
-    """Show the card of a variant (formula, cost, when it helps, paper) or of a study, or a ready config."""
+    """Show the card of a variant (formula, cost, when it helps, paper), study, ready config or setting."""
     from attnlab.studies.builtin import STUDIES, builtin
 
+    key = name
     place, _, name = name.rpartition(".")
     if name in ready_configs() and place in ("", "configs"):
         return show_config(ready_configs()[name], json)
@@ -149,13 +152,36 @@ def show(
             others = ", ".join(f"attnlab show {entry.table}.{name}" for entry in found)
             out.print(f"Of the same name: {others}", highlight=False)
         return None
+    if not found and (settings := setting_cards(key)):
+        return show_settings(key, settings, json)
     if not found:
         parts = {variant for t in TABLES for variant in table(t)}
-        raise unknown("attnlab show", name, sorted({*parts, *ready_configs(), *STUDIES}))
+        keys = {setting.key for setting in setting_cards()}
+        raise unknown("attnlab show", key, sorted({*parts, *ready_configs(), *STUDIES, *keys}))
     if json:
         return emit([described(c) for c in found])
     for entry in found:
         print_card(f"{entry.table}: {entry.name}", f"{entry.summary}\n\n{entry.text}\n\n{below(entry)}")
+    return None
+
+
+def show_settings(key: str, settings: Sequence[SettingCard], json: bool) -> None:
+    """What a setting takes, its default and its choices; of a section, all of them."""
+    if json:
+        return emit([asdict(setting) for setting in settings])
+    if text := section_text(key):
+        out.print(escape(text), highlight=False)
+    columns = (Column("setting", no_wrap=True), "takes", "default", "meaning")
+    shown = Table(*columns, title=key, title_justify="left", title_style="bold")
+    for one in settings:
+        takes = ", ".join(one.choices) or one.takes
+        note = ". ".join(filter(None, [f"an option of {one.of}" if one.of else "", one.note]))
+        shown.add_row(*map(escape, (one.key, takes, one.default, note)))
+    out.print(shown)
+    if key != IMPORTS.key:
+        out.print(f"Set it with --set {settings[0].key}=VALUE, or in a config's file.", highlight=False)
+    if any(one.choices for one in settings):
+        out.print("The card of a choice: attnlab show NAME.", highlight=False)
     return None
 
 

@@ -20,6 +20,7 @@ def show_plan(resolved: Resolved, *, jobs: int, json: bool) -> None:
     """How long each arm and the whole study take here, and the minimum detectable effect."""
     from attnlab.studies.live_view import live
     from attnlab.studies.plan import plan
+    from attnlab.studies.runner import told_jobs
 
     with live(err) as view:
         made = plan(resolved, jobs=jobs, view=view)
@@ -32,10 +33,9 @@ def show_plan(resolved: Resolved, *, jobs: int, json: bool) -> None:
         table.add_row(arm, duration(seconds) if math.isfinite(seconds) else escape(made.reasons.get(arm, "")))
     out.print(table)
     tuning = f" (and {made.tuning_runs} runs to choose learning rates)" if made.tuning_runs else ""
-    out.print(
-        f"The whole study{tuning}, {made.jobs} at once: about [bold]{duration(made.seconds)}[/].",
-        highlight=False,
-    )
+    out.print(f"The whole study{tuning}: about [bold]{duration(made.seconds)}[/].", highlight=False)
+    runs = len(resolved.configs) * made.seeds + made.tuning_runs
+    out.print(told_jobs(runs, made.jobs, made.threads), highlight=False)
     out.print(seen(made, resolved), highlight=False)
     out.print("Nothing was trained: times are extrapolated from a few steps of each arm.", style="dim")
     return None

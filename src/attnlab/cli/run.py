@@ -179,6 +179,8 @@ def arms_table(results: dict[str, Any]) -> Table:
         values = [interval(arm["metrics"].get(name)) for name in names]
         size = [] if alike else [f"{arm['parameters']:,}"]
         table.add_row(arm["name"], f"[{colour}]{arm['status']}[/]", *size, *values)
+    for arm in results.get("refused", ()):
+        table.add_row(arm["name"], "[red]refused[/]")
     return table
 
 

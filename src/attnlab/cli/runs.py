@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Annotated, Any
 
 import typer
@@ -12,14 +13,14 @@ from rich.table import Column, Table
 from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.values import ConfigError
 from attnlab.runs.result import RunResult
+from attnlab.runs.summary import RunSummary, runs_in
 
 
 def runs(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder with the runs.")] = Path("runs"),
     json: JsonOption = False,
 ) -> None:
-    """List the runs of a folder: state, steps, dev loss, date, and whether they are sound."""
-    from attnlab.runs.summary import runs_in
+    """List the runs of a folder: state, steps, dev score, date, and whether they are sound."""
 
     found = runs_in(folder)
     if json:
@@ -27,21 +28,24 @@ def runs(
     if not found:
         out.print(f"There are no runs in {folder}.")
         return None
-    table = Table(
-        Column("run", overflow="fold"),
-        "state",
-        "steps",
-        "dev loss",
-        Column("sound", overflow="fold"),
-        "begun",
-    )
-    for summary in found:
-        run, date = summary.result, summary.date[:16].replace("T", " ")
-        sound = "yes" if run.sound else f"[bold red]no: {escape(', '.join(run.failures))}[/]"
-        cells = (run.folder, run.status, f"{run.steps:,}", shown(run.metrics.get("loss")), sound, date)
-        table.add_row(*(c if c == sound else escape(c) for c in cells))
-    out.print(table)
+    rows = [cells(summary) for summary in found]
+    table = Table("run", "state", "steps", "dev score", "sound", "begun")
+    for row in rows:
+        table.add_row(*row)
+    if out.measure(table, options=out.options.update(width=10_000)).maximum <= out.width:
+        out.print(table)
+    else:  # names are there to be copied: they are never broken
+        for name, state, steps, score, sound, begun in rows:
+            out.print(f"[bold]{name}[/]", highlight=False, soft_wrap=True)
+            told = f"  {state}, {steps} steps, dev {score}, sound: {sound}, begun {begun}"
+            out.print(told, highlight=False, soft_wrap=True)
     return None
+
+
+def cells(summary: RunSummary) -> tuple[str, ...]:
+    run, date = summary.result, summary.date[:16].replace("T", " ")
+    score = f"{summary.metric.replace('_', ' ')} {shown(run.metrics.get(summary.metric))}"
+    return (*map(escape, (run.folder, run.status, f"{run.steps:,}", score)), soundness(run), date)
 
 
 def compare(
@@ -58,7 +62,12 @@ def compare(
     if json:
         return emit(found.as_json())
     runs = [summary.result for summary in found.runs]
-    table = Table("measure", *(Column(header(run), overflow="fold", justify="right") for run in runs))
+    named = {run.folder: header(run) for run in runs}
+    if sum(len(run.folder) + 3 for run in runs) > out.width - 20:  # names that are copied are not broken
+        named = {run.folder: header(run, letter) for run, letter in zip(runs, ascii_uppercase, strict=False)}
+        for run, letter in zip(runs, ascii_uppercase, strict=False):
+            out.print(f"{letter}: {escape(run.folder)}", highlight=False, soft_wrap=True)
+    table = Table("measure", *(Column(named[run.folder], justify="right") for run in runs))
     table.add_row("steps", *(f"{run.steps:,}" for run in runs))
     for name in found.measures:
         table.add_row(name.replace("_", " "), *(shown(run.metrics.get(name)) for run in runs))
@@ -66,14 +75,24 @@ def compare(
     first, *others = found.runs
     for summary in others:
         changes = "; ".join(differences(first.config, summary.config)) or "nothing"
-        out.print(f"{summary.result.folder} differs in its config by: {escape(changes)}", highlight=False)
+        name = escape(summary.result.folder)
+        out.print(f"{name} differs in its config by: {escape(changes)}", highlight=False, soft_wrap=True)
     for note in found.notes:
-        out.print(escape(note), highlight=False, style="yellow" if note.startswith("Not") else "")
+        style = "yellow" if note.startswith("Not") else ""
+        out.print(escape(note), highlight=False, soft_wrap=True, style=style)
     return None
 
 
-def header(run: RunResult) -> str:
-    return escape(run.folder) + ("" if run.sound else "\n[bold red]✗ not sound[/]")
+def soundness(run: RunResult) -> str:
+    """Yes, or no with the failed checks; neither of a run without a step, which a check may have stopped."""
+    failed = escape(", ".join(run.failures))
+    if run.sound is None:
+        return f"–, stopped by {failed}" if failed else "–"
+    return "yes" if run.sound else f"[bold red]no: {failed}[/]"
+
+
+def header(run: RunResult, name: str = "") -> str:
+    return escape(name or run.folder) + ("\n[bold red]✗ not sound[/]" if run.sound is False else "")
 
 
 def shown(value: Any) -> str:

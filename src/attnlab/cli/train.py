@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -52,6 +51,9 @@ def train(
         list[str] | None,
         typer.Option(help="Train although this check fails; its numbers are marked not sound. Repeatable."),
     ] = None,
+    threads: Annotated[
+        int, typer.Option(help="Threads to compute with. 0: as many as a step has work for.", min=0)
+    ] = 0,
     json: JsonOption = False,
 ) -> None:
     """Train a model from a config. Stop with Ctrl-C at any time, and continue with --resume."""
@@ -61,7 +63,7 @@ def train(
 
         return show(settings, json=json)
     place = folder or Path("runs") / f"{name_of(config, from_run)}-{identity(settings)[:8]}"
-    return run(settings, place, resume=resume, allow=allow or (), json=json)
+    return run(settings, place, resume=resume, allow=allow or (), threads=threads, json=json)
 
 
 def settings_of(
@@ -79,7 +81,13 @@ def settings_of(
             )
         return load(config, set=set)
     from attnlab.runs.folder import RunFolder
+    from attnlab.runs.record import RECORD, read_record
 
+    if (held / RECORD).is_file() and read_record(held).get("status") == "converted":
+        raise ConfigError(
+            f"{held} holds an imported model, not a run: there is nothing to repeat or to resume. Train it "
+            f"on your own rows: attnlab adapt {held} --data FILE"
+        )
     settings = to_json(RunFolder(held).config())
     override_all(settings, map(parse_override, set))
     return config_of(settings)
@@ -95,10 +103,12 @@ def run(
     *,
     resume: bool,
     allow: Collection[str],
+    threads: int,
     json: bool,
 ) -> None:
     """Train with a progress bar, and say how it ended."""
-    finish(train_shown(config, place, resume=resume, allow=allow), place, allow=allow, json=json)
+    ended = train_shown(config, place, resume=resume, allow=allow, threads=threads)
+    finish(ended, place, allow=allow, json=json)
 
 
 def finish(
@@ -130,14 +140,21 @@ def train_shown(
     resume: bool,
     allow: Collection[str],
     watchers: Callable[[Any], Iterable[Any]] = lambda setup: (),
+    threads: int = 0,
 ) -> Run:
     """Train with a progress bar; `watchers` is called once the run is set up."""
-    with Display(err) as display, unharmed(place):
-        display.work("Starting")  # before torch is imported, which takes seconds
-        from attnlab.experiment.run_display import train_displayed
+    try:
+        with Display(err) as display:
+            display.work("Starting")  # before torch is imported, which takes seconds
+            from attnlab.experiment.run_display import train_displayed
 
-        ended = train_displayed(display, config, place, resume=resume, watchers=watchers, allow=allow)
-    return ended
+            return train_displayed(
+                display, config, place, resume=resume, watchers=watchers, allow=allow, threads=threads
+            )
+    except KeyboardInterrupt:  # while text is read or checks are made: training hears it between two steps
+        told = f"Stopped; nothing was lost. Continue with: {resuming(place)}"
+        err.print(told, highlight=False, soft_wrap=True)
+        raise typer.Exit(130) from None
 
 
 def say_baselines(baselines: Sequence[Baseline]) -> None:
@@ -152,18 +169,6 @@ def exit_unsound(unsound: Iterable[str], allow: Collection[str]) -> None:
     follows = {"honesty"} if "dependency" in allow else set[str]()  # a leak that is allowed shows there, too
     if {*unsound} - {*allow} - follows:
         raise typer.Exit(1)
-
-
-@contextmanager
-def unharmed(place: Path) -> Iterator[None]:
-    """Ctrl-C while text is read or checks are made: training itself hears it between two steps."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        err.print(
-            f"Stopped; nothing was lost. Continue with: {resuming(place)}", highlight=False, soft_wrap=True
-        )
-        raise typer.Exit(130) from None
 
 
 def resuming(place: Path) -> str:

@@ -149,11 +149,11 @@ class DataSettings:
 class Budget:
     """How long to train. Whichever limit is reached first ends the run."""
 
-    steps: int | Unlimited = "unlimited"
-    tokens: int | Unlimited = "unlimited"
-    epochs: float | Unlimited = "unlimited"
+    steps: int | Unlimited = "unlimited"  # of the optimizer
+    tokens: int | Unlimited = "unlimited"  # of text that is trained on, padding not counted
+    epochs: float | Unlimited = "unlimited"  # passes over the training text
     seconds: float | Unlimited = "unlimited"  # the one budget under which a resumed run is not exact
-    flops: float | Unlimited = "unlimited"
+    flops: float | Unlimited = "unlimited"  # operations of forward and backward passes, counted
 
     def __post_init__(self) -> None:
         for name, limit in self.limits.items():

@@ -163,6 +163,12 @@ def refuse_unlearnable(labels: Labels, *, declared: bool) -> None:
             f'as "{labels.names[0]}": too many to be classes. Name another column with data.corpus.label; '
             "to predict a number use task = regression."
         )
+    alike = twice_written(labels.names)
+    if alike:
+        raise DataError(
+            f'The labels "{alike[0]}" and "{alike[1]}" are one number written in two ways, and would be two '
+            "classes; write them alike."
+        )
     words = [name for name in labels.names if not is_number(name)]
     if words and len(words) < len(labels.names):
         numbers = [name for name in labels.names if is_number(name)]
@@ -171,6 +177,15 @@ def refuse_unlearnable(labels: Labels, *, declared: bool) -> None:
             "under two names would be two. Write them alike; if they are all classes, list them: "
             f"data.corpus.labels = [{', '.join(map(repr, labels.names[:3]))}, …]."
         )
+
+
+def twice_written(names: Iterable[str]) -> tuple[str, ...]:
+    """Two names of one number, such as 1 and 1.0; nothing where there are none."""
+    seen: dict[float, str] = {}
+    for name in names:
+        if is_number(name) and seen.setdefault(float(name), name) != name:
+            return seen[float(name)], name
+    return ()
 
 
 def is_number(text: str) -> bool:

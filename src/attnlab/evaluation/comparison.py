@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from attnlab.config.wording import count_of
 from attnlab.evaluation.spread import Spread
 
 POWER = 0.8
@@ -93,7 +94,7 @@ class Comparison:
             return f"{said}, so the difference in {self.metric} ({difference}) is no evidence"
         if self.identical:
             what = "every text's loss" if self.documents else self.metric
-            return f"{what} is bit-identical in {counted(self.seeds, 'seed')}"
+            return f"{what} is bit-identical in {count_of(self.seeds, 'seed')}"
         if self.seeds == 1:
             return f"one seed, so seed noise is unknown; {self.metric} {self._over_texts()}"
         return self._measured()
@@ -123,7 +124,7 @@ class Comparison:
         if math.isnan(half):
             return shown
         interval = self._interval(self.difference - half, self.difference + half)
-        return f"{shown}{interval} over {counted(self.documents, 'text')} for these two models only"
+        return f"{shown}{interval} over {count_of(self.documents, 'text')} for these two models only"
 
     def _interval(self, low: float, high: float) -> str:
         if math.isnan(low):
@@ -154,7 +155,3 @@ def chance(p: float) -> str:
 
 def unknown(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
-
-
-def counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnlab.config.wording import in_words
 from attnlab.evaluation.documents import DocumentLosses
 from attnlab.evaluation.spread import Spread, several_texts, spread_between, weights
 from attnlab.metrics import METRICS
@@ -103,13 +104,13 @@ def refuse_unpaired(arms: Mapping[str, Sequence[SeedResult]], baseline: str, met
         raise ValueError(f'The baseline "{baseline}" is not among the arms: {", ".join(arms)}.')
     wanted = sorted(result.seed for result in arms[baseline])
     if not wanted or len(set(wanted)) < len(wanted):
-        raise ValueError(f'The baseline "{baseline}" needs seeds, each once; it has {listed(wanted)}.')
+        raise ValueError(f'The baseline "{baseline}" needs seeds, each once; it has {in_words(wanted)}.')
     for arm, results in arms.items():
         seeds = sorted(result.seed for result in results)
         if seeds != wanted:
             raise ValueError(
-                f'Arms are compared seed by seed, but "{arm}" has seeds {listed(seeds)} and the baseline '
-                f'"{baseline}" has {listed(wanted)}; run those that are missing, or leave the arm out.'
+                f'Arms are compared seed by seed, but "{arm}" has seeds {in_words(seeds)}, the baseline '
+                f'"{baseline}" has {in_words(wanted)}; run those that are missing, or leave the arm out.'
             )
         finite(f'{metric} of the seeds of "{arm}"', [result.value for result in results])
         if metric in METRICS:
@@ -136,7 +137,3 @@ def _refuse_texts(
                 f'{metric} of "{arm}" with seed {result.seed} is {result.value:g}, but its texts come to '
                 f"{whole:g}; give both from the same evaluation of the whole split."
             )
-
-
-def listed(seeds: Sequence[int]) -> str:
-    return ", ".join(map(str, seeds)) or "none"

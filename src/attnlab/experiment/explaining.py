@@ -8,7 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from attnlab.config.schema import ModelSettings
 from attnlab.config.values import ConfigError
@@ -22,6 +24,8 @@ from attnlab.experiment.setup import dataset_of
 from attnlab.experiment.start import start_at
 from attnlab.explain.attention_maps import AttentionMaps, RowOfText, attention_maps
 from attnlab.explain.head_losses import HeadLosses, head_losses
+from attnlab.model.apart import undisturbed
+from attnlab.model.capture import capture
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.record import RECORD
@@ -52,6 +56,14 @@ class Subject:
 
     def words(self, ids: Sequence[int]) -> list[str]:
         return [self.tokenizer.decode([token], specials=True).strip() or "␣" for token in ids]
+
+    def masked(self, text: str) -> tuple[int, list[int]]:
+        """The mask token (-1 where there is none), and a text with [MASK] in it as ids."""
+        mask = self.tokenizer.specials.mask
+        written = text if mask is None else text.replace("[MASK]", self.tokenizer.token(mask))
+        ids = self.tokenizer.form.single(self.tokenizer.encode(written, specials=True))
+        self._fits(len(ids))
+        return -1 if mask is None else mask, ids
 
     def row(self, text: str, pair: str = "") -> RowOfText:
         """A text, or two, as the model reads them. For an encoder-decoder they are source and target."""
@@ -99,9 +111,40 @@ class Subject:
                 f"The text has {length} tokens, and this model reads at most {self.longest}; shorten it."
             )
 
+    def keys(self, text: str, layer: int, head: int) -> HeadKeys:
+        """The keys of one head of self-attention on a text, as the last token's query meets them."""
+        row = self.row(text)
+        inputs = dict(row.inputs)
+        place = f"layers.{layer}.attention"
+        patterns = f"{place}.keys", f"{place}.queries"
+        with undisturbed(self.model), capture(self.model, *patterns) as seen:
+            self.model.trunk(inputs.pop("ids"), inputs.pop("tokens", None), **inputs)
+        keys, queries = seen[f"{place}.keys"][0], seen[f"{place}.queries"][0]
+        if head >= len(queries):
+            raise ConfigError(f"There is no head {head}: heads are 0 to {len(queries) - 1}.")
+        own = keys[head * len(keys) // len(queries)]
+        scale = self.settings.attention.options.get("scale", "root")
+        size = own.shape[-1] ** -0.5 if scale == "root" else float(scale)
+        return HeadKeys(own.double().cpu().numpy(), list(row.words), size)
+
+    def cut(self, text: str) -> str:
+        """As much of a text as the model reads in one row."""
+        room = self.longest - self.tokenizer.form.single_room
+        ids = self.tokenizer.encode(text)
+        return text if len(ids) <= room else self.tokenizer.decode(ids[:room])
+
     def attention(self, text: str, pair: str = "", *, layer: int = -1, head: int = -1) -> AttentionMaps:
         """The weights of every layer and head on a text or a pair, and what each head is worth there."""
         return attention_maps(self.model, self.row(text, pair), layer=layer, head=head)
+
+
+@dataclass(frozen=True)
+class HeadKeys:
+    """The keys (T,K) of a head, the words they stand at, and what its scores are multiplied by."""
+
+    keys: NDArray[np.float64]
+    words: list[str]
+    scale: float
 
 
 def heads_of(
@@ -113,7 +156,13 @@ def heads_of(
     **reading: Any,
 ) -> HeadLosses:
     """The change of the loss without each head, on the first texts of a file or of the run's dev split."""
+    trained.refuse_headless()
     if on is None:
+        if trained.imported:
+            raise ConfigError(
+                f"{trained.folder} was imported, and the text that it was trained on is not known here; give "
+                "texts with --on FILE."
+            )
         dataset = dataset_of(trained.config, cache=default_cache())
         if "dev" not in dataset.splits.names:
             raise ConfigError("This run's corpus has no dev split; give texts with --on FILE.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import collate
+from attnlab.data.batching import budget_bounds
 from attnlab.data.corpora.readers import reader_of
 from attnlab.data.corpora.records import Broken, Columns, Names, Record, Tally, example_of
 from attnlab.data.encode import ENCODINGS
@@ -25,6 +26,8 @@ from attnlab.tasks.task import Prediction
 
 CHUNK = 1024
 """Examples that are in memory at a time."""
+TOKENS = 1024
+"""Of a batch with its padding, where one text has no more: enough to keep a processor busy."""
 NO_COLUMN: tuple[str, ...] = ()
 
 
@@ -35,6 +38,7 @@ class Predictor:
     """
 
     def __init__(self, trained: Opened, *, batch_size: int = 64):
+        trained.refuse_headless()
         if trained.task.predicts_words:
             raise ConfigError(
                 f'{trained.folder} was trained for task "{trained.config.task.kind}", which predicts words, '
@@ -76,9 +80,12 @@ class Predictor:
         return [found[row] for row in range(len(rows))]
 
     def _batches(self, rows: Rows) -> Iterator[Any]:
-        order = rows.lengths.argsort(kind="stable")  # alike in length, little padding
-        for start in range(0, len(order), self.batch_size):
-            yield order[start : start + self.batch_size]
+        """Of texts alike in length, and few of long ones: hardly any padding."""
+        order = rows.lengths.argsort(kind="stable")
+        tokens = max(TOKENS, int(rows.lengths.max()))
+        bounds = budget_bounds([rows.lengths[order]], tokens, self.batch_size)
+        for begin, end in pairwise(bounds):
+            yield order[begin:end]
 
 
 def example(text: str | tuple[str, str], *, pairs: bool) -> Example:

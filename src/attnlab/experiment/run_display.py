@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
+import torch
 from rich.markup import escape
 
 from attnlab.config.schema import Config
 from attnlab.experiment.run import Run, default_cache, train
-from attnlab.experiment.setup import Setup
+from attnlab.experiment.setup import Setup, check, step_flops
 from attnlab.runs.display import Display, redraws
 from attnlab.runs.events import Checked, Checking, Evaluated, Event, Listener, Started, Stepped, Warned
 from attnlab.runs.findings import COLOURS, MARKS
-from attnlab.training.machine import device_of, peak_flops
+from attnlab.runs.folder import RunFolder
+from attnlab.runs.record import read_record
+from attnlab.training.machine import cores, device_of, peak_flops, threads_for_step
 
 KEPT = 0.95
 """Of what was seen before: a few dozen steps decide the speed that is shown."""
@@ -27,8 +31,10 @@ def train_displayed(
     resume: bool = False,
     watchers: Callable[[Setup], Iterable[Listener]] = lambda setup: (),
     allow: Collection[str] = (),
+    threads: int = 0,
 ) -> Run:
-    """Train as `train` does, with text that was tokenised before, and show it."""
+    """Train as `train` does, with text that was tokenised before, and show it; 0 threads: by rule."""
+    display.say(use_threads(config, folder, resume=resume, threads=threads))
     display.work("Reading the text")
     return train(
         config,
@@ -40,6 +46,26 @@ def train_displayed(
         progress=display.tokenising,
         allow=allow,
     )
+
+
+def use_threads(config: Config, folder: Path, *, resume: bool, threads: int = 0) -> str:
+    """Set the number of threads; gives what to say of it. The run records it: its last bits depend on it.
+
+    As a person says, as the run was begun, as the environment says, or by the size of its steps.
+    """
+    run = RunFolder(folder)
+    begun = read_record(folder).get("versions", {}).get("threads") if resume and run.exists else None
+    if threads:
+        why = "as asked"
+    elif begun is not None and begun <= cores():
+        threads, why = begun, "as when it began"
+    elif "OMP_NUM_THREADS" in os.environ:
+        threads, why = torch.get_num_threads(), "by OMP_NUM_THREADS"
+    else:
+        flops = step_flops(check(config))
+        threads, why = threads_for_step(flops), f"by the size of a step, {flops / 1e9:,.2g} GFLOP"
+    torch.set_num_threads(threads)
+    return f"Threads: {threads} of {cores()} cores ({why})."
 
 
 class RunDisplay:

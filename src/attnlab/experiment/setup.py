@@ -21,6 +21,7 @@ from attnlab.experiment.start import Origin, Start, begin, has_start, settle
 from attnlab.experiment.stored import Stored
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.assemble import build_model
+from attnlab.model.counts import count
 from attnlab.model.model import Model
 from attnlab.runs.run_error import RunError
 from attnlab.tasks import TASKS
@@ -77,7 +78,7 @@ def check(config: schema.Config, planned: Start | None = None) -> schema.Config:
         )
     refuse_token_types(config, 1)
     for listener in config.training.listeners:
-        LISTENERS.resolve(listener, "training.listeners")
+        LISTENERS[LISTENERS.resolve(listener, "training.listeners").kind].refuse_missing()
     SCHEDULES.build(config.training.schedule)
     OPTIMIZERS.build(config.training.optimizer)
     return config
@@ -88,6 +89,17 @@ def draft(config: schema.Config) -> schema.ModelSettings:
     if config.model.vocabulary != "tokenizer":
         return config.model
     return config.model.with_tokenizer(TOKENIZERS.build(config.data.tokenizer).most)
+
+
+def step_flops(config: schema.Config) -> float:
+    """Operations of a training step of full batches, counted before any text is read."""
+    length, batching = config.data.length, config.data.batching.options
+    sizes = {"batch_size": length, "tokens": 1}
+    limits = [batching[name] * each for name, each in sizes.items() if isinstance(batching.get(name), int)]
+    tokens = min(limits, default=length)
+    model = build_model(draft(config), device="meta", labels=draft_task(config).labels.outputs)
+    forward = count(model, length=length, source_length=length, batch=1).forward
+    return 3 * forward / length * tokens * config.training.accumulate  # the backward is twice the forward
 
 
 def set_up(config: schema.Config, *, cache: Path | None = None, progress: ProgressOf = no_progress) -> Setup:

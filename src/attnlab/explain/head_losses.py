@@ -77,7 +77,7 @@ class HeadLosses(Explanation):
                 "Change of the loss without each head",
                 ("layer", "head", "change", f"{LEVEL:.0%} interval", ""),
                 rows,
-                f"Nats a target on {self.texts:,} texts ({self.targets:,} targets) of {self.on}; with all "
+                f"Nats per target on {self.texts:,} texts ({self.targets:,} targets) of {self.on}; with all "
                 f"heads {self.loss.value:.4f}. A head is removed by setting what it reads to 0. Changes are "
                 "paired by text; intervals are over other texts like these, each for one head alone: of 100 "
                 "heads without any effect about 5 leave 0 out by chance.",

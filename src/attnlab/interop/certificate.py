@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.config.values import ConfigError
+from attnlab.config.wording import first_few
 from attnlab.interop.names import Link
 from attnlab.interop.weights import TYPES, Weights
 from attnlab.model.assign import assign
@@ -48,9 +49,9 @@ class Certificate:
             f"{len(self.unused)} unused."
         )
         if self.new:
-            yield f"New, and not yet trained: {listed(self.new)}."
+            yield f"New, and not yet trained: {first_few(self.new, 4)}."
         if self.unused:
-            yield f"In the file and not used: {listed(self.unused)}."
+            yield f"In the file and not used: {first_few(self.unused, 4)}."
         for note in self.notes:
             yield f"{note[:1].upper()}{note[1:]}."
 
@@ -64,11 +65,6 @@ class Account:
     new: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-
-
-def listed(names: Sequence[str], most: int = 4) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def account(

@@ -76,9 +76,10 @@ class RunResult:
         return self.status in ENDED
 
     @property
-    def sound(self) -> bool:
-        """Whether no check failed: while one has, no number of the run means what it says."""
-        return not self.unsound
+    def sound(self) -> bool | None:
+        """Whether no check failed: while one has, no number of the run means what it says. A run that took no
+        step has no numbers, and is neither."""
+        return None if not self.steps and not self.trained else not self.unsound
 
     @property
     def failures(self) -> list[str]:

@@ -33,6 +33,8 @@ class RunSummary:
     whole: bool
     config: Mapping[str, Any]
     result: RunResult
+    metric: str = "loss"
+    """By which its best checkpoint is chosen."""
 
     def as_json(self) -> dict[str, Any]:
         """All that a comparison goes by."""
@@ -54,6 +56,7 @@ class RunSummary:
             "seed": run.seed,
             "steps": run.steps,
             "date": self.date,
+            "metric": self.metric,
             "sound": run.sound,
             "unsound": list(run.unsound),
             "failures": run.failures,
@@ -79,6 +82,7 @@ def read_summary(folder: Path) -> RunSummary:
         whole=(measured is not None and measured.status == "finished") or whole_dev(record),
         config=record["config"],
         result=_result(folder, record, measured or RunResult()),
+        metric=(record.get("best") or {}).get("metric", "loss"),
     )
 
 

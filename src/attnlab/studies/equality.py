@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from attnlab.config.schema import SECTIONS, Config
+from attnlab.config.wording import in_words
 from attnlab.runs.result import RunResult
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def counted(
     said = []
     for how, names in groups.items():
         exact = f" ({mean(runs, names[0]):,.0f} {names[0]}, {other} {mean(baseline, names[0]):,.0f})"
-        nouns = listed([name.replace("flops", "FLOPs") for name in names])
+        nouns = in_words([name.replace("flops", "FLOPs") for name in names])
         said.append(f"{how} {nouns}{exact if names[0] != 'flops' else ''}")
     return said
 
@@ -127,8 +128,3 @@ def rated(study: Study, arm: str, other: str) -> list[str]:
     if not (one and two) or one == two:
         return []
     return [f"{one / two:.3g} × the learning rate ({one:g}, {other} {two:g})"]
-
-
-def listed(words: Sequence[str]) -> str:
-    """Words as a list in a sentence: "a, b and c"."""
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))

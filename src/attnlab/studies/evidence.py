@@ -13,10 +13,10 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import combinations
 
+from attnlab.config.wording import in_words
 from attnlab.data.batching import BATCHING
 from attnlab.evaluation.comparability import first_difference
 from attnlab.runs.result import RunResult
-from attnlab.studies.equality import listed
 
 Initial = Mapping[str, str]
 
@@ -54,7 +54,7 @@ def idle_seeds(arm: str, runs: Sequence[RunResult], *, batching: str) -> tuple[l
     for what, found in alike.items():
         if found:
             reasons.setdefault(seeds_in(found), []).append(f"the same {what}")
-    said = [f"seeds {seeds} of {arm} have {listed(what)}" for seeds, what in reasons.items()]
+    said = [f"seeds {seeds} of {arm} have {in_words(what)}" for seeds, what in reasons.items()]
     return said, notes
 
 
@@ -183,4 +183,4 @@ def touches(changed: Collection[str], *beginnings: str) -> bool:
 
 # ---------------------------------------------------------------- words
 def seeds_in(found: Sequence[tuple[int, int]]) -> str:
-    return listed([str(seed) for seed in sorted({seed for pair in found for seed in pair})])
+    return in_words([str(seed) for seed in sorted({seed for pair in found for seed in pair})])

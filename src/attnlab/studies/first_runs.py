@@ -45,7 +45,7 @@ def placed(resolved: Resolved, folder: Path) -> Resolved:
     beginnings |= {name: given(str((folder / STARTS / name).resolve())) for name in resolved.starts}
     own = {arm for arm in study.arms if study.starts_of(arm) & resolved.starts.keys()}
     configs = {
-        arm: arm_config(study, arm, beginnings) if arm in own else config
+        arm: arm_config(study, study.config(arm), beginnings) if arm in own else config
         for arm, config in resolved.configs.items()
     }
     return replace(resolved, configs=configs)

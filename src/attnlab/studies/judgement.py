@@ -171,8 +171,7 @@ def comparable(study: Study, runs: Sequence[RunResult]) -> tuple[dict[str, list[
         reasons = reasons_apart(study, arm, done, arms.get(study.baseline_of(arm), []))
         if failed and done:
             notes[arm] = (
-                f"{arm} is not compared: {len(failed)} of its {len(own)} runs failed, so the rest are a "
-                "biased sample."
+                f"{told_failures(arm, failed, len(own))} The rest are a biased sample: they get no verdict."
             )
         elif reasons:
             notes[arm] = f"{arm} is not compared with {study.baseline_of(arm)}: {'; '.join(reasons)}."
@@ -212,12 +211,32 @@ def verdict(
 ) -> str:
     """The study's answer, a sentence or two for each arm; `notes` say why some were not compared."""
     known = {arm["name"]: arm for arm in arms}
+    failed = [told for arm in arms if (told := failure_of(arm, notes))]
     said = [sentence(row, known) for row in rows]
     compared = {row["arm"] for row in rows} | set(study.baselines)
-    rest = [left_out(arm, notes) for arm in arms if arm["name"] not in compared]
+    others = [arm for arm in arms if arm["name"] not in compared and not failure_of(arm, notes)]
+    rest = [left_out(arm, notes) for arm in others]
     if not rows:
-        return "No verdict yet" + (f": {'; '.join(rest)}." if rest else ": no run has ended.")
-    return " ".join([*said, *(f"{one}." for one in rest)])
+        rest = [
+            "No verdict yet" + (f": {'; '.join(rest)}" if rest else "" if failed else ": no run has ended")
+        ]
+    return " ".join([*failed, *said, *(f"{one}." for one in rest)])
+
+
+def failure_of(arm: Mapping[str, Any], notes: Sequence[str]) -> str:
+    """That runs of an arm failed, or that it could not be built, with the cause; else nothing."""
+    name, reason = arm["name"], first_sentence(arm["reason"])
+    if arm["status"] == "refused":
+        return f"{name}: refused, it cannot be built: {briefly(arm['reason'])}."
+    if arm["status"] == "failed":
+        return f"{name}: all runs failed: {reason}."
+    return next(
+        (note for note in notes if re.match(rf"{re.escape(name)}: \d+ of \d+ runs failed: ", note)), ""
+    )
+
+
+def told_failures(arm: str, failed: Sequence[RunResult], runs: int) -> str:
+    return f"{arm}: {len(failed)} of {runs} runs failed: {first_sentence(failed[0].reason)}."
 
 
 def left_out(arm: Mapping[str, Any], notes: Sequence[str]) -> str:
@@ -250,6 +269,11 @@ def fault_of(checks: Sequence[str]) -> str:
     if "dependency" in checks:
         return "its outputs depend on tokens that they must not see"
     return "its numbers do not measure what they say"
+
+
+def first_sentence(reason: str) -> str:
+    """A reason up to the end of its first sentence, without the stop; the whole of it stands with the arm."""
+    return reason.split("\n")[0].partition(". ")[0].rstrip(".") or "no reason was recorded"
 
 
 def briefly(reason: str) -> str:

@@ -18,18 +18,19 @@ from attnlab.studies.judgement import seed_result
 from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved
-from attnlab.studies.runner import RESULTS, cores, request_of, threads_for, unseen
+from attnlab.studies.runner import RESULTS, at_once, request_of, threads_for, unseen
 from attnlab.studies.spec import OF_STUDY
 from attnlab.studies.timing import Pace
 from attnlab.training.interrupt import Interrupt
+from attnlab.training.machine import cores
 
 TIMING = "attnlab.studies.timing"
 
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """`seconds` of the whole study with so many `jobs`; `runs` gives each arm's own, nan where unknown, and
-    `starts` those of the runs that come first.
+    """`seconds` of the whole study with so many `jobs`, which share the cores; `runs` gives each arm's own,
+    nan where unknown, and `starts` those of the runs that come first.
 
     `smallest` is in units of the spread from seed to seed of a difference, or in the metric's own unit
     where an earlier study told that spread (`told_by`).
@@ -41,6 +42,7 @@ class StudyPlan:
     tuning_runs: int
     seeds: int
     jobs: int
+    threads: int
     seconds: float
     smallest: float
     told_by: str
@@ -49,17 +51,19 @@ class StudyPlan:
 def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen) -> StudyPlan:
     """Time a few real steps of each arm, as many arms at once as runs would be; nothing is kept."""
     study, seeds = resolved.study, len(resolved.study.all_seeds)
-    jobs = min(jobs or cores(), len(study.arms) * seeds)
+    jobs, threads = min(jobs or cores(), len(resolved.configs) * seeds), threads_for(resolved)
+    room = at_once(jobs, threads)
     with TemporaryDirectory() as place:
         resolved = hardly_trained(resolved, Path(place))
         prepared(resolved)
-        paces, reasons = timed(resolved, jobs, view)
+        paces, reasons = timed(resolved, room, view)
+    reasons = {**reasons, **{arm: f"refused: {why}" for arm, why in resolved.refused.items()}}
     first = {f"{OF_STUDY}{name}": config for name, config in resolved.starts.items()}
     total = {
         name: paces[name].total(config.training.evaluate_every) if name in paces else math.nan
         for name, config in {**resolved.configs, **first}.items()
     }
-    runs = {arm: total[arm] for arm in study.arms}
+    runs = {arm: total.get(arm, math.nan) for arm in study.arms}
     starts = {name.removeprefix(OF_STUDY): total[name] for name in first}
     each = seeds + len(study.learning_rates)
     spread, told_by = earlier_spread(resolved)
@@ -73,8 +77,9 @@ def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen) -> StudyPlan
         tuning_runs=len(study.learning_rates) * len(study.arms),
         seeds=seeds,
         jobs=jobs,
-        seconds=known_sum(runs.values()) * each / jobs
-        + max(known_sum(starts.values()) / jobs, max(starts.values(), default=0.0)),
+        seconds=known_sum(runs.values()) * each / room
+        + max(known_sum(starts.values()) / room, max(starts.values(), default=0.0)),
+        threads=threads,
         smallest=smallest,
         told_by=told_by,
     )

@@ -25,12 +25,16 @@ SHARED = ("name", "match", "learning_rates", "probes", "sentence", "extras", "is
 
 @dataclass(frozen=True)
 class Resolved:
-    """A study with every arm's config as it will be trained, and what was done to get there."""
+    """A study with every arm's config as it will be trained, and what was done to get there.
+
+    `refused` are the arms that cannot be built, and why; `configs` has the others.
+    """
 
     study: Study
     base: Config
     configs: Mapping[str, Config]
     notes: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
     starts: Mapping[str, Config] = field(default_factory=dict)
     """The runs to train first, by their names in the study."""
 
@@ -61,25 +65,30 @@ class Resolved:
 
 
 def resolve(study: Study) -> Resolved:
-    """Every arm's config, matched where asked, and refused here if it could not be trained."""
+    """Every arm's config, matched where asked. An arm that cannot be built is refused here, and the others
+    run; where that is a baseline, nothing could be compared, and the study is refused."""
     starts = trained_first(study)
     beginnings = planned(study, starts)
-    configs = {arm: arm_config(study, arm, beginnings) for arm in study.arms}
-    notes: list[str] = []
+    written = {arm: study.config(arm) for arm in study.arms}  # a slip of the pen stops all
+    configs, refused, notes = dict[str, Config](), dict[str, str](), list[str]()
+    for arm, config in written.items():
+        try:
+            configs[arm] = arm_config(study, config, beginnings)
+        except ValueError as error:
+            if arm in study.baselines:
+                raise ConfigError(f'Arm "{arm}" of {study.name}: {error}') from error
+            refused[arm] = str(error)
     if study.match == "parameters":
         configs, notes = matched(configs, study.baseline, given=study.arms)
     base = load(study.base, set=layered(study.budgeted(), study.set))
-    return Resolved(study, base, configs, tuple(notes + _equal(configs)), starts)
+    return Resolved(study, base, configs, tuple(notes + _equal(configs)), refused, starts)
 
 
-def arm_config(study: Study, arm: str, beginnings: Mapping[str, Beginning]) -> Config:
+def arm_config(study: Study, config: Config, beginnings: Mapping[str, Beginning]) -> Config:
     """An arm's config with what its start decides; refused if it could not be trained."""
-    try:
-        config = begun(study.config(arm), beginnings)
-        _check_metric(study.metric, config.task.kind)
-    except ValueError as error:
-        raise ConfigError(f'Arm "{arm}" of {study.name}: {error}') from error
-    return config
+    checked = begun(config, beginnings)
+    _check_metric(study.metric, checked.task.kind)
+    return checked
 
 
 def _check_metric(metric: str, task: str) -> None:

@@ -17,9 +17,10 @@ from attnlab.config.schema import Config
 from attnlab.experiment.setup import draft
 from attnlab.metrics.measures import measures
 from attnlab.runs.findings import read_findings
+from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import RunResult, read_result
-from attnlab.studies.collapsed import CHECKS, TRY, collapsed, learned_nothing, sentence
+from attnlab.studies.collapsed import CHECKS, at_majority, learned_nothing
 from attnlab.studies.earlier_runs import left_over
 from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of
@@ -35,24 +36,26 @@ def gather(
 ) -> dict[str, Any]:
     """Everything that is known of a study by now."""
     study = resolved.study
-    runs = [gathered(study, folder, arm, seed) for seed in study.all_seeds for arm in study.arms]
-    at_majority = collapsed(runs)
+    runs = [gathered(study, folder, arm, seed) for seed in study.all_seeds for arm in resolved.configs]
     idle, said = idle_arms(study, runs, folder)
     tried = Counter(row["arm"] for row in tuning if row["value"] is not None)
     arms = [
         arm_of(resolved, arm, [run for run in runs if run.arm == arm], idle=idle.get(arm, []))
         | {"tried": tried[arm]}
-        for arm in study.arms
+        for arm in resolved.configs
     ]
+    refused = [{"name": arm, "status": "refused", "reason": why} for arm, why in resolved.refused.items()]
     maps = {run.arm: run.attention for run in runs if run.attention}
     known = measures(extras_of(study.extras).metrics)
     rows, notes = comparisons(study, runs, folder, known, idle=idle, tried=tried)
     first = next((run for run in runs if run.trained), RunResult())
     results: dict[str, Any] = {
         "study": described(resolved, tuning, runs),
-        "verdict": " ".join(filter(None, [sentence(at_majority), verdict(study, arms, rows, notes)])),
-        "collapsed": {"runs": at_majority, "try": TRY} if at_majority else {},
+        "verdict": " ".join(
+            filter(None, [at_majority(runs), verdict(study, [*refused, *arms], rows, notes)])
+        ),
         "arms": arms,
+        "refused": refused,
         "runs": [told(run) for run in runs],
         "comparisons": rows,
         "attention": attention_of(study.sentence, maps),
@@ -136,6 +139,7 @@ def gathered(study: Study, folder: Path, arm: str, seed: int) -> RunResult:
     )
     run = replace(
         read_result(folder / place) or RunResult(reason=missing),
+        **begun_of(folder / place),
         arm=arm,
         seed=seed,
         folder=str(place),
@@ -146,6 +150,16 @@ def gathered(study: Study, folder: Path, arm: str, seed: int) -> RunResult:
     if run.status == "finished" and not run.sound:
         return replace(run, status="invalid", reason=f"failed the check {' and '.join(run.failures)}")
     return run
+
+
+def begun_of(run: Path) -> dict[str, Any]:
+    """How far a run came that has no result of its own: what its events say."""
+    found = read_result(run)
+    if found is not None and found.trained:
+        return {}
+    events = list(read_events(run / METRICS_FILE))
+    sizes = [event["parameters"] for event in events if event["event"] == "started"]
+    return {"parameters": max(sizes, default=0), "steps": sum(e["event"] == "stepped" for e in events)}
 
 
 def arm_of(
@@ -164,7 +178,7 @@ def arm_of(
         "budget": config.training.budget.limits,
         "learning_rate": config.training.optimizer.options.get("learning_rate"),
         **{name: mean(done, name) for name in ("steps", "tokens", "flops")},
-        "parameters": done[0].parameters if done else parameters(draft(config)),
+        "parameters": next((run.parameters for run in runs if run.parameters), parameters(draft(config))),
         **({"tuned_parameters": done[0].tuned} if done and done[0].tuned else {}),
         "flops_per_token": flops_per_token(config),
         "status": status,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
+from attnlab.experiment.setup import step_flops
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.folder import lock, make_folder
 from attnlab.runs.record import differences
@@ -27,7 +27,7 @@ from attnlab.studies.resolved import Resolved, from_record, resolve, to_record
 from attnlab.studies.results import gather
 from attnlab.studies.tuning import tuned
 from attnlab.training.interrupt import Interrupt
-from attnlab.training.machine import versions
+from attnlab.training.machine import cores, threads_for_step, versions
 
 RESULTS = "results.json"
 
@@ -59,6 +59,7 @@ class EndedStudy(Tabular):
         """Why its results are not what was asked for: failed runs, and arms invalid without being allowed."""
         failed = [f"{run.arm} (seed {run.seed})" for run in self.runs if run.status == "failed"]
         said = [f"{len(failed)} of {len(self.runs)} runs failed: {', '.join(failed)}."] if failed else []
+        said += [f"{arm['name']} was refused: {arm['reason']}" for arm in self.results.get("refused", ())]
         return said + [
             f"{arm['name']} is invalid, which the study does not expect: {arm['reason']}. {cure(arm)}"
             for arm in self.results["arms"]
@@ -116,11 +117,14 @@ def run_study(
     time, since a run's number of threads is the study's and stays with it.
     """
     make_folder(folder)
+    for arm, reason in resolved.refused.items():
+        tell(f"{arm} is refused, and the other arms run: {reason}")
     with lock(folder / "lock"):
         record = _record(resolved, folder, resume=resume, again=again)
         interrupt = Interrupt()
         threads = record["threads"]
         pool = Pool(jobs=jobs or cores(), threads=threads, view=view, interrupt=interrupt)
+        tell(told_jobs(len(work_of(resolved, folder)), jobs or cores(), threads))
         replace_json(folder / STUDY_FILE, record)
         with interrupt.heard():
             resolved, tuning = train_starts(resolved, folder, pool), list[dict[str, Any]]()
@@ -176,7 +180,7 @@ def work_of(resolved: Resolved, folder: Path) -> list[Job]:
     return [
         Job(arm, seed, run_folder(folder, arm, seed), request_of(resolved, arm, seed))
         for seed in study.all_seeds
-        for arm in study.arms
+        for arm in resolved.configs
     ]
 
 
@@ -210,14 +214,25 @@ def run_folder(folder: Path, arm: str, seed: int) -> Path:
 
 
 def threads_for(resolved: Resolved) -> int:
-    """The threads of each run: the cores, divided among as many runs as could go at once.
+    """The threads of each run: as many as its steps have work for, and no more than the cores divided among
+    as many runs as could go at once.
 
     Not among --jobs: other threads round otherwise, and a study's numbers must not depend on its jobs.
     """
     runs = len(resolved.configs) * len(resolved.study.all_seeds)
-    return max(1, cores() // min(cores(), runs))
+    wanted = max(threads_for_step(step_flops(config)) for config in resolved.configs.values())
+    return min(wanted, max(1, cores() // min(cores(), runs)))
 
 
-def cores() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def at_once(jobs: int, threads: int) -> int:
+    """How many of `jobs` runs really go at once: more than the cores have room for take turns."""
+    return max(1, min(jobs, cores() // threads))
+
+
+def told_jobs(runs: int, jobs: int, threads: int) -> str:
+    """How many runs go at once, with how many threads; and that more than the cores gain nothing."""
+    jobs = min(jobs, runs)
+    said = f"{runs} run{'s'[: runs > 1]}, {jobs} at once, {threads} thread{'s'[: threads > 1]} each."
+    if jobs <= (room := at_once(jobs, threads)):
+        return said
+    return f"{said} The machine has {cores()} cores: it takes as long as {room} at once, and more memory."

@@ -96,7 +96,7 @@ def changed_settings(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[s
 
 def remarks(runs: Sequence[RunSummary]) -> Iterator[str]:
     for run, found in ((run, run.result) for run in runs):
-        if not found.sound:
+        if found.sound is False:
             checks = " and ".join(found.failures)
             yield f"{found.folder} is not sound: it failed the check {checks}, so its loss is not real."
         if found.status != "finished":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,21 +35,36 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
         return resolved, []
     metric = metric_of(resolved.study)
     found = {pair: value_of(job, metric) for pair, job in zip(tried, work, strict=True)}
-    best = {arm: best_rate({r: found[arm, r] for r in rates}, metric) for arm in resolved.configs}
+    ended = {arm: {r: v for r in rates if (v := found[arm, r]) is not None} for arm in resolved.configs}
+    best = {arm: best_rate(values, metric) for arm, values in ended.items() if values}
     table = [
         {
             "arm": arm,
             "learning_rate": rate,
             "metric": metric,
             "value": found[arm, rate],
-            "chosen": rate == best[arm],
+            "chosen": rate == best.get(arm),
         }
         for arm in resolved.configs
         for rate in rates
     ]
-    configs = {arm: with_rate(config, best[arm]) for arm, config in resolved.configs.items()}
-    notes = (*resolved.notes, *edges(best, rates))
+    configs = {
+        arm: with_rate(config, best[arm]) if arm in best else config
+        for arm, config in resolved.configs.items()
+    }
+    failed = {arm: job.result.reason for (arm, _), job in zip(tried, work, strict=True) if job.result}
+    notes = (*resolved.notes, *without_rate(failed, ended), *edges(best, rates))
     return replace(resolved, configs=configs, notes=notes), table
+
+
+def without_rate(failed: Mapping[str, str], ended: Mapping[str, Collection[float]]) -> list[str]:
+    """That no rate of an arm can be called its best: every run that tried one failed."""
+    return [
+        f"No learning rate was chosen for {arm}: all its tuning runs failed "
+        f"({failed.get(arm, 'no result').rstrip('.')}). It was trained with the one of its config."
+        for arm, rates in ended.items()
+        if not rates
+    ]
 
 
 def request(resolved: Resolved, arm: str, rate: float) -> dict[str, Any]:

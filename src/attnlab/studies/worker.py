@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import traceback
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import torch
 
 from attnlab.config.files import config_of
 from attnlab.config.imports import import_again
+from attnlab.experiment.baselines import keep_baselines
 from attnlab.experiment.run import Run, default_cache, train
 from attnlab.experiment.trained import open_run
 from attnlab.runs.checkpoints import Checkpoints
@@ -115,10 +116,16 @@ def finished(request: dict[str, Any], run: Run) -> RunResult:
         epoch_batches=record.get("epoch_batches"),
         truncation=record.get("truncation", {}),
         versions=record["versions"],
-        extra=added,
+        extra=added | untrained(run),
         **costs,
         **course,
     )
+
+
+def untrained(run: Run) -> dict[str, Any]:
+    """The baselines of a classifier; nothing of other models."""
+    found = [] if run.setup.task.predicts_words else keep_baselines(run.folder)
+    return {"baselines": [asdict(one) for one in found]} if found else {}
 
 
 def parameters_of(file: Path) -> int:

@@ -9,7 +9,7 @@ Where checkpoints are kept, and that each is whole or not there, is runs/checkpo
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
+from attnlab.config.wording import first_few
 from attnlab.model.assign import assign, without_memory
 from attnlab.model.model import Model
 from attnlab.model.witness import differs
@@ -54,7 +55,8 @@ def load_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
     missing, surplus = places.keys() - weights.keys(), weights.keys() - places.keys()
     if missing or surplus:
         raise RunError(
-            f"The checkpoint does not fit the model: missing {listed(missing)}; unknown {listed(surplus)}."
+            f"The checkpoint does not fit the model: missing {first_few(sorted(missing))}; "
+            f"unknown {first_few(sorted(surplus))}."
         )
     for name, parameter in places.items():
         if parameter.shape != weights[name].shape:
@@ -76,12 +78,6 @@ def load_checked(model: Model, checkpoint: Checkpoint) -> None:
             f"The checkpoint was loaded, and the model is not the one that was saved: {difference}. Its code "
             "or its config has changed since; go back to those it was trained with."
         )
-
-
-def listed(names: Iterable[str]) -> str:
-    ordered = sorted(names)
-    more = f" and {len(ordered) - 3} more" if len(ordered) > 3 else ""
-    return ", ".join(ordered[:3]) + more if ordered else "nothing"
 
 
 def save_checkpoint(checkpoints: Checkpoints, step: int, checkpoint: Checkpoint) -> Path:

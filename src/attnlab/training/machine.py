@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 import time
 from collections.abc import Callable
@@ -52,8 +53,24 @@ def recompute_blocks(model: nn.Module) -> None:
         block.forward = partial(checkpoint, block.forward, use_reentrant=False)  # type: ignore[method-assign]
 
 
+FLOPS_A_THREAD = 5e10
+"""Operations of a step below which another thread waits for the first more than it helps: about a second of
+one core. On a machine that is busy with something else, waiting costs several times the step."""
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def threads_for_step(flops: float) -> int:
+    """The threads of a run, by the size of its steps: the same on an idle machine and on a busy one, since
+    other threads round otherwise."""
+    return int(min(cores(), max(1, flops // FLOPS_A_THREAD)))
+
+
 def peak_flops(device: torch.device, *, size: int = 1024, rounds: int = 4) -> float:
-    """Operations a second of a float32 matrix product here, the best of a few."""
+    """Operations per second of a float32 matrix product here, the best of a few."""
     a = torch.ones(size, size, device=device)
     best = float("inf")
     for _ in range(rounds):

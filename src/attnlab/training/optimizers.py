@@ -64,7 +64,7 @@ class Muon(OptimizerRecipe):
     takes every singular value to about 1 (five Newton-Schulz steps). With that scale the update is as
     large as AdamW's, so both share `learning_rate` unless `adamw_learning_rate` is given.
 
-    Cost: one more number for each weight of a matrix, and a few matrix products a step.
+    Cost: one more number for each weight of a matrix, and a few matrix products per step.
 
     When it helps: fewer steps to a loss than AdamW on hidden matrices; embeddings, the head,
     norms and biases stay with AdamW.

@@ -56,10 +56,10 @@ class Longer(Extras):
 
     metrics: ClassVar[dict[str, Measure]] = {
         "loss_within": Measure(
-            "nats a token of the long dev sentences, up to the trained length", of_task=True
+            "nats per token of the long dev sentences, up to the trained length", of_task=True
         ),
         "loss_beyond": Measure(
-            "nats a token of the same sentences from there to twice that length; none where positions end",
+            "nats per token of the same sentences from there to twice that length; none where positions end",
             of_task=True,
         ),
     }

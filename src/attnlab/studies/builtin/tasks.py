@@ -11,7 +11,7 @@ text at all (a pseudo-perplexity); the report keeps them apart. What can: the sa
 sentences, one hidden in each, and every model asked for it with all that its task lets it see:
 causal and prefix what stands before it, masked and span both sides.
 
-Hypothesis: for the same text, masked and span learn from a seventh of the words a step, so that after one
+Hypothesis: for the same text, masked and span learn from a seventh of the words per step, so that after one
 epoch they are behind causal even at guessing a word with both sides in sight. Given far longer training
 that turns round.
 

@@ -52,6 +52,12 @@ class Arm:
         return STATUS.get(self.status, self.status)
 
     @property
+    def shortfall(self) -> str:
+        """How many of its runs failed, where some did."""
+        failed = sum(run.status == "failed" for run in self.runs)
+        return f"{failed} of {len(self.runs)} runs failed" if failed else ""
+
+    @property
     def metrics(self) -> Mapping[str, Mapping[str, Any]]:
         return self.data.get("metrics") or {}
 

@@ -13,6 +13,8 @@ class MLflow(Tracker):
     Needs the package `mlflow`.
     """
 
+    package = "mlflow"
+
     def __init__(self, folder: Path, config: Mapping[str, Any]):
         super().__init__(folder, config)
         self.mlflow = imported("mlflow", "mlflow")

@@ -13,6 +13,8 @@ class TensorBoard(Tracker):
     Needs the package `tensorboard`; `tensorboard --logdir runs` shows all runs.
     """
 
+    package = "tensorboard"
+
     def __init__(self, folder: Path, config: Mapping[str, Any]):
         super().__init__(folder, config)
         imported("tensorboard", "tensorboard")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from attnlab.config.values import ConfigError
 from attnlab.runs.events import Ended, Evaluated, Event, Stepped
@@ -14,6 +16,15 @@ from attnlab.runs.events import Ended, Evaluated, Event, Stepped
 
 class Tracker(ABC):
     """A listener that passes a run's numbers on to a service."""
+
+    package: ClassVar[str] = ""
+    """What must be installed for it."""
+
+    @classmethod
+    def refuse_missing(cls) -> None:
+        """Stop before any work where its package is not installed."""
+        if cls.package and not is_there(cls.package):
+            raise ConfigError(missing(cls.package))
 
     def __init__(self, folder: Path, config: Mapping[str, Any]):
         self.folder, self.config = folder, config
@@ -42,6 +53,15 @@ def imported(module: str, package: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ConfigError(
-            f"training.listeners asks for {package}, which is not installed: pip install {package}."
-        ) from error
+        raise ConfigError(missing(package)) from error
+
+
+def is_there(package: str) -> bool:
+    """Whether a package can be imported; it is not."""
+    if package in sys.modules:
+        return sys.modules[package] is not None
+    return importlib.util.find_spec(package) is not None
+
+
+def missing(package: str) -> str:
+    return f"training.listeners asks for {package}, which is not installed: pip install {package}."

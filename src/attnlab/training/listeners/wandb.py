@@ -13,6 +13,8 @@ class WeightsAndBiases(Tracker):
     Needs the package `wandb` and its own login. A resumed run goes on in the same record.
     """
 
+    package = "wandb"
+
     def __init__(self, folder: Path, config: Mapping[str, Any]):
         super().__init__(folder, config)
         self.run = imported("wandb", "wandb").init(

@@ -11,9 +11,11 @@ from typing import Any
 
 from attnlab.studies.report.sections.arms import arms
 from attnlab.studies.report.sections.attention import attention
+from attnlab.studies.report.sections.baselines import baselines
 from attnlab.studies.report.sections.by_epoch import by_epoch
 from attnlab.studies.report.sections.changes import changes
 from attnlab.studies.report.sections.checks import checks
+from attnlab.studies.report.sections.collapses import collapses
 from attnlab.studies.report.sections.configs import configs
 from attnlab.studies.report.sections.curves import curves
 from attnlab.studies.report.sections.differences import differences
@@ -46,7 +48,7 @@ class Section:
 
 
 PARTS: dict[str, tuple[Section, ...]] = {
-    "Result": (Section("", differences),),
+    "Result": (Section("", collapses), Section("", differences)),
     "What was compared": (
         Section("Arms", changes),
         Section("What arms begin from", starts),
@@ -55,6 +57,7 @@ PARTS: dict[str, tuple[Section, ...]] = {
     "What it means": (Section("", interpretation), Section("What it does not show", limits)),
     "Details": (
         Section("Metrics of each arm", arms),
+        Section("Baselines", baselines),
         Section("By epoch", by_epoch),
         Section("Training curves", curves),
         Section("Figures", figures),

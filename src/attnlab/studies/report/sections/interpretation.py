@@ -25,6 +25,6 @@ def _told(arm: Arm, comparison: Mapping[str, Any]) -> dict[str, Any]:
         return {"verdict": "invalid", "words": words, "checks": [finding.check for finding in failed]}
     if arm.status in ("failed", "missing"):
         return {"verdict": arm.word, "words": arm.reason or arm.word, "checks": []}
-    verdict = comparison.get("verdict") or "not compared"
+    verdict = comparison.get("verdict") or arm.shortfall or "not compared"
     words = (comparison.get("words") or verdict).removeprefix(f"{verdict}: ")
     return {"verdict": verdict, "words": ". ".join(filter(None, [words, arm.reason])), "checks": []}

@@ -1,0 +1,128 @@
+"""`attnlab explain scores`, `reach`, `gradients`, `masked-positions` and `cost`: attention measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnlab.cli.console import JsonOption, SetOption
+from attnlab.cli.explained_view import HtmlOption, present
+from attnlab.config.files import load
+from attnlab.config.values import ConfigError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from attnlab.experiment.explaining import Subject
+    from attnlab.model.model import Model
+
+MODEL = "A run, a checkpoint, a folder in transformers' layout; or a TOML file or preset, untrained."
+ModelOrConfig = Annotated[str | None, typer.Argument(metavar="[MODEL]", help=MODEL)]
+MASK = "[MASK]"
+SENTENCE = "the man chased the dog"
+
+
+def scores(
+    model: ModelOrConfig = None,
+    text: Annotated[str, typer.Option(help="The text to read.")] = SENTENCE,
+    head: Annotated[int, typer.Option(help="The head whose parts are drawn.", min=0)] = 0,
+    set: SetOption = None,
+    html: HtmlOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Take the scores of the first layer apart: words, positions, and the two crossed."""
+    from attnlab.explain.score_decomposition import score_decomposition
+
+    found, _, ids, words = _reading(model, set, text)
+    present(score_decomposition(found, ids, words, head=head), json=json, html=html)
+
+
+def reach(
+    model: ModelOrConfig = None,
+    length: Annotated[int, typer.Option(help="Tokens to measure on.", min=2)] = 48,
+    set: SetOption = None,
+    html: HtmlOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Measure by gradient how many tokens an output depends on at each depth, against the bound."""
+    from attnlab.explain.reach_by_depth import reach_by_depth
+
+    found, subject = _model(model, set)
+    most = int(min(found.trunk.longest, 10_000)) if subject is None else subject.longest
+    present(reach_by_depth(found, min(length, most)), json=json, html=html)
+
+
+def gradients(html: HtmlOption = None, json: JsonOption = False) -> None:
+    """Compare the gradient that queries and keys get under argmax and softmax, with and without 1/√d."""
+    from attnlab.explain.gradient_flow import gradient_flow
+
+    present(gradient_flow(), json=json, html=html)
+
+
+def masked_positions(
+    model: ModelOrConfig = None,
+    text: Annotated[
+        str, typer.Option(help="A text with [MASK] twice or more.")
+    ] = "the [MASK] chased the [MASK] across the [MASK]",
+    set: SetOption = None,
+    html: HtmlOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show that a masked token keeps its position, by masking the position too."""
+    from attnlab.explain.masked_tokens_position import masked_positions as found_of
+
+    found, mask, ids, words = _reading(model, [*(set or []), *_encoder(model)], text)
+    masked = [place for place, token in enumerate(ids.tolist()) if token == mask]
+    present(found_of(found, ids, masked, words), json=json, html=html)
+
+
+def cost(
+    longest: Annotated[int, typer.Option(help="The largest number of tokens tried.", min=64)] = 1024,
+    html: HtmlOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Count operations and measure time of self- and cross-attention, with fitted exponents."""
+    from attnlab.explain.attention_cost import attention_cost
+
+    sizes = [longest // 8, longest // 4, longest // 2, longest]
+    present(attention_cost(sizes), json=json, html=html)
+
+
+def _encoder(model: str | None) -> list[str]:
+    """Without a model, an encoder that reads both sides."""
+    return [] if model else ["model.family=encoder"]
+
+
+def _model(name: str | None, set: list[str] | None) -> tuple[Model, Subject | None]:
+    """A stored model with its tokenizer, or an untrained one of a config."""
+    if name is not None and Path(name).is_dir():
+        if set:
+            raise ConfigError(
+                f"--set changes a config, and {name} is a model that was trained; leave it out."
+            )
+        from attnlab.experiment.explaining import Subject
+
+        subject = Subject.at(name)
+        return subject.model, subject
+    settings = load(name, set=set or ())
+    from attnlab.experiment.setup import draft
+    from attnlab.model.assemble import build_model
+
+    return build_model(draft(settings), seed=settings.seed).eval(), None
+
+
+def _reading(name: str | None, set: list[str] | None, text: str) -> tuple[Model, int, Tensor, list[str]]:
+    """A model, its mask token, and a text as its ids (T) and words; an untrained one numbers the words."""
+    import torch
+
+    model, subject = _model(name, set)
+    if subject is None:
+        words = text.split()
+        if not words:
+            raise ConfigError('--text has no words; write for example --text "the man chased the dog".')
+        known = [MASK, *dict.fromkeys(word for word in words if word != MASK)]
+        return model, 0, torch.tensor([known.index(word) for word in words]), words
+    mask, ids = subject.masked(text)
+    return model, mask, torch.tensor(ids), subject.words(ids)

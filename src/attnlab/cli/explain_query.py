@@ -1,0 +1,110 @@
+"""`attnlab explain query` and `superposition`: what attention can reach, solved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from attnlab.cli.console import JsonOption
+from attnlab.cli.explained_view import HtmlOption, present
+from attnlab.config.values import ConfigError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+TARGET = "Weights wanted, one for each key (0.5,0.5,0,0), or one:2, each, all, subset:0,1."
+
+
+def query(
+    target: Annotated[str, typer.Option(help=TARGET)],
+    keys: Annotated[
+        Path | None,
+        typer.Option(help="A table of numbers, a row for each key; four keys of an example without."),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Take the keys of a model's head instead, on --text.")
+    ] = None,
+    text: Annotated[str, typer.Option(help="The text whose keys are meant.")] = "",
+    layer: Annotated[int, typer.Option(help="The layer of --model.", min=0)] = 0,
+    head: Annotated[int, typer.Option(help="The head of --model.", min=0)] = 0,
+    scale: Annotated[
+        float, typer.Option(help="What q·k is multiplied by; a model has its own.", min=1e-9)
+    ] = 1.0,
+    tolerance: Annotated[
+        float, typer.Option(help="How far a weight may be off, for the smallest scale.")
+    ] = 0.01,
+    html: HtmlOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Find the query that gives keys the wanted attention weights, or say why there is none."""
+    if (model is None) != (not text) or (model is not None and keys is not None):
+        raise ConfigError(
+            "Keys come from --keys FILE, or from --model MODEL --text TEXT; give one of the two."
+        )
+    from attnlab.explain.query_answers import EXAMPLE, query_answers, targets_of
+
+    names: list[str] = []
+    held: Any = EXAMPLE
+    if model is not None:
+        from attnlab.experiment.explaining import Subject
+
+        found = Subject.at(model).keys(text, layer, head)
+        held, names, scale = found.keys, found.words, found.scale
+    elif keys is not None:
+        held = numbers_in(keys)
+    wanted = targets_of(target, len(held))
+    answers = query_answers(held, wanted, names=names, scale=scale, tolerance=tolerance)
+    present(answers, json=json, html=html)
+
+
+def superposition(
+    first: Annotated[Path | None, typer.Option(help="Basis A: a table, a column for each vector.")] = None,
+    second: Annotated[Path | None, typer.Option(help="Basis B, of the same space.")] = None,
+    html: HtmlOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Find the matrix that takes v_a out of the average ½(v_a + v_b) of two subspaces, and its error."""
+    if (first is None) != (second is None):
+        raise ConfigError("--first FILE and --second FILE go together; without both an example is shown.")
+    import numpy as np
+
+    from attnlab.explain.superposition import superposition as found
+
+    if first is None or second is None:
+        a, b = np.eye(6)[:, :2], np.eye(6)[:, 2:4]
+    else:
+        a, b = numbers_in(first), numbers_in(second)
+    present(found(a, b), json=json, html=html)
+
+
+def numbers_in(file: Path) -> NDArray[Any]:
+    """A table of numbers, separated by commas or spaces; a first line of names is left out."""
+    import numpy as np
+
+    if not file.is_file():
+        raise ConfigError(f"{file} does not exist; give a file with a row of numbers for each key.")
+    lines = [
+        line.replace(",", " ").split()
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if line.strip()
+    ]
+    if lines and not _are_numbers(lines[0]):
+        lines = lines[1:]
+    for number, line in enumerate(lines, 1):
+        if not _are_numbers(line) or len(line) != len(lines[0]):
+            raise ConfigError(
+                f"Row {number} of {file} is {' '.join(line)[:60]}; every row has {len(lines[0])} numbers."
+            )
+    if not lines:
+        raise ConfigError(f"{file} has no rows; give a row of numbers for each key.")
+    return np.array(lines, np.float64)
+
+
+def _are_numbers(parts: list[str]) -> bool:
+    try:
+        list(map(float, parts))
+    except ValueError:
+        return False
+    return True

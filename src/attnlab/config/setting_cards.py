@@ -1,0 +1,111 @@
+"""What a setting is: its type, default and choices, and the comment beside it in schema.py."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import tokenize
+import typing
+from collections.abc import Iterator
+from dataclasses import Field, dataclass, fields, is_dataclass
+from functools import cache
+from typing import Any
+
+from attnlab.config import schema
+from attnlab.config.registry import locate, table
+from attnlab.config.schema import Config
+from attnlab.config.values import Choice, described
+
+
+@dataclass(frozen=True)
+class SettingCard:
+    """One setting. `of` is the variant that has it, of an option of a choice."""
+
+    key: str
+    takes: str
+    default: str
+    choices: tuple[str, ...] = ()
+    note: str = ""
+    of: str = ""
+
+
+IMPORTS = SettingCard(
+    "imports",
+    "a list of text",
+    "none",
+    note="at the top of a config's or study's file: files beside it, or modules, that register parts of your "
+    "own. Their code is run only where you name it with --import",
+)
+"""A key of a file that is no setting of a run."""
+PRESET = "model.preset"
+"""A key that brings other settings of [model] with it."""
+
+
+def setting_cards(key: str = "") -> list[SettingCard]:
+    """The settings of a dotted key: itself, or all of its section; none where there is no such key."""
+    if key == IMPORTS.key:
+        return [IMPORTS]
+    if key == PRESET:
+        presets = tuple(locate("attnlab.model.presets:PRESETS"))
+        return [SettingCard(PRESET, "a preset", "none", presets, "the settings of a published architecture")]
+    path = [part for part in key.split(".") if part]
+    return list(_below(Config(), path, ""))
+
+
+def section_text(key: str) -> str:
+    """What is said of a section as a whole."""
+    holder: Any = Config()
+    for part in key.split("."):
+        holder = getattr(holder, part, None)
+    whole = is_dataclass(holder) and not isinstance(holder, Choice)
+    return inspect.cleandoc(holder.__doc__ or "") if whole else ""
+
+
+def _below(holder: Any, path: list[str], above: str) -> Iterator[SettingCard]:
+    """The settings below an object that has all defaults."""
+    hints = typing.get_type_hints(type(holder), vars(schema))
+    for f in fields(holder):
+        if path and f.name != path[0]:
+            continue
+        default, key = getattr(holder, f.name), f"{above}{f.name}"
+        if is_dataclass(default) and not isinstance(default, Choice):
+            yield from _below(default, path[1:], f"{key}.")
+        elif len(path) < 2:
+            yield _card(type(holder), f, hints[f.name], key, default)
+        elif "table" in f.metadata and len(path) == 2:
+            yield from _options(f.metadata["table"], path[1], key)
+
+
+def _card(holder: Any, f: Field[Any], kind: Any, key: str, default: Any) -> SettingCard:
+    of = f.metadata.get("table", "listeners" if key == "training.listeners" else "")
+    takes = f"a choice of {of}" if kind is Choice else described(kind)
+    shown = "none" if default == () else str(default).lower() if isinstance(default, bool) else str(default)
+    return SettingCard(key, takes, shown, tuple(table(of)) if of else (), _comments(holder).get(f.name, ""))
+
+
+def _options(of: str, name: str, key: str) -> Iterator[SettingCard]:
+    """The option of this name of every variant that has it."""
+    for variant in table(of):
+        option = table(of).options(variant).get(name)
+        if option is not None:
+            written = str(Choice("", {name: option.default}))[len(name) + 2 : -1]
+            default = "needed" if option.required else written
+            choices = tuple(table(of)) if option.nested else ()
+            yield SettingCard(f"{key}.{name}", option.described, default, choices, of=variant)
+
+
+@cache
+def _comments(holder: Any) -> dict[str, str]:
+    """The comment beside each field of a class, as its source has it."""
+    source = inspect.getsource(holder)
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    beside = {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
+    (body,) = ast.parse(source).body
+    assert isinstance(body, ast.ClassDef)
+    found = {}
+    for node in body.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            found[node.target.id] = " ".join(beside[line] for line in lines if line in beside)
+    return found

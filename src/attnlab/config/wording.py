@@ -1,0 +1,23 @@
+"""Lists and counts in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def in_words(items: Iterable[object]) -> str:
+    """A list as a sentence has it: "a, b and c"; "none" where it is empty."""
+    *first, last = [str(item) for item in items] or ["none"]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def first_few(names: Iterable[str], most: int = 3) -> str:
+    """The first names, and how many more there are: "a, b, c and 4 more"."""
+    held = list(names)
+    more = f" and {len(held) - most} more" if len(held) > most else ""
+    return ", ".join(held[:most]) + more if held else "nothing"
+
+
+def count_of(count: int, noun: str) -> str:
+    """3 seeds, 1 seed."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,158 @@
+"""How much gradient reaches queries and keys: argmax against softmax, and with and without the 1/√d scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnlab.explain.explanation import Curve, Curves, Explanation, Listing, Part
+from attnlab.explain.head_kinds import entropy
+from attnlab.model.attention.argmax import Argmax
+from attnlab.model.attention.dot import Dot
+from attnlab.model.attention.rule import Rule
+from attnlab.model.pairs import Pairs
+from attnlab.model.tokens import Tokens
+
+TEMPERATURES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+WIDTHS = (4, 16, 64, 256, 1024)
+LENGTH, WIDTH, DRAWS = 32, 64, 8
+SETTING = f"{LENGTH} tokens, queries, keys and values of unit variance, means over {DRAWS} draws"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Of one rule on random tokens: nats of entropy, and norms of the gradient of a random projection.
+
+    `scores` is the gradient at the scores of the median query: where a softmax is saturated it vanishes for
+    most queries, while a few with two nearly equal scores still get one.
+    """
+
+    entropy: float
+    scores: float
+    queries: float
+    keys: float
+    values: float
+
+
+@dataclass(frozen=True)
+class GradientFlow(Explanation):
+    """Softmax by temperature, argmax plain and straight-through; softmax by width with and without scale."""
+
+    temperatures: Sequence[tuple[float, Flow]]
+    argmax: Flow
+    straight_through: Flow
+    widths: Sequence[tuple[int, Flow, Flow]]
+    """(width, with 1/√d, without)"""
+
+    kind = "gradients"
+
+    @property
+    def summary(self) -> str:
+        usual = next(flow for temperature, flow in self.temperatures if temperature == 1)
+        width, scaled, plain = self.widths[-1]
+        return (
+            f"Argmax gives queries a gradient of {self.argmax.queries:.3g} and keys {self.argmax.keys:.3g}, "
+            f"softmax {usual.queries:.3g} and {usual.keys:.3g}. At width {width} the softmax without 1/√d "
+            f"has {plain.entropy:.2g} nats of entropy instead of {scaled.entropy:.2g}, and its median query "
+            f"gets {plain.scores / scaled.scores:.1g} times the gradient at its scores."
+        )
+
+    def parts(self) -> list[Part]:
+        named = [(f"softmax, temperature {t:g}", flow) for t, flow in self.temperatures]
+        named += [("argmax", self.argmax), ("argmax, straight-through", self.straight_through)]
+        at, wide = [t for t, _ in self.temperatures], [float(width) for width, _, _ in self.widths]
+
+        def over_temperature(part: str) -> Curve:
+            return Curve(f"at {part}", at, [getattr(flow, part) for _, flow in self.temperatures])
+
+        def over_width(part: str) -> list[Curve]:
+            return [
+                Curve("with 1/√d", wide, [getattr(scaled, part) for _, scaled, _ in self.widths]),
+                Curve("without", wide, [getattr(plain, part) for _, _, plain in self.widths]),
+            ]
+
+        return [
+            Listing(
+                "Gradient by rule",
+                ("rule", "entropy", "scores, median", "queries", "keys", "values"),
+                [[name, f.entropy, f.scores, f.queries, f.keys, f.values] for name, f in named],
+                f"Norms of the gradient of a random projection of the output; {SETTING}, width {WIDTH}. "
+                "Temperature divides the scores q·k/√d. At scores: of the median query.",
+            ),
+            Curves(
+                "Gradient over temperature",
+                "temperature",
+                "norm",
+                [over_temperature(part) for part in ("queries", "keys", "scores")],
+                log_x=True,
+                log_y=True,
+                note="A low temperature multiplies the gradient of the few queries whose best keys are "
+                "nearly tied, and takes it from the others: the norm over all queries grows while that of "
+                "the median query vanishes.",
+            ),
+            Curves("Entropy over width", "width d of a head", "nats", over_width("entropy"), log_x=True),
+            Curves(
+                "Gradient at the scores of the median query, over width",
+                "width d of a head",
+                "norm",
+                over_width("scores"),
+                log_x=True,
+                log_y=True,
+                note=f"{SETTING}. Without 1/√d the scores have variance d.",
+            ),
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "temperatures": [{"temperature": t, **vars(f)} for t, f in self.temperatures],
+            "argmax": vars(self.argmax),
+            "straight_through": vars(self.straight_through),
+            "widths": [{"width": w, "scaled": vars(a), "unscaled": vars(b)} for w, a, b in self.widths],
+        }
+
+
+def gradient_flow() -> GradientFlow:
+    """Measured on random tokens, in float64."""
+    root = WIDTH**-0.5
+    return GradientFlow(
+        temperatures=[(t, flow_of(Dot(WIDTH, scale=root / t), WIDTH)) for t in TEMPERATURES],
+        argmax=flow_of(Argmax(), WIDTH),
+        straight_through=flow_of(Argmax(straight_through=True), WIDTH),
+        widths=[(d, flow_of(Dot(d), d), flow_of(Dot(d, scale=1.0), d)) for d in WIDTHS],
+    )
+
+
+def flow_of(rule: Rule, width: int) -> Flow:
+    """Means over draws of queries, keys and values with unit variance."""
+    found = [_flow(rule, width, seed) for seed in range(DRAWS)]
+    return Flow(*(fmean(getattr(flow, field.name) for flow in found) for field in fields(Flow)))
+
+
+def _flow(rule: Rule, width: int, seed: int) -> Flow:
+    generator = torch.Generator().manual_seed(seed)
+
+    def drawn() -> Tensor:
+        return torch.randn(1, 1, LENGTH, width, generator=generator, dtype=torch.float64)
+
+    q, k, v = (drawn().requires_grad_() for _ in range(3))
+    tokens = Tokens.of(LENGTH)
+    pairs = Pairs(tokens, tokens)
+    projection = drawn() / width**0.5
+    out = (rule(q, k, v, pairs) * projection).sum()
+    sizes = [_norm(slope) for slope in torch.autograd.grad(out, (q, k, v), allow_unused=True)]
+    scores = rule.scores(q, k).detach().requires_grad_()
+    weights = rule.normalise(scores, None)
+    at_scores = 0.0
+    if weights.requires_grad:
+        (slope,) = torch.autograd.grad(((weights @ v.detach()) * projection).sum(), scores)
+        at_scores = float(slope[0, 0].norm(dim=-1).median())
+    return Flow(float(entropy(weights.detach()[0])), at_scores, *sizes)
+
+
+def _norm(slope: Tensor | None) -> float:
+    return 0.0 if slope is None else float(slope.norm())

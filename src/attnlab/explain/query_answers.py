@@ -1,0 +1,231 @@
+"""Attention algebra, told: keys, target weights, the query that reaches them, and what cannot be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from attnlab.config.values import ConfigError
+from attnlab.config.wording import in_words
+from attnlab.explain.explanation import Explanation, Grid, Listing, Part
+from attnlab.explain.query_rules import RuleQuery, argmax_query, linear_query
+from attnlab.explain.query_solver import FoundQuery, Numbers, best_query
+
+EXAMPLE = ((0.47, 0.65, 0.60), (0.64, 0.50, -0.59), (-0.03, -0.48, -0.88), (0.43, -0.83, 0.35))
+"""Four nearly orthogonal keys, used where none are given."""
+MANY = 8
+"""Numbers of a query that are shown."""
+
+
+def targets_of(text: str, count: int) -> dict[str, list[float]]:
+    """Target weights by name: `one:2`, `each`, `all`, `subset:0,1`, or numbers such as 0.5,0.5,0,0."""
+    named, _, rest = text.strip().partition(":")
+    if named == "each" and not rest:
+        return {f"select key {key}": one_hot([key], count) for key in range(count)}
+    if named == "all" and not rest:
+        return {"average all": one_hot(range(count), count)}
+    if named in ("one", "subset"):
+        chosen = _whole(rest, count, text)
+        if named == "one" and len(chosen) != 1:
+            raise ConfigError(f"--target {text}: one key is meant; write one:2, or subset:0,1 for several.")
+        title = "select key" if named == "one" else "average keys"
+        return {f"{title} {', '.join(map(str, chosen))}": one_hot(chosen, count)}
+    try:
+        return {text: [float(part) for part in text.split(",")]}
+    except ValueError:
+        raise ConfigError(
+            f"--target {text} is not understood; write weights (0.5,0.5,0,0), one:2, each, all or subset:0,1."
+        ) from None
+
+
+def _whole(text: str, count: int, told: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdigit() and int(part) < count for part in parts):
+        raise ConfigError(f"--target {told}: keys are numbered from 0 to {count - 1}.")
+    return [int(part) for part in parts]
+
+
+def one_hot(chosen: Any, count: int) -> list[float]:
+    """Equal weights on the chosen keys."""
+    held = set(chosen)
+    return [1 / len(held) if key in held else 0.0 for key in range(count)]
+
+
+@dataclass(frozen=True)
+class QueryAnswer:
+    """One target: the query of softmax attention, and what argmax and linear attention can do."""
+
+    name: str
+    found: FoundQuery
+    argmax: RuleQuery
+    linear: RuleQuery
+
+    @property
+    def sentence(self) -> str:
+        found = self.found
+        if found.how == "exact":
+            return f"{self.name}: reached exactly by a query of length {_length(found.query)}."
+        if found.how == "limit":
+            return (
+                f"{self.name}: reached as near as wanted; within {found.tolerance:g} from a scale of "
+                f"{found.scale:.4g} on (margin {found.margin:.3g})."
+            )
+        return (
+            f"{self.name}: cannot be reached; the closest has a divergence of {found.divergence:.3g} nats. "
+            f"{self.reason}"
+        )
+
+    @property
+    def reason(self) -> str:
+        """Why no query reaches the target."""
+        found = self.found
+        if found.how != "closest":
+            return ""
+        if found.between:
+            wanted, others = np.flatnonzero(found.target > 0), in_words(found.between)
+            if len(wanted) == 1:
+                return (
+                    f"Key {wanted[0]} lies in the convex hull of keys {others}: one of them scores at least "
+                    "as high, whatever the query."
+                )
+            return (
+                f"The mean of the wanted keys {in_words(wanted)} lies inside a hull with key {others} too: "
+                "a query that scores the wanted ones alike and highest scores these as high."
+            )
+        return (
+            "The wanted weights need logarithms that are a linear function of the keys, and these are not: "
+            f"the {len(found.target)} keys are too many or too much alike for so few dimensions."
+        )
+
+
+@dataclass(frozen=True)
+class QueryAnswers(Explanation):
+    """Answers for keys (n,d) and each target."""
+
+    keys: Numbers
+    names: Sequence[str]
+    answers: Sequence[QueryAnswer]
+    scale: float
+
+    kind = "query"
+
+    @property
+    def summary(self) -> str:
+        if len(self.answers) == 1:
+            return self.answers[0].sentence
+        reached = sum(answer.found.how != "closest" for answer in self.answers)
+        return f"{reached} of {len(self.answers)} targets can be reached over {len(self.keys)} keys."
+
+    def parts(self) -> list[Part]:
+        return [self._weights(), self._table(), *([] if len(self.answers) == 1 else [self._sentences()])]
+
+    def _weights(self) -> Grid:
+        rows, values = [], []
+        for number, answer in enumerate(self.answers):
+            first = "wanted" if len(self.answers) == 1 else f"{number} wanted"
+            rows += [first, "softmax", "argmax", "linear"]
+            values += [
+                part.tolist()
+                for part in (
+                    answer.found.target,
+                    answer.found.weights,
+                    answer.argmax.weights,
+                    answer.linear.weights,
+                )
+            ]
+        return Grid("Weights of each key", rows, self.names, values)
+
+    def _table(self) -> Listing:
+        rows = [
+            [
+                answer.name,
+                answer.found.how,
+                answer.found.error,
+                answer.found.divergence,
+                answer.found.margin if np.isfinite(answer.found.margin) else None,
+                answer.found.scale,
+                _vector(answer.found.query),
+            ]
+            for answer in self.answers
+        ]
+        note = (
+            f"Scores are {self.scale:.3g}·q·k. Error: largest difference of a weight at this query. KL: "
+            "divergence of the target from the nearest weights that any query can give, nats. Margin: how "
+            "far the best other key scores below the wanted ones, for each unit of scale. Scale: the least "
+            f"for the tolerance {self.answers[0].found.tolerance:g}. {self._others()}"
+        )
+        return Listing("Queries", ("target", "how", "error", "KL", "margin", "scale", "query"), rows, note)
+
+    def _others(self) -> str:
+        told = []
+        for rule in ("argmax", "linear"):
+            reasons = {getattr(answer, rule).reason for answer in self.answers} - {""}
+            told += [f"With {rule}: {reason}." for reason in sorted(reasons)[:1]]
+        return " ".join(told)
+
+    def _sentences(self) -> Listing:
+        return Listing("Targets", ("answer",), [[answer.sentence] for answer in self.answers])
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "scale": self.scale,
+            "keys": self.keys.tolist(),
+            "targets": [
+                {
+                    "name": answer.name,
+                    "target": answer.found.target.tolist(),
+                    "how": answer.found.how,
+                    "reason": answer.reason,
+                    "query": answer.found.query.tolist(),
+                    "weights": answer.found.weights.tolist(),
+                    "nearest_weights": answer.found.best.tolist(),
+                    "error": answer.found.error,
+                    "divergence": answer.found.divergence,
+                    "margin": answer.found.margin if np.isfinite(answer.found.margin) else None,
+                    "smallest_scale": answer.found.scale,
+                    "tolerance": answer.found.tolerance,
+                    **{rule: _rule_json(getattr(answer, rule)) for rule in ("argmax", "linear")},
+                }
+                for answer in self.answers
+            ],
+        }
+
+
+def query_answers(
+    keys: Any,
+    targets: Mapping[str, Sequence[float]],
+    *,
+    names: Sequence[str] = (),
+    scale: float = 1.0,
+    tolerance: float = 0.01,
+) -> QueryAnswers:
+    """The best query for each target over keys (n,d), under softmax, argmax and linear attention."""
+    held = np.asarray(keys, np.float64)
+    answers = [
+        QueryAnswer(
+            name,
+            best_query(held, target, scale=scale, tolerance=tolerance),
+            argmax_query(held, target),
+            linear_query(held, target),
+        )
+        for name, target in targets.items()
+    ]
+    return QueryAnswers(held, list(names) or [f"key {n}" for n in range(len(held))], answers, scale)
+
+
+def _rule_json(found: RuleQuery) -> dict[str, Any]:
+    divergence = found.divergence if np.isfinite(found.divergence) else None
+    weights = found.weights.tolist()
+    return {"reached": found.reached, "reason": found.reason, "weights": weights, "divergence": divergence}
+
+
+def _vector(query: Numbers) -> str:
+    shown = ", ".join(f"{x:.4g}" for x in query[:MANY])
+    return f"({shown}{', …' if len(query) > MANY else ''})"
+
+
+def _length(query: Numbers) -> str:
+    return f"{np.linalg.norm(query):.4g}"

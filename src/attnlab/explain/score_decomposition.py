@@ -1,0 +1,127 @@
+"""What the first layer's scores are made of: words, positions, and the two crossed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attnlab.config.values import ConfigError
+from attnlab.explain.explanation import Explanation, Grid, Listing, Part
+from attnlab.model.attention.dot import Dot
+from attnlab.model.model import Model
+from attnlab.model.pairs import Pairs
+from attnlab.model.positions.absolute import sinusoids
+from attnlab.model.score_parts import CROSS, PARTS, ScoreParts, score_parts
+from attnlab.model.tokens import Tokens
+
+
+def rms(values: Tensor) -> float:
+    return float(values.double().square().mean().sqrt())
+
+
+@dataclass(frozen=True)
+class ScoreDecomposition(Explanation):
+    """Parts of the scores of every head of the first layer on one row of words."""
+
+    words: Sequence[str]
+    found: ScoreParts
+    apart: ScoreParts | None
+    """The same with block-diagonal projections, where positions are concatenated."""
+    head: int
+    identity_error: float
+    """Of scores with concatenated positions against a relative bias q_pos·k_pos, the same numbers."""
+
+    kind = "scores"
+
+    @property
+    def summary(self) -> str:
+        sizes = {name: rms(part) for name, part in self.found.parts.items()}
+        cross = max(sizes[name] for name in CROSS)
+        told = (
+            f"The parts add up to the scores to {self.found.error:.1g}. Word·word has size "
+            f"{sizes['word·word']:.3g} (root mean square), position·position "
+            f"{sizes['position·position']:.3g}, the larger cross term {cross:.3g}."
+        )
+        if self.apart is not None:
+            none = max(rms(self.apart.parts[name]) for name in CROSS)
+            told += f" With block-diagonal projections the cross terms are {none:.1g}."
+        return told
+
+    def parts(self) -> list[Part]:
+        columns = ["part", "all heads", f"head {self.head}"]
+        rows: list[list[Any]] = []
+        for name in PARTS:
+            part = self.found.parts[name]
+            rows.append([name, rms(part), rms(part[self.head])])
+        rows.append(["sum: the scores", rms(self.found.scores), rms(self.found.scores[self.head])])
+        if self.apart is not None:
+            columns.append("all heads, block-diagonal")
+            for row, name in zip(rows, [*PARTS, ""], strict=True):
+                row.append(rms(self.apart.parts[name] if name else self.apart.scores))
+        made: list[Part] = [
+            Listing(
+                "Sizes of the parts",
+                columns,
+                rows,
+                "Root mean square over all pairs of tokens, before mask and softmax. The norms' statistics "
+                "are held, so that each part is exact; shifts and biases make the part with a bias. A "
+                "score with concatenated positions is a score of words plus a bias q_pos·k_pos: the two "
+                f"computations differ by {self.identity_error:.1g}.",
+            )
+        ]
+        if len(self.words) <= 32:
+            made += [
+                Grid(
+                    f"Head {self.head}: {name}",
+                    self.words,
+                    self.words,
+                    self.found.parts[name][self.head].tolist(),
+                )
+                for name in PARTS[:4]
+            ]
+        return made
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "words": list(self.words),
+            "error": self.found.error,
+            "identity_error": self.identity_error,
+            "sizes": {name: rms(part) for name, part in self.found.parts.items()},
+            "block_diagonal": None
+            if self.apart is None
+            else {name: rms(part) for name, part in self.apart.parts.items()},
+            "parts": {name: part.tolist() for name, part in self.found.parts.items()},
+            "scores": self.found.scores.tolist(),
+        }
+
+
+def score_decomposition(
+    model: Model, ids: Tensor, words: Sequence[str], *, head: int = 0
+) -> ScoreDecomposition:
+    """The first layer's scores on ids (T) by their parts; with concatenated positions also block-diagonal."""
+    found = score_parts(model, ids)
+    if not 0 <= head < len(found.scores):
+        raise ConfigError(f"There is no head {head}: heads are 0 to {len(found.scores) - 1}.")
+    apart = score_parts(model, ids, block_diagonal=True) if found.concatenated else None
+    return ScoreDecomposition(words, found, apart, head, bias_against_concatenation(len(ids)))
+
+
+def bias_against_concatenation(length: int = 12, width: int = 16, *, seed: int = 0) -> float:
+    """The largest difference between attention weights with positions concatenated to queries and keys, and
+    with a bias π_ij = q_pos·k_pos on the scores of words alone; in float64, with the scale held.
+
+    With sinusoids as positions π depends on i − j alone: the bias is a relative one.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    q, k = (torch.randn(1, 2, length, width, generator=generator, dtype=torch.float64) for _ in range(2))
+    where = sinusoids(torch.arange(length), width).double().expand(1, 2, length, width)
+    rule = Dot(2 * width)
+    tokens = Tokens.of(length)
+    joined = rule.weights(torch.cat([q, where], -1), torch.cat([k, where], -1), Pairs(tokens, tokens))
+    bias = rule.scale * where @ where.transpose(-1, -2)
+    biased = rule.weights(q, k, Pairs(tokens, tokens).with_bias(lambda queries, keys: bias))
+    return float((joined - biased).abs().max())

@@ -1,0 +1,24 @@
+"""Arms whose predictions came to the share of the most frequent label."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attnlab.checks.predictions import collapse_told
+from attnlab.studies.collapsed import seeds_named
+from attnlab.studies.report.study_results import Arm, StudyResults
+
+
+def collapses(study: StudyResults) -> dict[str, Any] | None:
+    """One sentence for each such arm, with what to try."""
+    told = [_told(arm) for arm in study.arms]
+    sentences = [one for one in told if one]
+    return {"sentences": sentences} if sentences else None
+
+
+def _told(arm: Arm) -> str:
+    found = {run.seed: collapse_told(one for one in run.checks if one.when == "after") for run in arm.runs}
+    seeds = [seed for seed, told in found.items() if told]
+    if not seeds:
+        return ""
+    return f"{arm.name} ({seeds_named(seeds, len(arm.runs))}). {found[seeds[0]]}"

@@ -1,0 +1,55 @@
+"""docs/glossary.md has every setting of a config and every column of a report, and none that is gone."""
+
+import re
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+from attnlab.config.schema import SECTIONS, Config
+from attnlab.metrics.measures import COSTS, SAMPLED
+from attnlab.studies.report.metric_display import COST, QUALITY, WITHOUT_LEAK
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+TEMPLATES = ROOT / "src" / "attnlab" / "studies" / "report" / "templates"
+
+
+def words(title):
+    """The first cells of a section's rows."""
+    section = PAGE.split(f"## {title}\n")[1].split("\n## ")[0]
+    return [line.split(" | ")[0].strip("| `") for line in section.splitlines() if line.startswith("| ")][1:]
+
+
+def test_every_setting_has_its_word_and_no_other_has_one():
+    plain = [f.name for f in fields(Config) if f.name not in SECTIONS]
+    keys = [f"{name}.{f.name}" for name, section in SECTIONS.items() for f in fields(section)]
+    assert all(is_dataclass(section) for section in SECTIONS.values())
+    assert sorted(words("Settings")) == sorted(plain + keys)
+
+
+def test_every_column_of_a_report_has_its_word():
+    shown = {metric.title for metric in (*QUALITY, *COST, WITHOUT_LEAK)}
+    heads = set()
+    for template in ("runs.html", "differences.html"):
+        source = (TEMPLATES / template).read_text(encoding="utf-8")
+        cells = re.findall(r"<th scope=\"col\"[^>]*>(.*?)</th>", source)
+        heads |= {re.sub(r"<[^>]+>", "", cell).strip() for cell in cells if "{" not in cell}
+    missing = (shown | heads - {"metric"}) - {*words("Report columns"), *words("Runs and studies")}
+    assert not missing
+
+
+def test_no_word_is_there_twice_and_each_has_a_meaning():
+    rows = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if line.startswith("| ")]
+    kept = [row for row in rows if len(row) == 2]
+    assert len(kept) == len(rows) and all(len(meaning) > 6 for _, meaning in kept)
+    names = [name for name, meaning in kept if meaning != "meaning"]
+    assert len(names) == len({*names})
+
+
+def test_names_of_measures_are_those_of_their_columns():
+    """One term everywhere: token_by_token_loss in a file is token-by-token loss in a table."""
+    titles = {metric.name: metric.title for metric in (*QUALITY, *COST, WITHOUT_LEAK)}
+    for name in [*SAMPLED, *COSTS]:
+        title = titles.get(name, name)
+        assert name in ("seconds", "tokens_per_second", "peak_memory_bytes") or (
+            title.replace("-", "_").replace(" ", "_") == name
+        )
