@@ -156,7 +156,13 @@ def heads_of(
     **reading: Any,
 ) -> HeadLosses:
     """The change of the loss without each head, on the first texts of a file or of the run's dev split."""
+    trained.refuse_headless()
     if on is None:
+        if trained.imported:
+            raise ConfigError(
+                f"{trained.folder} was imported, and the text that it was trained on is not known here; give "
+                "texts with --on FILE."
+            )
         dataset = dataset_of(trained.config, cache=default_cache())
         if "dev" not in dataset.splits.names:
             raise ConfigError("This run's corpus has no dev split; give texts with --on FILE.")

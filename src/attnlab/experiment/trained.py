@@ -100,6 +100,7 @@ class Trained(Opened):
     def _sources(self, texts: Sequence[Written]) -> list[list[int]] | None:
         """Ready to write. For an encoder-decoder the prompts are what is read, and text is written from the
         start token on."""
+        self.refuse_headless()
         if not self.task.predicts_words:
             raise ConfigError(
                 'This model predicts labels and writes no text; ask it: attnlab predict RUN "…"'
@@ -208,8 +209,12 @@ class Trained(Opened):
     ) -> Scores:
         """Scores on a split of the run's own corpus, or on the texts of a file (`reading` are options of
         the corpus `files`), and of probe sentences, as `attnlab evaluate` gives them."""
-        scored = of_split(self, split, rows=rows) if on is None else of_text(self, on, **reading)
-        return Scores(scored | ({"probes": of_probes(self, probes)} if probes else {}))
+        found = {"probes": of_probes(self, probes)} if probes else {}
+        if on is not None:
+            return Scores(of_text(self, on, **reading) | found)
+        if self.imported and probes:  # it has no text of its own
+            return Scores(found)
+        return Scores(of_split(self, split, rows=rows) | found)
 
     def attention(self, text: str, pair: str = "", *, layer: int = -1, head: int = -1) -> AttentionMaps:
         """Where each head looks on a text or a pair, and what happens without it; a notebook draws it."""
