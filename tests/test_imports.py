@@ -18,7 +18,7 @@ training generation
 evaluation
 checks explain
 interop
-experiment
+experiment testing pytest_plugin
 studies
 web cli
 demo __main__

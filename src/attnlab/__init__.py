@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from attnlab.model.adapters.adapter import Adapter
     from attnlab.model.capture import Captured, Change
     from attnlab.model.model import Model
+    from attnlab.runs.findings import Finding
     from attnlab.studies.spec import Study
     from attnlab.tasks.task import Prediction
 
@@ -33,6 +34,7 @@ __all__ = [
     "ConfigError",
     "adapt",
     "capture",
+    "check",
     "choice",
     "convert",
     "decoder",
@@ -260,6 +262,18 @@ def patch(model: Model, changes: Mapping[str, Change]) -> AbstractContextManager
     from attnlab.model.capture import patch
 
     return patch(model, changes)
+
+
+def check(model: Any, tokenizer: Any = None, **settings: Any) -> list[Finding]:
+    """What the checks find in any torch module, of transformers or your own: `lab.check(model, tokenizer)`.
+
+    Dependency, padding and batch invariance, the cache, and whether the tokenizer is the model's. `settings`:
+    vocabulary and mask ("causal" or "bidirectional") where the model does not tell, and `forward`, as `probe`
+    takes it.
+    """
+    from attnlab.interop.module_checks import check_module
+
+    return check_module(model, tokenizer=tokenizer, **settings)
 
 
 def _model(family: str | None, seed: int, settings: dict[str, Any]) -> Model:

@@ -98,7 +98,11 @@ def test_a_model_that_treats_a_single_token_otherwise_is_found():
     stack = about.model.trunk.decoder
     stack.final = After(stack.final, lambda x: x * (1 + 1e-3 * (x.shape[1] == 1)))
     finding = found("dependency", about)
-    assert finding.outcome == "fail" and "prefix" in finding.found and "length of the row" in finding.fix
+    assert (
+        finding.outcome == "fail"
+        and "later tokens are removed" in finding.found
+        and "length of the row" in finding.fix
+    )
 
 
 def test_a_model_that_cannot_read_a_single_token_is_answered_in_a_sentence():

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from attnlab.cli import app
 from attnlab.config.values import ConfigError
 from attnlab.experiment.run import train
-from attnlab.experiment.soundness import UnsoundError
 from attnlab.model.cache import KeyValues
+from attnlab.runs.run_error import UnsoundError
 from attnlab.runs.summary import read_summary
 from tests.training.small_run import config, settings
 
@@ -125,3 +125,16 @@ def test_a_classifier_that_says_the_majority_has_learned_nothing(tmp_path):
     file.write_text("label,guess\nyes,no\n")
     with pytest.raises(ValueError, match="no column prediction"):
         CliRunner().invoke(app, ["check", str(file)], catch_exceptions=False)
+
+
+def test_predicted_numbers_are_judged_as_numbers_and_columns_can_be_named(tmp_path):
+    rows = [{"truth": n / 7, "guess": n / 7 + (0.1 if n % 2 else -0.1)} for n in range(60)]
+    file = tmp_path / "numbers.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    named = ["--label", "truth", "--prediction", "guess"]
+    good = invoke("check", file, *named)
+    assert good.exit_code == 0 and "R² 0.9" in good.output and "classes" not in good.output
+    file.write_text("".join(json.dumps(row | {"guess": -row["guess"]}) + "\n" for row in rows))
+    assert invoke("check", file, *named).exit_code == 1
+    unnamed = invoke("check", file)
+    assert "--label COLUMN and --prediction COLUMN" in str(unnamed.exception)

@@ -262,12 +262,12 @@ def test_a_row_is_what_a_table_shows():
 def test_what_cannot_be_paired_is_refused():
     good = study(arm=0.0)
     with pytest.raises(
-        ValueError, match=r'"arm" has seeds 0, 1, 2, 3 and the baseline "baseline" has 0, 1, 2'
+        ValueError, match=r'"arm" has seeds 0, 1, 2 and 3, the baseline "baseline" has 0, 1, 2'
     ):
         only(good | {"arm": good["arm"][:4]})
-    with pytest.raises(ValueError, match="has seeds 0, 1, 2, 3, 9"):
+    with pytest.raises(ValueError, match="has seeds 0, 1, 2, 3 and 9"):
         only(good | {"arm": [*good["arm"][:4], dataclasses.replace(good["arm"][4], seed=9)]})
-    with pytest.raises(ValueError, match="needs seeds, each once; it has 0, 0"):
+    with pytest.raises(ValueError, match="needs seeds, each once; it has 0 and 0"):
         only({"baseline": [SeedResult(0, 1.0)] * 2, "arm": [SeedResult(0, 1.0)] * 2}, "seconds")
     for bad in (math.nan, math.inf):
         with pytest.raises(ValueError, match=r'of the seeds of "arm" must be finite'):

@@ -45,6 +45,8 @@ def test_an_arm_whose_runs_all_failed_is_told_so_with_the_cause(ended):
     done, _ = ended
     assert "wild: all runs failed: Step " in done.results["verdict"]
     assert "not compared" not in done.results["verdict"]
+    sizes = {arm["name"]: arm["parameters"] for arm in done.results["arms"]}
+    assert sizes["wild"] == sizes["dot"], "as built, not as drafted for the largest vocabulary"
 
 
 def test_no_learning_rate_is_best_where_all_its_runs_failed(ended):

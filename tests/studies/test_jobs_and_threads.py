@@ -29,6 +29,8 @@ def test_a_step_is_counted_as_its_batches_are():
     model = build_model(config.model.with_tokenizer(10_000), device="meta")
     forward = count(model, length=100, source_length=100, batch=1).forward
     assert step_flops(config) == pytest.approx(3 * forward * 32)
+    filled = load("mini-gpt", set=["data.batching=bucketed(tokens=1000)"])  # rows are unlimited there
+    assert step_flops(filled) == pytest.approx(3 * forward * 10)
     twice = load("mini-gpt", set=["training.accumulate=2"])
     assert step_flops(twice) == pytest.approx(2 * step_flops(config))
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from attnlab.checks.check import Case, Check
+from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.real import batch_of, piece, prepared_of, rows_of
 from attnlab.model.apart import copy_of
 from attnlab.model.model import Model
@@ -17,7 +17,8 @@ from attnlab.tasks.task import Prepared, Task
 from attnlab.training.accumulate import backward
 
 ROWS, LENGTH = 4, 16
-EQUAL = 1e-9
+EQUAL, ROUNDED = 1e-9, 0.02
+"""In float64; and of weights that were measured in a training as it is, in any precision."""
 
 
 class Accumulation(Check):
@@ -50,14 +51,33 @@ class Accumulation(Check):
         gap /= max(largest, 1e-30)
         counts = f"{parts[0].count} and {parts[1].count} targets"
         if not gap <= EQUAL:
-            return self.failed(
-                case,
-                f"in parts of {counts} the gradient differs by {gap:.2g} of the largest",
-                gap,
-                meaning="Gradients depend on how a step is split into batches: short ones count too much.",
-                fix="Sum the losses and divide by all targets of the step; never average means.",
+            return self.uneven(
+                case, f"in parts of {counts} the gradient differs by {gap:.2g} of the largest", gap
             )
         return self.passed(case, f"parts of {counts} give the gradient of the whole, to {gap:.1g}", gap)
+
+    def uneven(self, at: Moment, told: str, gap: float) -> Finding:
+        return self.failed(
+            at,
+            told,
+            gap,
+            meaning="Gradients depend on how a step is split into batches: short ones count too much.",
+            fix="Sum the losses and divide by all targets of the step; never average means.",
+        )
+
+    def judge(self, at: Moment, weights: Sequence[float], targets: Sequence[int]) -> Finding:
+        """How much a target of each batch of one step weighs in its gradient; that is to be the same."""
+        if len(weights) < 2:
+            return self.not_applicable(at, "a step is one batch, which is not parted")
+        least, most = (weights.index(bound(weights)) for bound in (min, max))
+        gap = 1 - weights[least] / weights[most]
+        told = (
+            f"of the {len(weights)} batches of a step, a target of one with {targets[most]:,} weighs "
+            f"{weights[most] / weights[least]:.3g} times one of a batch with {targets[least]:,}"
+        )
+        if gap > ROUNDED:
+            return self.uneven(at, told, gap)
+        return self.passed(at, f"{told} ({sum(targets):,} targets)", gap)
 
 
 def gradient(model: Model, task: Task, batches: Sequence[Prepared]) -> list[Tensor]:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from attnlab.checks import CHECKS
 from attnlab.config.schema import Config
@@ -63,8 +63,19 @@ class Case:
     backward: Callable[[Model, list[Prepared]], tuple[float, Mapping[str, float]]] | None = None
 
 
+class Moment(Protocol):
+    """What a finding is about: a case of ours, or a moment in someone else's training."""
+
+    @property
+    def when(self) -> When: ...
+
+
 class Check(ABC):
-    """One question about a run. Its docstring is its card; its class says when and for how long it runs."""
+    """One question about a run. Its docstring is its card; its class says when and for how long it runs.
+
+    `run` gathers what the question needs from a run of ours. Where other people's loops can answer it too,
+    `judge` says what follows from what was gathered, wherever that is from.
+    """
 
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 2.0
@@ -74,24 +85,24 @@ class Check(ABC):
     def run(self, case: Case) -> Finding:
         """Look at the case and say what was found."""
 
-    def passed(self, case: Case, found: str, number: float | None = None) -> Finding:
-        return self._finding(case, outcome="pass", found=found, number=number)
+    def passed(self, at: Moment, found: str, number: float | None = None) -> Finding:
+        return self._finding(at, outcome="pass", found=found, number=number)
 
     def warned(
-        self, case: Case, found: str, number: float | None = None, *, meaning: str, fix: str
+        self, at: Moment, found: str, number: float | None = None, *, meaning: str, fix: str
     ) -> Finding:
-        return self._finding(case, outcome="warn", found=found, number=number, meaning=meaning, fix=fix)
+        return self._finding(at, outcome="warn", found=found, number=number, meaning=meaning, fix=fix)
 
     def failed(
-        self, case: Case, found: str, number: float | None = None, *, meaning: str, fix: str
+        self, at: Moment, found: str, number: float | None = None, *, meaning: str, fix: str
     ) -> Finding:
-        return self._finding(case, outcome="fail", found=found, number=number, meaning=meaning, fix=fix)
+        return self._finding(at, outcome="fail", found=found, number=number, meaning=meaning, fix=fix)
 
-    def not_applicable(self, case: Case, why: str) -> Finding:
-        return self._finding(case, outcome="not applicable", found=why)
+    def not_applicable(self, at: Moment, why: str) -> Finding:
+        return self._finding(at, outcome="not applicable", found=why)
 
-    def _finding(self, case: Case, **facts: Any) -> Finding:
-        return Finding(check=CHECKS.name_of(type(self)), when=case.when, **facts)
+    def _finding(self, at: Moment, **facts: Any) -> Finding:
+        return Finding(check=CHECKS.name_of(type(self)), when=at.when, **facts)
 
 
 def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from attnlab.checks.check import Case, Check
-from attnlab.data.dataset import Dataset
+from attnlab.checks.check import Case, Check, Moment
+from attnlab.data.tokenizers.training_text import TrainingText
 from attnlab.runs.findings import Finding, When
 
 EXACT, SAME = 0.05, 0.5
@@ -56,13 +56,16 @@ class Contamination(Check):
         dataset = case.dataset
         if len(dataset.splits.names) < 2:
             return self.not_applicable(case, "there is no split but train")
-        found = dataset.overlap
-        pairs, tokenizer = found["pairs"], Tokenized(dataset)
+        return self.judge(case, dataset.overlap, dataset.tokenizer.text)
+
+    def judge(self, at: Moment, found: Counts, tokenizer_text: TrainingText | None = None) -> Finding:
+        """What splits share (see data/overlap.py), and the text that the tokenizer was trained on."""
+        pairs, tokenizer = found["pairs"], Tokenized(tokenizer_text, found)
         told = "; ".join([*(described(pair, found) for pair in pairs), *tokenizer.described, *unread(found)])
         worst = max(pairs, key=lambda pair: float(pair["same_share"]))
         if worst["same_share"] >= SAME:
             return self.failed(
-                case,
+                at,
                 told,
                 worst["same_share"],
                 meaning="The splits hold the same text: what is called "
@@ -73,14 +76,14 @@ class Contamination(Check):
         reasons += tokenizer.reasons
         if reasons:
             return self.warned(
-                case,
+                at,
                 told,
                 worst["same_share"],
                 meaning=f"{'; '.join(reasons)}: scores are better than on new text.",
                 fix="Remove the shared texts from train, or split by document or passage, not by line; train "
                 "the tokenizer on train alone.",
             )
-        return self.passed(case, told, worst["same_share"])
+        return self.passed(at, told, worst["same_share"])
 
 
 def described(pair: Counts, found: Counts) -> str:
@@ -155,8 +158,7 @@ def unread(found: Counts) -> list[str]:
 class Tokenized:
     """The text that the tokenizer was trained on, beside dev and test."""
 
-    def __init__(self, dataset: Dataset):
-        text, found = dataset.tokenizer.text, dataset.overlap
+    def __init__(self, text: TrainingText | None, found: Counts):
         self.described, self.reasons = list[str](), list[str]()
         for name, runs in found["short_runs"].items() if text else ():
             assert text is not None

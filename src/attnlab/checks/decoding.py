@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from attnlab.checks.check import Case, Check
+from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.dependency import EQUAL, LENGTH, prefix_gap
 from attnlab.generation.beam import beam_searches
 from attnlab.generation.decoder import Decoder
@@ -61,35 +61,48 @@ class Decoding(Check):
     limit: ClassVar[float] = 1.0
 
     def run(self, case: Case) -> Finding:
-        if not case.model.writes:
-            return self.not_applicable(case, "the model does not generate text from left to right")
-        room = case.config.longest_text
+        return self.of_model(case, case.model, case.dataset.tokenizer.size, case.config.longest_text)
+
+    def of_model(self, at: Moment, model: Model, vocabulary: int, room: int) -> Finding:
+        """A model of ours that reads `room` tokens."""
+        if not model.writes:
+            return self.not_applicable(at, "the model does not generate text from left to right")
         if room < FEW:
-            return self.not_applicable(case, f"a model that reads {room} tokens cannot continue a text")
-        trial = Trial(copy_of(case.model).double().eval(), case.dataset.tokenizer.size, room)
+            return self.not_applicable(at, f"a model that reads {room} tokens cannot continue a text")
+        trial = Trial(copy_of(model).double().eval(), vocabulary, room)
         largest = 0.0
         for name, gap in trial.gaps():
             largest = max(largest, gap)
             if not gap <= EQUAL:
-                return self.differs(case, trial, name, gap)
+                return self.differs(at, trial, name, gap)
         told = f"cached scores agree with each text alone, uncached, to {largest:.1g}, in {len(FIXES)} uses"
-        return self.passed(case, told, largest)
+        return self.passed(at, told, largest)
 
-    def differs(self, case: Case, trial: Trial, name: str, gap: float) -> Finding:
+    def differs(self, at: Moment, trial: Trial, name: str, gap: float) -> Finding:
         if prefix_gap(trial.model, trial.vocabulary, min(LENGTH, trial.room)) > EQUAL:
-            return self.not_applicable(case, "scores depend on what comes later, which no cache can hold")
+            return self.not_applicable(at, "scores depend on what comes later, which no cache can hold")
         stops = f"cached decoding of {name} stops: {trial.error}"
         moved = (
             f"scores for {name} differ by {gap:.2g} of the largest from those of each text alone, uncached"
         )
+        return self.miswriting(at, stops if trial.error else moved, gap, FIXES[name])
+
+    def miswriting(self, at: Moment, told: str, gap: float, fix: str) -> Finding:
         return self.failed(
-            case,
-            stops if trial.error else moved,
+            at,
+            told,
             gap,
             meaning="Generated text does not follow the model's own probabilities: samples, beams and "
             "translations are wrong.",
-            fix=FIXES[name],
+            fix=fix,
         )
+
+    def judge(self, at: Moment, gap: float, tokens: int, equal: float) -> Finding:
+        """How far scores of tokens that are given one by one, with a cache, are from those of the whole."""
+        if not gap <= equal:
+            told = f"cached scores of {tokens} tokens differ by {gap:.2g} of the largest from uncached ones"
+            return self.miswriting(at, told, gap, FIXES["one text"])
+        return self.passed(at, f"cached scores of {tokens} tokens agree with uncached ones to {gap:.1g}", gap)
 
 
 def miswrites(model: Model, vocabulary: int, room: int) -> bool:

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from attnlab.checks.batch_leaks import company_leak, ids_leak
 from attnlab.checks.causes import ACROSS_TEXTS, FIXES, cause_of
-from attnlab.checks.check import Case, Check
+from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.measure import Leak, Measured
 from attnlab.checks.paths import paths_of, place_by_place
-from attnlab.checks.probing import cut_gap, measured, worst
+from attnlab.checks.probing import Probe, cut_gap, measured, worst
 from attnlab.checks.real import real
 from attnlab.model.apart import copy_of
 from attnlab.model.attention.argmax import Argmax
@@ -76,19 +76,29 @@ class Dependency(Check):
             leak = ids_leak(model, vocabulary)
             leaks, pairs = ([], 0) if leak is None else ([leak], 1)
         if leaks:
-            return self.leaking(case, model, leaks, pairs)
+            return self.leaking(case, model, leaks, pairs, masking=case.config.model.masking)
         gap = prefix_gap(model, vocabulary, length)
         if gap > EQUAL:
-            return self.failed(
-                case,
-                f"a score changes by {gap:.1g} of the largest when later tokens are removed",
-                gap,
-                meaning="The parallel scores, from which the loss is computed, are not those used in "
-                "generation.",
-                fix="Look for what depends on the length of the row: positions counted from its end, or a "
-                "mean over all of it. The mask is not at fault.",
-            )
+            return self.of_length(case, gap)
         return self.dead(case, found) if not argmax(model) else self.sound(case, found)
+
+    def judge(self, at: Moment, found: Probe, model: nn.Module) -> Finding:
+        """What a probe of any module comes to."""
+        if found.leaks:
+            return self.leaking(at, model, list(found.leaks), len(found.leaks))
+        if not found.sound:
+            return self.of_length(at, found.gap)
+        return self.passed(at, found.found.removeprefix("Sound: ").removesuffix("."), 0.0)
+
+    def of_length(self, at: Moment, gap: float) -> Finding:
+        return self.failed(
+            at,
+            f"a score changes by {gap:.1g} of the largest when later tokens are removed",
+            gap,
+            meaning="The parallel scores, from which the loss is computed, are not those used in generation.",
+            fix="Look for what depends on the length of the row: positions counted from its end, or a "
+            "mean over all of it. The mask is not at fault.",
+        )
 
     def sound(self, case: Case, found: list[Measured]) -> Finding:
         pairs = sum(one.pairs for one in found)
@@ -109,17 +119,19 @@ class Dependency(Check):
             fix="Look for weights that underflow (a missing 1/√d), or a mask applied twice.",
         )
 
-    def leaking(self, case: Case, model: Model, leaks: list[Leak], pairs: int) -> Finding:
+    def leaking(
+        self, at: Moment, model: nn.Module, leaks: list[Leak], pairs: int, masking: str = "-inf"
+    ) -> Finding:
         leak = max(leaks, key=lambda one: one.size)
         names = ", ".join(one.path for one in leaks)
         cause = cause_of(model, leak.place)
         fix = FIXES[cause]
-        if case.config.model.masking == "zero" and cause == "scores":
+        if masking == "zero" and cause == "scores":
             fix = (
                 'Set model.masking = "-inf": zeroing weights after the softmax leaves the future in its sum.'
             )
         return self.failed(
-            case,
+            at,
             f"{leak}; {pairs} pairs leak ({names})",
             leak.size,
             meaning="The loss is computed with its target, or another text, visible: it says nothing about "

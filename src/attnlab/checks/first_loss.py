@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-from attnlab.checks.check import Case, Check
+from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.real import batch_of, device_of, piece, prepared_of
 from attnlab.model.apart import undisturbed
 from attnlab.runs.findings import Finding, When
@@ -42,14 +42,18 @@ class FirstLoss(Check):
             found = case.task.loss(model, prepared.to(device_of(model)))
         parts = max(len(found.parts), 1)  # each part is a loss of its own over the same targets
         loss, expected = float(found.mean) / parts, case.task.blind_loss(prepared)
+        return self.judge(case, loss, expected, prepared.count)
+
+    def judge(self, at: Moment, loss: float, expected: float, targets: int) -> Finding:
+        """The loss of an untrained model against that of knowing nothing."""
         told = (
             f"the untrained model's loss is {loss:.2f}, expected before training {expected:.2f} "
-            f"({prepared.count:,} targets)"
+            f"({targets:,} targets)"
         )
         gap, tolerance = loss - expected, max(0.5, expected / 10)
         if not math.isfinite(loss) or gap > tolerance:
             return self.warned(
-                case,
+                at,
                 told,
                 loss,
                 meaning="The first scores are too large: the untrained model is confident before it has "
@@ -59,10 +63,10 @@ class FirstLoss(Check):
             )
         if gap < -tolerance:
             return self.failed(
-                case,
+                at,
                 told,
                 loss,
                 meaning="An untrained model cannot do so well: the target is visible in its input.",
                 fix="Look for targets among the inputs: labels that are not shifted, or a mask that leaks.",
             )
-        return self.passed(case, told, loss)
+        return self.passed(at, told, loss)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from attnlab.checks.check import EARLY, Case, Check
+from attnlab.checks.check import EARLY, Case, Check, Moment
 from attnlab.checks.real import batch_of, device_of, held_out, piece, prepared_of
 from attnlab.model.apart import undisturbed
 from attnlab.runs.findings import Finding, When
@@ -48,19 +49,26 @@ class InputsMatter(Check):
             losses = {
                 name: float(case.task.loss(model, one.to(device)).mean) for name, one in variants.items()
             }
+        learnt = "words" if case.task.predicts_words else "labels"
+        return self.judge(case, own, losses, prepared.count, learnt)
+
+    def judge(
+        self, at: Moment, own: float, losses: Mapping[str, float], targets: int, learnt: str
+    ) -> Finding:
+        """The loss on real inputs against those on others, by their names."""
         name, least = min(losses.items(), key=lambda item: item[1])
         told = f"loss {own:.3f} on real inputs, " + ", ".join(f"{v:.3f} {n}" for n, v in losses.items())
         if not least - own >= MARGIN:
             return self.warned(
-                case,
-                f"{told} ({prepared.count:,} targets)",
+                at,
+                f"{told} ({targets:,} targets)",
                 least - own,
                 meaning=f"The model does as well {name}: it has learned how often "
-                f"{'words' if case.task.predicts_words else 'labels'} occur, and not yet what follows from "
+                f"{learnt} occur, and not yet what follows from "
                 "what it reads.",
                 fix="Train longer; if that changes nothing, look for an input that does not reach the model.",
             )
-        return self.passed(case, f"{told} ({prepared.count:,} targets)", least - own)
+        return self.passed(at, f"{told} ({targets:,} targets)", least - own)
 
 
 def others(prepared: Prepared, blank: int) -> dict[str, Prepared]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from attnlab.checks.check import Case, Check
+from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.paths import place_by_place
 from attnlab.generation.decoder import padded
 from attnlab.model.apart import copy_of
@@ -54,10 +55,15 @@ class Invariance(Check):
             "padded on the left": self.gap(Scored(model, rows, "left"), scores, gradient),
             "in another order": self.gap(Scored(model, rows[::-1], "right"), scores[::-1], gradient),
         }
+        return self.judge(case, gaps, len(rows), EQUAL)
+
+    def judge(self, at: Moment, gaps: Mapping[str, float], texts: int, equal: float) -> Finding:
+        """How far texts score differently in each arrangement than alone, of the largest; `equal` is no
+        difference."""
         name, size = max(gaps.items(), key=lambda item: item[1])
-        if size > EQUAL:
+        if size > equal:
             return self.failed(
-                case,
+                at,
                 f"scores of texts {name} differ by up to {size:.2g} of the largest from those of each text "
                 "alone",
                 size,
@@ -65,7 +71,7 @@ class Invariance(Check):
                 fix="Mask padding before the softmax or sum, count positions without it, and average over "
                 "targets rather than rows.",
             )
-        return self.passed(case, f"{len(rows)} texts in {len(gaps)} arrangements agree to {size:.1g}", size)
+        return self.passed(at, f"{texts} texts in {len(gaps)} arrangements agree to {size:.1g}", size)
 
     @staticmethod
     def gap(scored: Scored, scores: list[Tensor], gradient: dict[str, Tensor]) -> float:

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from attnlab.checks import predictions
-from attnlab.checks.check import Case, Check
+from attnlab.checks.check import Case, Check, Moment
 from attnlab.metrics.metric import Examples
 from attnlab.metrics.numbers import ExplainedVariance
 from attnlab.runs.findings import Finding, When
@@ -42,23 +42,23 @@ class Majority(Check):
             return self.not_applicable(case, predictions.ONE_LABEL["found"])
         return predictions.so_far(found, case)
 
-    def of_numbers(self, case: Case, examples: Examples) -> Finding:
+    def of_numbers(self, at: Moment, examples: Examples) -> Finding:
         """Beside always saying the mean, whose R² is 0."""
         if len(examples) < 2 or not np.ptp(examples["number"]):
-            return self.not_applicable(case, "all examples have the same number")
+            return self.not_applicable(at, "all examples have the same number")
         found = ExplainedVariance().interval(examples)
         told = (
             f"R² {found.value:.3f} [{found.low:.3f}, {found.high:.3f}] of {found.n:,}; that of the mean is 0"
         )
         if found.low > 0:
-            return self.passed(case, told, found.value)
+            return self.passed(at, told, found.value)
         meaning = predictions.NO_BETTER_THAN_MEAN
         if found.high < 0:
             meaning = (
                 "The model is worse than always predicting the mean: the numbers may belong to other rows."
             )
         return self.failed(
-            case,
+            at,
             told,
             found.value,
             meaning=meaning,

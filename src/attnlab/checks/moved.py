@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from attnlab.checks.check import Case, Check
+from attnlab.checks.check import Case, Check, Moment
 from attnlab.config.wording import first_few
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.blocks import Attention, CrossAttention, PreNorm
@@ -43,23 +43,37 @@ class Moved(Check):
             return self.not_applicable(
                 case, "there is nothing to compare: no step was made, or the start is no longer there"
             )
-        initial = dict(case.initial().named_parameters())
+        initial = {name: p.detach().cpu() for name, p in case.initial().named_parameters()}
         named = {name: parameter.detach().cpu() for name, parameter in case.model.named_parameters()}
         tuned = {name for name, parameter in case.model.named_parameters() if parameter.requires_grad}
+        untaught, barely = taught_nothing(case.model), barely_taught(case.model)
+        return self.judge(case, named, initial, tuned, untaught=untaught, barely=barely)
+
+    def judge(
+        self,
+        at: Moment,
+        named: Mapping[str, torch.Tensor],
+        initial: Mapping[str, torch.Tensor],
+        tuned: set[str],
+        *,
+        untaught: Collection[str] = (),
+        barely: Collection[str] = (),
+    ) -> Finding:
+        """Parameters, or the same part of each, now and before the first step."""
         same = {name for name, value in named.items() if name in initial and equal(value, initial[name])}
         strayed = named.keys() - tuned - same
         if strayed:
             return self.failed(
-                case,
+                at,
                 f"{len(strayed)} frozen parameters have moved: {first_few(sorted(strayed))}",
                 float(len(strayed)),
                 meaning="More was tuned than is said: counts and comparisons of what was tuned are wrong.",
                 fix="Give the optimizer only what is to be tuned, and load frozen weights before freezing.",
             )
-        still = (tuned & same) - taught_nothing(case.model)
+        still = (tuned & same) - set(untaught)
         if tuned and still == tuned:
             return self.failed(
-                case,
+                at,
                 f"none of {len(tuned)} tuned parameters has moved",
                 float(len(still)),
                 meaning="Nothing was learned: the model is the one that training began with.",
@@ -67,16 +81,16 @@ class Moved(Check):
             )
         if still:
             return self.warned(
-                case,
+                at,
                 f"{len(still)} of {len(tuned)} tuned parameters have not moved: {first_few(sorted(still))}",
                 float(len(still)),
                 meaning="No gradient reached them, or the optimizer does not have them.",
                 fix="Freeze what is not to be tuned; otherwise look where its gradient is lost.",
             )
-        slow = lagging(named, initial, tuned - barely_taught(case.model))
+        slow = lagging(named, initial, tuned - set(barely))
         if slow:
             return self.warned(
-                case,
+                at,
                 f"{len(slow)} of {len(tuned)} tuned parameters hardly moved: {told(slow)}",
                 float(len(slow)),
                 meaning="They were hardly trained: their values are still nearly the initial ones.",
@@ -84,7 +98,7 @@ class Moved(Check):
                 "learning rate; freeze what is not to be tuned.",
             )
         frozen = len(named) - len(tuned)
-        return self.passed(case, f"{len(tuned)} tuned parameters moved, {frozen} frozen ones did not", 0.0)
+        return self.passed(at, f"{len(tuned)} tuned parameters moved, {frozen} frozen ones did not", 0.0)
 
 
 @dataclass(frozen=True)

@@ -56,9 +56,15 @@ def together(names: Sequence[str], flags: Sequence[bool]) -> str:
 def so_far(found: Finding, case: Case) -> Finding:
     """A finding of an evaluation in the course of training, where a model may still learn: at its end it
     fails."""
-    if case.when == "evaluation" and case.evaluator is not None and found.outcome == "fail":
-        found = replace(found, outcome="warn", meaning=f"So far: {found.meaning}")
-    return replace(found, when=case.when)
+    training = case.when == "evaluation" and case.evaluator is not None
+    return replace(provisional(found) if training else found, when=case.when)
+
+
+def provisional(found: Finding) -> Finding:
+    """A failure that more training may still mend."""
+    if found.outcome != "fail":
+        return found
+    return replace(found, outcome="warn", meaning=f"So far: {found.meaning}")
 
 
 def judge(

@@ -246,7 +246,9 @@ def called(model: nn.Module) -> Callable[[nn.Module, Tensor], Any]:
 
 
 def logits_of(output: Any) -> Tensor:
-    found = getattr(output, "logits", output)
+    """Scores (N,T,V) of whatever a model returns: they are the result, its first item, or under a name."""
+    names = [name for name in ("logits", "prediction_logits", "last_hidden_state") if hasattr(output, name)]
+    found = getattr(output, names[0]) if names else output
     found = found[0] if isinstance(found, (tuple, list)) else found
     if not isinstance(found, Tensor) or found.ndim != 3:
         raise ConfigError(
@@ -259,6 +261,9 @@ def logits_of(output: Any) -> Tensor:
 def vocabulary_of(model: object) -> int:
     if isinstance(model, Model):
         return model.vocabulary
+    entrance = getattr(model, "get_input_embeddings", lambda: None)()  # as models of transformers have it
+    if isinstance(entrance, nn.Embedding):
+        return entrance.num_embeddings
     raise ConfigError("Say how many tokens the model knows: probe(model, vocabulary=…).")
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import torch
 
-from attnlab.checks.check import Case, Check
+from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.real import batch_of, held_out, piece, prepared_of
 from attnlab.checks.tensors import saved
 from attnlab.model.apart import copy_of
@@ -46,16 +46,20 @@ class Reload(Check):
             return self.another(case, str(error))
         prepared = prepared_of(case, piece(batch_of(case, held_out(case)), ROWS, LENGTH))
         own, loaded = scores(copy_of(case.model), case, prepared), scores(built, case, prepared)
+        return self.judge(case, own, loaded)
+
+    def judge(self, at: Moment, own: torch.Tensor, loaded: torch.Tensor) -> Finding:
+        """The scores of the model in memory against those of the loaded one."""
         if own.shape != loaded.shape:
-            return self.another(case, f"scores have the shape {tuple(loaded.shape)}, not {tuple(own.shape)}")
+            return self.another(at, f"scores have the shape {tuple(loaded.shape)}, not {tuple(own.shape)}")
         if not torch.equal(own, loaded):
             gap = float((own - loaded).abs().max().nan_to_num(torch.inf))
-            return self.another(case, f"scores differ by up to {gap:.3g} after loading", gap)
-        return self.passed(case, f"{own.numel():,} scores are the same after loading, bit for bit", 0.0)
+            return self.another(at, f"scores differ by up to {gap:.3g} after loading", gap)
+        return self.passed(at, f"{own.numel():,} scores are the same after loading, bit for bit", 0.0)
 
-    def another(self, case: Case, told: str, gap: float | None = None) -> Finding:
+    def another(self, at: Moment, told: str, gap: float | None = None) -> Finding:
         return self.failed(
-            case,
+            at,
             told,
             gap,
             meaning="What is saved is not what was trained and scored.",

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from attnlab.checks.check import NO_WORDS, Case, Check
+from attnlab.checks.check import NO_WORDS, Case, Check, Moment
 from attnlab.checks.real import LOOKED_AT, batch_of, prepared_of, rows_of
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
@@ -25,6 +25,11 @@ from attnlab.tasks.task import Prepared, Task, language_head
 
 SHIFTS = (0, 1, 2, -1)
 NAMES = {0: "the input itself", 1: "the next token", 2: "the token after the next", -1: "the token before"}
+FIXES = {
+    "hidden": "Take the targets from the text before tokens are hidden, at the same places.",
+    "next": "Let target i be token i + 1 of the same text, once, and IGNORE at its end and on padding.",
+    "labels": "Give the labels as they are: the loss shifts them where the model predicts the next token.",
+}
 HALF = 0.5
 ROWS = 4
 EXAMPLES = 200
@@ -118,18 +123,33 @@ class Targets(OfTargets):
         return self.passed(case, told, copied)
 
     def wrong(self, case: Case, prepared: Prepared, batch: Batch, wrong: int, hidden: bool) -> Finding:
-        shares = {shift: share(prepared, shifted(prepared.ids, shift)) for shift in SHIFTS}
-        likely = max(shares, key=lambda shift: shares[shift])
-        told = f"{wrong:,} of {prepared.count:,} targets are wrong; {shares[likely]:.0%} are {NAMES[likely]}"
-        fix = (
-            "Take the targets from the text before tokens are hidden, at the same places."
-            if hidden
-            else "Let target i be token i + 1 of the same text, once, and IGNORE at its end and on padding."
+        shown = f", such as {example(prepared, case.dataset.tokenizer)}"
+        return self.taught_wrong(
+            case, prepared.ids, prepared.targets, wrong, FIXES["hidden" if hidden else "next"], shown
         )
+
+    def judge_taught(self, at: Moment, ids: Tensor, taught: Tensor, right: Tensor, fix: str) -> Finding:
+        """What a training step really taught at each place (B,T), against what is right there."""
+        there = taught != IGNORE
+        if not bool(there.any()):
+            return self.not_applicable(at, "the first step has no targets")
+        known = right != IGNORE - 1  # what follows the last token of a row is not in it
+        wrong = int((there & known & (taught != right)).sum())
+        if wrong:
+            return self.taught_wrong(at, ids, taught, wrong, fix)
+        return self.passed(at, f"the {int(there.sum()):,} targets of the first step are the right ones", 0.0)
+
+    def taught_wrong(
+        self, at: Moment, ids: Tensor, targets: Tensor, wrong: int, fix: str, shown: str = ""
+    ) -> Finding:
+        there = targets != IGNORE
+        count = int(there.sum())
+        shares = {s: float((targets == shifted(ids, s))[there].double().mean()) for s in SHIFTS}
+        likely = max(shares, key=lambda shift: shares[shift])
         return self.failed(
-            case,
-            f"{told}, such as {example(prepared, case.dataset.tokenizer)}",
-            wrong / prepared.count,
+            at,
+            f"{wrong:,} of {count:,} targets are wrong; {shares[likely]:.0%} are {NAMES[likely]}{shown}",
+            wrong / count,
             meaning="The model is trained to predict something else than the next or hidden token: its "
             "loss is meaningless.",
             fix=fix,

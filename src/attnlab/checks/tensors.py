@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from attnlab.checks.check import Case, Check
+from attnlab.checks.check import Case, Check, Moment
 from attnlab.config.wording import first_few
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
 from attnlab.runs.findings import Finding, When
@@ -42,9 +42,9 @@ class Tensors(Check):
         numbers = sum(tensor.numel() for tensor in own.values())
         return self.passed(case, f"{len(own)} tensors of {numbers:,} numbers, all there, none left over", 0.0)
 
-    def lost(self, case: Case, told: str) -> Finding:
+    def lost(self, at: Moment, told: str) -> Finding:
         return self.failed(
-            case,
+            at,
             told,
             meaning="The model that is loaded from this checkpoint is not the one that was trained.",
             fix="Save and load by named_parameters(), and refuse what does not fit.",

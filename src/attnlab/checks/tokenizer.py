@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from attnlab.checks.check import Case, Check
+from attnlab.checks.check import Case, Check, Moment
 from attnlab.data.errors import DataError
 from attnlab.data.tokenizers.tokenizer_files import load
 from attnlab.runs.findings import Finding, When
@@ -49,9 +49,9 @@ class TokenizerIdentity(Check):
             return self.other(case, "; ".join(differences))
         return self.passed(case, f"{own.fingerprint}, {own.size:,} ids, in file, record and dataset", 0.0)
 
-    def other(self, case: Case, told: str) -> Finding:
+    def other(self, at: Moment, told: str) -> Finding:
         return self.failed(
-            case,
+            at,
             told,
             meaning="The ids that the model was trained on mean other words in this tokenizer.",
             fix="Restore the tokenizer.json that the run was trained with.",

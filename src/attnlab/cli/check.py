@@ -24,19 +24,26 @@ def check(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="CONFIG|RUN|CHECKPOINT|PREDICTIONS",
-            help="A config (file or name), a run's folder, one of its checkpoints, or a .csv, .tsv or .jsonl "
+            metavar="CONFIG|RUN|CHECKPOINT|FOLDER|PREDICTIONS",
+            help="A config (file or name), a run's folder, one of its checkpoints, a folder in transformers' "
+            "layout, or a .csv, .tsv or .jsonl "
             "with the columns label and prediction, and text if it is there.",
         ),
     ],
     set: SetOption = None,
+    label: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Of predictions: the column that holds the labels.")
+    ] = "label",
+    prediction: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Of predictions: the column that holds them.")
+    ] = "prediction",
     folder: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Also write the verdicts to DIR/checks.json.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
     """Say whether a result is real, and what is wrong where it is not. Exits 1 when a check fails."""
-    found = found_in(target, set or [])
+    found = found_in(target, set or [], label=label, prediction=prediction)
     if folder is not None:
         from attnlab.runs.findings import save_findings
 
@@ -50,20 +57,20 @@ def check(
         raise typer.Exit(1)
 
 
-def found_in(target: str, set: list[str]) -> list[Any]:
+def found_in(target: str, set: list[str], *, label: str, prediction: str) -> list[Any]:
     place = Path(target)
     if place.is_dir():
         if set:
-            raise ConfigError("--set cannot be used with a finished run; give a config.")
-        from attnlab.experiment.examine import of_run
+            raise ConfigError("--set cannot be used with a finished run or a model; give a config.")
+        from attnlab.experiment.examine import of_folder
 
         with Display(err) as display:
-            display.work("Opening the run")
-            return of_run(place, tell=display.work)
+            display.work("Opening the folder")
+            return of_folder(place, tell=display.work)
     if place.suffix in PREDICTIONS:
         from attnlab.experiment.examine import of_predictions
 
-        return of_predictions(place)
+        return of_predictions(place, label=label, prediction=prediction)
     from attnlab.config.files import load
     from attnlab.experiment.examine import of_config
 
@@ -74,20 +81,16 @@ def found_in(target: str, set: list[str]) -> list[Any]:
 
 
 def show(target: str, found: Sequence[Any]) -> None:
-    """A table with one row a check, and below it what the bad ones mean."""
-    found_column = Column("found", overflow="fold")  # a module's name is longer than the column
-    table = Table("", "check", "when", found_column, "time", title=escape(target), title_justify="left")
-    for one in found:
-        colour = COLOURS.get(one.outcome, "dim")
-        mark = f"[{colour}]{one.mark}[/]"
-        moment = f"{one.when}, step {one.step:,}" if one.step else one.when
-        table.add_row(mark, one.check, moment, escape(one.found), f"{one.seconds:.1f} s")
-    out.print(table)
+    """A table for each implementation with one row a check, and below them what the bad ones mean."""
+    for code in dict.fromkeys(one.implementation for one in found):
+        out.print(findings_table(target, code, [one for one in found if one.implementation == code]))
     for one in found:
         if one.outcome in ("warn", "fail"):
             colour = COLOURS[one.outcome]
+            run_by = f" ({escape(one.implementation)})" if one.implementation else ""
             out.print(
-                f"[{colour}]{one.mark} {one.check}[/]: {escape(one.meaning)} [bold]{escape(one.fix)}[/]",
+                f"[{colour}]{one.mark} {one.check}[/]{run_by}: {escape(one.meaning)} "
+                f"[bold]{escape(one.fix)}[/]",
                 highlight=False,
             )
     counts = Counter(one.outcome for one in found)
@@ -96,3 +99,15 @@ def show(target: str, found: Sequence[Any]) -> None:
     verdict = "[green]Sound, as far as was checked[/]" if counts["pass"] else "[yellow]Nothing was checked[/]"
     verdict = "[bold red]Not sound[/]" if counts["fail"] else verdict
     out.print(f"{verdict}: {said} ({seconds:.1f} s).", highlight=False)
+
+
+def findings_table(target: str, implementation: str, found: Sequence[Any]) -> Table:
+    found_column = Column("found", overflow="fold")  # a module's name is longer than the column
+    title = f"{target}, run by {implementation}" if implementation else target
+    table = Table("", "check", "when", found_column, "time", title=escape(title), title_justify="left")
+    for one in found:
+        colour = COLOURS.get(one.outcome, "dim")
+        mark = f"[{colour}]{one.mark}[/]"
+        moment = f"{one.when}, step {one.step:,}" if one.step else one.when
+        table.add_row(mark, one.check, moment, escape(one.found), f"{one.seconds:.1f} s")
+    return table

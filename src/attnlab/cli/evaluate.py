@@ -67,7 +67,7 @@ def evaluate(
         display.work("Scoring")
         if on is not None:
             result["text"] = of_text(trained, on, wording=wording, **options)
-        else:
+        elif not (trained.imported and probe):  # an imported model has no text of its own
             result["split"] = of_split(trained, split, rows=rows, wording=wording)
         if probe:
             result["probes"] = of_probes(trained, probe)
@@ -80,10 +80,11 @@ def evaluate(
 
 
 def show(result: dict[str, Any]) -> None:
-    scored = result.get("split") or result["text"]
-    say_first(scored.get("collapsed", ""))
-    out.print(f"The model of {result['checkpoint']}.", highlight=False)
-    out.print(measures_table(scored))
+    scored = result.get("split") or result.get("text") or {}
+    if scored:
+        say_first(scored.get("collapsed", ""))
+        out.print(f"The model of {result['checkpoint']}.", highlight=False)
+        out.print(measures_table(scored))
     if "truncation" in scored:
         show_truncation(scored["truncation"])
     if "recomputed" in scored:

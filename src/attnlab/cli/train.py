@@ -81,7 +81,13 @@ def settings_of(
             )
         return load(config, set=set)
     from attnlab.runs.folder import RunFolder
+    from attnlab.runs.record import RECORD, read_record
 
+    if (held / RECORD).is_file() and read_record(held).get("status") == "converted":
+        raise ConfigError(
+            f"{held} holds an imported model, not a run: there is nothing to repeat or to resume. Train it "
+            f"on your own rows: attnlab adapt {held} --data FILE"
+        )
     settings = to_json(RunFolder(held).config())
     override_all(settings, map(parse_override, set))
     return config_of(settings)

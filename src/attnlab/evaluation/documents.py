@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attnlab.config.values import ConfigError
 from attnlab.evaluation.perplexity import Score
 from attnlab.metrics.metric import Examples
 from attnlab.model.losses import IGNORE
@@ -102,6 +103,11 @@ def document_losses(evaluator: Evaluator) -> DocumentLosses:
             parts[name] = parts.get(name, 0.0) + float(part)
         if prepared.sizes is not None:
             np.add.at(bytes_, text, prepared.sizes[wanted].numpy())
+    if not targets.any():
+        raise ConfigError(
+            "These texts have no token to predict: each is too short, or all its words are unknown to the "
+            "tokenizer. Give other texts."
+        )
     return DocumentLosses(nats, targets, bytes_, parts, words if parts else None, unknown=unknown)
 
 

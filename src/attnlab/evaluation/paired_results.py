@@ -109,7 +109,7 @@ def refuse_unpaired(arms: Mapping[str, Sequence[SeedResult]], baseline: str, met
         seeds = sorted(result.seed for result in results)
         if seeds != wanted:
             raise ValueError(
-                f'Arms are compared seed by seed, but "{arm}" has seeds {in_words(seeds)} and the baseline '
+                f'Arms are compared seed by seed, but "{arm}" has seeds {in_words(seeds)}, the baseline '
                 f'"{baseline}" has {in_words(wanted)}; run those that are missing, or leave the arm out.'
             )
         finite(f'{metric} of the seeds of "{arm}"', [result.value for result in results])

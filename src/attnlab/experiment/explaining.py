@@ -127,6 +127,12 @@ class Subject:
         size = own.shape[-1] ** -0.5 if scale == "root" else float(scale)
         return HeadKeys(own.double().cpu().numpy(), list(row.words), size)
 
+    def cut(self, text: str) -> str:
+        """As much of a text as the model reads in one row."""
+        room = self.longest - self.tokenizer.form.single_room
+        ids = self.tokenizer.encode(text)
+        return text if len(ids) <= room else self.tokenizer.decode(ids[:room])
+
     def attention(self, text: str, pair: str = "", *, layer: int = -1, head: int = -1) -> AttentionMaps:
         """The weights of every layer and head on a text or a pair, and what each head is worth there."""
         return attention_maps(self.model, self.row(text, pair), layer=layer, head=head)
@@ -150,7 +156,13 @@ def heads_of(
     **reading: Any,
 ) -> HeadLosses:
     """The change of the loss without each head, on the first texts of a file or of the run's dev split."""
+    trained.refuse_headless()
     if on is None:
+        if trained.imported:
+            raise ConfigError(
+                f"{trained.folder} was imported, and the text that it was trained on is not known here; give "
+                "texts with --on FILE."
+            )
         dataset = dataset_of(trained.config, cache=default_cache())
         if "dev" not in dataset.splits.names:
             raise ConfigError("This run's corpus has no dev split; give texts with --on FILE.")

@@ -15,6 +15,7 @@ Places = list[list[tuple[str, float]]]
 @torch.inference_mode()
 def places(trained: Opened, text: str, *, top: int) -> Places:
     """The `top` words of each masked place. A token that stands for no text is none of them."""
+    trained.refuse_headless()
     mask, tokenizer = mask_of(trained), trained.tokenizer
     ids = tokenizer.form.single(tokenizer.encode(with_mask(trained, text), specials=True))
     masked = [place for place, token in enumerate(ids) if token == mask]

@@ -9,6 +9,7 @@ from typing import Literal, Self
 
 from attnlab.checks.decoding import miswrites
 from attnlab.config.schema import Config
+from attnlab.config.values import ConfigError
 from attnlab.data.corpora.records import Columns, Names
 from attnlab.data.labels import Labels
 from attnlab.data.tokenizers.tokenizer import Tokenizer
@@ -31,6 +32,8 @@ class Opened:
     tokenizer: Tokenizer
     model: Model
     labels: Labels = Labels()
+    imported: bool = False
+    """Whether it comes from another project: what it was trained on is then not known."""
 
     @classmethod
     def at(cls, path: str | Path, *, which: Literal["last", "best"] = "best") -> Self:
@@ -40,7 +43,7 @@ class Opened:
         """
         stored = stored_at(path, which=which)
         parts = stored.folder, stored.step, stored.config, stored.tokenizer, stored.model()
-        return cls(*parts, stored.labels)
+        return cls(*parts, stored.labels, stored.imported)
 
     @property
     def checkpoint(self) -> str:
@@ -65,6 +68,15 @@ class Opened:
         """What it was trained to predict."""
         vocabulary = Vocabulary.of(self.tokenizer)
         return TASKS.build(self.config.task, vocabulary=vocabulary, labels=self.labels)
+
+    def refuse_headless(self) -> None:
+        """Say what can be done with a model whose head gives neither words nor labels, such as a trunk."""
+        if not self.task.has_head(self.model):
+            raise ConfigError(
+                f"{self.folder} has no head for words or labels. Get the vectors of texts in Python: "
+                f'lab.open("{self.folder}").embed(["…"]); or train a head: attnlab adapt {self.folder} '
+                "--data FILE"
+            )
 
     def columns(self, part: str) -> Names:
         """Where a part of an example stands in a table: as in the run's own, else by the usual names."""

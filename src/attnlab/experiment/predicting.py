@@ -38,6 +38,7 @@ class Predictor:
     """
 
     def __init__(self, trained: Opened, *, batch_size: int = 64):
+        trained.refuse_headless()
         if trained.task.predicts_words:
             raise ConfigError(
                 f'{trained.folder} was trained for task "{trained.config.task.kind}", which predicts words, '

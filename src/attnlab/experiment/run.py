@@ -18,7 +18,7 @@ from attnlab.data.loader import Loader
 from attnlab.experiment.continuing import go_on
 from attnlab.experiment.sample_file import sample_files
 from attnlab.experiment.setup import Setup, check, evaluator_of, fingerprints, in_order, set_up, truncation
-from attnlab.experiment.soundness import Soundness, Watch, known
+from attnlab.experiment.soundness import RunChecks, Watch, known
 from attnlab.model.model import Model
 from attnlab.runs.events import Listener
 from attnlab.runs.findings import failures
@@ -89,7 +89,7 @@ def train(
             loop = _loop(setup, folder)
             warnings += _restored(loop, folder)
             own = {"evaluator": _reading_again(loop.evaluate_model), "backward": loop.backward}
-            soundness = Soundness(setup, out, allow, own)
+            soundness = RunChecks(setup, out, allow, own)
             step, evaluated = loop.state.step, loop.state.evaluated
             with MetricsFile(folder.metrics, step=step, evaluated=evaluated) as metrics:
                 samples = sample_files(setup, folder.path / "samples.txt", loop.state.step)
@@ -103,7 +103,7 @@ def train(
                 return _run(loop, setup, folder, soundness)
 
 
-def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: Soundness) -> Run:
+def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: RunChecks) -> Run:
     interrupt = Interrupt()
     folder.note(status="running", sound=not soundness.unsound, unsound=soundness.unsound)
     if loop.state.step == 0:

@@ -64,6 +64,12 @@ def of_split(trained: Opened, split: str, *, rows: int, wording: Wording | None 
     """The task's own loss over a split with its interval over texts; and on a sample of `rows` texts the
     token-by-token loss where predictions may not see all of their text, the pseudo-perplexity of masked
     models."""
+    trained.refuse_headless()
+    if trained.imported:
+        raise ConfigError(
+            f"{trained.folder} was imported, and the text that it was trained on is not known here. "
+            f"{other_text(trained)}"
+        )
     config = trained.config
     dataset = dataset_of(config, cache=default_cache())
     if split not in dataset.splits.names:
@@ -185,12 +191,11 @@ def of_text(
     Plain text is one long text, a row of a table one each; scored in windows that overlap by half, and
     every token counts once.
     """
+    trained.refuse_headless()
     if not trained.task.predicts_words:
         return of_labelled_file(trained, file, wording, **options)
     if not trained.continues:
-        raise ConfigError(
-            "Only a causal model gives a text a probability; score this one with --split or --probe."
-        )
+        raise ConfigError(f"Only a causal model gives a text a probability. {other_text(trained)}")
     corpus = Files(path=str(file), unit="document", **options)
     texts = [example.text for split in corpus.given for example in corpus.read(split)]
     rows = [trained.prompt(text) for text in texts]
@@ -241,6 +246,16 @@ def of_labelled_file(
     }
 
 
+def other_text(trained: Opened) -> str:
+    """What a model can be scored on instead."""
+    if not trained.task.predicts_words:
+        return "Score rows with labels: --on FILE --label COLUMN."
+    sentence = "source => target" if trained.reads_source else "A sentence."
+    ways = ["texts with --on FILE"] * trained.continues + ["its own dev split"] * (not trained.imported)
+    ways.append(f'sentences with --probe "{sentence}"')
+    return f"Score {' or '.join(ways)}."
+
+
 def _baselines(trained: Opened, texts: Sequence[Example], wording: Wording | None) -> dict[str, Any]:
     """What the run's score on these texts is to be compared with."""
     asked = wording_of(trained.folder) if wording is None else wording
@@ -250,6 +265,7 @@ def _baselines(trained: Opened, texts: Sequence[Example], wording: Wording | Non
 
 def of_probes(trained: Opened, sentences: Sequence[str]) -> list[dict[str, Any]]:
     """Each sentence by itself. A masked model gets a pseudo-perplexity, and it is called so."""
+    trained.refuse_headless()
     return [_probe(trained, sentence) for sentence in sentences]
 
 

@@ -94,8 +94,9 @@ def draft(config: schema.Config) -> schema.ModelSettings:
 def step_flops(config: schema.Config) -> float:
     """Operations of a training step of full batches, counted before any text is read."""
     length, batching = config.data.length, config.data.batching.options
-    rows = float(batching.get("batch_size", 1)) * length
-    tokens = min(rows, float(batching["tokens"])) if "tokens" in batching else rows
+    sizes = {"batch_size": length, "tokens": 1}
+    limits = [batching[name] * each for name, each in sizes.items() if isinstance(batching.get(name), int)]
+    tokens = min(limits, default=length)
     model = build_model(draft(config), device="meta", labels=draft_task(config).labels.outputs)
     forward = count(model, length=length, source_length=length, batch=1).forward
     return 3 * forward / length * tokens * config.training.accumulate  # the backward is twice the forward

@@ -16,13 +16,9 @@ from attnlab.experiment.sample_file import SampleFile
 from attnlab.experiment.setup import Setup, initial_of
 from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Warned
 from attnlab.runs.findings import Finding, When, failed_checks, joined, read_findings, save_findings
-from attnlab.runs.run_error import RunError
+from attnlab.runs.run_error import UnsoundError
 from attnlab.training.evaluate import Evaluation
 from attnlab.training.loop import Loop
-
-
-class UnsoundError(RunError):
-    """A check failed before the first step."""
 
 
 def case_of(setup: Setup, when: When, **facts: Any) -> Case:
@@ -39,7 +35,7 @@ def case_of(setup: Setup, when: When, **facts: Any) -> Case:
     )
 
 
-class Soundness:
+class RunChecks:
     """What the checks found of a run. A failed check stops it before the first step, unless allowed."""
 
     def __init__(
@@ -86,7 +82,7 @@ def known(allow: Collection[str]) -> None:
 class Watch:
     """Makes the checks of a run when their moment has come, and tells what is new in what they found."""
 
-    def __init__(self, soundness: Soundness, loop: Loop, samples: Sequence[SampleFile]):
+    def __init__(self, soundness: RunChecks, loop: Loop, samples: Sequence[SampleFile]):
         self.soundness, self.loop, self.tell, self.samples = soundness, loop, loop.tell, samples
         self.told = {(one.when, one.check): one.outcome for one in soundness.findings}
 
@@ -120,7 +116,7 @@ class Watch:
         for one in found:
             key, bad = (one.when, one.check), one.outcome in ("warn", "fail")
             if bad and self.told.get(key) != one.outcome:
-                self.tell(Warned(step=step, message=sentence(one)))
+                self.tell(Warned(step=step, message=one.sentence))
             self.told[key] = one.outcome
 
 
@@ -132,15 +128,9 @@ def said_by(setup: Setup, evaluation: Evaluation) -> dict[str, Any]:
     return {"examples": examples, "predictions": predictions_of(setup.task, examples)}
 
 
-def sentence(finding: Finding) -> str:
-    """A finding in words, for a person."""
-    verb = "failed" if finding.outcome == "fail" else "warns"
-    return f"The check {finding.check} {verb}: {finding.found}. {finding.meaning} {finding.fix}".strip()
-
-
 def refusal(finding: Finding) -> str:
     return (
-        f"{sentence(finding)} "
+        f"{finding.sentence} "
         f"To train anyway, with every number marked not sound: --allow {finding.check} "
         f'(in a study: allow = {{ ARM = ["{finding.check}"] }}).'
     )

@@ -45,6 +45,11 @@ class Stored:
         return Labels.of(self.record["labels"]) if "labels" in self.record else Labels()
 
     @property
+    def imported(self) -> bool:
+        """Whether it comes from another project, by `attnlab convert`."""
+        return self.record.get("status") == "converted"
+
+    @property
     def fresh(self) -> tuple[str, ...]:
         """The parameters that were drawn, since the start did not have them."""
         return tuple(self.record.get("fresh", ()))

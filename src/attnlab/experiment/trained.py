@@ -13,12 +13,15 @@ from torch import Tensor
 
 from attnlab.config.values import ConfigError
 from attnlab.data.encode.encoding import Cut
+from attnlab.experiment.explaining import Subject, heads_of
 from attnlab.experiment.filling import Places, places
 from attnlab.experiment.opened import Opened
 from attnlab.experiment.predicting import Predictor, example
 from attnlab.experiment.request import SAMPLED, Request, request_of, several
 from attnlab.experiment.score_table import Scores
 from attnlab.experiment.scores import of_probes, of_split, of_text
+from attnlab.explain.attention_maps import AttentionMaps
+from attnlab.explain.head_losses import HeadLosses
 from attnlab.generation import DECODING
 from attnlab.generation.beam import beam_searches
 from attnlab.generation.decoder import Beyond, Decoder, padded, window_start
@@ -97,6 +100,7 @@ class Trained(Opened):
     def _sources(self, texts: Sequence[Written]) -> list[list[int]] | None:
         """Ready to write. For an encoder-decoder the prompts are what is read, and text is written from the
         start token on."""
+        self.refuse_headless()
         if not self.task.predicts_words:
             raise ConfigError(
                 'This model predicts labels and writes no text; ask it: attnlab predict RUN "…"'
@@ -205,8 +209,20 @@ class Trained(Opened):
     ) -> Scores:
         """Scores on a split of the run's own corpus, or on the texts of a file (`reading` are options of
         the corpus `files`), and of probe sentences, as `attnlab evaluate` gives them."""
-        scored = of_split(self, split, rows=rows) if on is None else of_text(self, on, **reading)
-        return Scores(scored | ({"probes": of_probes(self, probes)} if probes else {}))
+        found = {"probes": of_probes(self, probes)} if probes else {}
+        if on is not None:
+            return Scores(of_text(self, on, **reading) | found)
+        if self.imported and probes:  # it has no text of its own
+            return Scores(found)
+        return Scores(of_split(self, split, rows=rows) | found)
+
+    def attention(self, text: str, pair: str = "", *, layer: int = -1, head: int = -1) -> AttentionMaps:
+        """Where each head looks on a text or a pair, and what happens without it; a notebook draws it."""
+        return Subject.of(self).attention(text, pair, layer=layer, head=head)
+
+    def heads(self, on: str | Path | None = None, *, texts: int = 200, **reading: Any) -> HeadLosses:
+        """The change of the loss without each head, on texts of a file or of the run's own dev split."""
+        return heads_of(self, on, texts=texts, **reading)
 
     @torch.inference_mode()
     def embed(

@@ -31,16 +31,18 @@ def moved(tokenizer: Tokenizer, folder: Path, fingerprint: object) -> Iterator[s
 
 
 def strangeness(
-    tokenizer: Tokenizer, vocabulary: int, theirs: Mapping[str, Any], folder: Path
+    tokenizer: Tokenizer, vocabulary: int, theirs: Mapping[str, Any], named: Mapping[str, str]
 ) -> Iterator[str]:
-    """Why a tokenizer cannot be that of a model with this vocabulary and config.json; nothing if it can."""
+    """Why a tokenizer cannot be that of a model with this vocabulary and config.json; nothing if it can.
+
+    `named` are its special tokens by role, as its other files name them (see `special_names`).
+    """
     if tokenizer.size > vocabulary:
         yield f"it has {tokenizer.size:,} tokens, and the model {vocabulary:,}"
     elif vocabulary - tokenizer.size > max(128, vocabulary // 16):
         yield (
             f"it has {tokenizer.size:,} tokens, and the model {vocabulary:,}: more than rounding up explains"
         )
-    named = special_names(folder)
     for role in ROLES:
         yield from _misplaced(tokenizer, role, named.get(role), theirs.get(f"{role}_token_id"), vocabulary)
 

@@ -14,7 +14,7 @@ from attnlab.config.values import ConfigError
 from attnlab.data.labels import Labels
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
-from attnlab.interop.belonging import moved, strangeness
+from attnlab.interop.belonging import moved, special_names, strangeness
 from attnlab.interop.certificate import Certificate
 from attnlab.interop.class_names import labels_in, labels_out, task_of
 from attnlab.interop.fields import Theirs
@@ -69,7 +69,7 @@ def take_in(
 def reasons_against(tokenizer: Tokenizer, found: Foreign, folder: Path) -> list[str]:
     """Why a tokenizer cannot be that of the model in a folder; nothing if it can."""
     return [
-        *strangeness(tokenizer, found.config.tokens, found.theirs, folder),
+        *strangeness(tokenizer, found.config.tokens, found.theirs, special_names(folder)),
         *moved(tokenizer, folder, found.witness.get("tokenizer")),
     ]
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
+from torch import nn
 
 from attnlab.model.model import Model
+
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
 
 def copy_of(model: Model) -> Model:
@@ -22,16 +26,17 @@ def copy_of(model: Model) -> Model:
 
 
 @contextmanager
-def undisturbed(model: Model) -> Iterator[Model]:
+def undisturbed(model: AnyModule) -> Iterator[AnyModule]:
     """The model itself, to be asked without dropout; modes and random numbers are then as they were."""
     modes = {module: module.training for module in model.modules()}
-    trunk = model.get_submodule("trunk")
-    compiled = trunk._compiled_call_impl
-    trunk._compiled_call_impl = None
+    compiled = {m: m._compiled_call_impl for m in model.modules() if m._compiled_call_impl is not None}
+    for module in compiled:
+        module._compiled_call_impl = None
     try:
         with torch.random.fork_rng(), torch.no_grad():
             yield model.eval()
     finally:
-        trunk._compiled_call_impl = compiled
+        for module, call in compiled.items():
+            module._compiled_call_impl = call
         for module, training in modes.items():
             module.training = training

@@ -32,10 +32,18 @@ class Finding:
     seconds: float = 0.0
     step: int | None = None
     """The step that it was found at; None where a check is not of a run, or was made before this was kept."""
+    implementation: str = ""
+    """Whose code was asked, where a model can be run by more than one."""
 
     @property
     def mark(self) -> str:
         return MARKS[self.outcome]
+
+    @property
+    def sentence(self) -> str:
+        """It in words, for a person."""
+        verb = "failed" if self.outcome == "fail" else "warns"
+        return f"The check {self.check} {verb}: {self.found}. {self.meaning} {self.fix}".strip()
 
 
 def joined(before: Sequence[Finding], now: Sequence[Finding]) -> list[Finding]:

@@ -227,7 +227,7 @@ def failure_of(arm: Mapping[str, Any], notes: Sequence[str]) -> str:
     """That runs of an arm failed, or that it could not be built, with the cause; else nothing."""
     name, reason = arm["name"], first_sentence(arm["reason"])
     if arm["status"] == "refused":
-        return f"{name}: refused, it cannot be built: {reason}."
+        return f"{name}: refused, it cannot be built: {briefly(arm['reason'])}."
     if arm["status"] == "failed":
         return f"{name}: all runs failed: {reason}."
     return next(

@@ -17,6 +17,7 @@ from attnlab.config.schema import Config
 from attnlab.experiment.setup import draft
 from attnlab.metrics.measures import measures
 from attnlab.runs.findings import read_findings
+from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import RunResult, read_result
 from attnlab.studies.earlier_runs import left_over
@@ -133,6 +134,7 @@ def gathered(folder: Path, arm: str, seed: int) -> RunResult:
     )
     run = replace(
         read_result(folder / place) or RunResult(reason=missing),
+        **begun_of(folder / place),
         arm=arm,
         seed=seed,
         folder=str(place),
@@ -141,6 +143,16 @@ def gathered(folder: Path, arm: str, seed: int) -> RunResult:
     if run.status == "finished" and not run.sound:
         return replace(run, status="invalid", reason=f"failed the check {' and '.join(run.failures)}")
     return run
+
+
+def begun_of(run: Path) -> dict[str, Any]:
+    """How far a run came that has no result of its own: what its events say."""
+    found = read_result(run)
+    if found is not None and found.trained:
+        return {}
+    events = list(read_events(run / METRICS_FILE))
+    sizes = [event["parameters"] for event in events if event["event"] == "started"]
+    return {"parameters": max(sizes, default=0), "steps": sum(e["event"] == "stepped" for e in events)}
 
 
 def arm_of(
@@ -159,7 +171,7 @@ def arm_of(
         "budget": config.training.budget.limits,
         "learning_rate": config.training.optimizer.options.get("learning_rate"),
         **{name: mean(done, name) for name in ("steps", "tokens", "flops")},
-        "parameters": done[0].parameters if done else parameters(draft(config)),
+        "parameters": next((run.parameters for run in runs if run.parameters), parameters(draft(config))),
         "flops_per_token": flops_per_token(config),
         "status": status,
         "reason": reason,

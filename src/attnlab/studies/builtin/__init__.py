@@ -16,6 +16,7 @@ STUDIES = {
     "positions": "attnlab.studies.builtin.positions:study",
     "scale": "attnlab.studies.builtin.scale:study",
     "heads": "attnlab.studies.builtin.heads:study",
+    "heads-matter": "attnlab.studies.builtin.heads_matter:study",
     "batching": "attnlab.studies.builtin.batching:study",
     "long-context": "attnlab.studies.builtin.long_context:study",
     "recall": "attnlab.studies.builtin.recall:study",

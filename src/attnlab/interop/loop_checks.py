@@ -1,0 +1,315 @@
+"""Checks of a training loop that is not ours: before its first step, at each evaluation, and at its end.
+
+checks = LoopChecks("out", stop=True)
+checks.before(model, data={"train": texts, "dev": others})
+for batch in batches:
+    loss_of(model, batch).backward()
+    checks.stepping()            # gradients are there, the optimizer has not moved yet
+    optimizer.step()
+checks.evaluated(step, labels=labels, predicted=predicted)
+checks.finish(step)
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.checks.accumulation import Accumulation
+from attnlab.checks.check import EARLY
+from attnlab.checks.contamination import Contamination
+from attnlab.checks.first_loss import FirstLoss
+from attnlab.checks.inputs_matter import InputsMatter, mixed
+from attnlab.checks.moved import Moved
+from attnlab.checks.predictions import judge, provisional
+from attnlab.checks.reload import Reload
+from attnlab.checks.targets import FIXES, Targets, shifted
+from attnlab.data.corpora.corpus import Corpus
+from attnlab.data.example import Example
+from attnlab.data.overlap import overlap_of
+from attnlab.data.splits import Splits
+from attnlab.interop.asking import Claim, claimed_mask
+from attnlab.interop.module_checks import Point, check_module, opened, timed
+from attnlab.interop.observing import Observer, Part, scores_of
+from attnlab.model.apart import undisturbed
+from attnlab.model.losses import IGNORE
+from attnlab.runs.findings import Finding, failed_checks, joined, save_findings
+from attnlab.runs.run_error import UnsoundError
+
+NUMBERS = 4096
+"""Numbers of each tensor that are remembered, to see what moved."""
+READ = 20_000
+"""Rows of each data set that are compared."""
+ROWS = 16
+LENGTH, WHOLE = 8, 64
+KEY_BIASES = ("key.bias", "k_proj.bias", "k_lin.bias")
+"""Biases that a softmax ignores: no gradient reaches them but rounding."""
+
+
+class UnsoundWarning(UserWarning):
+    """A check warns or failed, and the training goes on."""
+
+
+class LoopChecks:
+    """Checks of someone's own loop. `findings` has what they found, as has checks.json of the folder.
+
+    With `stop` a check that fails before the first step raises UnsoundError, unless its name is in `allow`;
+    otherwise it warns.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path | None = None,
+        *,
+        stop: bool = False,
+        allow: Collection[str] = (),
+        vocabulary: int | None = None,
+        mask: Claim | None = None,
+        forward: Callable[[nn.Module, Tensor], Any] | None = None,
+    ):
+        self.folder = None if folder is None else Path(folder)
+        self.stop, self.allow = stop, tuple(sorted(set(allow)))
+        self.asked: dict[str, Any] = {"vocabulary": vocabulary, "mask": mask, "forward": forward}
+        self.findings: list[Finding] = []
+        self.observer = Observer()
+
+    def before(
+        self,
+        model: nn.Module,
+        *,
+        tokenizer: Any = None,
+        data: Mapping[str, Iterable[Any]] | None = None,
+        pretrained: bool | None = None,
+    ) -> list[Finding]:
+        """Before the loop begins: what the model depends on, padding and batch, cache, tokenizer, and what
+        the given data sets share (train, dev, test: texts, or rows with `text` or `input_ids`)."""
+        self.model, self.tokenizer = model, tokenizer
+        self.pretrained = known_elsewhere(model) if pretrained is None else pretrained
+        self.initial, self.begun = samples(model), False
+        found = check_module(model, tokenizer=tokenizer, length=LENGTH, whole=WHOLE, **self.asked)
+        if data is not None:
+            found.append(timed(lambda: contamination(data, tokenizer)))
+        self.observer.attach(model)
+        return self._add(found)
+
+    def stepping(self) -> list[Finding]:
+        """Right before the optimizer's first step, when the gradients of all its batches are there: targets,
+        first loss, accumulation. Later calls do nothing."""
+        if self.begun:
+            return []
+        self.begun, self.observer.training = True, False
+        at, parts = Point(), self.observer.parts
+        words = [part for part in parts if part.taught.ndim > 1]
+        found = [
+            timed(lambda: targets(words, self.asked["mask"] or claimed_mask(self.model), at)),
+            timed(lambda: first_loss(parts, self.pretrained, at)),
+            timed(lambda: accumulation(parts, at)),
+        ]
+        return self._add(found)
+
+    def evaluated(
+        self,
+        step: int,
+        *,
+        labels: Sequence[Hashable] | None = None,
+        predicted: Sequence[Hashable] | None = None,
+    ) -> list[Finding]:
+        """After an evaluation. Labels and predictions are those that the model was seen with, or given."""
+        if labels is None and self.observer.labels:
+            labels = torch.cat(self.observer.labels).tolist()
+            predicted = torch.cat(self.observer.predicted).tolist()
+        found = []
+        if labels and predicted is not None:
+            found = [provisional(one) for one in judge(labels, predicted)]
+        found.append(timed(lambda: self.inputs_matter(step)))
+        self.observer.clear()
+        return self._add(found, step)
+
+    def inputs_matter(self, step: int) -> Finding:
+        """The loss of a batch that was seen, with its own tokens, with shuffled ones, and with blank ones."""
+        check, at = InputsMatter(), Point("evaluation")
+        inputs = {name: value[:ROWS] for name, value in self.observer.held_out.items()}
+        if step < EARLY:
+            return check.not_applicable(at, f"not checked before step {EARLY}")
+        ids = inputs.get("input_ids")
+        if ids is None or "labels" not in inputs:
+            return check.not_applicable(at, "the model was not seen with ids and labels")
+        blank = torch.full_like(ids, getattr(getattr(self.model, "config", None), "pad_token_id", None) or 0)
+        others = {"with shuffled inputs": mixed(ids), "with blank inputs": blank}
+        own = self._loss(inputs)
+        if own is None:
+            return check.not_applicable(at, "the model returns no loss")
+        losses = {
+            name: self._loss(inputs | {"input_ids": other}) or math.nan for name, other in others.items()
+        }
+        count = int((inputs["labels"] != IGNORE).sum())
+        return check.judge(at, own, losses, count, "words" if inputs["labels"].ndim > 1 else "labels")
+
+    def _loss(self, inputs: Mapping[str, Tensor]) -> float | None:
+        with undisturbed(self.model) as model:
+            found = getattr(model(**inputs), "loss", None)
+        return None if found is None else float(found)
+
+    def finish(self, step: int, *, reload: Callable[[], nn.Module] | None = None) -> list[Finding]:
+        """At the end: what moved, and whether the model that `reload` loads gives the same scores."""
+        self.observer.detach()
+        at = Point("after")
+        found = [timed(lambda: self.moved(at))]
+        if reload is not None:
+            found.append(timed(lambda: self.reloaded(reload, at)))
+        return self._add(found, step)
+
+    def moved(self, at: Point) -> Finding:
+        if not self.begun:
+            return Moved().not_applicable(at, "no step was made")
+        tuned = {name for name, parameter in self.model.named_parameters() if parameter.requires_grad}
+        tables = {id(p) for m in self.model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
+        named = dict(self.model.named_parameters())
+        barely = {name for name, p in named.items() if id(p) in tables or name.endswith(KEY_BIASES)}
+        untaught = {name for name in named if name.endswith(KEY_BIASES)}
+        return Moved().judge(at, samples(self.model), self.initial, tuned, untaught=untaught, barely=barely)
+
+    def reloaded(self, reload: Callable[[], nn.Module], at: Point) -> Finding:
+        check = Reload()
+        inputs = {name: v[:2] for name, v in self.observer.held_out.items() if name != "labels"}
+        if not inputs:
+            return check.not_applicable(at, "the model was not seen with token ids")
+        device = next(self.model.parameters()).device
+        try:
+            built = reload().to(device)
+        except Exception as error:  # whatever saving and loading raise
+            return check.another(at, f"the saved model cannot be loaded: {error}")
+        scores = []
+        for model in (self.model, built):
+            with undisturbed(model):
+                found = scores_of(model(**inputs))
+            if found is None:
+                return check.not_applicable(at, "the model returns no scores")
+            scores.append(found.cpu())
+        return check.judge(at, scores[0], scores[1])
+
+    def add(self, found: Sequence[Finding]) -> list[Finding]:
+        """Findings from elsewhere, told and kept with the others."""
+        return self._add(list(found))
+
+    def _add(self, found: list[Finding], step: int = 0) -> list[Finding]:
+        found = [replace(one, step=step) for one in found]
+        told = {(one.when, one.check): one.outcome for one in self.findings}
+        self.findings = joined(self.findings, found)
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            save_findings(self.folder, self.findings, self.allow)
+        stopping = [one for one in found if one.outcome == "fail" and one.when == "before"]
+        stopping = [one for one in stopping if self.stop and one.check not in self.allow]
+        if stopping:
+            raise UnsoundError("\n".join(one.sentence for one in stopping))
+        for one in found:
+            if one.outcome in ("warn", "fail") and told.get((one.when, one.check)) != one.outcome:
+                warnings.warn(one.sentence, UnsoundWarning, stacklevel=3)
+        return found
+
+    @property
+    def unsound(self) -> list[str]:
+        return failed_checks(self.findings)
+
+
+def known_elsewhere(model: nn.Module) -> bool:
+    """Whether its first weights were learnt before: models of transformers name where they are from."""
+    return bool(getattr(getattr(model, "config", None), "_name_or_path", ""))
+
+
+def samples(model: nn.Module) -> dict[str, Tensor]:
+    """Some numbers of each parameter and the mean of all, which moves when any of them does."""
+    found = {}
+    for name, parameter in model.named_parameters():
+        flat = parameter.detach().flatten()
+        step = max(flat.numel() // NUMBERS, 1)
+        mean = flat.double().mean()[None] if flat.numel() else flat.double()
+        found[name] = torch.cat([flat[::step][:NUMBERS].double(), mean]).cpu()
+    return found
+
+
+def targets(parts: Sequence[Part], mask: Claim, at: Point) -> Finding:
+    """What the first step teaches at each place: the next token, or the label that stands there."""
+    check = Targets()
+    if not parts:
+        return check.not_applicable(at, "the model predicts no words, or returns no scores")
+    part = parts[0]
+    given = part.labels if part.labels is not None and part.labels.shape == part.taught.shape else None
+    if mask == "causal" and part.ids is not None and part.ids.shape == part.taught.shape:
+        return check.judge_taught(at, part.ids, part.taught, shifted(part.ids, 1), FIXES["next"])
+    if given is None:
+        return check.not_applicable(at, "the labels of the first step were not seen")
+    return check.judge_taught(at, given, part.taught, given, FIXES["labels"])
+
+
+def first_loss(parts: Sequence[Part], pretrained: bool, at: Point) -> Finding:
+    check = FirstLoss()
+    if pretrained:
+        return check.not_applicable(at, "the model begins with learned weights")
+    if not parts or not parts[0].count or parts[0].classes < 2:
+        return check.not_applicable(at, "the model returned no scores of classes or words")
+    return check.judge(at, parts[0].loss, math.log(parts[0].classes), parts[0].count)
+
+
+def accumulation(parts: Sequence[Part], at: Point) -> Finding:
+    check = Accumulation()
+    weights = [part.weight for part in parts if part.count]
+    known = [weight for weight in weights if weight is not None]
+    if len(known) < len(weights) or not weights:
+        return check.not_applicable(
+            at, "targets weigh differently within a batch, or no scores were returned"
+        )
+    return check.judge(at, known, [part.count for part in parts if part.count])
+
+
+@dataclass(frozen=True)
+class GivenTexts(Corpus):
+    """Texts that are there, as a corpus."""
+
+    texts: Mapping[str, Sequence[str]]
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        return tuple(self.texts)
+
+    def read(self, split: str = "train") -> Iterator[Example]:
+        for text in self.texts[split]:
+            yield Example(text=text)
+
+    def fingerprint(self) -> str:
+        return ""
+
+
+def contamination(data: Mapping[str, Iterable[Any]], tokenizer: Any = None) -> Finding:
+    """What the given data sets share, in at most 20,000 rows of each."""
+    check, at = Contamination(), Point()
+    texts = {name: texts_of(rows, tokenizer) for name, rows in data.items()}
+    texts = {name: found for name, found in texts.items() if found}
+    if "train" not in texts or len(texts) < 2:
+        return check.not_applicable(at, "fewer than two data sets have rows with text or input_ids")
+    own = opened(tokenizer) if tokenizer is not None else None
+    found = overlap_of(Splits(GivenTexts(texts), 0, 0))
+    return check.judge(at, found, None if own is None else own.text)
+
+
+def texts_of(rows: Iterable[Any], tokenizer: Any) -> list[str]:
+    """Each row as a text: its own, or that of its ids."""
+    found = []
+    for _, row in zip(range(READ), rows, strict=False):
+        if isinstance(row, str):
+            found.append(row)
+        elif isinstance(row, Mapping) and isinstance(row.get("text"), str):
+            found.append(row["text"])
+        elif isinstance(row, Mapping) and row.get("input_ids") is not None:
+            ids = [int(number) for number in row["input_ids"]]
+            decode = getattr(tokenizer, "decode", None)
+            found.append(decode(ids, skip_special_tokens=True) if decode else " ".join(map(str, ids)))
+    return found

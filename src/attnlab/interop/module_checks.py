@@ -1,0 +1,202 @@
+"""Checks of any torch module, by the words of our own: dependency, padding and batch, cache, tokenizer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import tokenizers as library
+import torch
+from torch import Tensor, nn
+
+from attnlab.checks import CHECKS
+from attnlab.checks.check import Check
+from attnlab.checks.decoding import Decoding
+from attnlab.checks.dependency import Dependency
+from attnlab.checks.invariance import LENGTHS, Invariance, distance
+from attnlab.checks.probing import LONGEST, SLACK, probe
+from attnlab.checks.tokenizer import TokenizerIdentity
+from attnlab.config.values import ConfigError
+from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.generation.decoder import padded
+from attnlab.interop.asking import AskedModule, Claim, TooLargeError, facts_of
+from attnlab.interop.belonging import ROLES, strangeness
+from attnlab.model.model import Model
+from attnlab.runs.findings import Finding, When
+
+CACHED = 10
+"""Tokens that are given one by one, with a cache."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A moment in someone else's training, or none in particular."""
+
+    when: When = "before"
+
+
+def check_module(
+    module: nn.Module,
+    *,
+    tokenizer: Any = None,
+    vocabulary: int | None = None,
+    mask: Claim | None = None,
+    forward: Callable[[nn.Module, Tensor], Any] | None = None,
+    length: int = 12,
+    whole: int = 512,
+    of: str = "",
+    when: When = "before",
+) -> list[Finding]:
+    """What a module's answers depend on, whether padding and company change them, whether its cache is right,
+    and whether a tokenizer is its own. `of` says whose implementation it is."""
+    at = Point(when)
+    try:
+        asked = AskedModule.of(module, vocabulary=vocabulary, mask=mask, forward=forward)
+    except TooLargeError as error:
+        found = [check.not_applicable(at, str(error)) for check in (Dependency(), Invariance(), Decoding())]
+    else:
+        work: list[Callable[[], Finding]] = [
+            lambda: dependency(asked, at, length=length, whole=whole),
+            lambda: invariance(asked, at),
+            lambda: decoding(asked, at),
+        ]
+        found = [timed(one) for one in work]
+    if tokenizer is not None:
+        found.append(timed(lambda: tokenizer_of(module, tokenizer, at)))
+    return [replace(one, implementation=of) for one in found]
+
+
+def timed(work: Callable[[], Finding]) -> Finding:
+    began = time.perf_counter()
+    found = work()
+    return replace(found, seconds=time.perf_counter() - began)
+
+
+def unanswered(check: Check, at: Point, error: Exception) -> Finding:
+    """A module that cannot be asked is neither sound nor unsound."""
+    reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+    return check.not_applicable(at, f"{CHECKS.name_of(type(check))} cannot be asked here: {reason}")
+
+
+def dependency(asked: AskedModule, at: Point, *, length: int = 12, whole: int = 512) -> Finding:
+    """Declared mask against measured dependence."""
+    check = Dependency()
+    try:
+        if not asked.each_place():
+            return check.not_applicable(
+                at, "the model gives one answer for a whole text, none for its places"
+            )
+        found = probe(
+            asked.module, asked.vocabulary, asked.mask, length=length, whole=whole, forward=asked.probed
+        )
+    except ConfigError as error:
+        return unanswered(check, at, error)
+    told = check.judge(at, found, asked.module)
+    where = "decoder, random source; " if asked.reads_source else ""
+    return replace(told, found=f"{told.found} ({where}mask {asked.mask}, random token ids)")
+
+
+def invariance(asked: AskedModule, at: Point) -> Finding:
+    """The same texts alone, padded on either side, and in another order."""
+    check = Invariance()
+    rows = asked.random_rows(LENGTHS)
+    try:
+        gaps = arrangements(asked, rows)
+    except Exception as error:  # whatever another project's model raises
+        return unanswered(check, at, error)
+    if not gaps:
+        return check.not_applicable(at, "the model takes no attention_mask: texts cannot be padded")
+    return check.judge(at, gaps, len(rows), SLACK)
+
+
+def arrangements(asked: AskedModule, rows: Sequence[Tensor]) -> Mapping[str, float]:
+    """How far texts score differently than alone, of the largest, in each arrangement that can be asked."""
+    alone = [answers(asked, [row])[0] for row in rows]
+    found = {}
+    if asked.masks_padding or asked.mask == "causal":
+        found["padded on the right"] = gap(answers(asked, rows), alone)
+        found["in another order"] = gap(answers(asked, rows[::-1]), alone[::-1])
+    if asked.masks_padding and asked.places_padding and asked.forward is None and alone[0].ndim == 2:
+        placed = [answers(asked, [row], side="left", places=True)[0] for row in rows]
+        found["padded on the left"] = gap(answers(asked, rows, side="left", places=True), placed)
+    return found
+
+
+def answers(
+    asked: AskedModule, rows: Sequence[Tensor], *, side: str = "right", places: bool = False
+) -> list[Tensor]:
+    """Each row's scores at its real places, or the one answer that it has."""
+    ids, real = padded([row.tolist() for row in rows], side=side)
+    if real is not None:
+        ids = torch.where(real, ids, asked.pad)
+    found = asked.scores(ids, real, places=places)
+    if found.ndim == 2:
+        return list(found)
+    kept = torch.ones_like(ids, dtype=torch.bool) if real is None else real
+    return [row[where] for row, where in zip(found, kept, strict=True)]
+
+
+def gap(own: Sequence[Tensor], alone: Sequence[Tensor]) -> float:
+    return max(distance(a, b, float(b.abs().max())) for a, b in zip(own, alone, strict=True))
+
+
+def decoding(asked: AskedModule, at: Point) -> Finding:
+    """Tokens given one by one, with a cache, against all at once."""
+    check = Decoding()
+    if isinstance(asked.module, Model):
+        room = int(min(asked.module.trunk.longest, LONGEST))
+        return check.of_model(at, asked.module, asked.vocabulary, room)
+    if asked.mask != "causal" or not {"past_key_values", "use_cache"} <= asked.takes:
+        return check.not_applicable(at, "the model has no cache (past_key_values)")
+    ids = torch.stack(asked.random_rows([CACHED], seed=3))
+    try:
+        whole = asked.scores(ids)[0]
+        found = cached_scores(asked, ids)
+    except Exception as error:  # whatever another project's model raises
+        return unanswered(check, at, error)
+    return check.judge(at, distance(found, whole, float(whole.abs().max())), CACHED, SLACK)
+
+
+@torch.no_grad()
+def cached_scores(asked: AskedModule, ids: Tensor) -> Tensor:
+    """(T,V): the first two tokens at once, each other one with what the module kept of those before it."""
+    output = asked.call(ids[:, :2], use_cache=True)
+    parts = [output.logits[0]]
+    for place in range(2, ids.shape[1]):
+        kept = {"past_key_values": output.past_key_values, "use_cache": True}
+        output = asked.call(ids[:, place : place + 1], **kept)
+        parts.append(output.logits[0])
+    return torch.cat(parts)
+
+
+def tokenizer_of(module: nn.Module, tokenizer: Any, at: Point) -> Finding:
+    """Whether a tokenizer of transformers, or one of ours, belongs to a module."""
+    check = TokenizerIdentity()
+    own = opened(tokenizer)
+    config = getattr(module, "config", None)
+    embedding = getattr(module, "get_input_embeddings", lambda: None)()
+    if own is None or not isinstance(embedding, nn.Embedding):
+        return check.not_applicable(
+            at, "the tokenizer is not of the library tokenizers, or there is no table"
+        )
+    names = {role: getattr(tokenizer, f"{role}_token", None) for role in ROLES}
+    named = {role: str(name) for role, name in names.items() if name}
+    rows = embedding.num_embeddings
+    reasons = list(strangeness(own, rows, facts_of(config), named))
+    if reasons:
+        return check.other(at, "; ".join(reasons))
+    return check.passed(at, f"{own.size:,} ids, special tokens as in the config, {rows:,} rows", 0.0)
+
+
+def opened(tokenizer: Any) -> Tokenizer | None:
+    """A tokenizer of ours with the same ids as a fast one of transformers, which stays as it is."""
+    if isinstance(tokenizer, Tokenizer):
+        return tokenizer
+    inner = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    return (
+        Tokenizer(library.Tokenizer.from_str(inner.to_str()))
+        if isinstance(inner, library.Tokenizer)
+        else None
+    )

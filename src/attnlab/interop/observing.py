@@ -1,0 +1,144 @@
+"""What a training loop really does, seen from the model: its batches, and the gradient that comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnlab.model.losses import IGNORE
+
+ROWS = 256
+"""Targets of a batch whose probabilities are looked at."""
+SMOOTH = 8
+"""Classes from which on a target's weight is read off the classes that it is not, whatever the smoothing."""
+SPREAD = 0.05
+KEPT = 200_000
+"""Predictions that are kept of one evaluation."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One batch of a step, by the gradient of its scores: softmax − target, times the target's weight.
+
+    `taught` is the class that each place (B,T) or text (B) was taught, IGNORE where none; `loss` the mean
+    nats of these; `weight` what one of them weighs in the step, None where that differs within the batch.
+    """
+
+    ids: Tensor | None
+    labels: Tensor | None
+    taught: Tensor
+    classes: int
+    loss: float
+    weight: float | None
+
+    @property
+    def count(self) -> int:
+        return int((self.taught != IGNORE).sum())
+
+
+def part_of(ids: Tensor | None, labels: Tensor | None, scores: Tensor, gradient: Tensor) -> Part:
+    lead, classes = scores.shape[:-1], scores.shape[-1]
+    flat, slope = scores.detach().reshape(-1, classes), gradient.detach().reshape(-1, classes)
+    there = slope.abs().amax(-1) > 0
+    taught = torch.where(there, slope.argmin(-1), IGNORE)
+    rows = there.nonzero().flatten()
+    rows = rows[torch.linspace(0, max(len(rows) - 1, 0), min(ROWS, len(rows))).long().to(rows.device)]
+    chances, targets = flat[rows].double().softmax(-1), taught[rows, None]
+    own = chances.gather(-1, targets)
+    nats = -own.clamp(min=1e-300).log()
+    weights = weights_of(slope[rows].double(), chances, targets, own)
+    return Part(
+        None if ids is None else ids.detach().cpu(),
+        None if labels is None else labels.detach().cpu(),
+        taught.reshape(lead).cpu(),
+        classes,
+        float(nats.mean()) if len(rows) else 0.0,
+        common(weights),
+    )
+
+
+def weights_of(slope: Tensor, chances: Tensor, targets: Tensor, own: Tensor) -> Tensor:
+    """(N) the weight of each target. Of the classes that it is not, the slope of gradient by probability."""
+    if slope.shape[-1] < SMOOTH:
+        return (slope.gather(-1, targets) / (own - 1).clamp(max=-1e-6)).flatten()
+    other = torch.ones_like(slope).scatter(-1, targets, 0.0)
+    count = other.sum(-1, keepdim=True)
+    x, y = ((v - (v * other).sum(-1, keepdim=True) / count) * other for v in (chances, slope))
+    return (x * y).sum(-1) / (x * x).sum(-1).clamp(min=1e-300)
+
+
+def common(weights: Tensor) -> float | None:
+    """The weight that all targets have; None where they have not."""
+    if not len(weights):
+        return None
+    low, middle, high = (float(weights.quantile(q)) for q in (0.1, 0.5, 0.9))
+    return middle if middle > 0 and high - low <= SPREAD * middle else None
+
+
+@dataclass
+class Observer:
+    """Hooks on a model: of the first step its parts, of each evaluation its labels and predictions.
+
+    It changes nothing of what the model computes, and keeps no scores.
+    """
+
+    parts: list[Part] = field(default_factory=list)
+    labels: list[Tensor] = field(default_factory=list)
+    predicted: list[Tensor] = field(default_factory=list)
+    held_out: dict[str, Any] = field(default_factory=dict)
+    """The inputs of the first batch that was evaluated, or else trained on."""
+    training: bool = True
+
+    def attach(self, model: nn.Module) -> None:
+        self.handle = model.register_forward_hook(self._seen, with_kwargs=True)
+
+    def detach(self) -> None:
+        self.handle.remove()
+
+    def clear(self) -> None:
+        self.labels.clear()
+        self.predicted.clear()
+
+    def _seen(self, model: nn.Module, args: tuple[Any, ...], given: dict[str, Any], output: Any) -> None:
+        scores = scores_of(output)
+        if scores is None:
+            return
+        if model.training and self.training and scores.requires_grad:
+            self._keep(args, given)
+            ids, labels = ids_of(args, given), given.get("labels")
+            scores.register_hook(lambda gradient: self.parts.append(part_of(ids, labels, scores, gradient)))
+        elif not model.training:
+            self._evaluated(args, given, scores)
+
+    def _evaluated(self, args: tuple[Any, ...], given: Mapping[str, Any], scores: Tensor) -> None:
+        labels = given.get("labels")
+        if not self.labels:
+            self._keep(args, given)
+        if not isinstance(labels, Tensor) or scores.ndim != 2 or labels.ndim != 1:
+            return  # only texts with one class each are judged by their predictions
+        if labels.is_floating_point() or sum(map(len, self.labels)) > KEPT:
+            return
+        self.labels.append(labels.detach().cpu())
+        self.predicted.append(scores.detach().argmax(-1).cpu())
+
+    def _keep(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
+        ids = ids_of(args, given)
+        if ids is not None:
+            rows = {n: v for n, v in given.items() if isinstance(v, Tensor) and v.shape[:1] == ids.shape[:1]}
+            self.held_out = rows | {"input_ids": ids}
+
+
+def ids_of(args: tuple[Any, ...], given: Mapping[str, Any]) -> Tensor | None:
+    found = given.get("input_ids", args[0] if args else None)
+    return found if isinstance(found, Tensor) and not found.is_floating_point() else None
+
+
+def scores_of(output: Any) -> Tensor | None:
+    """The scores of classes or words in what a model returned."""
+    found = output.get("logits") if isinstance(output, dict) else getattr(output, "logits", output)
+    found = found[0] if isinstance(found, (tuple, list)) and found else found
+    return found if isinstance(found, Tensor) and found.ndim >= 2 and found.is_floating_point() else None

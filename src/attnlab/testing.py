@@ -1,0 +1,86 @@
+"""Assertions for people's own tests: each fails with the finding's words.
+
+from attnlab.testing import assert_causal
+def test_my_model():
+    assert_causal(build_my_model(), vocabulary=1000)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from attnlab.interop.asking import AskedModule, Claim
+    from attnlab.runs.findings import Finding
+
+Forward = Callable[["nn.Module", "Tensor"], Any]
+"""Takes the model and ids (rows, tokens), gives its scores or what holds them."""
+
+
+def assert_causal(
+    model: nn.Module,
+    vocabulary: int | None = None,
+    *,
+    forward: Forward | None = None,
+    length: int = 12,
+    whole: int = 128,
+) -> None:
+    """No output depends on a later token, at every pair of `length` tokens and some of `whole`."""
+    from attnlab.interop.module_checks import Point, dependency
+
+    asked = _asked(model, vocabulary, "causal", forward)
+    _hold(dependency(asked, Point(), length=length, whole=whole))
+
+
+def assert_padding_invariant(
+    model: nn.Module,
+    vocabulary: int | None = None,
+    *,
+    mask: Claim | None = None,
+    forward: Forward | None = None,
+) -> None:
+    """A text's scores are the same alone, padded, and beside other texts."""
+    from attnlab.interop.module_checks import Point, invariance
+
+    _hold(invariance(_asked(model, vocabulary, mask, forward), Point()))
+
+
+def assert_cache_equal(model: nn.Module, vocabulary: int | None = None) -> None:
+    """Tokens that are given one by one, with the model's cache, score as all at once."""
+    from attnlab.interop.module_checks import Point, decoding
+
+    _hold(decoding(_asked(model, vocabulary, "causal", None), Point()))
+
+
+def assert_tokenizer_belongs(model: nn.Module, tokenizer: Any) -> None:
+    """A tokenizer's size and special tokens are those that the model's config and table have."""
+    from attnlab.interop.module_checks import Point, tokenizer_of
+
+    _hold(tokenizer_of(model, tokenizer, Point()))
+
+
+def assert_not_contaminated(data: Mapping[str, Iterable[Any]], tokenizer: Any = None) -> None:
+    """No text of `dev` or `test` is in `train`: texts, or rows with `text` or `input_ids`."""
+    from attnlab.interop.loop_checks import contamination
+
+    _hold(contamination(data, tokenizer), warnings=True)
+
+
+def _asked(
+    model: nn.Module, vocabulary: int | None, mask: Claim | None, forward: Forward | None
+) -> AskedModule:
+    from attnlab.interop.asking import AskedModule
+
+    return AskedModule.of(model, vocabulary=vocabulary, mask=mask, forward=forward)
+
+
+def _hold(finding: Finding, *, warnings: bool = False) -> None:
+    """Raise where a check failed, or could not be made: what was not checked does not hold."""
+    __tracebackhide__ = True
+    if finding.outcome == "fail" or (warnings and finding.outcome == "warn"):
+        raise AssertionError(finding.sentence)
+    if finding.outcome == "not applicable":
+        raise AssertionError(f"The check {finding.check} could not be made: {finding.found}.")

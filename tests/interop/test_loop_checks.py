@@ -1,0 +1,96 @@
+"""A plain torch loop: what is put wrong in it is found from the model's side."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from attnlab.interop.loop_checks import LoopChecks, UnsoundWarning
+from attnlab.runs.run_error import UnsoundError
+
+V = 20
+
+
+class Mean(nn.Module):
+    """A running mean of word vectors: causal, and as good as any for a loop."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.table, self.out = nn.Embedding(V, 8), nn.Linear(8, V)
+        self.spare = nn.Linear(8, 8)  # nothing asks it
+
+    def forward(self, ids):
+        steps = torch.arange(1, ids.shape[1] + 1)[:, None]
+        return self.out(self.table(ids).cumsum(1) / steps)
+
+
+def batches(shift=1):
+    """Short rows and long ones, with the token that each place is to predict."""
+    drawn = torch.Generator().manual_seed(0)
+    for rows, length in ((2, 5), (6, 12), (3, 9)):
+        ids = torch.randint(V, (rows, length + 2), generator=drawn)
+        yield ids[:, :length], ids[:, shift : length + shift]
+
+
+def run(folder=None, *, shift=1, mean_of_means=False, stop=False, **settings):
+    """One step of several batches, then the end; gives the checks."""
+    model = Mean()
+    checks = LoopChecks(folder, stop=stop, vocabulary=V, mask="causal", **settings)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        checks.before(model)
+        total = sum(targets.numel() for _, targets in batches())
+        for ids, targets in batches(shift):
+            loss = F.cross_entropy(model(ids).flatten(0, 1), targets.flatten(), reduction="sum")
+            (loss / (3 * targets.numel() if mean_of_means else total)).backward()
+        checks.stepping()
+        optimizer.step()
+        checks.evaluated(300, labels=["a", "b"] * 40, predicted=["a"] * 80)
+        checks.finish(1)
+    return checks, {one.check: one for one in checks.findings}
+
+
+def test_a_sound_loop_passes_and_its_unused_part_is_told(tmp_path):
+    checks, found = run(tmp_path)
+    for name in ("dependency", "invariance", "first_loss", "accumulation", "targets"):
+        assert found[name].outcome == "pass", found[name]
+    assert found["accumulation"].number < 1e-6 and "(109 targets)" in found["accumulation"].found
+    assert found["moved"].outcome == "warn" and "spare" in found["moved"].found
+    assert found["collapse"].outcome == "warn" and found["collapse"].meaning.startswith("So far")
+    assert json.loads((tmp_path / "checks.json").read_text())["sound"] and checks.unsound == []
+
+
+@pytest.mark.parametrize(("shift", "said"), [(0, "the input itself"), (2, "the token after the next")])
+def test_targets_that_are_not_the_next_token_stop_the_loop(shift, said):
+    assert said in run(shift=shift)[1]["targets"].found
+    with pytest.raises(UnsoundError, match=said):
+        run(shift=shift, stop=True)
+
+
+def test_a_mean_of_means_is_found():
+    found = run(mean_of_means=True)[1]["accumulation"]
+    assert found.outcome == "fail" and "a target of one with 10 weighs 7.2 times" in found.found
+
+
+def test_a_model_that_knows_the_answer_from_the_start_is_found():
+    class Copies(Mean):
+        def forward(self, ids):
+            return 9.0 * F.one_hot(ids.roll(-1, 1), V) + super().forward(ids)
+
+    model, checks = Copies(), LoopChecks(vocabulary=V, mask="causal")
+    ids, targets = next(batches())
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        checks.before(model)
+        F.cross_entropy(model(ids)[:, :-1].flatten(0, 1), targets[:, :-1].flatten()).backward()
+        checks.stepping()
+    assert all(issubclass(one.category, UnsoundWarning) for one in told)
+    assert {"dependency", "first_loss"} <= set(checks.unsound)
+    assert any("first_loss failed: the untrained model's loss is 0." in str(one.message) for one in told)

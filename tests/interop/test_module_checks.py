@@ -1,0 +1,147 @@
+"""Modules of other projects, asked as they are run there: sound ones pass, each fault is found and named."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+import transformers
+from torch import nn
+from transformers.models.gpt2 import modeling_gpt2
+from typer.testing import CliRunner
+
+import attnlab as lab
+from attnlab import testing
+from attnlab.cli import app
+from attnlab.config.values import ConfigError
+from attnlab.interop import asking
+from tests.parity.folders import published, tokenizer
+from tests.parity.theirs import ALL, BERT
+
+
+def outcomes(model, **settings):
+    return {one.check: one.outcome for one in lab.check(model, whole=24, **settings)}
+
+
+SOUND = ["gpt2", "llama", "bert", "roberta", "distilbert, answers", "t5", "bert, bare"]
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_sound_models_of_transformers_pass(name):
+    found = outcomes(ALL[name].make())
+    assert found["dependency"] == found["invariance"] == "pass", found
+    assert found["decoding"] == ("pass" if name in ("gpt2", "llama", "t5") else "not applicable")
+
+
+def everything(inputs_embeds, **_):
+    """A mask that shows all of the text."""
+    rows, length = inputs_embeds.shape[:2]
+    return inputs_embeds.new_zeros(rows, 1, length, length)
+
+
+def test_a_gpt2_without_its_mask_is_found_though_ours_is_sound(tmp_path, monkeypatch):
+    published(tmp_path / "theirs", "gpt2")
+    sound = CliRunner().invoke(app, ["check", str(tmp_path / "theirs")])
+    assert sound.exit_code == 0, sound.output
+    for words in ("run by transformers", "run by attnlab", "run by both", "mask causal", "random token"):
+        assert words in " ".join(sound.output.replace("│", " ").split()), words
+    monkeypatch.setattr(modeling_gpt2, "create_causal_mask", everything)
+    found = CliRunner().invoke(app, ["check", str(tmp_path / "theirs"), "--json"])
+    assert found.exit_code == 1
+    rows = {(one["implementation"].split()[0], one["check"]): one for one in json.loads(found.stdout)}
+    assert rows["transformers", "dependency"]["outcome"] == "fail"
+    assert rows["attnlab", "dependency"]["outcome"] == "pass"
+    assert rows["both", "implementations"]["outcome"] == "fail"
+
+
+def test_a_folder_whose_config_takes_the_mask_away_is_found(tmp_path):
+    config = transformers.BertConfig(**BERT, is_decoder=False)
+    transformers.BertLMHeadModel(config).save_pretrained(tmp_path / "theirs")
+    found = CliRunner().invoke(app, ["check", str(tmp_path / "theirs"), "--json"])
+    rows = {(one["implementation"].split()[0], one["check"]): one for one in json.loads(found.stdout)}
+    assert found.exit_code == 1 and rows["transformers", "dependency"]["outcome"] == "fail"
+    assert "attnlab cannot load this folder" in rows["attnlab", "dependency"]["found"]
+
+
+def test_code_in_a_folder_is_not_run_and_lost_tensors_are_told(tmp_path):
+    published(tmp_path / "theirs", "gpt2")
+    file = tmp_path / "theirs" / "config.json"
+    config = json.loads(file.read_text())
+    file.write_text(json.dumps(config | {"auto_map": {"AutoModelForCausalLM": "mine.Mine"}}))
+    (tmp_path / "theirs" / "mine.py").write_text("raise SystemExit('run')")
+    found = CliRunner().invoke(app, ["check", str(tmp_path / "theirs")])
+    assert "which is not executed" in " ".join(found.output.replace("│", " ").split())
+    file.write_text(json.dumps(config | {"n_layer": 3}))
+    found = CliRunner().invoke(app, ["check", str(tmp_path / "theirs"), "--json"])
+    lost = next(one for one in json.loads(found.stdout) if one["check"] == "tensors")
+    assert found.exit_code == 1 and "12 tensors are in no file and were drawn at random" in lost["found"]
+
+
+def test_a_tokenizer_of_another_model_is_found():
+    model = ALL["bert"].make()
+    own = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer("bert"), pad_token="[PAD]")
+    assert outcomes(model, tokenizer=own)["tokenizer"] == "pass"
+    testing.assert_tokenizer_belongs(model, own)
+    other = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer("roberta"), pad_token="<pad>")
+    with pytest.raises(AssertionError, match="pad_token_id 0, and its <pad> is 1"):
+        testing.assert_tokenizer_belongs(model, other)
+
+
+class Mine(nn.Module):
+    """Someone's own model: a running mean, or a mean over all of the row."""
+
+    def __init__(self, leaks=False, padding=True):
+        super().__init__()
+        torch.manual_seed(0)
+        self.table, self.out = nn.Embedding(20, 8), nn.Linear(8, 20)
+        self.leaks, self.padding = leaks, padding
+
+    def forward(self, ids, attention_mask=None):
+        x = self.table(ids)
+        if self.leaks:
+            x = x + x.mean(1, keepdim=True)
+        steps = torch.arange(1, ids.shape[1] + 1, device=ids.device)[:, None]
+        return self.out(x.cumsum(1) / steps)
+
+
+def test_assertions_fail_with_the_words_of_the_finding(soundness):
+    soundness.assert_causal(Mine(), vocabulary=20)
+    soundness.assert_padding_invariant(Mine(), vocabulary=20, mask="causal")
+    with pytest.raises(AssertionError, match=r"The check dependency failed: output \d+ .* Apply|The mask"):
+        soundness.assert_causal(Mine(leaks=True), vocabulary=20)
+    with pytest.raises(AssertionError, match=r"texts padded on the right differ by up to"):
+        soundness.assert_padding_invariant(Mine(leaks=True), vocabulary=20)
+    with pytest.raises(AssertionError, match="decoding could not be made: the model has no cache"):
+        soundness.assert_cache_equal(Mine(), vocabulary=20)
+    same = [f"a text of some words, number {n} of many" for n in range(30)]
+    with pytest.raises(AssertionError, match="The check contamination failed: dev in train: 30 of 30 texts"):
+        soundness.assert_not_contaminated({"train": same, "dev": same})
+
+
+def test_a_cache_that_forgets_is_found(monkeypatch):
+    model = ALL["gpt2"].make()
+    testing.assert_cache_equal(model)
+    plain = model.forward
+
+    def forgets(input_ids=None, past_key_values=None, use_cache=None, **given):
+        return plain(input_ids=input_ids, use_cache=use_cache, **given)
+
+    model.forward = forgets
+    with pytest.raises(AssertionError, match="cached scores of 10 tokens differ by"):
+        testing.assert_cache_equal(model)
+
+
+def test_a_model_that_is_too_large_to_copy_is_said_to_be_unchecked(monkeypatch):
+    monkeypatch.setattr(asking, "COPIED", 10)
+    (first, *_) = lab.check(ALL["gpt2"].make())
+    assert first.outcome == "not applicable" and "parameters" in first.found
+    with pytest.raises(ConfigError, match="parameters"):
+        testing.assert_causal(ALL["gpt2"].make())
+
+
+def test_the_plugin_loads_no_torch():
+    code = "import sys, attnlab.pytest_plugin; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
