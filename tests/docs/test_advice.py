@@ -17,8 +17,8 @@ SOURCE = Path(attnlab.__file__).parent
 KEY = re.compile(r"(?<![\w./])(?:model|data|training)(?:\.[a-z_]+)+\b(?![\w(/])")
 OPTION = re.compile(r"(?<![\w(-])--[a-z]+(?:-[a-z]+)*(?![\w:-])")
 COMMAND = re.compile(r"\battnlab ([a-z]+)(?: ([a-z]+))?([^\n.,;)`]*)")
-PROSE = re.compile(r"attnlab [a-z]+(?: [a-z]|\.)")
-"""A sentence goes on in small letters or ends with a stop; a command goes on with RUN, an option or a text."""
+PROSE = re.compile(r"attnlab [a-z]+(?: [a-z]|[.:])")
+"""A sentence goes on in small letters or ends with a stop; a command goes on with RUN or an option."""
 FILES = (".safetensors", ".onnx", ".json")
 OTHERS = {"--logdir"}
 """Options of other programs: tensorboard's."""
