@@ -21,6 +21,7 @@ FULL = RunResult(
     tokens=12_000,
     flops=5_000,
     parameters=4_000,
+    tuned=40,
     seconds=1.5,
     tokens_per_second=8_000.0,
     evaluation_seconds=0.5,
