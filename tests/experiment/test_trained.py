@@ -228,7 +228,7 @@ def test_unknown_words_of_a_prompt_are_named_once(causal, masked):
         (("generate", "RUN", "--rule", "sample(temperature=0)"), "use greedy"),
         (("generate", "RUN", "the", "--length", "500"), "trained on 24"),
         (("generate", "RUN", "--beyond", "never"), "refuse or window"),
-        (("generate", "RUN", "--fill", "a [MASK]"), "Only a masked model"),
+        (("generate", "RUN", "--fill", "a [MASK]"), "Only a masked language model"),
         (("generate", "RUN", "the cat " * 20), "shorten the prompt"),
         (("generate", "RUN", "the", "--fill", "a [MASK]"), "either prompts"),
         (("generate", "RUN", "the", "--stop", ""), "--stop is empty"),
