@@ -17,8 +17,8 @@ SOURCE = Path(attnlab.__file__).parent
 KEY = re.compile(r"(?<![\w./])(?:model|data|training)(?:\.[a-z_]+)+\b(?![\w(/])")
 OPTION = re.compile(r"(?<![\w(-])--[a-z]+(?:-[a-z]+)*(?![\w:-])")
 COMMAND = re.compile(r"\battnlab ([a-z]+)(?: ([a-z]+))?([^\n.,;)`]*)")
-PROSE = {"has", "as", "makes", "exported"}
-"""What attnlab does in a sentence."""
+PROSE = re.compile(r"attnlab [a-z]+(?: [a-z]|[.:])")
+"""A sentence goes on in small letters or ends with a stop; a command goes on with RUN or an option."""
 FILES = (".safetensors", ".onnx", ".json")
 OTHERS = {"--logdir"}
 """Options of other programs: tensorboard's."""
@@ -62,9 +62,10 @@ def wrong_in(text):
     for key in KEY.findall(text):
         if not key.endswith(FILES) and not setting_cards(key):
             yield f"there is no setting {key}"
-    for name, sub, rest in COMMAND.findall(text):
+    for match in COMMAND.finditer(text):
+        name, sub, rest = match.groups()
         if name not in COMMANDS:
-            yield from () if name in PROSE else [f"there is no command attnlab {name}"]
+            yield from () if PROSE.match(text, match.start()) else [f"there is no command attnlab {name}"]
         else:
             own = options_of(name, sub)
             yield from (f"attnlab {name} has no {o}" for o in OPTION.findall(rest) if o not in own)

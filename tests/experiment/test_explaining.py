@@ -10,6 +10,8 @@ from attnlab.evaluation.documents import document_losses
 from attnlab.experiment.explaining import Subject, heads_of
 from attnlab.experiment.opened import Opened
 from attnlab.experiment.scores import evaluator_of_texts
+from attnlab.experiment.trained import open_run
+from attnlab.model.capture import capture
 from tests.experiment.commands import answer, command
 
 
@@ -83,3 +85,28 @@ def test_what_cannot_be_read_is_said(causal, translating):
         Subject.at(causal[0]).row("the cat " * 30)
     with pytest.raises(ConfigError, match="give both"):
         Subject.at(translating).row("the cat")
+
+
+def test_the_keys_of_a_head_are_those_that_flow_and_a_query_selects_one(causal):
+    subject = Subject.at(causal[0])
+    found = subject.keys("the cat sees", 1, 1)
+    inputs = subject.row("the cat sees").inputs
+    with torch.no_grad(), capture(subject.model, "layers.1.attention.keys") as seen:
+        subject.model(inputs["ids"])
+    torch.testing.assert_close(
+        torch.tensor(found.keys).float(), seen["layers.1.attention.keys"][0, 1], rtol=1e-5, atol=1e-6
+    )
+    assert found.scale == pytest.approx(8**-0.5) and found.words[1] == "the"
+    options = ["--model", causal[0], "--text", "the cat sees", "--layer", 1, "--head", 1]
+    told = answer("explain", "query", *options, "--target", "all")
+    assert told["targets"][0]["how"] == "exact" and told["scale"] == pytest.approx(8**-0.5)
+    with pytest.raises(ConfigError, match="no head 2"):
+        subject.keys("the cat", 0, 2)
+
+
+def test_from_python_the_run_is_asked(causal):
+    run = open_run(causal[0])
+    assert len(run.attention("the cat sees").heads) == 4
+    assert "<iframe" in run.attention("the cat sees")._repr_html_()
+    losses = run.heads(texts=4)
+    assert losses.texts == 4 and "<table" in losses._repr_html_()

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from attnlab.cli.console import JsonOption, err, out, visible
-from attnlab.cli.explained_view import HtmlOption, listing, present, save_page, shaded
+from attnlab.cli.explained_view import MOST_COLUMNS, HtmlOption, listing, present, save_page, shaded
 from attnlab.cli.generate import RunArgument
 
 if TYPE_CHECKING:
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
 MODEL = "A run's folder, one of its checkpoints, or a folder in transformers' layout."
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL)]
-MOST_TOKENS = 60
-"""Up to which a map fits a terminal; beyond, each query's strongest keys are told in words."""
 STRONGEST = 3
+"""Keys that are named for each query where a map does not fit a terminal."""
 
 
 def attention(
@@ -55,15 +54,14 @@ def attention(
 def _show_head(found: AttentionMaps) -> None:
     """The chosen head as shades with each query's strongest key, or as words where there is no room."""
     grid = found.large(found.chosen)
-    layer = found.layers[found.chosen.layer]
-    strongest = [_strongest(row, layer.keys, 1) for row in grid.values]
-    if len(grid.columns) <= MOST_TOKENS:
+    strongest = [_strongest(row, grid.columns, 1) for row in grid.values]
+    if len(grid.columns) <= MOST_COLUMNS:
         room = 80 - 16 - len(grid.columns) * (2 if len(grid.columns) <= 24 else 1)
         out.print(shaded(grid, strongest if room >= 22 else ()), soft_wrap=True)
     else:
         out.print(f"[bold]{escape(grid.title)}[/]", highlight=False)
         for name, row in zip(grid.rows, grid.values, strict=True):
-            told = _strongest(row, layer.keys, STRONGEST)
+            told = _strongest(row, grid.columns, STRONGEST)
             out.print(f"{escape(visible(name)):>16} {escape(told)}", highlight=False)
     out.print(f"[dim]{escape(grid.note)}[/]", highlight=False)
 
@@ -71,7 +69,7 @@ def _show_head(found: AttentionMaps) -> None:
 def _strongest(row: Any, keys: Any, count: int) -> str:
     """Where a query looks most, in words."""
     order = sorted(range(len(row)), key=lambda place: -row[place])[:count]
-    return "→ " + ", ".join(f"{visible(keys[place])[:12]} {row[place]:.2f}" for place in order)
+    return "→ " + ", ".join(f"{visible(keys[place])[:14]} {row[place]:.2f}" for place in order)
 
 
 def heads(

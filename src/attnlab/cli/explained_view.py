@@ -21,6 +21,8 @@ HtmlOption = Annotated[
 ]
 SHADES = " ░▒▓█"
 MARKS = "●▲■◆○△□◇"
+MOST_COLUMNS = 60
+"""Of a grid that fits a terminal."""
 HIGH, WIDE = 14, 56
 """Lines and columns of curves."""
 
@@ -37,8 +39,12 @@ def present(found: Explanation, *, json: bool, html: Path | None) -> None:
             out.print(listing(part))
         elif isinstance(part, Curves):
             out.print(curves(part))
-        else:
+        elif len(part.columns) <= MOST_COLUMNS:
             out.print(shaded(part))
+        else:
+            out.print(
+                f"[bold]{escape(part.title)}[/]: {len(part.columns)} columns; see them with --html FILE."
+            )
         if part.note:
             out.print(f"[dim]{escape(visible(part.note))}[/]", highlight=False)
     return None

@@ -160,6 +160,13 @@ def table_of(path: list[str], name: str) -> Registry[Any] | None:
 
 def config_of(settings: Mapping[str, Any]) -> Config:
     """A complete Config from plain settings: names checked, options filled in."""
+    try:
+        return _config_of(settings)
+    except RecursionError:
+        raise ConfigError("Choices are nested too deep to be read; nest a few at the most.") from None
+
+
+def _config_of(settings: Mapping[str, Any]) -> Config:
     known = [f.name for f in fields(Config)]
     for name in settings:
         if name not in known:

@@ -221,7 +221,10 @@ class Registry(Generic[T]):
 
     def _resolved(self, value: Any, option: Option, where: str) -> Any:
         if not option.nested:
-            return coerce(value, option.kind, where)
+            found = coerce(value, option.kind, where)
+            if isinstance(found, int) and found < 0:
+                raise ConfigError(f"{where} is {found}; a whole number here must be at least 0.")
+            return found
         if typing.get_origin(option.kind) is tuple:
             if not isinstance(value, (list, tuple)):
                 raise ConfigError(f"{where} takes a list of choices, not {value!r}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import math
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,14 @@ class ConfigError(ValueError):
     """A setting that cannot be used, in words for the person who wrote it."""
 
 
+class NumberError(ConfigError):
+    """A number that no setting can have, whatever else it takes."""
+
+
+LARGEST = 2**63
+"""What whole numbers are below, in torch and in files."""
+SHOWN = 200
+"""Characters of a value that an error shows."""
 JOINED = {"all": " & ", "any": " | "}
 """How masks that are joined are written."""
 
@@ -66,9 +75,10 @@ def _parse_choice(text: str, where: str) -> Choice:
     """`name`, `name(option=value, …)`, and masks joined with & and |, by Python's own grammar."""
     try:
         parsed = _from_syntax(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
         raise ConfigError(
-            f'{where} = "{text}" cannot be read; write a name, or name(option=value, …).'
+            f'{where} = "{shown}" cannot be read; write a name, or name(option=value, …).'
         ) from error
     if not isinstance(parsed, Choice):
         raise ConfigError(f'{where} = "{text}" is not a name; write a name, or name(option=value, …).')
@@ -100,6 +110,8 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
         for option in arguments:
             try:
                 return coerce(value, option, where)
+            except NumberError:
+                raise
             except ConfigError:
                 continue
         raise ConfigError(f"{where} takes {described(kind)}, not {value!r}.")
@@ -114,6 +126,8 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
         raise ConfigError(f"{where} takes {described(kind)}, not {value!r}.{nearest(value, arguments)}")
     if origin is tuple and isinstance(value, (list, tuple)):
         return tuple(coerce(item, arguments[0], f"{where}[{i}]") for i, item in enumerate(value))
+    if kind in (int, float) and isinstance(value, (int, float)) and not isinstance(value, bool):
+        refuse_numbers(value, where)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if kind is not float and isinstance(value, bool) and kind is not bool:
@@ -121,6 +135,15 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
     if isinstance(kind, type) and isinstance(value, kind):
         return value
     raise ConfigError(f"{where} takes {described(kind)}, not {value!r}.")
+
+
+def refuse_numbers(value: float, where: str) -> None:
+    """Numbers that no setting can mean, and that libraries underneath answer with errors of their own."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise NumberError(f"{where} is {value}; it must be a finite number.")
+    if abs(value) >= LARGEST:
+        power = int(math.log10(abs(value)))
+        raise NumberError(f"{where} is about 10^{power}; a number here must be below 2^63 (9.2 × 10^18).")
 
 
 def described(kind: Any) -> str:

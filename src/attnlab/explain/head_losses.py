@@ -55,10 +55,11 @@ class HeadLosses(Explanation):
         costly = sum(head.change.low > 0 for head in self.heads)
         helped = sum(head.change.high < 0 for head in self.heads)
         first = self.ranked[0]
-        better = f", and {helped} lower it" if helped else ""
+        better = f", and lowers it for {helped}" if helped else ""
         return (
-            f"Of {len(self.heads)} heads, {costly} raise the loss when removed, beyond the interval over "
-            f"texts{better}. {str(first.name).capitalize()} costs most: {first.change.value:+.4f} nats."
+            f"Removing one of {len(self.heads)} heads raises the loss for {costly} of them, with an interval "
+            f"over texts above 0{better}. {str(first.name).capitalize()} costs most: "
+            f"{first.change.value:+.4f} nats a target."
         )
 
     def parts(self) -> list[Part]:
@@ -68,7 +69,7 @@ class HeadLosses(Explanation):
                 head.name.number,
                 _signed(head.change.value),
                 f"{_signed(head.change.low)} to {_signed(head.change.high)}",
-                "costs" if head.change.low > 0 else "helps" if head.change.high < 0 else "",
+                "loss rises" if head.change.low > 0 else "loss falls" if head.change.high < 0 else "",
             ]
             for head in self.ranked
         ]

@@ -70,8 +70,8 @@ class QueryAnswer:
             return f"{self.name}: reached exactly by a query of length {_length(found.query)}."
         if found.how == "limit":
             return (
-                f"{self.name}: reached as near as wanted; within {found.tolerance:g} from a scale of "
-                f"{found.scale:.4g} on (margin {found.margin:.3g})."
+                f"{self.name}: reached in the limit of a large scale; from scale {found.scale:.4g} on every "
+                f"weight is within {found.tolerance:g} of the target (margin {found.margin:.3g})."
             )
         return (
             f"{self.name}: cannot be reached; the closest has a divergence of {found.divergence:.3g} nats. "

@@ -10,6 +10,7 @@ const element = (id) => document.getElementById(id);
 const digits = (number, count) => (number === null ? "–" : Number(number).toFixed(count));
 const effect = (number) => Number(number).toPrecision(3);
 const SVG = "http://www.w3.org/2000/svg";
+const SMALL = 62; // points along a small map, as its style says
 
 // A colour of the page as red, green and blue, whatever scheme it is in.
 const colour = (name) => {
@@ -65,6 +66,8 @@ const start = async () => {
     canvas.width = maps.layers[l].keys.length;
     canvas.height = maps.layers[l].queries.length;
     canvas.getContext("2d").putImageData(image(l, h), 0, 0);
+    // Where there are more cells than points, leaving some out would lose a diagonal: they are averaged.
+    canvas.style.imageRendering = Math.max(canvas.width, canvas.height) > SMALL ? "auto" : "pixelated";
   };
 
   const short = (word) => (word.length > 12 ? `${word.slice(0, 11)}…` : word);
@@ -126,10 +129,12 @@ const start = async () => {
     const width = of.keys.length;
     of.queries.forEach((_, q) => {
       if (held >= 0 && held !== q) return;
+      const row = values.subarray(q * width, (q + 1) * width);
+      const most = held >= 0 ? Math.max(0.01, weight(row.reduce((a, b) => Math.max(a, b), 0))) : 1;
       for (let k = 0; k < width; k += 1) {
         const w = weight(values[q * width + k]);
         if (w >= (held >= 0 ? Math.min(least, 0.01) : Math.max(least, 0.005)))
-          add("line", { x1: 122, x2: 278, y1: q * step + 14, y2: k * step + 14, "stroke-opacity": Math.max(0.06, w) });
+          add("line", { x1: 122, x2: 278, y1: q * step + 14, y2: k * step + 14, "stroke-opacity": Math.max(0.06, w / most) });
       }
     });
     of.queries.forEach((word, q) => {

@@ -1,0 +1,60 @@
+"""Numbers that libraries underneath would answer with errors of their own are refused when a config loads."""
+
+import pytest
+
+from attnlab.config.files import load, parse_override
+from attnlab.config.values import ConfigError
+
+
+def refused(*settings):
+    with pytest.raises(ConfigError) as error:
+        load("mini-gpt", set=dict(map(parse_override, settings)))
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "model.embedding_scale=nan",
+        "model.dropout=nan",
+        "training.optimizer.learning_rate=nan",
+        "training.optimizer.learning_rate=inf",
+        "training.clip=inf",
+        "training.budget.seconds=nan",
+        "data.dev_share=-inf",
+    ],
+)
+def test_what_is_no_number_is_refused(setting):
+    key = setting.partition("=")[0].rpartition(".")[2]
+    assert key in refused(setting) and "finite" in refused(setting)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "training.evaluate_batches=99999999999999999999",
+        "data.tokenizer={kind='bpe',vocabulary=100000000000000000000}",
+        "model.width=" + "9" * 400,
+        "training.budget.tokens=" + "9" * 400,
+    ],
+)
+def test_what_no_count_can_be_is_refused(setting):
+    assert "must be below 2^63" in refused(setting)
+
+
+def test_a_negative_count_among_options_is_refused_with_its_name():
+    assert "minimum_count is -1" in refused("data.tokenizer={kind='word',minimum_count=-1}")
+
+
+def test_tables_of_absurd_depth_are_refused():
+    deep = "dot"
+    for _ in range(3000):
+        deep = {"kind": "group", "inner": deep}
+    with pytest.raises(ConfigError, match="nested too deep"):
+        load({"model": {"attention": deep}})
+
+
+def test_a_choice_of_absurd_depth_is_refused_and_not_shown_in_full():
+    deep = "group(inner=" * 3000 + "dot" + ")" * 3000
+    told = refused(f"model.attention={deep}")
+    assert len(told) < 600 and "model.attention" in told
