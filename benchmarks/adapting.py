@@ -46,6 +46,8 @@ MODEL = {
     "layers": 6,
     "heads": 12,
     "length": LENGTH,
+    "dropout": 0.1,
+    "attention_dropout": 0.1,
     "output": "classification(pooling=first, transform=tanh)",
 }
 EPOCHS = 20
@@ -55,7 +57,7 @@ Results = list[dict[str, object]]
 
 
 def rows() -> Results:
-    return [*fine_tuning(512), head_alone(128), memory(), predicting(512)]
+    return [*fine_tuning(512), head_alone(128), memory(), *predicting(512)]
 
 
 # ---------------------------------------------------------------- the same work for both
@@ -199,8 +201,9 @@ def peak(adapter: str) -> int:
         return high_water() - before
 
 
-def predicting(count: int, rounds: int = 5) -> dict[str, object]:
-    """A table of texts: ours from the file, theirs by the pipeline, one by one or in batches."""
+def predicting(count: int, rounds: int = 5) -> Results:
+    """A table of texts: ours from the file, theirs by the pipeline, in batches of 32 padded to their longest,
+    or one by one, which pads nothing."""
     import transformers
 
     with tempfile.TemporaryDirectory() as place:
@@ -220,10 +223,13 @@ def predicting(count: int, rounds: int = 5) -> dict[str, object]:
         assert ours_said() == theirs_said(1), "both must predict the same"
         works = {"ours": ours_said, "one by one": lambda: theirs_said(1)}
         seconds = interleaved(works | {"batches": lambda: theirs_said(BATCH)}, rounds=rounds, warmups=1)
-    ratio = min(seconds["one by one"], seconds["batches"]) / seconds["ours"]
     detail = ", ".join(f"{name} {s:.2f} s" for name, s in seconds.items()) + f" for {count} texts"
-    work = "predicting a file, over transformers' pipeline (the faster of its ways)"
-    return row(work, ratio, "at least 2", ratio >= 2, detail)
+    found = []
+    for way in ("batches", "one by one"):
+        ratio = seconds[way] / seconds["ours"]
+        work = f"predicting a file, over transformers' pipeline, {way}"
+        found.append(row(work, ratio, "at least 2", ratio >= 2, detail))
+    return found
 
 
 def classifier(folder: Path, count: int) -> list[str]:

@@ -164,7 +164,7 @@ def _adapted_run(
         print(collapsed)
     if baselines := line_of(keep_baselines(place, Wording(template, dict(label_words or {})))):
         print(baselines)
-    return open_run(place, which="best")
+    return open_run(place)
 
 
 def label_words(
@@ -235,7 +235,7 @@ def convert(source: str | Path, target: str | Path, *, adapter: bool = False) ->
 
 
 def open(run: str | Path) -> Trained:
-    """A run that was trained here: `lab.open("runs/mine").generate("Once")`."""
+    """A run that was trained here, at its best checkpoint: `lab.open("runs/mine").generate("Once")`."""
     from attnlab.experiment.trained import open_run
 
     return open_run(run)

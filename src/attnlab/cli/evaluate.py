@@ -61,6 +61,7 @@ def evaluate(
 
         trained = open_run(run)
         result: dict[str, Any] = {"run": str(trained.folder), "step": trained.step}
+        result["checkpoint"] = trained.checkpoint
         result |= {"sound": not trained.unsound, "unsound": trained.unsound}
         wording = wording_from(template, label_words) if template or label_words else None
         display.work("Scoring")
@@ -82,6 +83,7 @@ def show(result: dict[str, Any]) -> None:
     scored = result.get("split") or result.get("text") or {}
     if scored:
         say_first(scored.get("collapsed", ""))
+        out.print(f"The model of {result['checkpoint']}.", highlight=False)
         out.print(measures_table(scored))
     if "truncation" in scored:
         show_truncation(scored["truncation"])

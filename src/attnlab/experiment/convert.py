@@ -81,7 +81,7 @@ def give_adapter(run: str | Path, target: str | Path) -> GivenAdapter:
     """Write what a run trained on its start, and its head, as peft's files."""
     place, out = Path(run), Path(target)
     refuse_taken(out)
-    trained = open_run(place, which="best")
+    trained = open_run(place)
     adapter, labels = trained.model.adapter, trained.labels
     if adapter is None:
         raise ConfigError(f"{place} has no adapter; give it out whole: attnlab convert {place} {out}")

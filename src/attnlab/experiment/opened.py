@@ -16,6 +16,7 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.experiment.stored import stored_at
 from attnlab.model.model import Model
 from attnlab.runs.findings import unsound_of
+from attnlab.runs.record import read_record
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task
 from attnlab.tasks.vocabulary import Vocabulary
@@ -35,11 +36,21 @@ class Opened:
     """Whether it comes from another project: what it was trained on is then not known."""
 
     @classmethod
-    def at(cls, path: str | Path, *, which: Literal["last", "best"] = "last") -> Self:
-        """A run's folder, or one of its checkpoints (…/checkpoints/step-N): verified before it is used."""
+    def at(cls, path: str | Path, *, which: Literal["last", "best"] = "best") -> Self:
+        """A run's folder, or one of its checkpoints (…/checkpoints/step-N): verified before it is used.
+
+        Of a run, the checkpoint that was best on dev, and the last where none was evaluated.
+        """
         stored = stored_at(path, which=which)
         parts = stored.folder, stored.step, stored.config, stored.tokenizer, stored.model()
         return cls(*parts, stored.labels, stored.imported)
+
+    @property
+    def checkpoint(self) -> str:
+        """Which checkpoint it is, in words."""
+        best = read_record(self.folder).get("best") or {}
+        which = ", the best on dev" if best.get("value") is not None and best.get("step") == self.step else ""
+        return f"step {self.step:,}{which}"
 
     @property
     def unsound(self) -> list[str]:

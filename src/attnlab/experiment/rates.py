@@ -167,7 +167,7 @@ def _tried(config: Config, folder: Path, rate: float, metric: str, train: TrainO
 
 def scored(run: Run, rate: float, metric: str) -> TriedRate:
     """What the best checkpoint of a run comes to on dev."""
-    trained, setup = open_run(run.folder, which="best"), run.setup
+    trained, setup = open_run(run.folder), run.setup
     found = document_losses(evaluator_of(setup.config, setup.dataset, trained.model, setup.task, "dev"))
     estimate = loss_interval(found, metric)
     said = predictions_of(setup.task, found.examples)

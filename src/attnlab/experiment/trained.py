@@ -274,6 +274,9 @@ class Trained(Opened):
         return places(self, text, top=top)
 
 
-def open_run(path: str | Path, *, which: Literal["last", "best"] = "last") -> Trained:
-    """A run's folder, or one of its checkpoints (…/checkpoints/step-N), verified before it is believed."""
+def open_run(path: str | Path, *, which: Literal["last", "best"] = "best") -> Trained:
+    """A run's folder, or one of its checkpoints (…/checkpoints/step-N), verified before it is believed.
+
+    Of a run, the checkpoint that was best on dev, and the last where none was evaluated.
+    """
     return Trained.at(path, which=which)

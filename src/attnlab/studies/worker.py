@@ -74,7 +74,7 @@ def trained_run(request: dict[str, Any], folder: Path) -> Run:
 def finished(request: dict[str, Any], run: Run) -> RunResult:
     """Everything that the study wants to know of a trained model."""
     memory, began = peak_memory(), time.perf_counter()
-    trained = open_run(run.folder)
+    trained = open_run(run.folder, which="last")  # arms are compared at the end of one budget
     found = measure_run(
         trained,
         run.setup.dataset,
