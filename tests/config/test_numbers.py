@@ -42,6 +42,13 @@ def test_what_no_count_can_be_is_refused(setting):
     assert "must be below 2^63" in refused(setting)
 
 
+def test_large_numbers_that_mean_something_are_taken():
+    settings = {"training.budget.flops": 10**20, "training.optimizer.learning_rate": 1e38}
+    config = load("mini-gpt", set=settings)
+    assert config.training.budget.flops == 1e20
+    assert "10^400" in refused("training.budget.flops=1" + "0" * 400)
+
+
 def test_a_negative_count_among_options_is_refused_with_its_name():
     assert "minimum_count is -1" in refused("data.tokenizer={kind='word',minimum_count=-1}")
 

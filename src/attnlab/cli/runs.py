@@ -39,6 +39,8 @@ def runs(
             out.print(f"[bold]{name}[/]", highlight=False, soft_wrap=True)
             told = f"  {state}, {steps} steps, dev {score}, sound: {sound}, begun {begun}"
             out.print(told, highlight=False, soft_wrap=True)
+    for run in (summary.result for summary in found if summary.result.status == "damaged"):
+        out.print(f"[bold red]Damaged:[/] {escape(run.reason)}", highlight=False, soft_wrap=True)
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import math
+import sys
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -127,7 +128,7 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
     if origin is tuple and isinstance(value, (list, tuple)):
         return tuple(coerce(item, arguments[0], f"{where}[{i}]") for i, item in enumerate(value))
     if kind in (int, float) and isinstance(value, (int, float)) and not isinstance(value, bool):
-        refuse_numbers(value, where)
+        refuse_number(value, kind, where)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if kind is not float and isinstance(value, bool) and kind is not bool:
@@ -137,13 +138,13 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
     raise ConfigError(f"{where} takes {described(kind)}, not {value!r}.")
 
 
-def refuse_numbers(value: float, where: str) -> None:
+def refuse_number(value: float, kind: type[int | float], where: str) -> None:
     """Numbers that no setting can mean, and that libraries underneath answer with errors of their own."""
     if isinstance(value, float) and not math.isfinite(value):
         raise NumberError(f"{where} is {value}; it must be a finite number.")
-    if abs(value) >= LARGEST:
-        power = int(math.log10(abs(value)))
-        raise NumberError(f"{where} is about 10^{power}; a number here must be below 2^63 (9.2 × 10^18).")
+    largest, told = (LARGEST, "2^63 (9.2 × 10^18)") if kind is int else (sys.float_info.max, "1.8 × 10^308")
+    if abs(value) >= largest:
+        raise NumberError(f"{where} is about 10^{int(math.log10(abs(value)))}; it must be below {told}.")
 
 
 def described(kind: Any) -> str:

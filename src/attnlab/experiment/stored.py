@@ -18,6 +18,7 @@ from attnlab.model.adapters import ADAPTERS
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
+from attnlab.runs.damage import reading
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.run_error import RunError
@@ -83,7 +84,8 @@ def stored_at(path: str | Path, *, which: Literal["last", "best"] = "last") -> S
             "TARGET"
         )
     record = read_record(folder)
-    config = RunFolder(folder).config()
+    with reading(folder / RECORD):
+        config = RunFolder(folder).config()
     for message in changed_code(record.get("imports", ())):
         warnings.warn(f"{folder}: {message}", stacklevel=2)
     tokenizer = load_tokenizer(folder / "tokenizer.json")

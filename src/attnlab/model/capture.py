@@ -13,7 +13,7 @@ the modules of the places that are asked for are. What is captured is what flowe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -117,7 +117,7 @@ class Taps:
         self.captures: dict[str, list[Captured]] = {}
         self._detach: list[Callable[[], None]] = []
 
-    def names(self, patterns: Any) -> list[str]:
+    def names(self, patterns: Iterable[str]) -> list[str]:
         return list(dict.fromkeys(name for pattern in patterns for name in matching(self.places, pattern)))
 
     def attach(self) -> None:

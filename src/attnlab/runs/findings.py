@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from attnlab.runs.atomic import replace_json
-from attnlab.runs.run_error import RunError
+from attnlab.runs.damage import as_object, reading
 
 CHECKS_FILE = "checks.json"
 When = Literal["config", "before", "during", "after", "evaluation"]
@@ -100,13 +100,13 @@ def read_findings(folder: Path) -> list[Finding]:
 
 def read_checks(folder: Path) -> tuple[list[Finding], list[str]]:
     """What is in a run's checks.json: its findings, and the checks that were allowed to fail."""
+    file = folder / CHECKS_FILE
     try:
-        held = json.loads((folder / CHECKS_FILE).read_text(encoding="utf-8"))
-        return [Finding(**one) for one in held["findings"]], list(held["allowed"])
+        with reading(file):
+            held = as_object(json.loads(file.read_text(encoding="utf-8")))
+            return [Finding(**one) for one in held["findings"]], list(held["allowed"])
     except FileNotFoundError:
         return [], []
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunError(f"{folder / CHECKS_FILE} cannot be read: {error}.") from error
 
 
 def unsound_of(folder: Path) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from attnlab.runs.damage import FAULTS
 from attnlab.runs.metrics_file import METRICS_FILE
 
 KEEP = 0.95  # of what was seen before: a few dozen steps decide the speed that is shown
@@ -31,7 +33,8 @@ class Follower:
         whole = text[: text.rfind(b"\n") + 1]  # a line that is being written is read the next time
         self.place += len(whole)
         for line in whole.splitlines():
-            self._take(json.loads(line))
+            with suppress(*FAULTS):  # a view of a run: a line that is damaged is left out
+                self._take(json.loads(line))
 
     def _take(self, event: dict[str, Any]) -> None:
         if event["event"] == "stepped":

@@ -40,11 +40,13 @@ def read_events(file: Path) -> Iterator[dict[str, Any]]:
     """The events of a file; a last line that was cut off is left out."""
     if not file.exists():
         return
-    for line in file.read_text(encoding="utf-8").splitlines():
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            yield json.loads(line)
+            event = json.loads(line)
         except ValueError:
             return
+        if isinstance(event, dict) and "event" in event:
+            yield event
 
 
 def rewind(file: Path, *, step: int, evaluated: int) -> None:

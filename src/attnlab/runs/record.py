@@ -9,7 +9,7 @@ from typing import Any
 
 from attnlab.config.upgrade import upgrade
 from attnlab.config.values import ConfigError
-from attnlab.runs.run_error import RunError
+from attnlab.runs.damage import as_object, reading
 
 RECORD = "run.json"
 
@@ -18,11 +18,10 @@ def read_record(path: Path) -> dict[str, Any]:
     """A run's run.json, its config in today's names."""
     file = path / RECORD
     try:
-        return upgrade(json.loads(file.read_text(encoding="utf-8")))
+        with reading(file):
+            return upgrade(as_object(json.loads(file.read_text(encoding="utf-8")), "config"))
     except FileNotFoundError:
         raise ConfigError(f"{path} holds no run: there is no {RECORD} in it.") from None
-    except (ValueError, KeyError) as error:
-        raise RunError(f"{file} cannot be read: {error}.") from error
 
 
 def refuse_changes(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.runs.atomic import replace_json
+from attnlab.runs.damage import as_object, reading
 from attnlab.runs.findings import Finding, failures
 
 RESULT = "result.json"
@@ -108,8 +109,10 @@ class RunResult:
 
 def read_result(folder: Path) -> RunResult | None:
     """What a run's worker left; nothing where it has not come to an end."""
+    file = folder / RESULT
     try:
-        return RunResult.of_json(json.loads((folder / RESULT).read_text(encoding="utf-8")))
+        with reading(file):
+            return RunResult.of_json(as_object(json.loads(file.read_text(encoding="utf-8"))))
     except FileNotFoundError:
         return None
 

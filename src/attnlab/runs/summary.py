@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config.values import ConfigError
+from attnlab.runs.damage import as_object, reading
 from attnlab.runs.findings import failed_checks, read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import RECORD, fingerprints_of, read_record
 from attnlab.runs.result import RunResult, read_result
+from attnlab.runs.run_error import RunError
 
 STUDY_FILE = "study.json"
 """In the folder of a study, above those of its runs."""
@@ -68,20 +70,30 @@ def runs_in(folder: Path) -> list[RunSummary]:
     if not folder.is_dir():
         raise ConfigError(f"There is no folder {folder}; runs are in runs/ unless --out said otherwise.")
     places = sorted(file.parent for file in folder.rglob(RECORD))
-    return sorted(map(read_summary, places), key=lambda run: run.date)
+    return sorted(map(summary_or_damage, places), key=lambda run: run.date)
+
+
+def summary_or_damage(folder: Path) -> RunSummary:
+    """A run in short; of a damaged one, what is wrong with it: it must not hide the others."""
+    try:
+        return read_summary(folder)
+    except (ConfigError, RunError) as error:
+        damaged = RunResult(status="damaged", reason=str(error), folder=str(folder))
+        return RunSummary(name=folder.name, date="", whole=False, config={}, result=damaged)
 
 
 def read_summary(folder: Path) -> RunSummary:
     """What a run's folder says of it, whatever became of it."""
     record, measured = read_record(folder), read_result(folder)
-    return RunSummary(
-        name=name_of(folder),
-        date=record.get("versions", {}).get("started", ""),
-        whole=(measured is not None and measured.status == "finished") or whole_dev(record),
-        config=record["config"],
-        result=_result(folder, record, measured or RunResult()),
-        metric=(record.get("best") or {}).get("metric", "loss"),
-    )
+    with reading(folder / RECORD):
+        return RunSummary(
+            name=name_of(folder),
+            date=str((record.get("versions") or {}).get("started", "")),
+            whole=(measured is not None and measured.status == "finished") or whole_dev(record),
+            config=record["config"],
+            result=_result(folder, record, measured or RunResult()),
+            metric=str((record.get("best") or {}).get("metric", "loss")),
+        )
 
 
 def _result(folder: Path, record: Mapping[str, Any], measured: RunResult) -> RunResult:
@@ -113,7 +125,8 @@ def name_of(folder: Path) -> str:
     """By the folder: the config's name with its hash, or study, arm and seed."""
     study = folder.parents[2] / STUDY_FILE if len(folder.parts) > 3 else None
     if folder.name.startswith("seed-") and study is not None and study.is_file():
-        held = json.loads(study.read_text(encoding="utf-8"))
+        with reading(study):
+            held = as_object(json.loads(study.read_text(encoding="utf-8")), "study")
         return f"{held['study']['name']}: {folder.parent.name}, {folder.name.replace('-', ' ')}"
     return folder.name
 

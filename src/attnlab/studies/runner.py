@@ -13,6 +13,7 @@ from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
 from attnlab.experiment.setup import step_flops
 from attnlab.runs.atomic import replace_json
+from attnlab.runs.damage import as_object, reading
 from attnlab.runs.folder import lock, make_folder
 from attnlab.runs.record import differences
 from attnlab.runs.result import RunResult
@@ -166,7 +167,10 @@ def other_study(resolved: Resolved, record: Mapping[str, Any]) -> list[str]:
 def read_study_record(folder: Path) -> dict[str, Any]:
     """A study's study.json; empty where there is none."""
     file = folder / STUDY_FILE
-    return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
+    if not file.is_file():
+        return {}
+    with reading(file):
+        return as_object(json.loads(file.read_text(encoding="utf-8")), "study")
 
 
 def work_of(resolved: Resolved, folder: Path) -> list[Job]:

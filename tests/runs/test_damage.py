@@ -1,0 +1,99 @@
+"""Files of a run, damaged in every way: each ends in a sentence that names it, and hides no other run."""
+
+import copy
+import json
+from dataclasses import asdict
+
+import pytest
+
+from attnlab.config.files import load, to_json
+from attnlab.config.values import ConfigError
+from attnlab.runs.findings import CHECKS_FILE, Finding, read_findings, save_findings
+from attnlab.runs.follower import Follower
+from attnlab.runs.metrics_file import METRICS_FILE
+from attnlab.runs.record import RECORD
+from attnlab.runs.result import RESULT, RunResult
+from attnlab.runs.run_error import RunError
+from attnlab.runs.summary import read_summary, runs_in
+
+OTHER = (None, 5, "x", [], {}, [1], {"a": None}, True)
+STEP = {"event": "stepped", "step": 3, "loss": 2.0, "seconds": 0.1, "tokens": 9, "progress": 0.5}
+
+
+def write(folder, record=None):
+    """A run's files, as a run leaves them."""
+    folder.mkdir(parents=True)
+    held = {
+        "config": to_json(load("mini-gpt")),
+        "seed": 0,
+        "status": "finished",
+        "versions": {"started": "2026"},
+    }
+    held |= {
+        "best": {"metric": "loss", "value": 2.0, "step": 3},
+        "unsound": [],
+        "trace": None,
+        "initial": None,
+    }
+    (folder / RECORD).write_text(json.dumps(held | (record or {})))
+    evaluated = {"event": "evaluated", "step": 3, "loss": 2.0, "scores": {"perplexity": 7.4}}
+    (folder / METRICS_FILE).write_text("".join(json.dumps(e) + "\n" for e in (STEP, evaluated)))
+    (folder / RESULT).write_text(json.dumps(RunResult(status="finished", metrics={"loss": 2.0}).as_json()))
+    finding = Finding(check="dependency", when="before", outcome="pass", found="", seconds=0.1)
+    save_findings(folder, [finding])
+    return folder
+
+
+def mutations(value):
+    """The same object with one field of another type, missing, or added."""
+    for name in value:
+        for other in OTHER:
+            if other != value[name]:
+                yield name, value | {name: other}
+        yield name, {key: held for key, held in value.items() if key != name}
+
+
+@pytest.mark.parametrize("name", [RECORD, RESULT, CHECKS_FILE])
+def test_a_field_of_another_type_is_read_or_named(tmp_path, name):
+    folder = write(tmp_path / "one")
+    whole = json.loads((folder / name).read_text())
+    refused = 0
+    for _, changed in mutations(whole):
+        (folder / name).write_text(json.dumps(changed))
+        try:
+            json.dumps(read_summary(folder).as_json(), default=str)
+        except (ConfigError, RunError) as error:
+            assert str(folder) in str(error)
+            refused += 1
+    assert refused >= 5, "what is damaged is noticed"
+
+
+@pytest.mark.parametrize("name", [RECORD, RESULT, CHECKS_FILE, METRICS_FILE])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff\xfe\x00", b"[1, 2]", b"null", b"[" * 9000, b'{"a": ' * 3000, b"NaN"]
+)
+def test_other_bytes_are_read_or_named_and_the_other_run_is_still_listed(tmp_path, name, content):
+    write(tmp_path / "sound")
+    damaged = write(tmp_path / "damaged")
+    (damaged / name).write_bytes(content)
+    found = {summary.result.folder: summary.result for summary in runs_in(tmp_path)}
+    assert found[str(tmp_path / "sound")].status == "finished"
+    other = found[str(damaged)]
+    assert other.status in ("finished", "damaged")
+    if name != METRICS_FILE:
+        assert other.status == "damaged" and name in other.reason
+
+
+def test_a_view_goes_on_after_a_damaged_line(tmp_path):
+    file = tmp_path / METRICS_FILE
+    file.write_bytes(b'\xff\xfe\n{"event": "stepped"}\n5\n' + json.dumps(STEP).encode() + b"\n")
+    follower = Follower(tmp_path)
+    follower.look()
+    assert follower.loss == 2.0 and follower.progress == 0.5
+
+
+def test_what_is_whole_is_read_as_it_was_written(tmp_path):
+    folder = write(tmp_path / "one")
+    assert read_summary(folder).result.metrics["perplexity"] == 7.4
+    assert [asdict(one)["check"] for one in read_findings(folder)] == ["dependency"]
+    assert copy.copy(read_summary(folder)).date == "2026"
