@@ -192,8 +192,8 @@ def measured(adapter: str) -> float:
 
 
 def peak(adapter: str) -> int:
-    """Kilobytes that model, optimizer and two steps of 32 long rows add to this process at the most."""
-    texts = [[101, *[2000] * (LENGTH - 2), 102]] * (2 * BATCH)
+    """Kilobytes that model, optimizer and two steps of 32 rows of 128 tokens add to this process at most."""
+    texts = [[101, *[2000] * 126, 102]] * (2 * BATCH)
     with tempfile.TemporaryDirectory() as folder:
         before = resident()
         high_water(anew=True)

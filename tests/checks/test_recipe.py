@@ -259,6 +259,13 @@ def test_unscaled_scores_are_told_before_training():
     assert finding.outcome == "warn" and "saturated" in finding.meaning and finding.number < 0.5
 
 
+def test_sharp_heads_of_a_pretrained_model_are_told_and_no_fault():
+    about = of(set_up(config(model={"attention": "dot(scale=1.0)", "width": 64})))
+    assert found("attention", about).outcome == "warn"
+    finding = found("attention", replace(about, pretrained=True))
+    assert finding.outcome == "pass" and "attend to few tokens, as trained heads may" in finding.found
+
+
 @pytest.mark.parametrize("positions", ["alibi", "rotary", "relative", "bucketed", "none"])
 @pytest.mark.parametrize("attention", ["dot", "additive"])
 def test_healthy_heads_are_not(attention, positions):

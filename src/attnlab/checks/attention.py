@@ -47,8 +47,9 @@ class Attention(Check):
     bias alone, averaged for each head over a real batch. Before training it is about 0.85, since
     scores have variance 1; a head below 0.5 is a warning (below 0.3 where queries are keys, since equal
     tokens then attract each other). After training heads may look at one token:
-    it is a warning when more than half are below 0.05. A head is dead when what it adds is below 1e-4 of
-    what the layer's largest head adds, or when all its weights are equal to 1e-6.
+    it is a warning when more than half are below 0.05. Weights that were learned before the run are not
+    warned of. A head is dead when what it adds is below 1e-4 of what the layer's largest head adds, or when
+    all its weights are equal to 1e-6.
 
     When it helps: without 1/√K the scores' variance is K, the softmax looks at one key from the
     start and its gradient vanishes. Not for argmax, which looks at one key by design.

@@ -33,7 +33,7 @@ def adapt(
     start: Annotated[
         str,
         typer.Argument(
-            help="The model to start from: a run, a checkpoint, or a folder in transformers' layout."
+            help="The model to start from: a run, a checkpoint, a folder in transformers' layout, or minilm."
         ),
     ],
     data: Annotated[str, typer.Option(help="Rows with labels (.csv, .tsv, .jsonl, .parquet).")],

@@ -71,7 +71,7 @@ class Opened:
 
     def refuse_headless(self) -> None:
         """Say what can be done with a model whose head gives neither words nor labels, such as a trunk."""
-        if not self.task.has_head(self.model):
+        if self.config.model.output.kind not in self.task.heads:
             raise ConfigError(
                 f"{self.folder} has no head for words or labels. Get the vectors of texts in Python: "
                 f'lab.open("{self.folder}").embed(["…"]); or train a head: attnlab adapt {self.folder} '

@@ -3,7 +3,8 @@ other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -110,13 +111,27 @@ def loaded_there(folder: Path, config: Mapping[str, Any]) -> Loaded:
     if known is None:
         return Loaded(None, version, f"{version} has no class {name}, which config.json names")
     try:
-        module, info = known.from_pretrained(folder, local_files_only=True, output_loading_info=True)
+        with without_bars(transformers):
+            module, info = known.from_pretrained(folder, local_files_only=True, output_loading_info=True)
     except Exception as error:  # whatever another project's library raises at a broken folder
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         return Loaded(None, version, f"transformers cannot load this folder: {reason}")
     attention = getattr(module.config, "_attn_implementation", "unknown")
     lost = tuple(sorted(map(str, info.get("missing_keys", ()))))
     return Loaded(module.eval(), f"{version} ({type(module).__name__}, attention {attention})", lost=lost)
+
+
+@contextmanager
+def without_bars(transformers: Any) -> Iterator[None]:
+    """Without the progress bars of transformers, which stand between our lines."""
+    logging = transformers.utils.logging
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def same_answers(theirs: Loaded, ours: Foreign, tokenizer: Tokenizer | None) -> Finding:

@@ -224,14 +224,10 @@ class Task(ABC):
     def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
         return language_head(model).loss(hidden, prepared.targets)
 
-    def has_head(self, model: Model) -> bool:
-        """Whether a model's head gives what the task predicts."""
-        return isinstance(model.head, tuple(HEADS[head] for head in self.heads))
-
     def check(self, model: Model) -> None:
         """Refuse a model that cannot be trained this way, before any work; a ConfigError says why."""
         name = TASKS.name_of(type(self))
-        if not self.has_head(model):
+        if not isinstance(model.head, tuple(HEADS[head] for head in self.heads)):
             raise ConfigError(
                 f'task "{name}" predicts {"words" if self.predicts_words else "labels"}; set model.output to '
                 f"{' or '.join(self.heads)}."

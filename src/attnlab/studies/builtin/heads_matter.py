@@ -166,8 +166,8 @@ def estimate(runs: Sequence[RunResult], name: str) -> Any:
     if not values:
         return None
     found = mean_of_seeds([math.atanh(max(-CLOSE, min(CLOSE, value))) for value in values])
-    ends = {part: math.tanh(getattr(found, part)) for part in ("value", "low", "high")}
-    return replace(found, **ends)
+    value, low, high = map(math.tanh, (found.value, found.low, found.high))
+    return replace(found, value=value, low=low, high=high)
 
 
 def verdict(arm: str, runs: Sequence[RunResult]) -> str:
