@@ -87,7 +87,7 @@ class AttentionCost(Explanation):
         if noise > NOISY:
             return (
                 f"{counted} Times are too noisy to fit: two halves of the rounds give exponents that differ "
-                f"by up to {noise:.2f}. Measure again on a machine that is not busy, or with a larger --longest."
+                f"by up to {noise:.2f}. Measure again on a quiet machine, or with a larger --longest."
             )
         return (
             f"{counted} Time has exponents from {min(o.of_seconds for o in self.grown):.2f} to "
