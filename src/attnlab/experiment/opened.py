@@ -23,7 +23,7 @@ from attnlab.tasks.task import Task
 from attnlab.tasks.vocabulary import Vocabulary
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Opened:
     """A trained model with everything that gives its numbers a meaning."""
 
@@ -50,6 +50,11 @@ class Opened:
         stored = stored_at(place, which=which)
         parts = stored.folder, stored.step, stored.config, stored.tokenizer, stored.model()
         return cls(*parts, stored.labels, stored.imported)
+
+    def __repr__(self) -> str:
+        count = sum(p.numel() for p in self.model.parameters())
+        held = f"{str(self.folder)!r}, step {self.step:,}, {self.config.task.kind}, {count:,} parameters"
+        return f"{type(self).__name__}({held})"
 
     @property
     def checkpoint(self) -> str:

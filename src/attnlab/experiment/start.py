@@ -105,7 +105,13 @@ def _of_run(place: Path) -> Start:
 
 
 def _of_folder(place: Path) -> Start:
-    tokenizer = load_tokenizer(place)
+    try:
+        tokenizer = load_tokenizer(place)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error} The start {place} needs the tokenizer that it was trained with: copy its files there, "
+            f"or name them with attnlab convert {place} RUN --tokenizer PATH, and start from RUN."
+        ) from error
 
     def read() -> tuple[Model, Mapping[str, Any]]:
         found = load_belonging(place, tokenizer)
