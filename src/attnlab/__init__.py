@@ -21,8 +21,6 @@ from attnlab.config.values import Choice, ConfigError
 
 if TYPE_CHECKING:
     from attnlab.checks.probing import Probe
-    from attnlab.data.passage_index import Hit
-    from attnlab.experiment.embedding import Pooling
     from attnlab.experiment.trained import Trained
     from attnlab.model.adapters.adapter import Adapter
     from attnlab.model.capture import Captured, Change
@@ -47,7 +45,6 @@ __all__ = [
     "patch",
     "preset",
     "probe",
-    "search",
     "study",
     "train",
 ]
@@ -246,24 +243,6 @@ def open(run: str | Path) -> Trained:
     from attnlab.experiment.trained import open_run
 
     return open_run(run)
-
-
-def search(
-    run: str | Path,
-    query: str,
-    *,
-    inside: str | Path,
-    top: int = 5,
-    pooling: Pooling = "trained",
-    **wanted: Any,
-) -> list[Hit]:
-    """The passages of files that are nearest in meaning to a query, best first: `search("minilm", "how do I
-    undo a commit", inside="notes/")`. A run, a checkpoint, a folder of transformers or minilm. The files are
-    indexed once; `wanted`: index (a folder for that) and encoding."""
-    from attnlab.experiment.embedding import embedder_at
-    from attnlab.experiment.searching import Searcher
-
-    return Searcher.of(embedder_at(run, pooling), inside, **wanted).search(query, top=top)
 
 
 def probe(model: Any, vocabulary: int | None = None, mask: Any = "causal", **settings: Any) -> Probe:

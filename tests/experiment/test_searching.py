@@ -5,10 +5,9 @@ import json
 import pytest
 import torch
 
-import attnlab as lab
 from attnlab.config.values import ConfigError
 from attnlab.experiment import soundness
-from attnlab.experiment.embedding import Embedder, embedder_at
+from attnlab.experiment.embedding import Embedder
 from attnlab.experiment.run import train
 from attnlab.experiment.trained import open_run
 from attnlab.model.tokens import Tokens
@@ -67,7 +66,6 @@ def test_every_family_searches(runs, notes, task):
     hits = run.search("the cat sees a dog .", inside=notes, top=2)
     assert hits[0].score == pytest.approx(1.0, abs=1e-5) and hits[0].text == "the cat sees a dog ."
     assert hits[0].file.endswith("one.txt") and hits[0].where == "line 1" and len(hits) == 2
-    assert lab.search(runs / task, "the cat sees a dog .", inside=notes, top=2) == hits
 
 
 def test_the_command_names_what_it_leaves_out(runs, notes):
@@ -85,17 +83,19 @@ def test_the_command_names_what_it_leaves_out(runs, notes):
 
 def test_another_model_has_an_index_of_its_own(runs, notes, tmp_path):
     for task in FAMILIES:
-        assert lab.search(runs / task, "a dog", inside=notes)
+        assert open_run(runs / task).search("a dog", inside=notes)
     assert len(list((tmp_path / "cache" / "attnlab").glob("index-*"))) == 3
-    lab.search(runs / "masked", "a dog", inside=notes, index=tmp_path / "index")
+    open_run(runs / "masked").search("a dog", inside=notes, index=tmp_path / "index")
     with pytest.raises(ConfigError, match="another model"):
-        lab.search(runs / "causal", "a dog", inside=notes, index=tmp_path / "index")
+        open_run(runs / "causal").search("a dog", inside=notes, index=tmp_path / "index")
 
 
 def test_weights_length_and_pooling_decide_the_identity(runs):
     run = open_run(runs / "masked")
     one = Embedder.of(run)
-    assert one.identity == embedder_at(runs / "masked").identity != Embedder.of(run, "last").identity
+    assert (
+        one.identity == Embedder.of(open_run(runs / "masked")).identity != Embedder.of(run, "last").identity
+    )
     with torch.no_grad():
         next(run.model.parameters())[0, 0] += 1
     assert Embedder.of(run).identity != one.identity

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from attnlab.cli.console import JsonOption, emit, err, out, visible, warn
 from attnlab.cli.corpus_options import EncodingOption, PairOption, TextOption
+from attnlab.cli.generate import RunArgument
 from attnlab.cli.label_view import show_findings
 from attnlab.config.values import ConfigError
 from attnlab.runs.display import Display
@@ -28,12 +29,7 @@ SHOWN = 480
 
 
 def search(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN", help="A run, a checkpoint, a folder in transformers' layout, or minilm."
-        ),
-    ],
+    run: RunArgument,
     queries: Annotated[list[str] | None, typer.Argument(metavar="QUERY", help="What to search for.")] = None,
     inside: Annotated[
         Path | None, typer.Option("--in", metavar="PATH", help="The folder or file to search in.")
@@ -62,10 +58,11 @@ def search(
     refuse_wrong_use(queries, inside, score, pooling, text or pair)
     with Display(err, shown=not json) as display:
         display.work("Opening the model")
-        from attnlab.experiment.embedding import embedder_at
+        from attnlab.experiment.embedding import Embedder
         from attnlab.experiment.searching import Searcher, score_search
+        from attnlab.experiment.trained import open_run
 
-        embedder = embedder_at(model, pooling)  # type: ignore[arg-type]  # one of the four, as just seen
+        embedder = Embedder.of(open_run(run), pooling)  # type: ignore[arg-type]  # one of the four, as just seen
         progress: dict[str, Any] = {
             "told": lambda done, of: display.update(f"Embedding: {done:,} of {of:,} texts", done / of)
         }

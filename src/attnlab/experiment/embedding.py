@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -18,13 +17,11 @@ from attnlab.config.values import ConfigError
 from attnlab.data.encode.encoding import Cut
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.experiment.opened import Opened
-from attnlab.experiment.start import start_at, start_folder
 from attnlab.generation.decoder import padded
 from attnlab.model.heads.classification import pooled
 from attnlab.model.heads.sentence import Sentence
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.runs.record import RECORD
 from attnlab.training.trace import digest, initial_weights
 
 Pooling = Literal["trained", "first", "mean", "last"]
@@ -77,16 +74,6 @@ class Embedder:
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The same as an array, long texts without their end."""
         return self(texts, cut="end").numpy()
-
-
-def embedder_at(path: str | Path, pooling: Pooling = "trained") -> Embedder:
-    """Of a run, one of its checkpoints, a folder in transformers' layout, or a start that has a name."""
-    place = start_folder(str(path))
-    if (place / RECORD).is_file() or place.parent.name == "checkpoints":
-        return Embedder.of(Opened.at(place), pooling)
-    start = start_at(str(path))
-    model, _ = start.read()
-    return Embedder(model.eval(), start.tokenizer, start.settings.length, pooling_of(model, pooling))
 
 
 def pooling_of(model: Model, wanted: Pooling) -> str:

@@ -15,7 +15,7 @@ from attnlab.config.values import ConfigError
 from attnlab.data.corpora.own_files import Files
 from attnlab.data.dataset import hashed
 from attnlab.data.errors import DataError
-from attnlab.data.passage_index import Hit, PassageIndex, Told, IndexUpdate
+from attnlab.data.passage_index import Hit, IndexUpdate, PassageIndex, Told
 from attnlab.evaluation.retrieval import Questions, by_vectors, by_words
 from attnlab.experiment.embedding import Embedder
 from attnlab.experiment.run import default_cache

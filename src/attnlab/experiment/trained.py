@@ -241,9 +241,18 @@ class Trained(Opened):
         """
         return Embedder.of(self, pooling)(texts, batch=batch, cut=cut)
 
-    def search(self, query: str, *, inside: str | Path, top: int = 5, **wanted: Any) -> list[Hit]:
-        """The passages of files that are nearest to a query, best first, as `attnlab search` finds them."""
-        return Searcher.of(Embedder.of(self), inside, **wanted).search(query, top=top)
+    def search(
+        self,
+        query: str,
+        *,
+        inside: str | Path,
+        top: int = 5,
+        pooling: Pooling = "trained",
+        **wanted: Any,
+    ) -> list[Hit]:
+        """The passages of files that are nearest in meaning to a query, best first. The files are indexed
+        once; `wanted`: `index`, a folder for that, and the files' `encoding`."""
+        return Searcher.of(Embedder.of(self, pooling), inside, **wanted).search(query, top=top)
 
     def predict(self, texts: Sequence[str | tuple[str, str]], *, batch_size: int = 64) -> list[Prediction]:
         """What a model that was trained on labels makes of texts, or of pairs of them."""
