@@ -29,14 +29,11 @@ class Range:
             and (self.below is None or value < self.below)
         )
 
-    def __str__(self) -> str:
-        ends = (
-            ("at least", self.least),
-            ("above", self.above),
-            ("at most", self.most),
-            ("below", self.below),
-        )
-        return " and ".join(f"{word} {end:,}" for word, end in ends if end is not None)
+    def rule(self, value: float) -> str:
+        """What a value that is not in it must be. The end of all counts is told where it was passed."""
+        told = None if self.most == MOST and value <= MOST else self.most
+        words = {"at least": self.least, "above": self.above, "at most": told, "below": self.below}
+        return " and ".join(f"{word} {end:,}" for word, end in words.items() if end is not None)
 
 
 Whole = Annotated[int, Range(least=0, most=MOST)]

@@ -147,6 +147,8 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
         return choice_of(value, where)
     if isinstance(value, Choice) and not value.options:
         value = value.kind  # a bare word inside name(option=word)
+    if isinstance(value, str):
+        refuse_halves(value, where)
     if origin is Literal:
         for word in arguments:
             if value == word or str(value) == word:  # TOML reads -inf as a number
@@ -163,6 +165,15 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
     if isinstance(kind, type) and isinstance(value, kind):
         return value
     raise ConfigError(f"{where} takes {described(kind)}, not {value!r}.")
+
+
+def refuse_halves(text: str, where: str) -> None:
+    """Text that no file takes: JSON can write half of a character, and a file's name can hold other bytes."""
+    for number, character in enumerate(text if not text.isascii() else ()):
+        if "\ud800" <= character <= "\udfff":
+            raise NumberError(
+                f"{where} holds half of a character (U+{ord(character):04X}, place {number}); write it anew."
+            )
 
 
 def within(value: Any, declared: Iterable[object], where: str) -> Any:

@@ -30,7 +30,7 @@ class MetricsFile:
     def __init__(self, file: Path, *, step: int = 0, evaluated: int = 0):
         """Goes on after a run's last step and last evaluation; what is told of later ones is left out."""
         rewind(file, step=step, evaluated=evaluated)
-        self.stream = file.open("a", encoding="utf-8")
+        self.stream = file.open("a", encoding="utf-8", errors="backslashreplace")
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Checking):  # of the moment only; what the checks came to follows
@@ -72,4 +72,4 @@ def rewind(file: Path, *, step: int, evaluated: int) -> None:
     kept = [line for line in read_events(file) if line["step"] <= last.get(line["event"], line["step"])]
     if file.exists():
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept)
-        replace_bytes(file, text.encode())
+        replace_bytes(file, text.encode("utf-8", "backslashreplace"))

@@ -27,9 +27,10 @@ from attnlab.studies.earlier_runs import left_over
 from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of
 from attnlab.studies.first_runs import told as told_starts
-from attnlab.studies.judgement import comparisons, estimate, idle_arms, unsound_of, verdict
+from attnlab.studies.judgement import DOCUMENTS, comparisons, estimate, idle_arms, unsound_of, verdict
 from attnlab.studies.matching import parameters
 from attnlab.studies.resolved import Resolved
+from attnlab.studies.run_measures import read_documents
 from attnlab.studies.spec import Study
 
 
@@ -154,6 +155,7 @@ def _gathered(study: Study, folder: Path, place: Path, arm: str, seed: int) -> R
         folder=str(place),
         checks=tuple(read_findings(folder / place)),
     )
+    read_documents(folder / place / DOCUMENTS)  # damaged, it is told here: comparisons go by them
     if study.collapse == "result" and learned_nothing(run):
         run = replace(run, unsound=tuple(check for check in run.unsound if check not in CHECKS))
     if run.status == "finished" and not run.sound:
