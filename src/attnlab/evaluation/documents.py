@@ -113,16 +113,15 @@ def document_losses(evaluator: Evaluator) -> DocumentLosses:
 
 def _labelled(evaluator: Evaluator, example: NDArray[np.int64]) -> DocumentLosses:
     """Of a task that says one thing of each text: its columns, in the split's own order."""
-    judged = [(one.batch.rows.numpy(), one.columns) for one in evaluator.judged()]
-    place = example[np.concatenate([rows for rows, _ in judged])]
+    judged = [(one.columns, one.batch.rows.numpy()) for one in evaluator.judged()]
+    columns, place = evaluator.by_example(*map(list, zip(*judged, strict=True)))
     count = int(example.max()) + 1
 
     def ordered(name: str) -> NDArray[Any]:
-        found = np.concatenate([columns[name] for _, columns in judged])
-        held = np.zeros((count, *found.shape[1:]), found.dtype)
-        held[place] = found
+        held = np.zeros((count, *columns[name].shape[1:]), columns[name].dtype)
+        held[place] = columns[name]
         return held
 
-    said = {name: ordered(name) for name in judged[0][1] if name not in ("nats", "targets")}
+    said = {name: ordered(name) for name in columns if name not in ("nats", "targets")}
     targets = ordered("targets").astype(np.int64)
     return DocumentLosses(ordered("nats"), targets, np.zeros(count, np.int64), said=said)

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from attnlab.config.values import ConfigError
@@ -96,6 +98,8 @@ class Prepared:
 NO_LABELS = Labels()
 ExampleColumns = dict[str, Tensor]
 """What a model said of each example, or what was right: named tensors (B) or (B,k)."""
+SplitColumns = dict[str, NDArray[Any]]
+"""The same of all that was scored together, (n) or (n,k): what metrics are made of."""
 
 
 class Task(ABC):
@@ -169,6 +173,17 @@ class Task(ABC):
 
     def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
         return {}
+
+    def by_example(
+        self, columns: SplitColumns, example: NDArray[np.int64]
+    ) -> tuple[SplitColumns, NDArray[np.int64]]:
+        """Columns of examples out of those of encoded rows, once all rows are there that are scored together.
+
+        `example` (n) numbers the example of each row; what comes back numbers that of each entry. As they are
+        where a row is an example; otherwise windows of one text are put together here, and a text is ranked
+        among all others.
+        """
+        return columns, example
 
     def predictions(self, said: Mapping[str, Any]) -> list[Prediction]:
         """The columns of `predict` as one prediction for each example, in a person's words."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -20,7 +20,7 @@ from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
-from attnlab.tasks.task import Prepared, Task
+from attnlab.tasks.task import Prepared, SplitColumns, Task
 from attnlab.training.features import FeaturesOf, unknown
 
 CPU = torch.device("cpu")
@@ -97,17 +97,28 @@ class Evaluator:
         """The mean loss over the batches and the task's metrics, in eval mode."""
         total, count, parts = 0.0, 0, dict[str, float]()
         columns: list[dict[str, NDArray[Any]]] = []
+        rows: list[NDArray[np.int64]] = []
         for judged in self.judged():
             loss = judged.loss
             total, count = total + float(loss.total), count + int(loss.count)
             columns.append(judged.columns)
+            rows.append(judged.batch.rows.numpy())
             for name, part in loss.parts.items():
                 parts[name] = parts.get(name, 0.0) + float(part)
         scores = {name: part / max(1, count) for name, part in parts.items()} | {"targets": count}
-        examples = Examples({name: np.concatenate([c[name] for c in columns]) for name in columns[0]})
+        examples = Examples(self.by_example(columns, rows)[0])
         metrics = {name: METRICS.build(name) for name in self.task.metrics if name != "loss"}
         scores |= {name: one.value(examples) for name, one in metrics.items() if one.applies(examples)}
         return Evaluation(total / max(1, count), scores, examples)
+
+    def by_example(
+        self, columns: Sequence[Mapping[str, NDArray[Any]]], rows: Sequence[NDArray[np.int64]]
+    ) -> tuple[SplitColumns, NDArray[np.int64]]:
+        """The columns of batches of these rows as those of examples, and which example each entry is."""
+        joined = {name: np.concatenate([held[name] for held in columns]) for name in columns[0]}
+        if self.task.predicts_words:  # one entry a batch
+            return joined, np.arange(len(columns))
+        return self.task.by_example(joined, self.loader.rows.scalars("example")[np.concatenate(rows)])
 
     def losses(self) -> Iterator[tuple[Batch, Prepared, LossSum]]:
         """Each batch, what the task made of it, and its loss."""
