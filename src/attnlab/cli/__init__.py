@@ -94,6 +94,13 @@ def main() -> None:
     except RunError as error:
         fail(str(error))
         sys.exit(1)
+    except MemoryError as error:
+        told = next(iter(str(error).splitlines()), "no more can be had")
+        fail(f"There is not enough memory ({told}). Use less text at once, or a smaller model.")
+        sys.exit(1)
+    except OSError as error:
+        fail(f"{error.filename or 'A file'}: {error.strerror or error}.")
+        sys.exit(1)
     except ValueError as error:  # a person's mistake, ConfigError among them; ours are assertions
         fail(str(error))
         sys.exit(2)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from attnlab.cli.console import out, visible
+from attnlab.cli.console import out
+from attnlab.config.visible_text import visible
 from attnlab.runs.findings import COLOURS, MARKS
 
 if TYPE_CHECKING:
