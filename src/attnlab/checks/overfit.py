@@ -56,6 +56,9 @@ class Overfit(Check):
         if not prepared.count:
             return self.not_applicable(case, f"no target is among the first {ROWS} × {LENGTH} tokens")
         wanted = goal(case.model, prepared) if case.task.predicts_words else label_goal(case.task, prepared)
+        if case.task.label_kind == "tags":  # several targets a row
+            words = int((prepared.targets != IGNORE).sum())
+            wanted = goal(case.model, prepared) * words / len(prepared.ids)
         first, best, steps = learned(case.model, case.task, prepared, wanted)
         told = (
             f"{prepared.count} targets: loss {first:.2f} → {best:.2f} in {steps} steps; "

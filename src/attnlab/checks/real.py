@@ -95,6 +95,7 @@ def rows_of(prepared: Prepared, start: int, stop: int) -> Prepared:
         source_tokens=None if source_tokens is None else source_tokens.select(rows),
         spans=spans,
         sizes=chosen(prepared.sizes),
+        words=chosen(prepared.words),
     )
 
 

@@ -22,7 +22,7 @@ from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, When
-from attnlab.tasks.task import Prepared
+from attnlab.tasks.task import Prepared, Task
 from attnlab.training.accumulate import backward
 from attnlab.training.evaluate import Evaluator
 
@@ -290,8 +290,29 @@ def label_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor
         ids, tokens = prepared.ids[line][real][None], Tokens.of(int(real.sum()))
         types = None if prepared.types is None else prepared.types[line][real][None]
         scores = model.head(model.trunk(ids, tokens, types=types), tokens)[0].double()
+        if prepared.words is not None:
+            found.append(tag_nats(evaluator.task, scores, prepared, line, real))
+            continue
         found.append(LABEL_LOSSES[evaluator.task.label_kind](scores, prepared.targets[line]))
     return torch.stack(found)
+
+
+def tag_nats(task: Task, scores: Tensor, prepared: Prepared, line: int, real: Tensor) -> Tensor:
+    """The loss of a text's tags: word by word, from the scores (T,C) of its first token, or of them all."""
+    assert prepared.words is not None
+    words, tags = prepared.words[line][real].tolist(), prepared.targets[line][real].tolist()
+    total = scores.new_zeros(())
+    for place, tag in enumerate(tags):
+        if tag == IGNORE:
+            continue
+        own = (
+            [place]
+            if getattr(task, "pieces", "") == "first"
+            else [n for n, w in enumerate(words) if w == words[place]]
+        )
+        mean = sum(scores[n] for n in own) / len(own)
+        total = total + mean.logsumexp(-1) - mean[tag]
+    return total
 
 
 LABEL_LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {

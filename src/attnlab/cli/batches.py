@@ -104,6 +104,10 @@ def pairs(config: Config) -> list[dict[str, Any]]:
     for line, ids in enumerate(prepared.ids.tolist()):
         kept = [i for i, token in enumerate(ids) if token != pad]
         row: dict[str, Any] = {"input": [text(ids[i]) for i in kept]}
+        if prepared.words is not None:
+            names, tags = setup.task.labels.names, prepared.targets[line].tolist()
+            rows.append(row | {"target": [names[tags[i]] if tags[i] >= 0 else None for i in kept]})
+            continue
         if prepared.of_examples:
             rows.append(row | {"label": label(setup.task, prepared, line)})
             continue

@@ -27,8 +27,9 @@ class Batch:
     document (B, T) numbers the packed documents of a row from 1, 0 is padding. types (B, T) are
     segment ids, source (B, T) bool marks the source of a prefix. target_ids and target_real
     (B, U) are what an encoder-decoder is to write. label, start, end (B,) are answers, labels (B, C)
-    is 1 for each class that a row has, number (B,) what it is labelled with. sizes (B, T)
-    and target_sizes (B, U) are the UTF-8 bytes of text that each token stands for, 0 for special tokens
+    is 1 for each class that a row has, number (B,) what it is labelled with. words (B, T) are the word of
+    each token, −1 for none, tags (B, T) the number of a word's tag at its first token, −100 elsewhere.
+    sizes (B, T) and target_sizes (B, U) are the UTF-8 bytes of text that each token stands for, 0 for special tokens
     and padding. rows (N,) are the numbers of the encoded rows inside, in order.
     """
 
@@ -46,6 +47,8 @@ class Batch:
     label: Tensor | None = None
     labels: Tensor | None = None
     number: Tensor | None = None
+    words: Tensor | None = None
+    tags: Tensor | None = None
     start: Tensor | None = None
     end: Tensor | None = None
 
@@ -114,6 +117,9 @@ def collate(
             shift = layout.begins if name != "label" else np.zeros(len(numbers), np.int64)
             values = [rows.scalar(name, row) + int(s) for row, s in zip(numbers, shift, strict=True)]
             fields[name] = torch.tensor(values)
+    for name, empty in (("words", -1), ("tags", -100)):
+        if rows.has(name):
+            fields[name] = layout.filled(name, empty)
     if rows.has("labels"):
         fields["labels"] = torch.from_numpy(np.stack([rows.ragged("labels", row) for row in numbers]))
     if rows.has("number"):

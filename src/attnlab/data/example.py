@@ -14,11 +14,20 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a text, from character to character, and its tag, which is empty where nobody said it."""
+
+    start: int
+    end: int
+    tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """One item of a corpus; the fields that are there say what it can be used for.
 
     `pair` is a second sentence or a passage, `label` a name, several names, or a number as text,
-    `target` what the text is to become, `group` what
+    `target` what the text is to become, `words` its words with a tag each, `group` what
     must stay in one split (a question's article), `place` the file and line, for messages.
     """
 
@@ -27,5 +36,6 @@ class Example:
     target: str | None = None
     label: str | tuple[str, ...] | None = None
     answers: tuple[Answer, ...] = ()
+    words: tuple[Word, ...] = ()
     group: str | None = None
     place: str = ""

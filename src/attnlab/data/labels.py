@@ -12,8 +12,9 @@ from attnlab.config.values import nearest
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 
-Kind = Literal["none", "class", "classes", "number", "pair"]
-"""What a label is: nothing, one class, any number of classes, a number, or the text that belongs to it."""
+Kind = Literal["none", "class", "classes", "number", "pair", "tags"]
+"""What a label is: nothing, one class, any number of classes, a number, the text that belongs to it, or a tag
+for each word."""
 
 MANY = 0.5
 """Different labels for each row from which on a column is hardly one of classes."""
@@ -69,13 +70,13 @@ class Labels:
     @classmethod
     def draft(cls, kind: Kind, classes: int = 2) -> Labels:
         """Labels that were not read yet, of so many classes: to check a config by."""
-        names = tuple(map(str, range(classes))) if kind in ("class", "classes") else ()
+        names = tuple(map(str, range(classes))) if kind in ("class", "classes", "tags") else ()
         return cls(kind, names, (1,) * len(names), 2)
 
     @property
     def outputs(self) -> int:
         """The scores that a head gives for them."""
-        return len(self.names) if self.kind in ("class", "classes") else 1
+        return len(self.names) if self.kind in ("class", "classes", "tags") else 1
 
     def number(self, name: str, place: str = "") -> int:
         """The number of a class."""
@@ -147,15 +148,15 @@ def refuse_unlearnable(labels: Labels, *, declared: bool) -> None:
             f"All {labels.examples:,} rows of the training split have the number {labels.mean:g}; there is "
             "nothing to learn. Name another column with data.corpus.label."
         )
-    if labels.kind not in ("class", "classes"):
+    if labels.kind not in ("class", "classes", "tags"):
         return
-    if len(labels.names) < (2 if labels.kind == "class" else 1):
+    if len(labels.names) < (1 if labels.kind == "classes" else 2):
         only = f' the label "{labels.names[0]}"' if labels.names else " no label"
         raise DataError(
             f"All {labels.examples:,} rows of the training split have{only}; a classifier needs at least two "
             "classes. Give rows of another class, or name another column with data.corpus.label."
         )
-    if declared:
+    if declared or labels.kind == "tags":
         return
     if len(labels.names) > max(FEW, MANY * labels.examples):
         raise DataError(
@@ -197,6 +198,17 @@ def is_number(text: str) -> bool:
 
 def listed(names: list[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+
+
+def tags_of(example: Example) -> tuple[str, ...]:
+    """The tag of each word of an example."""
+    if not example.words or not all(word.tag for word in example.words):
+        raise DataError(
+            f"An example{at(example)} has no tags, and the task learns one for each word; give CoNLL's "
+            "columns (.conll), or .jsonl with tokens and tags, or with text and spans (start, end, label), and "
+            "name the column with data.corpus.tags where it has another name."
+        )
+    return tuple(word.tag for word in example.words)
 
 
 # ---------------------------------------------------------------- readers

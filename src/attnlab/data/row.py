@@ -14,7 +14,8 @@ class Row:
     `sizes` are the UTF-8 bytes of text that each of its ids stands for, 0 for special tokens, and
     `target_sizes` those of its target: bits per byte divide by the sizes of what is predicted; `source` is
     how many leading tokens are the source of a prefix; `label` is the number of its class, `labels`
-    has a 1 for each class that it has, `number` is what it is labelled with; `start` and
+    has a 1 for each class that it has, `number` is what it is labelled with; `words` are the word of each
+    token, −1 for none, and `tags` the number of a word's tag at its first token, −100 elsewhere; `start` and
     `end` are the answer's first and last token, both 0 where there is none; `char_start` and `char_end`
     place every token of a passage in its text, −1 for all others.
     """
@@ -29,6 +30,8 @@ class Row:
     label: int | None = None
     labels: Sequence[int] | None = None
     number: float | None = None
+    words: Sequence[int] | None = None
+    tags: Sequence[int] | None = None
     start: int | None = None
     end: int | None = None
     char_start: Sequence[int] | None = None

@@ -53,6 +53,7 @@ LABELLED = {
     "texts": "texts, or pairs of them; intervals are over others like them",
 }
 LOSS_OF_LABELS = {
+    "tags": "nats per text, of the tags of all its words together",
     "class": "nats per label, over all labels",
     "classes": "nats per text, of all its labels together",
     "number": "squared error per number, in standard deviations of those trained on; 1 for their mean",

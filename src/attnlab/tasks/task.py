@@ -66,6 +66,8 @@ class Prepared:
     sizes: Tensor | None = None
     of_examples: bool = False
     """Whether targets are one for each row, and not one for each token."""
+    words: Tensor | None = None
+    """(B,T) the word of its row that each token belongs to, −1 for none, where words are labelled."""
     features: Tensor | None = None
     """(B,D) what a frozen trunk made of each text before: it does not read them again."""
 
@@ -146,6 +148,11 @@ class Task(ABC):
     def predicts_words(self) -> bool:
         """Whether targets are tokens of the text, or of another one, and not labels."""
         return self.label_kind == "none"
+
+    @property
+    def first_piece(self) -> bool:
+        """Whether of the tokens of a word the first speaks for it, where words are labelled, or their mean."""
+        return True
 
     def label_of(self, example: Example) -> Any:
         """The label of an example: a name, several names, or a number."""

@@ -36,7 +36,7 @@ DIVIDING = ("line", "sentence")
 
 
 class Files(Corpus):
-    """Local files: .txt, .jsonl, .csv, .tsv, .parquet, SQuAD's .json, folders, globs, and .gz of them.
+    """Local files: .txt, .jsonl, .csv, .tsv, .parquet, .conll, SQuAD's .json, folders, globs, .gz of them.
 
     Plain text is taken by paragraph (blank lines part them) unless `unit` says otherwise; a row of
     a table is one example, which `line` and `sentence` divide; they are refused where it holds more
@@ -57,6 +57,7 @@ class Files(Corpus):
         target: Names = NAMED.target,
         label: Names = NAMED.label,
         answers: Names = NAMED.answers,
+        tags: Names = NAMED.tags,
         group: Names = NAMED.group,
         labels: tuple[str, ...] = (),
         unit: Unit = "paragraph",
@@ -65,7 +66,9 @@ class Files(Corpus):
     ):
         if not path:
             raise DataError('files needs a path: corpus = { kind = "files", path = "notes.txt" }.')
-        self.columns = Columns(text=text, pair=pair, target=target, label=label, answers=answers, group=group)
+        self.columns = Columns(
+            text=text, pair=pair, target=target, label=label, answers=answers, tags=tags, group=group
+        )
         self.labels, self.unit, self.encoding, self.skip_bad = labels, unit, encoding, skip_bad
         self.files = assigned(path, dev, test)
         self._skipped: dict[str, int] = {}

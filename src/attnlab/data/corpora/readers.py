@@ -194,6 +194,32 @@ def articles(file: Path, data: list[Any]) -> Iterator[Record | Broken]:
             )
 
 
+def read_conll(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken]:
+    """CoNLL's columns: a word a line with its tag in the last column, an empty line after each sentence."""
+    words: list[list[str]] = []
+    first = 0
+    for number, line in enumerate((*lines_of(file, encoding), ""), start=1):
+        if line.strip() and not line.startswith(("-DOCSTART-", "# ")):
+            first = first if words else number
+            words.append(line.split("\t") if "\t" in line else line.split())
+        elif words and not line.strip():
+            yield sentence_of(f"{file} line {first}", words, encoding)
+            words = []
+
+
+def sentence_of(place: str, words: list[list[str]], encoding: str) -> Record | Broken:
+    if reason := undecoded(" ".join(word[0] for word in words), encoding):
+        return Broken(place, reason)
+    sizes = {len(word) for word in words}
+    if len(sizes) > 1 or min(sizes) < 2:
+        counts = " or ".join(map(str, sorted(sizes)))
+        return Broken(
+            place, f"its lines have {counts} columns; give each word and its tag in as many"
+        )
+    columns = {"tokens": [word[0].strip() for word in words], "tags": [word[-1].strip() for word in words]}
+    return Record(place, columns)
+
+
 def read_parquet(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken]:
     import pyarrow
     import pyarrow.parquet
@@ -276,6 +302,9 @@ READERS = {
     ".csv": read_csv,
     ".tsv": read_tsv,
     ".parquet": read_parquet,
+    ".conll": read_conll,
+    ".bio": read_conll,
+    ".iob2": read_conll,
     ".txt": read_text,
     ".text": read_text,
     ".md": read_text,

@@ -10,7 +10,8 @@ from typing import Any
 from attnlab.config.values import nearest
 from attnlab.data.corpora.units import Unit, divided
 from attnlab.data.errors import DataError, unusable
-from attnlab.data.example import Answer, Example
+from attnlab.data.example import Answer, Example, Word
+from attnlab.data.tagged_text import tagged_words
 
 Names = str | tuple[str, ...]
 """One column (or path), or several of which the first that exists is taken."""
@@ -44,12 +45,13 @@ class Columns:
 
     text: Names = (
         *("text", "sentence", "sentence1", "premise", "question", "source"),
-        *("review", "content", "document"),
+        *("review", "content", "document", "tokens"),
     )
     pair: Names = ("pair", "sentence2", "hypothesis", "passage", "context")
     target: Names = ("target", "summary", "translation")
     label: Names = ("label", "labels", "class", "sentiment", "answer")
     answers: Names = ("answers",)
+    tags: Names = ("tags", "ner_tags", "spans", "entities")
     group: Names = ("group",)
 
     @property
@@ -159,6 +161,9 @@ def example_of(record: Record, parts: Mapping[str, str], labels: Sequence[str]) 
 
 def made(record: Record, parts: Mapping[str, str], labels: Sequence[str]) -> Example:
     held = {part: value_of(record, column) for part, column in parts.items()}
+    words = words_of(held["text"], held["tags"]) if "tags" in held else ()
+    if isinstance(held["text"], (list, tuple)) and all(isinstance(one, str) for one in held["text"]):
+        held["text"] = " ".join(held["text"])
     texts = {p: text_of(held[p], parts[p]) for p in ("text", "pair", "target", "group") if p in held}
     label = label_of(held["label"], parts["label"], labels) if "label" in held else None
     answers = answers_of(held["answers"], texts.get("pair", "")) if "answers" in held else ()
@@ -168,6 +173,7 @@ def made(record: Record, parts: Mapping[str, str], labels: Sequence[str]) -> Exa
         target=texts.get("target"),
         label=label,
         answers=answers,
+        words=words,
         group=texts.get("group"),
         place=record.place,
     )
@@ -209,6 +215,31 @@ def label_of(value: Any, column: str, labels: Sequence[str]) -> str | tuple[str,
             f'its label "{label}" is not one of {", ".join(labels)}{nearest(label, labels)[:-1]}'
         )
     return label
+
+
+def words_of(text: Any, tags: Any) -> tuple[Word, ...]:
+    """Words with their tags: of a list of tokens with a tag each, or of a text with spans in characters. None
+    where the column holds something else, which is no matter for other tasks."""
+    if not isinstance(tags, (list, tuple)):
+        return ()
+    if isinstance(text, str):
+        if not all(isinstance(one, Mapping) and {"start", "end", "label"} <= one.keys() for one in tags):
+            return ()
+        try:
+            return tagged_words(text, [(int(s["start"]), int(s["end"]), str(s["label"])) for s in tags])
+        except (DataError, TypeError, ValueError) as error:
+            raise BrokenRowError(str(error)) from error
+    if not isinstance(text, (list, tuple)):
+        return ()
+    if len(text) != len(tags):
+        raise BrokenRowError(f"it has {len(text)} tokens and {len(tags)} tags; give one for each")
+    if empty := [str(token) for token in text if not str(token).strip() or len(str(token).split()) > 1]:
+        raise BrokenRowError(f'its token "{empty[0]}" is no single word')
+    found, at = [], 0
+    for token, tag in zip(text, tags, strict=True):
+        found.append(Word(at, at + len(token), str(tag)))
+        at += len(token) + 1
+    return tuple(found)
 
 
 def answers_of(value: Any, passage: str) -> tuple[Answer, ...]:

@@ -17,6 +17,7 @@ ENCODINGS: Registry[Encoding] = Registry(
         "document": "attnlab.data.encode.document:Document",
         "single": "attnlab.data.encode.single:Single",
         "pair": "attnlab.data.encode.pair:Pair",
+        "words": "attnlab.data.encode.words:Words",
         "question": "attnlab.data.encode.question:Question",
         "translation": "attnlab.data.encode.translation:Translation",
         "prefix": "attnlab.data.encode.prefix:Prefix",

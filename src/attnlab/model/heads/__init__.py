@@ -18,6 +18,7 @@ HEADS: Registry[Head] = Registry(
         "span_boundary": "attnlab.model.heads.boundary:SpanBoundary",
         "sentence_pair": "attnlab.model.heads.pair:SentencePair",
         "classification": "attnlab.model.heads.classification:Classification",
+        "token_classification": "attnlab.model.heads.token_classification:TokenClassification",
         "span": "attnlab.model.heads.span:Span",
         "features": "attnlab.model.heads.features:Features",
         "sentence": "attnlab.model.heads.sentence:Sentence",
