@@ -13,11 +13,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.cli.console import JsonOption, emit, err, out, visible, warn
+from attnlab.cli.console import JsonOption, emit, err, out, warn
 from attnlab.cli.corpus_options import EncodingOption, PairOption, TextOption
 from attnlab.cli.generate import RunArgument
 from attnlab.cli.label_view import show_findings
 from attnlab.config.values import ConfigError
+from attnlab.config.visible_text import visible
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
