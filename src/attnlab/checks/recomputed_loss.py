@@ -305,12 +305,8 @@ def tag_nats(task: Task, scores: Tensor, prepared: Prepared, line: int, real: Te
     for place, tag in enumerate(tags):
         if tag == IGNORE:
             continue
-        own = (
-            [place]
-            if getattr(task, "pieces", "") == "first"
-            else [n for n, w in enumerate(words) if w == words[place]]
-        )
-        mean = sum(scores[n] for n in own) / len(own)
+        own = [n for n, word in enumerate(words) if word == words[place]]
+        mean = scores[own[:1] if task.first_piece else own].mean(0)
         total = total + mean.logsumexp(-1) - mean[tag]
     return total
 

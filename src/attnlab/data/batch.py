@@ -29,8 +29,8 @@ class Batch:
     (B, U) are what an encoder-decoder is to write. label, start, end (B,) are answers, labels (B, C)
     is 1 for each class that a row has, number (B,) what it is labelled with. words (B, T) are the word of
     each token, −1 for none, tags (B, T) the number of a word's tag at its first token, −100 elsewhere.
-    sizes (B, T) and target_sizes (B, U) are the UTF-8 bytes of text that each token stands for, 0 for special tokens
-    and padding. rows (N,) are the numbers of the encoded rows inside, in order.
+    sizes (B, T) and target_sizes (B, U) are the UTF-8 bytes of text that each token stands for, 0 for
+    special tokens and padding. rows (N,) are the numbers of the encoded rows inside, in order.
     """
 
     ids: Tensor

@@ -205,7 +205,7 @@ def tags_of(example: Example) -> tuple[str, ...]:
     if not example.words or not all(word.tag for word in example.words):
         raise DataError(
             f"An example{at(example)} has no tags, and the task learns one for each word; give CoNLL's "
-            "columns (.conll), or .jsonl with tokens and tags, or with text and spans (start, end, label), and "
+            "columns (.conll), or .jsonl with tokens and tags, or with text and spans (start, end, label); "
             "name the column with data.corpus.tags where it has another name."
         )
     return tuple(word.tag for word in example.words)

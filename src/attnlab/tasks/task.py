@@ -151,7 +151,7 @@ class Task(ABC):
 
     @property
     def first_piece(self) -> bool:
-        """Whether of the tokens of a word the first speaks for it, where words are labelled, or their mean."""
+        """Whether a word's first token stands for it, where words are labelled, or the mean of them all."""
         return True
 
     def label_of(self, example: Example) -> Any:

@@ -213,9 +213,7 @@ def sentence_of(place: str, words: list[list[str]], encoding: str) -> Record | B
     sizes = {len(word) for word in words}
     if len(sizes) > 1 or min(sizes) < 2:
         counts = " or ".join(map(str, sorted(sizes)))
-        return Broken(
-            place, f"its lines have {counts} columns; give each word and its tag in as many"
-        )
+        return Broken(place, f"its lines have {counts} columns; give each word and its tag in as many")
     columns = {"tokens": [word[0].strip() for word in words], "tags": [word[-1].strip() for word in words]}
     return Record(place, columns)
 
