@@ -78,6 +78,8 @@ class Targets(OfTargets):
     limit: ClassVar[float] = 0.5
 
     def of_labels(self, case: Case) -> Finding:
+        if case.task.label_kind == "answer":
+            return self.not_applicable(case, "the places of answers are looked at by the check `answers`")
         task, rows = case.task, case.dataset.rows("train")
         examples = case.dataset.first("train", EXAMPLES)
         count = min(len(rows), len(examples))

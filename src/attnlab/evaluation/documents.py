@@ -114,15 +114,14 @@ def document_losses(evaluator: Evaluator) -> DocumentLosses:
 def _labelled(evaluator: Evaluator, example: NDArray[np.int64]) -> DocumentLosses:
     """Of a task that says one thing of each text: its columns, in the split's own order."""
     judged = [(one.batch.rows.numpy(), one.columns) for one in evaluator.judged()]
-    place = example[np.concatenate([rows for rows, _ in judged])]
+    place, found = evaluator.merged([columns for _, columns in judged], [rows for rows, _ in judged])
     count = int(example.max()) + 1
 
-    def ordered(name: str) -> NDArray[Any]:
-        found = np.concatenate([columns[name] for _, columns in judged])
-        held = np.zeros((count, *found.shape[1:]), found.dtype)
-        held[place] = found
+    def ordered(column: NDArray[Any]) -> NDArray[Any]:
+        held = np.zeros((count, *column.shape[1:]), column.dtype)
+        held[place] = column
         return held
 
-    said = {name: ordered(name) for name in judged[0][1] if name not in ("nats", "targets")}
-    targets = ordered("targets").astype(np.int64)
-    return DocumentLosses(ordered("nats"), targets, np.zeros(count, np.int64), said=said)
+    columns = {name: ordered(column) for name, column in found.items()}
+    nats, targets = columns.pop("nats"), columns.pop("targets").astype(np.int64)
+    return DocumentLosses(nats, targets, np.zeros(count, np.int64), said=columns)

@@ -26,5 +26,10 @@ METRICS: Registry[Metric] = Registry(
         "mean_squared_error": "attnlab.metrics.numbers:MeanSquaredError",
         "mean_absolute_error": "attnlab.metrics.numbers:MeanAbsoluteError",
         "explained_variance": "attnlab.metrics.numbers:ExplainedVariance",
+        "span_f1": "attnlab.metrics.answers:SpanF1",
+        "exact_match": "attnlab.metrics.answers:ExactMatch",
+        "span_f1_answerable": "attnlab.metrics.answers:SpanF1Answerable",
+        "exact_match_answerable": "attnlab.metrics.answers:ExactMatchAnswerable",
+        "exact_match_unanswerable": "attnlab.metrics.answers:ExactMatchUnanswerable",
     },
 )

@@ -23,9 +23,10 @@ from attnlab.model.model import Model
 from attnlab.model.witness import differs
 from attnlab.runs.atomic import as_bytes
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
+from attnlab.runs.damage import reading
 from attnlab.runs.run_error import RunError
 
-FROZEN = "frozen.safetensors"
+FROZEN, STATE = "frozen.safetensors", "state.json"
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def save_checkpoint(checkpoints: Checkpoints, step: int, checkpoint: Checkpoint)
     files: dict[str, Callable[[], bytes]] = {
         "model.safetensors": lambda: save(_contiguous(_without(model, frozen))),
         "optimizer.safetensors": lambda: save(_contiguous(checkpoint.optimizer)),
-        "state.json": lambda: as_bytes(checkpoint.state),
+        STATE: lambda: as_bytes(checkpoint.state),
     }
     shared = {FROZEN: lambda: save(_contiguous(_without(model, model.keys() - frozen)))} if frozen else {}
     return checkpoints.write(step, files, shared, answer=list(checkpoint.answer))
@@ -100,9 +101,15 @@ def read_checkpoint(checkpoints: Checkpoints, step: int) -> Checkpoint:
         model=load((folder / "model.safetensors").read_bytes()) | frozen,
         frozen=frozenset(frozen),
         optimizer=load((folder / "optimizer.safetensors").read_bytes()),
-        state=json.loads((folder / "state.json").read_text(encoding="utf-8")),
+        state=json.loads((folder / STATE).read_text(encoding="utf-8")),
         answer=tuple(manifest.get("answer", ())),
     )
+
+
+def settled_in(checkpoints: Checkpoints, step: int) -> dict[str, float]:
+    """What a checkpoint's predictions go by that was chosen on dev; its weights are not read."""
+    with reading(file := checkpoints.path(step) / STATE):
+        return dict(json.loads(file.read_text(encoding="utf-8")).get("settled", {}))
 
 
 def newest_checkpoint(checkpoints: Checkpoints, warn: Callable[[str], None]) -> Checkpoint | None:

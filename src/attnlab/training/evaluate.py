@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -15,12 +15,14 @@ from torch import Tensor
 
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
+from attnlab.data.errors import DataError
+from attnlab.data.example import Example
 from attnlab.data.rows import Rows
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
-from attnlab.tasks.task import Prepared, Task
+from attnlab.tasks.task import Arrays, Prepared, Task
 from attnlab.training.features import FeaturesOf, unknown
 
 CPU = torch.device("cpu")
@@ -31,6 +33,7 @@ class Evaluation:
     """`loss` in nats per target, and the task's metrics; perplexity from the words alone, if it has parts.
 
     `examples` is what was said of each example, in the order of the batches; of words one entry a batch.
+    An example of several rows is among them if all of these were scored.
     """
 
     loss: float
@@ -63,6 +66,11 @@ class Judged:
         return {name: np.array([float(value)]) for name, value in (sums | size).items()}
 
 
+def joined(columns: Sequence[Arrays]) -> Arrays:
+    """The columns of batches, one batch after the other."""
+    return {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
+
+
 def array_of(column: Tensor) -> NDArray[Any]:
     """A column for metrics: numbers in float64, classes and flags as they are."""
     held = column.cpu()  # some devices have no double
@@ -80,9 +88,15 @@ class Batches(Protocol):
     def load(self, plan: Any, number: int) -> Batch: ...
 
 
+def no_texts() -> Sequence[Example]:
+    """The examples are not at hand."""
+    return ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
-    """How a model is scored on a split: which batches, what they hide, where, in what precision."""
+    """How a model is scored on a split: which batches, what they hide, where, in what precision. `texts`
+    gives all its examples, where the task compares their text."""
 
     model: Model
     task: Task
@@ -92,22 +106,49 @@ class Evaluator:
     device: torch.device = CPU
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext
     features: FeaturesOf = unknown
+    texts: Callable[[], Sequence[Example]] = no_texts
 
     def __call__(self) -> Evaluation:
         """The mean loss over the batches and the task's metrics, in eval mode."""
         total, count, parts = 0.0, 0, dict[str, float]()
-        columns: list[dict[str, NDArray[Any]]] = []
+        columns: list[Arrays] = []
+        rows: list[NDArray[np.int64]] = []
         for judged in self.judged():
             loss = judged.loss
+            rows.append(judged.batch.rows.numpy())
             total, count = total + float(loss.total), count + int(loss.count)
             columns.append(judged.columns)
             for name, part in loss.parts.items():
                 parts[name] = parts.get(name, 0.0) + float(part)
         scores = {name: part / max(1, count) for name, part in parts.items()} | {"targets": count}
-        examples = Examples({name: np.concatenate([c[name] for c in columns]) for name in columns[0]})
+        examples = self.examples(columns, rows)
         metrics = {name: METRICS.build(name) for name in self.task.metrics if name != "loss"}
         scores |= {name: one.value(examples) for name, one in metrics.items() if one.applies(examples)}
         return Evaluation(total / max(1, count), scores, examples)
+
+    def examples(self, columns: Sequence[Arrays], rows: Sequence[NDArray[np.int64]]) -> Examples:
+        """What was said of the examples of some batches, given the columns of each and its encoded rows."""
+        if self.task.predicts_words:
+            return Examples(joined(columns))
+        numbers, found = self.merged(columns, rows)
+        of_rows = self.loader.rows.scalars("example")
+        scored = np.bincount(of_rows[np.concatenate(rows)], minlength=int(of_rows.max()) + 1)
+        whole = (np.bincount(of_rows) == scored)[numbers]
+        if not whole.any():
+            raise DataError(
+                "No example has all of its rows in the batches that are scored; set "
+                'training.evaluate_batches to "all", or higher.'
+            )
+        return Examples(found if whole.all() else {name: column[whole] for name, column in found.items()})
+
+    def merged(
+        self, columns: Sequence[Arrays], rows: Sequence[NDArray[np.int64]]
+    ) -> tuple[NDArray[np.int64], Arrays]:
+        """The examples that these rows are of, and what is said of them."""
+        example = self.loader.rows.scalars("example")[np.concatenate(rows)]
+        numbers, found = self.task.merge(joined(columns), example)
+        texts = self.texts()
+        return numbers, self.task.compare(found, [texts[n] for n in numbers]) if texts else found
 
     def losses(self) -> Iterator[tuple[Batch, Prepared, LossSum]]:
         """Each batch, what the task made of it, and its loss."""

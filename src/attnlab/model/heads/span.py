@@ -28,9 +28,9 @@ class Span(Head):
         self.scores = nn.Linear(width, 2)
 
     def forward(self, hidden: Tensor, tokens: Tokens) -> Tensor:
-        """(B,T,D) -> (B,T,2): start and end; padding can be neither."""
+        """(B,T,D) -> (B,T,2): start and end. Which tokens can be either is the task's to say."""
         scores: Tensor = self.scores(hidden)
-        return scores if tokens.real is None else scores.masked_fill(~tokens.real[..., None], -float("inf"))
+        return scores
 
     def parameter_terms(self) -> list[Term]:
         return [linear("scores", self.width, 2, True, "D·2")]
