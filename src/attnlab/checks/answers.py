@@ -12,7 +12,7 @@ from attnlab.data.dataset import Dataset
 from attnlab.data.example import Answer, Example
 from attnlab.data.rows import Rows
 from attnlab.runs.findings import Finding, When
-from attnlab.tasks.answering import Answering
+from attnlab.tasks.answer_spans import AnswerSpans
 
 SPLITS = ("train", "dev")
 QUESTIONS = 2000
@@ -58,7 +58,7 @@ class Answers(Check):
 
     def run(self, case: Case) -> Finding:
         task = case.task
-        if not isinstance(task, Answering):
+        if not isinstance(task, AnswerSpans):
             return self.not_applicable(case, "the task has no answers in a passage")
         splits = [split for split in SPLITS if split in case.dataset.splits.names]
         found = {split: look(case.dataset, split, task.longest_answer) for split in splits}

@@ -15,7 +15,7 @@ from attnlab.data.batch import Batch
 from attnlab.data.rows import Rows
 from attnlab.evaluation.texts import owners_of
 from attnlab.model.model import Model
-from attnlab.tasks.task import Passage, Prepared, Spans
+from attnlab.tasks.task import PassagePlaces, Prepared, Spans
 from attnlab.training.evaluate import Batches, Evaluator
 
 LOOKED_AT = 8
@@ -111,7 +111,7 @@ def rows_of(prepared: Prepared, start: int, stop: int) -> Prepared:
 
     source_tokens, spans, passage = prepared.source_tokens, prepared.spans, prepared.passage
     if passage is not None:
-        passage = Passage(start=passage.start[start:stop], end=passage.end[start:stop])
+        passage = PassagePlaces(start=passage.start[start:stop], end=passage.end[start:stop])
     if spans is not None:
         kept = (spans.row >= start) & (spans.row < stop)
         held = {name: value[kept] for name, value in vars(spans).items()}

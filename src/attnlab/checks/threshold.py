@@ -9,6 +9,7 @@ import numpy as np
 from attnlab.checks.check import Case, Check, Moment
 from attnlab.metrics.metric import Examples, Floats
 from attnlab.runs.findings import Finding, When
+from attnlab.tasks.answer_spans import AnswerSpans
 
 NEEDED = ("margin", "threshold", "fold", "span_f1", "silent")
 EQUAL = 1e-9
@@ -35,9 +36,9 @@ class Threshold(Check):
 
     def run(self, case: Case) -> Finding:
         found = case.examples
-        if case.task.label_kind != "answer" or found is None or not all(name in found for name in NEEDED):
+        if not isinstance(case.task, AnswerSpans) or found is None or any(n not in found for n in NEEDED):
             return self.not_applicable(case, "nothing is answered by a threshold")
-        return self.judge(case, found, fixed=getattr(case.task, "threshold", "dev") != "dev")
+        return self.judge(case, found, fixed=case.task.threshold != "dev")
 
     def judge(self, at: Moment, examples: Examples, *, fixed: bool = False) -> Finding:
         """Of the questions of an evaluation; `fixed` says that a person set the threshold."""

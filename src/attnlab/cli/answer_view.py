@@ -34,17 +34,10 @@ def curve_table(held: Mapping[str, Any]) -> Table:
     for name in ("τ", "answered", "F1", "exact match"):
         table.add_column(name, justify="right")
     table.add_column("")
-    used, n = held["threshold"], held["n"]
-    nearest = min(held["curve"], key=lambda one: abs(one["threshold"] - (used["least"] + used["most"]) / 2))
     for one in held["curve"]:
-        mark = " ← used" if one is nearest else ""
-        cells = (
-            f"{one['threshold']:+.2f}",
-            f"{one['answered'] / n:.0%}",
-            f"{one['f1']:.4f}",
-            f"{one['exact']:.4f}",
-        )
-        table.add_row(*cells, "█" * round(one["f1"] * BAR) + mark)
+        shares = f"{one['answered'] / held['n']:.0%}", f"{one['f1']:.4f}", f"{one['exact']:.4f}"
+        bar = "█" * round(one["f1"] * BAR) + (" ← used" if one["used"] else "")
+        table.add_row(f"{one['threshold']:+.2f}", *shares, bar)
     return table
 
 

@@ -15,7 +15,7 @@ from attnlab.config.values import ConfigError
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
-    from attnlab.experiment.asking import Asked, PassageAnswer
+    from attnlab.experiment.questions import PassageAnswer, RankedAnswers
     from attnlab.experiment.trained import Trained
 
 OTHERS = 10
@@ -61,7 +61,7 @@ def ask(
     return None
 
 
-def show(found: Asked, trained: Trained) -> None:
+def show(found: RankedAnswers, trained: Trained) -> None:
     out.print(told(found.best, several=len(found.ranked) > 1))
     if len(found.ranked) > 1:
         out.print(others(found))
@@ -96,7 +96,7 @@ def place(one: PassageAnswer) -> str:
     return f"{visible(one.name)} line {one.line}, characters {one.found.start:,} to {one.found.end:,}"
 
 
-def others(found: Asked) -> Table:
+def others(found: RankedAnswers) -> Table:
     table = Table("margin", "answer", "passage", title="All passages, by margin", title_justify="left")
     table.columns[0].justify = "right"
     for one in found.ranked[: OTHERS + 1]:
@@ -109,7 +109,7 @@ def others(found: Asked) -> Table:
 
 
 def unfamiliar(one: PassageAnswer) -> None:
-    from attnlab.experiment.asking import UNKNOWN
+    from attnlab.experiment.questions import UNKNOWN
 
     if one.unknown >= UNKNOWN:
         out.print(

@@ -18,14 +18,14 @@ from attnlab.metrics import METRICS
 from attnlab.metrics.answers import SpanF1, answered, exact_match, gold_of, normalised, overlap_f1
 from attnlab.metrics.metric import Estimate, Examples
 from attnlab.metrics.thresholds import curve
-from attnlab.tasks.answering import Answering, span_of
+from attnlab.tasks.answer_spans import AnswerSpans, span_of
 
 POINTS = 12
 """Thresholds of the curve that are told, evenly spread over the questions."""
 FIXED, CROSS_FITTED = "fixed", "cross-fitted"
 
 
-def of_answers(task: Answering, texts: Sequence[Example], examples: Examples) -> dict[str, Any]:
+def of_answers(task: AnswerSpans, texts: Sequence[Example], examples: Examples) -> dict[str, Any]:
     """All that is told of answers beside the metrics."""
     found = judge_examples(task, examples)
     checks = [*found, Threshold().judge(Point("evaluation"), examples, fixed=task.threshold != "dev")]
@@ -43,7 +43,7 @@ def of_answers(task: Answering, texts: Sequence[Example], examples: Examples) ->
     }
 
 
-def threshold_told(task: Answering, examples: Examples) -> dict[str, Any]:
+def threshold_told(task: AnswerSpans, examples: Examples) -> dict[str, Any]:
     """The thresholds that were used, and what one chosen on these very questions would have pretended."""
     held = examples["threshold"]
     tuned = curve(examples["margin"], examples["span_f1"], examples["silent"])
@@ -59,19 +59,23 @@ def threshold_told(task: Answering, examples: Examples) -> dict[str, Any]:
     }
 
 
-def curve_told(examples: Examples) -> list[dict[str, float]]:
-    """F1 and exact match by threshold, from answering all to answering none."""
+def curve_told(examples: Examples) -> list[dict[str, Any]]:
+    """F1 and exact match by threshold, from answering all to answering none, the used one among them; of
+    several that were used, the middle."""
     margin, silent = examples["margin"], examples["silent"]
     f1, exact = (curve(margin, examples[name], silent) for name in ("span_f1", "span_exact"))
-    chosen = np.unique(np.linspace(0, len(f1.thresholds) - 1, POINTS).astype(int))
+    used = float((examples["threshold"].min() + examples["threshold"].max()) / 2)
+    at_used = int(np.searchsorted(-f1.answered, -(margin > used).sum()))
+    spread = np.linspace(0, len(f1.thresholds) - 1, POINTS).astype(int)
     return [
         {
-            "threshold": float(f1.thresholds[k]),
+            "threshold": used if k == at_used else float(f1.thresholds[k]),
+            "used": bool(k == at_used),
             "answered": int(f1.answered[k]),
             "f1": float(f1.sums[k] / len(examples)),
             "exact": float(exact.sums[k] / len(examples)),
         }
-        for k in chosen
+        for k in np.union1d(spread, at_used)
     ]
 
 

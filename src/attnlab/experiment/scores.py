@@ -35,7 +35,7 @@ from attnlab.experiment.setup import dataset_of, evaluator_of
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measure_of
 from attnlab.metrics.metric import Examples
-from attnlab.tasks.answering import Answering
+from attnlab.tasks.answer_spans import AnswerSpans
 from attnlab.tasks.task import Task
 from attnlab.training.evaluate import Evaluator
 
@@ -260,7 +260,7 @@ def of_labelled_file(
 
 def _of_examples(task: Task, texts: Sequence[Example], examples: Examples) -> dict[str, Any]:
     """What is told beside the metrics."""
-    if isinstance(task, Answering):
+    if isinstance(task, AnswerSpans):
         return of_answers(task, texts, examples)
     return of_labels(task, texts, examples)
 

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from attnlab.config.values import ConfigError
 from attnlab.data.encode.encoding import Cut
-from attnlab.experiment.asking import Asked, ask
 from attnlab.experiment.explaining import Subject, heads_of
 from attnlab.experiment.filling import Places, places
 from attnlab.experiment.opened import Opened
 from attnlab.experiment.predicting import Predictor, example
+from attnlab.experiment.questions import RankedAnswers, ask
 from attnlab.experiment.request import SAMPLED, Request, request_of, several
 from attnlab.experiment.score_table import Scores
 from attnlab.experiment.scores import of_probes, of_split, of_text
@@ -272,8 +272,8 @@ class Trained(Opened):
 
     def ask(
         self, question: str, passages: str | Sequence[str] | Mapping[str, str], *, batch_size: int = 64
-    ) -> Asked:
-        """The answer to a question that stands in a passage, or in the best of several; see Asked."""
+    ) -> RankedAnswers:
+        """The answer to a question that stands in a passage, or in the best of several; see RankedAnswers."""
         return ask(self, question, passages, batch_size=batch_size)
 
     def fill(self, text: str, *, top: int = 5) -> Places:

@@ -16,7 +16,7 @@ EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
-class Curve:
+class ThresholdCurve:
     """What every threshold gives that tells any two examples apart, from "always" to "never": thresholds,
     how many examples are above each, and the sum of the scores (all k + 1, for k different margins)."""
 
@@ -32,7 +32,7 @@ class Curve:
         return float(equal[np.abs(equal).argmin()])
 
 
-def curve(margin: Floats, answer: Floats, silent: Floats) -> Curve:
+def curve(margin: Floats, answer: Floats, silent: Floats) -> ThresholdCurve:
     """Of n examples: the margin of each, its score if it is answered, and its score if it is not.
 
     An example whose margin is −∞ has nothing to answer with. A threshold lies in the middle between two
@@ -49,7 +49,7 @@ def curve(margin: Floats, answer: Floats, silent: Floats) -> Curve:
     ends = (values[0] - 1, values[-1] + 1) if len(values) else (0.0, 0.0)
     thresholds = np.concatenate([ends[:1], middles, ends[1:]]) if len(values) else np.zeros(1)
     above = len(held) - np.append(0, last + 1)
-    return Curve(thresholds, above.astype(np.int64), silent.sum() + gain.sum() - given_up)
+    return ThresholdCurve(thresholds, above.astype(np.int64), silent.sum() + gain.sum() - given_up)
 
 
 def cross_fitted(margin: Floats, answer: Floats, silent: Floats, fold: NDArray[np.int64]) -> Floats:

@@ -53,7 +53,7 @@ class Spans:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passage:
+class PassagePlaces:
     """Where each token of a passage begins and ends in its text, in characters; both (B,T), −1 for tokens
     that are not of it."""
 
@@ -77,7 +77,7 @@ class Prepared:
     source: Tensor | None = None
     source_tokens: Tokens | None = None
     spans: Spans | None = None
-    passage: Passage | None = None
+    passage: PassagePlaces | None = None
     sizes: Tensor | None = None
     of_examples: bool = False
     """Whether targets are one for each row, and not one for each token."""
@@ -103,7 +103,7 @@ class Prepared:
                 return value.to(device)
             if isinstance(value, Tokens):
                 return value.map(lambda field: field.to(device), value.span)
-            if isinstance(value, (Spans, Passage)):
+            if isinstance(value, (Spans, PassagePlaces)):
                 return type(value)(**{name: field.to(device) for name, field in vars(value).items()})
             return value
 

@@ -13,7 +13,7 @@ from attnlab.data.example import Example
 from attnlab.experiment.opened import Opened
 from attnlab.experiment.predicting import Predictor
 from attnlab.runs.tabular import ShortTable, Tabular
-from attnlab.tasks.answering import AnswerPrediction
+from attnlab.tasks.answer_spans import AnswerPrediction
 
 AROUND = 240
 """Characters of the passage that are shown to either side of an answer."""
@@ -58,7 +58,7 @@ class PassageAnswer:
 
 
 @dataclass(frozen=True, repr=False)
-class Asked(Tabular):
+class RankedAnswers(Tabular):
     """What passages answer to a question, the one with the largest margin first."""
 
     question: str
@@ -83,7 +83,7 @@ class Asked(Tabular):
 
 def ask(
     trained: Opened, question: str, passages: str | Sequence[str] | Mapping[str, str], *, batch_size: int = 64
-) -> Asked:
+) -> RankedAnswers:
     """Ask one passage, several, or several by name; all are ranked by their margin."""
     if trained.task.label_kind != "answer":
         raise ConfigError(
@@ -102,7 +102,7 @@ def ask(
         PassageAnswer(name, text, cast("AnswerPrediction", one), unknown_share(trained, text))
         for (name, text), one in zip(named.items(), found, strict=True)
     ]
-    return Asked(question, tuple(sorted(ranked, key=lambda one: -one.found.margin)))
+    return RankedAnswers(question, tuple(sorted(ranked, key=lambda one: -one.found.margin)))
 
 
 def _named(passages: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
