@@ -235,7 +235,8 @@ def convert(source: str | Path, target: str | Path, *, adapter: bool = False) ->
 
 
 def open(run: str | Path) -> Trained:
-    """A run that was trained here, at its best checkpoint: `lab.open("runs/mine").generate("Once")`."""
+    """A run at its best checkpoint, one of its checkpoints, a folder in transformers' layout, or "minilm":
+    `lab.open("runs/mine").generate("Once")`."""
     from attnlab.experiment.trained import open_run
 
     return open_run(run)

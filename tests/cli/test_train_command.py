@@ -55,7 +55,7 @@ def test_ctrl_c_during_the_checks_loses_nothing_and_says_so(run, file, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("attnlab.experiment.soundness.Soundness.before", interrupted)
+        patch.setattr("attnlab.experiment.soundness.RunChecks.before", interrupted)
         stopped = run("train", file, "--set", "training.budget.steps=2", "--out", "runs/with space")
     assert stopped.exit_code == 130
     assert "nothing was lost" in stopped.output

@@ -93,7 +93,7 @@ def test_compare(case, tmp_path):
     found = side_by_side(folders)
     assert ("loss" in found.measures) == (not judged)
     assert judged in " ".join(found.notes) and trained in " ".join(found.notes)
-    assert any(note.startswith("Not equals") for note in found.notes) == bool(trained)
+    assert any(note.startswith("Not a fair comparison") for note in found.notes) == bool(trained)
 
 
 def test_the_tables_of_a_report(case):

@@ -7,7 +7,7 @@ import torch
 
 import attnlab as lab
 from attnlab.config.values import ConfigError
-from attnlab.explain.attention_cost import attention_cost, exponent
+from attnlab.explain.attention_cost import AttentionCost, Grown, attention_cost, exponent
 from attnlab.explain.gradient_flow import flow_of, gradient_flow
 from attnlab.explain.masked_tokens_position import masked_positions
 from attnlab.explain.reach_by_depth import reach_by_depth
@@ -153,7 +153,7 @@ def test_masked_positions_are_refused_where_they_would_not_show():
 
 # ---------------------------------------------------------------- cost
 def test_operations_grow_as_the_formulas_say():
-    found = attention_cost((16, 32, 64), held=32, width=16, repeats=1)
+    found = attention_cost((16, 32, 64), held=32, width=16, rounds=2)
     assert len(found.grown) == 7
     for one in found.grown:
         assert one.of_flops == pytest.approx(one.theory, abs=1e-6)
@@ -161,6 +161,16 @@ def test_operations_grow_as_the_formulas_say():
     first = found.grown[0]
     assert first.flops[0] == 4 * 16 * 16 * 16  # two products of M·M·d, multiply and add apart
     assert exponent([1, 2, 4], [3, 12, 48]) == pytest.approx(2)
+
+
+def test_noisy_times_are_not_fitted():
+    def cost(*rounds):
+        return AttentionCost([Grown("cross-attention", "M", [1, 2], [1.0, 2.0], rounds, 1)], 8, 8)
+
+    steady = cost((1.0, 2.0), (1.0, 2.0), (9.0, 2.0), (1.0, 9.0))  # a slow round is no reason to give up
+    assert steady.grown[0].of_seconds == pytest.approx(1) and "Time has exponents from 1.00" in steady.summary
+    busy = cost((1.0, 2.0), (1.0, 8.0), (1.0, 2.0), (1.0, 8.0))
+    assert busy.grown[0].noise == pytest.approx(2) and "too noisy to fit" in busy.summary
 
 
 # ---------------------------------------------------------------- commands

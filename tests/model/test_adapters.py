@@ -1,6 +1,7 @@
 """Adapters go on, train alone, come off without a trace, and mean the same cached, padded and alone."""
 
 import copy
+import re
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from attnlab.model.adapters import ADAPTERS
 from attnlab.model.combinations import examples
 from attnlab.model.counts import parameter_terms
 from attnlab.model.frozen import is_fixed
+from attnlab.model.terms import Term, gather
 from attnlab.model.tokens import Tokens
 from tests.contracts import grid
 from tests.contracts.grid import IDS, LEFT, SOURCE, SOURCE_IDS, T
@@ -237,6 +239,32 @@ def test_what_is_tuned_is_counted_in_closed_form_with_any_head(kind, name):
     assert adapter.tuned == sum(term.count for term in adapter.tuned_terms())
     adapter = ADAPTERS.build(kind).attach(built(name, output="classification"), train=["head"])
     assert adapter.tuned == sum(term.count for term in adapter.tuned_terms())
+
+
+def value_of(formula, **sizes):
+    """A closed form with its letters put in: HK is H times K."""
+    spaced = re.sub(r"[A-Z](?=[A-Z])", r"\g<0>·", formula)
+    return eval(spaced.replace("·", "*"), {"__builtins__": {}}, sizes)
+
+
+@pytest.mark.parametrize(("kind", "n"), [("full", 0), ("top(layers=1)", 1), ("top(layers=2)", 2)])
+def test_terms_gathered_by_part_are_formulas_of_the_same_value(kind, n):
+    model = built("encoder", layers=3, output="classification")
+    terms = ADAPTERS.build(kind).attach(model, train=["head"]).tuned_terms()
+    sizes = {"V": 23, "D": 16, "N": 16, "L": 3, "H": 4, "K": 4, "E": 64, "C": 2, "types": 2, "n": n}
+    found = gather(terms)
+    assert len(found) < len(terms) and len({term.name for term in found}) == len(found)
+    for term in found:
+        assert value_of(term.formula, **sizes) == term.count, term
+    assert sum(term.count for term in found) == sum(term.count for term in terms)
+
+
+def test_a_sum_is_put_in_brackets_before_it_is_multiplied():
+    same = [Term("part.a", "D·E + E", 20), Term("part.b", "D·E + E", 20), Term("part.c", "L·(D + E)", 5)]
+    assert gather([*same, Term("own", "2·D", 6)]) == [
+        Term("part", "2·(D·E + E) + L·(D + E)", 45),
+        Term("own", "2·D", 6),
+    ]
 
 
 def test_a_trained_head_reads_a_trunk_that_drops_nothing():

@@ -106,7 +106,9 @@ def test_the_encoder_of_t5_is_read_alone(tmp_path, unchecked, reviews, name):
 def test_a_start_without_its_tokenizer_is_told(tmp_path, reviews):
     published(tmp_path / "theirs", "bert")
     (tmp_path / "theirs" / "tokenizer.json").unlink()
-    with pytest.raises(ValueError, match=r"theirs holds no tokenizer\.json, .*vocab\.txt"):
+    with pytest.raises(
+        ValueError, match=r"theirs holds no tokenizer\.json, .*vocab\.txt.*copy its files there"
+    ):
         asked(tmp_path / "theirs", reviews)
 
 

@@ -214,8 +214,29 @@ def test_a_converted_folder_can_be_moved_and_is_no_run(tmp_path):
         folder.opened(trained.config, resume=True, versions={}),
     ):
         pass
-    with pytest.raises(ConfigError, match=r"import it first: attnlab convert"):
-        open_run(tmp_path / "theirs")
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert", "t5"])
+def test_a_published_folder_is_opened_as_it_stands(name, tmp_path):
+    published(tmp_path / "theirs", name)
+    convert(tmp_path / "theirs", tmp_path / "ours")
+    before = sorted(path.name for path in (tmp_path / "theirs").iterdir())
+    direct, converted = open_run(tmp_path / "theirs"), open_run(tmp_path / "ours")
+    assert direct.imported and direct.checkpoint == "as it was published" and not direct.unsound
+    assert direct.task.__class__ is converted.task.__class__
+    weights = converted.model.state_dict()
+    assert all(torch.equal(value, weights[key]) for key, value in direct.model.state_dict().items())
+    asked = ["--fill", "w3 [MASK] w15"] if name == "bert" else ["w3 w14", "--rule", "greedy"]
+    said = [
+        CliRunner().invoke(app, ["generate", str(tmp_path / folder), *asked, "--json"])
+        for folder in ("theirs", "ours")
+    ]
+    assert [one.exit_code for one in said] == [0, 0]
+    theirs, ours = (json.loads(one.stdout) for one in said)
+    assert {**theirs, "run": ""} == {**ours, "run": ""}
+    lost = CliRunner().invoke(app, ["evaluate", str(tmp_path / "theirs")])  # its text is not known
+    assert isinstance(lost.exception, ConfigError) and "was imported, and the text" in str(lost.exception)
+    assert sorted(path.name for path in (tmp_path / "theirs").iterdir()) == before  # nothing is written there
 
 
 def test_names_of_the_hub_need_the_network(tmp_path):

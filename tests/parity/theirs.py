@@ -146,6 +146,7 @@ OTHERS = {
     "gpt2, bare": Case("GPT2Model", GPT2, output="last_hidden_state"),
     "llama, bare": Case("LlamaModel", LLAMA, output="last_hidden_state"),
     "qwen2, bare": Case("Qwen2Model", QWEN2, output="last_hidden_state"),
+    "t5, encoder": Case("T5EncoderModel", T5, output="last_hidden_state"),
 }
 ALL = CAUSAL | MASKED | SEQ2SEQ | OTHERS
 

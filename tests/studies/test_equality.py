@@ -168,4 +168,4 @@ def test_the_report_shows_what_each_arm_really_took(tmp_path, monkeypatch):
     assert f"| 8 steps, {tokens:,.0f} tokens, " in rows[0] and "learning rate 0.0005 |" in rows[0]
     assert "| 16 steps, " in rows[1] and "learning rate 0.001 |" in rows[1]
     html = (ended.folder / "report.html").read_text()
-    assert "8 steps (long: 16 steps) a run" in html and said in html
+    assert "8 steps (long: 16 steps) per run" in html and said in html

@@ -10,6 +10,7 @@ from attnlab.studies.builtin import STUDIES, builtin
 from attnlab.studies.matching import parameters
 from attnlab.studies.resolved import from_record, resolve, to_record
 from attnlab.studies.study_files import adjusted, load_study, study_of
+from tests.own_code import new_session
 from tests.studies.small_study import study
 
 GOOD = """
@@ -55,10 +56,11 @@ def test_a_python_file_gives_its_study_and_its_card(tmp_path):
         'ARMS = {"a": {}, "b": {"model.heads": 2}}\n'
         'def study():\n    return Study(name="mine", question="Why?", arms=ARMS)\n'
     )
-    found = load_study(file)
+    with new_session():
+        found = load_study(file)
     assert found.card == "Mine: a card." and found.baseline == "a" and found.arms["b"] == {"model.heads": 2}
     file.write_text("study = dict")
-    with pytest.raises(ConfigError, match="must have a function `study`"):
+    with new_session(), pytest.raises(ConfigError, match="must have a function `study`"):
         load_study(file)
 
 

@@ -27,7 +27,7 @@ NOT_TOLD_APART = (
 )
 NO_BETTER_THAN_MEAN = "The model is not better than always predicting the mean, on these examples."
 COLLAPSES = {
-    LEARNED_NOTHING: "The model has collapsed: not better than always predicting the most frequent label",
+    LEARNED_NOTHING: "The model is not better than always predicting the most frequent label",
     NOT_TOLD_APART: "The model cannot be distinguished from always predicting the most frequent label",
     NO_BETTER_THAN_MEAN: "The model is not better than always predicting the mean",
     NOT_BETTER: "The model has collapsed: not better than never answering",
@@ -134,12 +134,14 @@ def majority(given: Predictions) -> Finding | None:
 
 
 def collapse_told(findings: Iterable[Finding]) -> str:
-    """In one sentence, and with what to try, that predictions came to what the most frequent label gives;
-    nothing where they did not."""
-    for one in findings:
-        if one.check == "majority" and one.outcome == "fail" and one.meaning in COLLAPSES:
-            return f"{COLLAPSES[one.meaning]}: {one.found}. {CURE}"
-    return ""
+    """That predictions came to what the most frequent label gives, with what to try; nothing where they did
+    not. Only a model that says one class for every input has collapsed."""
+    failed = {one.check: one for one in findings if one.outcome == "fail"}
+    found = failed.get("majority")
+    if found is None or found.meaning not in COLLAPSES:
+        return ""
+    one_class = "The model has collapsed to one class. " if "collapse" in failed else ""
+    return f"{one_class}{COLLAPSES[found.meaning]}: {found.found}. {CURE}"
 
 
 def collapse(given: Predictions) -> Finding | None:

@@ -198,10 +198,8 @@ class Registry(Generic[T]):
 
     def _refuse_unknown_needs(self, name: str, missing: Iterable[str], given: Mapping[str, Any]) -> None:
         """A constructor that asks for what nobody gives it: the first mistake with a part of one's own."""
-        asked = inspect.signature(self[name]).parameters
-        any_number = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-        needed = {n for n, p in asked.items() if p.default is p.empty and p.kind not in any_number}
-        wanted = [one for one in missing if one in needed]
+        variant: Any = self[name]
+        wanted = [one for one in missing if one in _required(variant)]
         if wanted:
             raise ConfigError(
                 f'{self.name} "{name}": its constructor asks for {", ".join(wanted)}, and is given '
@@ -234,6 +232,14 @@ class Registry(Generic[T]):
 
 def _place(variant: type) -> tuple[str, str]:
     return variant.__module__, variant.__qualname__
+
+
+@cache
+def _required(variant: Any) -> frozenset[str]:
+    """The parameters that a constructor cannot do without."""
+    any_number = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    asked = inspect.signature(variant).parameters.items()
+    return frozenset(n for n, p in asked if p.default is p.empty and p.kind not in any_number)
 
 
 @cache

@@ -21,3 +21,10 @@ def first_few(names: Iterable[str], most: int = 3) -> str:
 def count_of(count: int, noun: str) -> str:
     """3 seeds, 1 seed."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def percent(share: float) -> str:
+    """A share to two digits, such as 88 % or 0.34 %; 100 % means all, and 0 % none."""
+    if share in (0, 1):
+        return f"{100 * share:.0f} %"
+    return f"{100 * share:.2g} %" if share < 0.985 else f"{min(100 * share, 99.9):.1f} %"

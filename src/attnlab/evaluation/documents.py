@@ -113,15 +113,15 @@ def document_losses(evaluator: Evaluator) -> DocumentLosses:
 
 def _labelled(evaluator: Evaluator, example: NDArray[np.int64]) -> DocumentLosses:
     """Of a task that says one thing of each text: its columns, in the split's own order."""
-    judged = [(one.batch.rows.numpy(), one.columns) for one in evaluator.judged()]
-    place, found = evaluator.merged([columns for _, columns in judged], [rows for rows, _ in judged])
+    judged = [(one.columns, one.batch.rows.numpy()) for one in evaluator.judged()]
+    columns, place = evaluator.by_example(*map(list, zip(*judged, strict=True)))
     count = int(example.max()) + 1
 
-    def ordered(column: NDArray[Any]) -> NDArray[Any]:
-        held = np.zeros((count, *column.shape[1:]), column.dtype)
-        held[place] = column
+    def ordered(name: str) -> NDArray[Any]:
+        held = np.zeros((count, *columns[name].shape[1:]), columns[name].dtype)
+        held[place] = columns[name]
         return held
 
-    columns = {name: ordered(column) for name, column in found.items()}
-    nats, targets = columns.pop("nats"), columns.pop("targets").astype(np.int64)
-    return DocumentLosses(nats, targets, np.zeros(count, np.int64), said=columns)
+    said = {name: ordered(name) for name in columns if name not in ("nats", "targets")}
+    targets = ordered("targets").astype(np.int64)
+    return DocumentLosses(ordered("nats"), targets, np.zeros(count, np.int64), said=said)

@@ -14,6 +14,7 @@ import torch
 from attnlab.config import schema
 from attnlab.config.files import identity, load, parse_override
 from attnlab.config.values import Choice, ConfigError
+from attnlab.config.wording import percent
 from attnlab.data.corpora import CORPORA
 from attnlab.data.corpora.records import ANSWER_COLUMNS
 from attnlab.data.labels import FEW, given, is_number, whole
@@ -21,9 +22,10 @@ from attnlab.data.loader import Loader
 from attnlab.experiment.setup import Setup, in_order
 from attnlab.experiment.start import start_at
 from attnlab.model.adapters import ADAPTERS
-from attnlab.model.terms import Term
+from attnlab.model.terms import Term, gather
 from attnlab.tasks import TASKS
 from attnlab.training.accumulate import backward
+from attnlab.training.budget import amount
 from attnlab.training.features import keeps_features
 
 LENGTH = 512
@@ -68,7 +70,7 @@ RECIPES = {
 }
 """By adapter: the fewer weights are trained, the larger the rate and the more epochs."""
 FORMULAS = 4
-"""The most terms of a closed form that are shown."""
+"""The most terms of a closed form that are shown one by one."""
 BATCHES = {"kind": "bucketed", "batch_size": 32, "tokens": 4096}
 
 
@@ -179,20 +181,26 @@ class AdaptingPlan:
 
     def __str__(self) -> str:
         rows = ", ".join(f"{count:,} {split}" for split, count in self.rows.items())
-        share = f"{100 * self.tuned / self.parameters:.2g} %"
-        terms = " + ".join(f"{term.count:,} ({term.name}: {term.formula})" for term in self.formulas)
+        share = percent(self.tuned / self.parameters)
         stops = f"; it stops after {self.patience} evaluations without a better dev {self.metric}"
         lines = [
             f"Rows: {rows}. {self.labels}.",
             f"{self.cut}." if self.cut else "",
             f"Method: {self.method}; it tunes {self.tuned:,} of {self.parameters:,} parameters ({share}).",
-            f"  = {terms}" if len(self.formulas) <= FORMULAS else "",
-            f"At most {self.epochs:.3g} epochs, {self.steps:,} steps"
+            closed_form(self.formulas),
+            f"At most {amount(float(f'{self.epochs:.3g}'), 'epochs')}, {amount(self.steps, 'steps')}"
             f"{stops if self.patience != 'unlimited' else ''}.",
             f"Expected time: {duration(self.seconds)} at most, from one measured step.",
             f"The run goes to {self.folder}",
         ]
         return "\n".join(filter(None, lines))
+
+
+def closed_form(terms: Sequence[Term]) -> str:
+    """What the terms add up to: on one line where they are few, else a line for each part of the model."""
+    few = len(terms) <= FORMULAS
+    told = [f"{term.count:,} ({term.name}: {term.formula})" for term in (terms if few else gather(terms))]
+    return "  = " + (" + " if few else "\n  + ").join(told)
 
 
 def adapting_plan(setup: Setup, folder: Path) -> AdaptingPlan:

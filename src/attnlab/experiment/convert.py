@@ -10,8 +10,7 @@ from typing import Any
 from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
 from attnlab.data.labels import Labels
-from attnlab.experiment.start import start_folder
-from attnlab.experiment.stored import without_adapter
+from attnlab.experiment.stored import model_folder, without_adapter
 from attnlab.experiment.trained import open_run
 from attnlab.interop.certificate import Certificate
 from attnlab.interop.class_names import counted, in_unit, to_unit
@@ -33,7 +32,7 @@ def convert(
     length: int | None = None,
 ) -> Certificate:
     """Take a folder of transformers (or a hub's owner/name) in, or give a run of ours out; certified."""
-    place, out = Path(source), Path(target)
+    place, out = model_folder(source), Path(target)
     choices: dict[str, Any] = {
         "output": output,
         "tokenizer": tokenizer,
@@ -115,7 +114,7 @@ class GivenAdapter:
     def lines(self, target: Path) -> list[str]:
         sized = f", num_labels={self.labels.outputs}" if self.labels.kind != "none" else ""
         named = f" Classes, in order: {', '.join(self.labels.names)}." if self.labels.names else ""
-        base = str(start_folder(self.start))
+        base = str(model_folder(self.start))
         theirs = (Path(base) / CONFIG).is_file()
         first = "" if theirs else f"The base in transformers' layout: attnlab convert {base} BASE"
         return [

@@ -21,14 +21,12 @@ from attnlab.experiment.opened import Opened
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.scores import evaluator_of_texts
 from attnlab.experiment.setup import dataset_of
-from attnlab.experiment.start import start_at
 from attnlab.explain.attention_maps import AttentionMaps, RowOfText, attention_maps
 from attnlab.explain.head_losses import HeadLosses, head_losses
 from attnlab.model.apart import undisturbed
 from attnlab.model.capture import capture
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.runs.record import RECORD
 
 
 @dataclass(frozen=True)
@@ -46,12 +44,7 @@ class Subject:
 
     @classmethod
     def at(cls, path: str | Path) -> Subject:
-        """A run, one of its checkpoints, or a folder in transformers' layout."""
-        place = Path(path)
-        if (place / "config.json").is_file() and not (place / RECORD).is_file():
-            start = start_at(str(path))
-            model, _ = start.read()
-            return cls(model.eval(), start.tokenizer, start.settings, start.settings.length)
+        """A run, one of its checkpoints, a folder in transformers' layout, or a packaged model's name."""
         return cls.of(Opened.at(path))
 
     def words(self, ids: Sequence[int]) -> list[str]:

@@ -14,7 +14,8 @@ from attnlab.config.values import ConfigError
 from attnlab.data.corpora.records import ANSWER_COLUMNS, Columns, Names
 from attnlab.data.labels import Labels
 from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.experiment.stored import stored_at
+from attnlab.experiment.stored import is_published, model_folder, stored_at
+from attnlab.interop.exchange import read_published
 from attnlab.model.model import Model
 from attnlab.runs.findings import unsound_of
 from attnlab.runs.record import read_record
@@ -23,7 +24,7 @@ from attnlab.tasks.task import Task
 from attnlab.tasks.vocabulary import Vocabulary
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Opened:
     """A trained model with everything that gives its numbers a meaning."""
 
@@ -40,17 +41,29 @@ class Opened:
 
     @classmethod
     def at(cls, path: str | Path, *, which: Literal["last", "best"] = "best") -> Self:
-        """A run's folder, or one of its checkpoints (…/checkpoints/step-N): verified before it is used.
+        """A run's folder, one of its checkpoints (…/checkpoints/step-N), a folder in transformers' layout, or
+        a packaged model by its name: verified before it is used.
 
         Of a run, the checkpoint that was best on dev, and the last where none was evaluated.
         """
-        stored = stored_at(path, which=which)
+        place = model_folder(path)
+        if is_published(place):
+            found = read_published(place)
+            return cls(place, 0, found.config, found.tokenizer, found.model, found.labels, imported=True)
+        stored = stored_at(place, which=which)
         parts = stored.folder, stored.step, stored.config, stored.tokenizer, stored.model()
         return cls(*parts, stored.labels, stored.settled, stored.imported)
+
+    def __repr__(self) -> str:
+        count = sum(p.numel() for p in self.model.parameters())
+        held = f"{str(self.folder)!r}, step {self.step:,}, {self.config.task.kind}, {count:,} parameters"
+        return f"{type(self).__name__}({held})"
 
     @property
     def checkpoint(self) -> str:
         """Which checkpoint it is, in words."""
+        if self.imported:
+            return "as it was published"
         best = read_record(self.folder).get("best") or {}
         which = ", the best on dev" if best.get("value") is not None and best.get("step") == self.step else ""
         return f"step {self.step:,}{which}"

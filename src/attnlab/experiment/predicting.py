@@ -24,7 +24,7 @@ from attnlab.data.example import Example
 from attnlab.data.labels import UNREAD
 from attnlab.data.rows import Rows, in_memory
 from attnlab.experiment.opened import Opened
-from attnlab.tasks.task import Arrays, Prediction
+from attnlab.tasks.task import Prediction, SplitColumns
 from attnlab.training.evaluate import array_of, joined
 
 CHUNK = 1024
@@ -74,7 +74,7 @@ class Predictor:
     def _chunk(self, examples: list[Example]) -> list[Prediction]:
         tokenizer, task = self.trained.tokenizer, self.trained.deciding
         rows = in_memory(self.encoding.rows(examples), vocabulary=tokenizer.size)
-        said: list[Arrays] = []
+        said: list[SplitColumns] = []
         read: list[NDArray[np.int64]] = []
         model = self.trained.model.eval()
         for places in self._batches(rows):
@@ -82,7 +82,7 @@ class Predictor:
             found = task.predict(model, task.unlabelled(batch))
             said.append({name: array_of(column) for name, column in found.items()})
             read.append(places)
-        numbers, columns = task.merge(joined(said), rows.scalars("example")[np.concatenate(read)])
+        columns, numbers = task.by_example(joined(said), rows.scalars("example")[np.concatenate(read)])
         predictions = task.predictions(columns, [examples[n] for n in numbers])
         held = dict(zip(numbers.tolist(), predictions, strict=True))
         return [held[number] for number in range(len(examples))]

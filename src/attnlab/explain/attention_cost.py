@@ -25,6 +25,8 @@ KINDS = {
     "decoder self-attention": ("N²d", {"N": 2, "d": 1}),
 }
 """Each with its cost in the lengths of source (M) and target (N) and the width (d), and the exponents."""
+NOISY = 0.3
+"""A difference between exponents of two halves of the rounds from which on times say nothing."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,14 @@ class Grown:
     size: str
     sizes: Sequence[int]
     flops: Sequence[float]
-    seconds: Sequence[float]
+    rounds: Sequence[Sequence[float]]
+    """Seconds of each size, once for every round over all of them."""
     theory: int
+
+    @property
+    def seconds(self) -> list[float]:
+        """The fastest round of each size."""
+        return fastest(self.rounds)
 
     @property
     def of_flops(self) -> float:
@@ -45,6 +53,16 @@ class Grown:
     @property
     def of_seconds(self) -> float:
         return exponent(self.sizes, self.seconds)
+
+    @property
+    def noise(self) -> float:
+        """How far the exponents of every second round and of the others are apart."""
+        halves = (exponent(self.sizes, fastest(self.rounds[start::2])) for start in (0, 1))
+        return abs(next(halves) - next(halves))
+
+
+def fastest(rounds: Sequence[Sequence[float]]) -> list[float]:
+    return [min(times) for times in zip(*rounds, strict=True)]
 
 
 def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
@@ -64,15 +82,24 @@ class AttentionCost(Explanation):
     @property
     def summary(self) -> str:
         off = max(abs(one.of_flops - one.theory) for one in self.grown)
+        counted = f"Operations grow as the formulas say: fitted exponents are within {off:.2g} of them."
+        noise = max(one.noise for one in self.grown)
+        if noise > NOISY:
+            return (
+                f"{counted} Times are too noisy to fit: two halves of the rounds give exponents that differ "
+                f"by up to {noise:.2f}. Measure again on a quiet machine, or with a larger --longest."
+            )
         return (
-            f"Operations grow as the formulas say: fitted exponents are within {off:.2g} of them. Time has "
-            f"exponents from {min(o.of_seconds for o in self.grown):.2f} to "
+            f"{counted} Time has exponents from {min(o.of_seconds for o in self.grown):.2f} to "
             f"{max(o.of_seconds for o in self.grown):.2f}, smaller where a call's fixed cost still counts."
         )
 
     def parts(self) -> list[Part]:
         rows: list[list[Cell]] = [
-            [g.attention, f"O({KINDS[g.attention][0]})", g.size, g.theory, g.of_flops, g.of_seconds]
+            [
+                *(g.attention, f"O({KINDS[g.attention][0]})", g.size, g.theory, g.of_flops),
+                f"{g.of_seconds:.2f} ± {g.noise:.2f}",
+            ]
             for g in self.grown
         ]
         curves = [
@@ -87,8 +114,9 @@ class AttentionCost(Explanation):
                 rows,
                 f"Slopes of log cost over log size, other lengths held at {self.held} and the width at "
                 f"{self.width}. Operations are counted in the matrix products of dot attention in {HEADS} "
-                "heads (scores and weighted values, no projections); time is the fastest of a few runs of "
-                "the same computation here.",
+                "heads (scores and weighted values, no projections); time is the fastest of "
+                f"{len(self.grown[0].rounds)} rounds over all sizes, ± the difference between the exponents "
+                "of odd and even rounds.",
             ),
             Curves("Time", "tokens", "seconds", curves, log_x=True, log_y=True),
         ]
@@ -98,14 +126,16 @@ class AttentionCost(Explanation):
             "held": self.held,
             "width": self.width,
             "grown": [
-                vars(g) | {"operations_exponent": g.of_flops, "time_exponent": g.of_seconds}
+                vars(g)
+                | {"seconds": g.seconds, "operations_exponent": g.of_flops}
+                | {"time_exponent": g.of_seconds, "time_noise": g.noise}
                 for g in self.grown
             ],
         }
 
 
 def attention_cost(
-    sizes: Sequence[int] = (128, 256, 512, 1024), *, held: int = 256, width: int = 128, repeats: int = 3
+    sizes: Sequence[int] = (128, 256, 512, 1024), *, held: int = 256, width: int = 128, rounds: int = 20
 ) -> AttentionCost:
     """Self- and cross-attention for each of these lengths, and a quarter to all of the largest width."""
     widths = [width // 2, width, 2 * width, 4 * width]
@@ -113,23 +143,26 @@ def attention_cost(
     for attention, (_, theory) in KINDS.items():
         for size, power in theory.items():
             tried = widths if size == "d" else sizes
-            measured = [_measured(attention, size, value, held, width, repeats) for value in tried]
-            flops, seconds = zip(*measured, strict=True)
-            found.append(Grown(attention, size, list(tried), flops, seconds, power))
+            calls = [_sized_call(attention, size, value, held, width) for value in tried]
+            flops = [_flops(call) for call in calls]
+            # sizes take turns, so that a burst of other work falls on all of them
+            times = [[_seconds(call) for call in calls] for _ in range(rounds)]
+            found.append(Grown(attention, size, list(tried), flops, times, power))
     return AttentionCost(found, held, width)
 
 
-def _measured(
-    attention: str, size: str, value: int, held: int, width: int, repeats: int
-) -> tuple[float, float]:
+def _sized_call(attention: str, size: str, value: int, held: int, width: int) -> Callable[[], object]:
     given = {"M": held, "N": held, "d": width} | {size: value}
     queries = given["M"] if attention.startswith("encoder") else given["N"]
     keys = given["N"] if attention.startswith("decoder") else given["M"]
     mask: Mask = Causal() if attention.startswith("decoder") else Bidirectional()
-    run = _call(Dot(given["d"] // HEADS), queries, keys, given["d"] // HEADS, mask)
+    return _call(Dot(given["d"] // HEADS), queries, keys, given["d"] // HEADS, mask)
+
+
+def _flops(call: Callable[[], object]) -> float:
     with FlopCounterMode(display=False) as counter:
-        run()
-    return float(counter.get_total_flops()), min(_seconds(run) for _ in range(repeats))
+        call()
+    return float(counter.get_total_flops())
 
 
 def _call(rule: Rule, queries: int, keys: int, head_width: int, mask: Mask) -> Callable[[], object]:

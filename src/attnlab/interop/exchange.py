@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,35 @@ def reasons_against(tokenizer: Tokenizer, found: Foreign, folder: Path) -> list[
     ]
 
 
+@dataclass(frozen=True)
+class Published:
+    """A model of another project as it stands in its folder, with all that a run has of its own."""
+
+    model: Model
+    tokenizer: Tokenizer
+    labels: Labels
+    config: Config
+
+
+def read_published(folder: Path) -> Published:
+    """The model of a folder in transformers' layout, in memory."""
+    tokenizer = load_tokenizer(folder)
+    found = load_belonging(folder, tokenizer)
+    labels = labels_of(found)
+    return Published(found.model, tokenizer, labels, _run_config(found.config, labels, folder))
+
+
+def load_belonging(folder: Path, tokenizer: Tokenizer) -> Foreign:
+    """The model of a folder, where this tokenizer can be its own."""
+    found = load_model(folder)
+    if strange := reasons_against(tokenizer, found, folder):
+        raise ConfigError(
+            f"The tokenizer in {folder} does not belong to its model: {'; '.join(strange)}. Its ids would "
+            "mean other words; restore the tokenizer that the model was published with."
+        )
+    return found
+
+
 def _tokenizer(source: Path, given: str | Path | None) -> Tokenizer:
     try:
         return load_tokenizer(source if given is None else given)
@@ -86,7 +115,7 @@ def _tokenizer(source: Path, given: str | Path | None) -> Tokenizer:
 def _write_run(target: Path, found: Foreign, own: Tokenizer, certificate: Certificate, source: str) -> None:
     folder = RunFolder(target)
     labels = labels_of(found)
-    config = _run_config(found.config, labels)
+    config = _run_config(found.config, labels, Path("tokenizer.json"))
     with folder.opened(config, resume=False, versions=versions()), folder.recorded():
         own.save(target)
         converted = Checkpoint(weights_of(found.model), {}, {"step": 0}, answer(found.model))
@@ -107,12 +136,12 @@ def labels_of(found: Foreign) -> Labels:
     return labels_in(found.theirs, head.classes) if isinstance(head, Classification) else Labels()
 
 
-def _run_config(model: ModelSettings, labels: Labels) -> Config:
+def _run_config(model: ModelSettings, labels: Labels, tokenizer: Path) -> Config:
     """The record of a model that was not trained here: what it was trained on is not known."""
     return config_of(
         {
             "model": plain(model),
-            "data": {"tokenizer": {"kind": "file", "path": "tokenizer.json"}, "length": model.length},
+            "data": {"tokenizer": {"kind": "file", "path": str(tokenizer)}, "length": model.length},
             "task": task_of(labels) or USUAL_TASKS[model.family],
         }
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 LETTERS = {
@@ -46,6 +47,28 @@ def linear(name: str, inputs: int, outputs: int, bias: bool, formula: str) -> Te
     """An affine map. `formula` names its two sizes, as in "D·D"."""
     plus = f" + {formula.split('·')[-1]}" if bias else ""
     return Term(name, formula + plus, inputs * outputs + (outputs if bias else 0))
+
+
+def gather(terms: Iterable[Term]) -> list[Term]:
+    """Terms of one part, such as encoder.attention, as one: their formulas added up."""
+    parts: dict[str, list[Term]] = {}
+    for term in terms:
+        parts.setdefault(term.name.rpartition(".")[0] or term.name, []).append(term)
+    return [held[0] if len(held) == 1 else _sum(part, held) for part, held in parts.items()]
+
+
+def _sum(part: str, terms: Sequence[Term]) -> Term:
+    formulas = Counter(term.formula for term in terms)
+    added = " + ".join(formula if n == 1 else f"{n}·{_factor(formula)}" for formula, n in formulas.items())
+    return Term(part, added, sum(term.count for term in terms))
+
+
+def _factor(formula: str) -> str:
+    """A formula as a factor of a product: in brackets where it adds outside of its own."""
+    inner, outside = "", formula
+    while inner != outside:
+        inner, outside = outside, re.sub(r"\([^()]*\)", "", outside)
+    return f"({formula})" if "+" in outside else formula
 
 
 def letters_in(formulas: Iterable[str]) -> dict[str, str]:

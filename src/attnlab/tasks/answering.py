@@ -30,7 +30,7 @@ from attnlab.tasks.answer_spans import (
     span_of,
 )
 from attnlab.tasks.labelled import summed
-from attnlab.tasks.task import Arrays, ExampleColumns, PassagePlaces, Prediction, Prepared, tokens_of
+from attnlab.tasks.task import ExampleColumns, PassagePlaces, Prediction, Prepared, SplitColumns, tokens_of
 from attnlab.tasks.vocabulary import Vocabulary
 
 
@@ -136,21 +136,24 @@ class Answering(AnswerSpans):
         return super().flops(model, prepared) + 3 * model.head.flops(places)
 
     # ------------------------------------------------------------ questions
-    def merge(self, said: Arrays, example: NDArray[np.int64]) -> tuple[NDArray[np.int64], Arrays]:
+    def by_example(
+        self, columns: SplitColumns, example: NDArray[np.int64]
+    ) -> tuple[SplitColumns, NDArray[np.int64]]:
         """Of the windows of a question the one with the largest margin, whatever order they come in; of equal
         ones the one whose span is first in the passage. What was lost on them adds up."""
-        order = np.lexsort([said["char_end"], said["char_start"], -said["margin"], example])
+        order = np.lexsort([columns["char_end"], columns["char_start"], -columns["margin"], example])
         numbers, first = np.unique(example[order], return_index=True)
         place = np.searchsorted(numbers, example)
-        return numbers, {
+        found = {
             name: np.bincount(place, column) if name in ("nats", "targets") else column[order[first]]
-            for name, column in said.items()
+            for name, column in columns.items()
         }
+        return found, numbers
 
-    def compare(self, said: Arrays, texts: Sequence[Example]) -> Arrays:
+    def compare(self, said: SplitColumns, texts: Sequence[Example]) -> SplitColumns:
         gold = [gold_of([answer.text for answer in one.answers]) for one in texts]
         spans = [span_of(one, *place) for one, *place in zip(texts, *_places(said), strict=True)]
-        columns: Arrays = {
+        columns: SplitColumns = {
             "span_exact": np.array([exact_match(s, g) for s, g in zip(spans, gold, strict=True)]),
             "span_f1": np.array([overlap_f1(s, g) for s, g in zip(spans, gold, strict=True)]),
             "silent": np.array([exact_match("", g) for g in gold]),
@@ -160,7 +163,7 @@ class Answering(AnswerSpans):
         found = said | columns
         return found | {"threshold": self._thresholds(found)}
 
-    def _thresholds(self, said: Arrays) -> NDArray[np.float64]:
+    def _thresholds(self, said: SplitColumns) -> NDArray[np.float64]:
         if self.threshold != "dev":
             return np.full(len(said["margin"]), self.threshold)
         return cross_fitted(said["margin"], said["span_f1"], said["silent"], said["fold"])

@@ -113,8 +113,8 @@ class Prepared:
 NO_LABELS = Labels()
 ExampleColumns = dict[str, Tensor]
 """What a model said of each example, or what was right: named tensors (B) or (B,k)."""
-Arrays = dict[str, NDArray[Any]]
-"""The same in numpy, over many batches: (n) or (n,k)."""
+SplitColumns = dict[str, NDArray[Any]]
+"""The same of all that was scored together, (n) or (n,k): what metrics are made of."""
 
 
 class Task(ABC):
@@ -191,12 +191,18 @@ class Task(ABC):
     def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
         return {}
 
-    def merge(self, said: Arrays, example: NDArray[np.int64]) -> tuple[NDArray[np.int64], Arrays]:
-        """What was said of encoded rows, as what is said of the examples that they are of (`example`, n): the
-        numbers of these, and their columns. Where each example is one row, there is nothing to merge."""
-        return example, said
+    def by_example(
+        self, columns: SplitColumns, example: NDArray[np.int64]
+    ) -> tuple[SplitColumns, NDArray[np.int64]]:
+        """Columns of examples out of those of encoded rows, once all rows are there that are scored together.
 
-    def compare(self, said: Arrays, texts: Sequence[Example]) -> Arrays:
+        `example` (n) numbers the example of each row; what comes back numbers that of each entry. As they are
+        where a row is an example; otherwise windows of one text are put together here, and a text is ranked
+        among all others.
+        """
+        return columns, example
+
+    def compare(self, said: SplitColumns, texts: Sequence[Example]) -> SplitColumns:
         """The columns of examples with what follows from their own text, such as which answers are right."""
         return said
 

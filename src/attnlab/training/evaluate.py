@@ -22,7 +22,7 @@ from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
-from attnlab.tasks.task import Arrays, Prepared, Task
+from attnlab.tasks.task import Prepared, SplitColumns, Task
 from attnlab.training.features import FeaturesOf, unknown
 
 CPU = torch.device("cpu")
@@ -66,7 +66,7 @@ class Judged:
         return {name: np.array([float(value)]) for name, value in (sums | size).items()}
 
 
-def joined(columns: Sequence[Arrays]) -> Arrays:
+def joined(columns: Sequence[SplitColumns]) -> SplitColumns:
     """The columns of batches, one batch after the other."""
     return {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
 
@@ -111,13 +111,13 @@ class Evaluator:
     def __call__(self) -> Evaluation:
         """The mean loss over the batches and the task's metrics, in eval mode."""
         total, count, parts = 0.0, 0, dict[str, float]()
-        columns: list[Arrays] = []
+        columns: list[SplitColumns] = []
         rows: list[NDArray[np.int64]] = []
         for judged in self.judged():
             loss = judged.loss
-            rows.append(judged.batch.rows.numpy())
             total, count = total + float(loss.total), count + int(loss.count)
             columns.append(judged.columns)
+            rows.append(judged.batch.rows.numpy())
             for name, part in loss.parts.items():
                 parts[name] = parts.get(name, 0.0) + float(part)
         scores = {name: part / max(1, count) for name, part in parts.items()} | {"targets": count}
@@ -126,11 +126,11 @@ class Evaluator:
         scores |= {name: one.value(examples) for name, one in metrics.items() if one.applies(examples)}
         return Evaluation(total / max(1, count), scores, examples)
 
-    def examples(self, columns: Sequence[Arrays], rows: Sequence[NDArray[np.int64]]) -> Examples:
+    def examples(self, columns: Sequence[SplitColumns], rows: Sequence[NDArray[np.int64]]) -> Examples:
         """What was said of the examples of some batches, given the columns of each and its encoded rows."""
+        found, numbers = self.by_example(columns, rows)
         if self.task.predicts_words:
-            return Examples(joined(columns))
-        numbers, found = self.merged(columns, rows)
+            return Examples(found)
         of_rows = self.loader.rows.scalars("example")
         scored = np.bincount(of_rows[np.concatenate(rows)], minlength=int(of_rows.max()) + 1)
         whole = (np.bincount(of_rows) == scored)[numbers]
@@ -141,14 +141,16 @@ class Evaluator:
             )
         return Examples(found if whole.all() else {name: column[whole] for name, column in found.items()})
 
-    def merged(
-        self, columns: Sequence[Arrays], rows: Sequence[NDArray[np.int64]]
-    ) -> tuple[NDArray[np.int64], Arrays]:
-        """The examples that these rows are of, and what is said of them."""
+    def by_example(
+        self, columns: Sequence[SplitColumns], rows: Sequence[NDArray[np.int64]]
+    ) -> tuple[SplitColumns, NDArray[np.int64]]:
+        """The columns of batches of these rows as those of examples, and which example each entry is."""
+        if self.task.predicts_words:  # one entry a batch
+            return joined(columns), np.arange(len(columns))
         example = self.loader.rows.scalars("example")[np.concatenate(rows)]
-        numbers, found = self.task.merge(joined(columns), example)
+        found, numbers = self.task.by_example(joined(columns), example)
         texts = self.texts()
-        return numbers, self.task.compare(found, [texts[n] for n in numbers]) if texts else found
+        return self.task.compare(found, [texts[n] for n in numbers]) if texts else found, numbers
 
     def losses(self) -> Iterator[tuple[Batch, Prepared, LossSum]]:
         """Each batch, what the task made of it, and its loss."""

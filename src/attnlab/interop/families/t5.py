@@ -50,6 +50,18 @@ class Depth(Field):
         theirs["num_decoder_layers"] = ours["layers"]
 
 
+@dataclass(frozen=True)
+class EncoderAlone(Field):
+    """The encoder without a decoder. Some files say `is_encoder_decoder` all the same: it is not asked."""
+
+    def read(self, theirs: Theirs, ours: Settings) -> None:
+        ours["family"] = "encoder"
+        ours["mask"] = "bidirectional"
+
+    def write(self, ours: Settings, theirs: Theirs) -> None:
+        theirs["is_encoder_decoder"] = False
+
+
 def _side(side: str, feedforward: int) -> Iterator[tuple[str, str | Held]]:
     """The names of one stack; `feedforward` is its residual's number, after one attention or two."""
     block, layer = f"trunk.{side}.blocks.{{layer}}.residuals.", f"{side}.block.{{layer}}.layer."
@@ -89,7 +101,6 @@ T5 = Family(
         Same("dropout_rate", "dropout", 0.1),
         Same("dropout_rate", "attention_dropout", 0.1),
         Same("dropout_rate", "feedforward.dropout", 0.1),
-        Depth(),
     ),
     names={
         "shared": "trunk.encoder.embedding.tokens",
@@ -101,9 +112,10 @@ T5 = Family(
             "T5ForConditionalGeneration",
             {"kind": "language_model"},
             names={"lm_head": "head.table"},
-            fields=(Scaled(),),
+            fields=(Depth(), Scaled()),
             own_table=("lm_head.weight", "shared.weight"),
         ),
+        HeadOf("T5EncoderModel", {"kind": "features"}, fields=(EncoderAlone(),)),
     ),
     beside=("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",),
 )

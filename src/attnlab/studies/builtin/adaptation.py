@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from attnlab.config.wording import percent
 from attnlab.studies.builtin.pretrained import BASE, START
 from attnlab.studies.extras import Extras
 from attnlab.studies.shown import table
@@ -96,6 +97,6 @@ def row_of(arm: Mapping[str, Any], metric: str, verdict: str) -> list[Any]:
     seconds, memory = (
         (arm["metrics"].get(name) or {}).get("value") for name in ("seconds", "peak_memory_bytes")
     )
-    share = f"{100 * tuned / parameters:.2g} %" if tuned else None
+    share = percent(tuned / parameters) if tuned else None
     numbers = [found["value"], found["low"], found["high"], tuned, share, seconds]
     return [arm["name"], *numbers, round(memory / 1e6) if memory else None, verdict or arm["status"]]
