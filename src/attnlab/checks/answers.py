@@ -22,7 +22,7 @@ MUCH = 0.02
 
 
 @dataclass
-class Found:
+class FoundAnswers:
     """Questions of a split, and those whose answer is not where it should be, each named."""
 
     questions: int = 0
@@ -86,7 +86,7 @@ class Answers(Check):
         )
 
 
-def described(split: str, found: Found, longest: int) -> str:
+def described(split: str, found: FoundAnswers, longest: int) -> str:
     parts = [f"{split}: {found.answers:,} answers of {found.questions:,} questions are at their place"]
     for names, what in (
         (found.unheld, "whole in no window"),
@@ -97,9 +97,9 @@ def described(split: str, found: Found, longest: int) -> str:
     return ", ".join(parts)
 
 
-def look(dataset: Dataset, split: str, longest: int) -> Found:
+def look(dataset: Dataset, split: str, longest: int) -> FoundAnswers:
     """The first questions of a split, and their rows."""
-    found, rows = Found(), dataset.rows(split)
+    found, rows = FoundAnswers(), dataset.rows(split)
     windows: dict[int, list[int]] = defaultdict(list)
     for row, number in enumerate(rows.scalars("example").tolist()):
         if number >= QUESTIONS:
@@ -116,7 +116,7 @@ def look(dataset: Dataset, split: str, longest: int) -> Found:
     return found
 
 
-def _look_at(example: Example, held: list[int], rows: Rows, longest: int, found: Found) -> None:
+def _look_at(example: Example, held: list[int], rows: Rows, longest: int, found: FoundAnswers) -> None:
     pointing = [row for row in held if rows.scalar("start", row) or rows.scalar("end", row)]
     if not example.answers:
         found.misplaced += [named(example, "", "an answer where there is none")] * bool(pointing)

@@ -69,10 +69,11 @@ class Cuts:
             f"{self.cut:,} of {self.examples:,} texts cut ({self.text_share:.1%}), "
             f"{self.lost:,} of {self.tokens:,} tokens ({self.token_share:.1%})"
         )
-        told += f", {self.inexact:,} answers begin or end inside a token" if self.inexact else ""
-        return told + (
-            f", {self.split:,} of {self.answers:,} answers in no window whole" if self.split else ""
-        )
+        if self.inexact:
+            told += f", {self.inexact:,} answers begin or end inside a token"
+        if self.split:
+            told += f", {self.split:,} of {self.answers:,} answers whole in no window"
+        return told
 
 
 class Encoding(ABC):

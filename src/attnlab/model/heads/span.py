@@ -8,6 +8,9 @@ from attnlab.model.heads.head import Head
 from attnlab.model.terms import Term, linear
 from attnlab.model.tokens import Tokens
 
+FIRST = 0.1
+"""How large the first scores are, of those of unit variance."""
+
 
 class Span(Head):
     """Span: for each token, how well an answer starts and ends there.
@@ -26,6 +29,11 @@ class Span(Head):
         super().__init__()
         self.width = width
         self.scores = nn.Linear(width, 2)
+
+    def quieten(self) -> None:
+        """First scores near 0: that of the first token is the same in all rows, and would be a belief about
+        how many questions have no answer."""
+        self.scores.weight.mul_(FIRST)
 
     def forward(self, hidden: Tensor, tokens: Tokens) -> Tensor:
         """(B,T,D) -> (B,T,2): start and end. Which tokens can be either is the task's to say."""
