@@ -149,9 +149,12 @@ def _adapted_run(
         print(adapting_plan(setup, place))
         return ()
 
+    watchers = [tell]  # what it will do is told once, however many rates are tried
+
     def train_one(one: Any, folder: Path, again: bool) -> Any:
+        watcher = watchers.pop() if watchers else lambda setup: ()
         with Display(shown=progress) as display:
-            return train_displayed(display, one, folder, resume=again, watchers=tell, allow=allow)
+            return train_displayed(display, one, folder, resume=again, watchers=watcher, allow=allow)
 
     if len(rates):
         found = try_rates(config, rates_of(rates, config), place, train_one, resume=resume)

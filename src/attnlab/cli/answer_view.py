@@ -8,8 +8,9 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from attnlab.cli.console import out, visible
-from attnlab.cli.label_view import show_checks
+from attnlab.cli.console import out
+from attnlab.cli.label_view import show_findings
+from attnlab.config.visible_text import visible
 
 BAR = 24
 
@@ -25,7 +26,7 @@ def show_answers(scored: Mapping[str, Any]) -> None:
     out.print(threshold_line(held["threshold"]), highlight=False)
     if held["wrong"]:
         out.print(wrong_table(held["wrong"]))
-    show_checks(scored["checks"])
+    show_findings(scored["checks"])
 
 
 def curve_table(held: Mapping[str, Any]) -> Table:

@@ -8,10 +8,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.cli.console import JsonOption, emit, err, not_sound, out, visible, warn
+from attnlab.cli.console import JsonOption, emit, err, not_sound, out, warn
 from attnlab.cli.corpus_options import EncodingOption
 from attnlab.cli.generate import RunArgument
 from attnlab.config.values import ConfigError
+from attnlab.config.visible_text import visible
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:

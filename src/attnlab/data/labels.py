@@ -12,8 +12,9 @@ from attnlab.config.values import nearest
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 
-Kind = Literal["none", "class", "classes", "number", "answer"]
-"""What a label is: nothing, one class, any number of classes, a number, or an answer within a passage."""
+Kind = Literal["none", "class", "classes", "number", "pair", "answer"]
+"""What a label is: nothing, one class, any number of classes, a number, the text that belongs to it, or an
+answer within a passage."""
 
 ANSWER, NO_ANSWER = "with an answer", "without one"
 """The names of questions, by whether their passage holds an answer."""

@@ -31,5 +31,8 @@ METRICS: Registry[Metric] = Registry(
         "span_f1_answerable": "attnlab.metrics.answers:SpanF1Answerable",
         "exact_match_answerable": "attnlab.metrics.answers:ExactMatchAnswerable",
         "exact_match_unanswerable": "attnlab.metrics.answers:ExactMatchUnanswerable",
+        "reciprocal_rank": "attnlab.metrics.retrieval:ReciprocalRank",
+        "recall_at_1": "attnlab.metrics.retrieval:RecallAt1",
+        "recall_at_10": "attnlab.metrics.retrieval:RecallAt10",
     },
 )
