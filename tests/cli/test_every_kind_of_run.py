@@ -18,7 +18,7 @@ from tests.parity.conftest import quiet  # noqa: F401 - a fixture
 from tests.parity.folders import published
 from tests.training.small_run import config, for_task, labelled, merged
 
-OWN = ["causal", "masked", "seq2seq", "classification", "multilabel", "regression"]
+OWN = ["causal", "masked", "seq2seq", "classification", "multilabel", "regression", "tagging"]
 IMPORTED = ["gpt2", "bert", "t5", "bert, classes", "bert, answers", "bert, bare"]
 SHORT = {"training": {"budget": {"steps": 4}, "evaluate_every": 4, "checkpoint_every": 4}}
 

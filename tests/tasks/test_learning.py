@@ -25,6 +25,7 @@ LEARNT = {
     "denoising": (lab.encoder_decoder, {}, 250, 0.4),
     "classification": (lab.encoder, {"output": "classification(classes=3)"}, 150, 0.3),
     "multilabel": (lab.encoder, {"output": "classification(classes=4)"}, 250, 0.5),
+    "tagging": (lab.encoder, {"output": "token_classification(classes=3)"}, 100, 0.3),
     "regression": (lab.decoder, {"output": "classification(classes=1, pooling=last)"}, 150, 0.3),
 }
 
@@ -47,6 +48,10 @@ def data(name: str, seed: int):
         "classification": {"label": [first % 3 for first in firsts]},
         "multilabel": {"labels": [[first // power % 2 for power in (1, 2, 4, 8)] for first in firsts]},
         "regression": {"number": [float(first) for first in firsts]},
+        "tagging": {
+            "words": [[-1, *range(len(row) - 2), -1] for row in rows],
+            "tags": [[-100, *((word - FIRST) % 3 for word in row[1:-1]), -100] for row in rows],
+        },
     }
     return batch(*rows, **labels.get(name, {}))
 
@@ -54,6 +59,7 @@ def data(name: str, seed: int):
 LABELS = {
     "classification": Labels("class", ("a", "b", "c"), (1, 1, 1), 3),
     "multilabel": Labels("classes", ("a", "b", "c", "d"), (1, 1, 1, 1), 4),
+    "tagging": Labels("tags", ("B-x", "I-x", "O"), (1, 1, 1), 3),
     "regression": Labels("number", mean=(WORDS - 1) / 2, deviation=WORDS / 12**0.5),
 }
 

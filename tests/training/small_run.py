@@ -83,6 +83,49 @@ def of_column(folder: Path, label: str) -> dict[str, Any]:
     return {"model": {"family": "encoder", "dropout": 0.1}, "data": data}
 
 
+ANSWERS: dict[str, Any] = {
+    "model": {"family": "encoder", "dropout": 0.1, "length": 64, "token_types": 2},
+    "data": {
+        "corpus": {"kind": "facts", "examples": 400},
+        "encoding": {"kind": "question", "overlap": 8, "question_length": 10},
+        "batching": {"kind": "bucketed", "tokens": 128},
+        "length": 48,
+    },
+    "training": {"evaluate_batches": "all"},
+}
+"""Questions about passages, some of which are read in two windows."""
+
+
+def tagged(folder: Path) -> Path:
+    """Sentences in CoNLL's columns: who is tagged as WHO, where as WHERE, what they do as DOES."""
+    file = folder / "tagged.conll"
+    if not file.exists():
+        labels = dict.fromkeys(WHO, "WHO") | dict.fromkeys(WHERE, "WHERE") | dict.fromkeys(DOES, "DOES")
+        lines = []
+        for sentence in dict.fromkeys(sentences(600)):
+            rest = sentence
+            while rest:
+                phrase = next((one for one in labels if rest.startswith(f"{one} ")), "")
+                words = phrase.split() or [rest.split()[0]]
+                for number, word in enumerate(words):
+                    tag = f"{'I' if number else 'B'}-{labels[phrase]}" if phrase else "O"
+                    lines.append(f"{word} {tag}")
+                rest = rest.removeprefix(" ".join(words)).strip()
+            lines.append("")
+        file.write_text("\n".join(lines))
+    return file
+
+
+def of_tags(folder: Path) -> dict[str, Any]:
+    """An encoder that tags words."""
+    data = {
+        "corpus": str(tagged(folder)),
+        "encoding": "words",
+        "batching": {"kind": "bucketed", "tokens": 96},
+    }
+    return {"model": {"family": "encoder", "dropout": 0.1}, "data": data}
+
+
 def for_task(name: str, folder: Path) -> dict[str, Any]:
     """What must change in the small run for a task to fit."""
     encoder = {"family": "encoder", "dropout": 0.1}
@@ -99,6 +142,8 @@ def for_task(name: str, folder: Path) -> dict[str, Any]:
         "classification": of_column(folder, "verb"),
         "multilabel": of_column(folder, "who"),
         "regression": of_column(folder, "words"),
+        "tagging": of_tags(folder),
+        "answering": ANSWERS,
     }
     return {"task": name} | changes[name]
 

@@ -31,7 +31,7 @@ SHARE = 0.3
 
 
 class Overfit(Check):
-    """Overfit: can the model memorise 2 × 16 tokens of real text, or 12 labels?
+    """Overfit: can the model memorise 2 × 16 tokens of real text, or 12 labels or answers?
 
     Formula: at most 80 steps of Adam on a copy without dropout, at up to three rates, and 320 at a
     low one, until loss ≤ f + 0.3·(b − f). Here f is what no weights can go below (different targets
@@ -55,10 +55,7 @@ class Overfit(Check):
         prepared = prepared_of(case, piece(batch_of(case, least=LENGTH), rows, LENGTH))
         if not prepared.count:
             return self.not_applicable(case, f"no target is among the first {ROWS} × {LENGTH} tokens")
-        wanted = goal(case.model, prepared) if case.task.predicts_words else label_goal(case.task, prepared)
-        if case.task.label_kind == "tags":  # several targets a row
-            words = int((prepared.targets != IGNORE).sum())
-            wanted = goal(case.model, prepared) * words / len(prepared.ids)
+        wanted = wanted_of(case, prepared)
         first, best, steps = learned(case.model, case.task, prepared, wanted)
         told = (
             f"{prepared.count} targets: loss {first:.2f} → {best:.2f} in {steps} steps; "
@@ -74,6 +71,15 @@ class Overfit(Check):
             fix="Look for a part that no gradient reaches, an input that does not reach the model, or "
             "targets that belong to other inputs.",
         )
+
+
+def wanted_of(case: Case, prepared: Prepared) -> float:
+    """The loss that is to be reached, per target as the task counts them."""
+    if case.task.predicts_words:
+        return goal(case.model, prepared)
+    if case.task.label_kind == "tags":  # a text is a target, and has several words
+        return goal(case.model, prepared) * int((prepared.targets != IGNORE).sum()) / len(prepared.ids)
+    return label_goal(case.task, prepared)
 
 
 def learned(model: Model, task: Task, prepared: Prepared, wanted: float) -> tuple[float, float, int]:
@@ -137,7 +143,7 @@ def left(task: Task, prepared: Prepared, given: Sequence[Hashable]) -> float:
     """The loss that is left when what is given is known: entropy of classes, variance of numbers."""
     if task.label_kind == "class":
         return entropy(given, prepared.targets.tolist())
-    if task.label_kind == "classes":
+    if task.label_kind in ("classes", "answer"):  # of an answer, the first and the last token
         return sum(entropy(given, column.tolist()) for column in prepared.targets.T)
     groups: dict[Hashable, list[float]] = {}
     for context, number in zip(given, prepared.targets.tolist(), strict=True):

@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from attnlab.cli.answer_view import show_answers
 from attnlab.cli.console import JsonOption, emit, err, not_sound, out, say_first
 from attnlab.cli.corpus_options import (
     EncodingOption,
@@ -91,6 +92,8 @@ def show(result: dict[str, Any]) -> None:
         show_recomputed(scored["recomputed"])
     if "mistakes" in scored:
         show_labels(scored)
+    if "answers" in scored:
+        show_answers(scored)
     if "honesty" in scored:
         show_honesty(scored["honesty"])
     if "pseudo" in scored:

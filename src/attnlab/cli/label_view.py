@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from attnlab.cli.console import out
 from attnlab.config.visible_text import visible
 from attnlab.runs.findings import COLOURS, MARKS
 
 if TYPE_CHECKING:
-    from attnlab.tasks.task import Prediction
+    from attnlab.tasks.task import Prediction, TextSpan
 
+SPAN_COLOURS = ("green", "magenta", "cyan", "yellow", "blue", "red")
 WIDE = 12
 """Classes of which a confusion matrix still fits a terminal."""
 BAR = 24
@@ -31,7 +34,8 @@ def show_labels(scored: Mapping[str, Any]) -> None:
         if len(scored.get("baselines", ())) > 1:
             out.print(escape(visible(scored["baselines_told"])), highlight=False)
         out.print(classes_table(scored["classes"]))
-        out.print(confusion_table(scored["confusion"]))
+        if "confusion" in scored:
+            out.print(confusion_table(scored["confusion"]))
     if scored["mistakes"]:
         out.print(mistakes_table(scored["mistakes"]))
     show_findings(scored.get("checks", ()))
@@ -106,6 +110,24 @@ def answer(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.4g}"
     return visible(value) if isinstance(value, str) else visible(", ".join(value)) or "none"
+
+
+def marked_text(text: str, spans: Sequence[TextSpan]) -> Text:
+    """A text with its labelled parts in brackets, and in colours where there are any."""
+    shown, at = Text(), 0
+    labels = dict.fromkeys(span.label for span in spans)
+    colours = dict(zip(labels, cycle(SPAN_COLOURS), strict=False))
+    for span in spans:
+        shown.append(visible(text[at : span.start]))
+        shown.append(f"[{visible(span.text)}", f"bold {colours[span.label]}")
+        shown.append(f" {visible(span.label)}]", colours[span.label])
+        at = span.end
+    return shown.append(visible(text[at:]))
+
+
+def prediction_view(text: str, one: Prediction) -> Table | Text:
+    """One text with what is predicted of it: its parts marked, or its classes."""
+    return prediction_table(text, one) if one.spans is None else marked_text(text, one.spans)
 
 
 def prediction_table(text: str, one: Prediction, top: int = 5) -> Table:

@@ -91,13 +91,13 @@ def in_two(text: str) -> tuple[str, str]:
 def show(
     texts: list[str], found: list[Prediction], trained: Trained, predictor: Predictor, *, json: bool
 ) -> None:
-    from attnlab.cli.label_view import prediction_table
+    from attnlab.cli.label_view import prediction_view
 
     if json:
         emit([{"text": text, **asdict(one)} for text, one in zip(texts, found, strict=True)])
         return
     for text, one in zip(texts, found, strict=True):
-        out.print(prediction_table(text, one))
+        out.print(prediction_view(text, one))
     if predictor.cuts.cut:
         out.print(f"[yellow]{predictor.cuts}.[/]", highlight=False)
     if trained.unsound:

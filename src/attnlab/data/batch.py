@@ -29,6 +29,7 @@ class Batch:
     (B, U) are what an encoder-decoder is to write. label, start, end (B,) are answers, labels (B, C)
     is 1 for each class that a row has, number (B,) what it is labelled with. words (B, T) are the word of
     each token, −1 for none, tags (B, T) the number of a word's tag at its first token, −100 elsewhere.
+    char_start and char_end (B, T) place every token of a passage in its text, −1 for all others.
     sizes (B, T) and target_sizes (B, U) are the UTF-8 bytes of text that each token stands for, 0 for
     special tokens and padding. rows (N,) are the numbers of the encoded rows inside, in order.
     """
@@ -51,6 +52,8 @@ class Batch:
     tags: Tensor | None = None
     start: Tensor | None = None
     end: Tensor | None = None
+    char_start: Tensor | None = None
+    char_end: Tensor | None = None
 
     @property
     def tokens(self) -> int:
@@ -117,7 +120,7 @@ def collate(
             shift = layout.begins if name != "label" else np.zeros(len(numbers), np.int64)
             values = [rows.scalar(name, row) + int(s) for row, s in zip(numbers, shift, strict=True)]
             fields[name] = torch.tensor(values)
-    for name, empty in (("words", -1), ("tags", -100)):
+    for name, empty in (("words", -1), ("tags", -100), ("char_start", -1), ("char_end", -1)):
         if rows.has(name):
             fields[name] = layout.filled(name, empty)
     if rows.has("labels"):

@@ -25,5 +25,6 @@ TASKS: Registry[Task] = Registry(
         "multilabel": "attnlab.tasks.multilabel:Multilabel",
         "regression": "attnlab.tasks.regression:Regression",
         "tagging": "attnlab.tasks.tagging:Tagging",
+        "answering": "attnlab.tasks.answering:Answering",
     },
 )

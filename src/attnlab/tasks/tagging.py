@@ -15,13 +15,16 @@ from attnlab.data.batch import Batch
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.labels import Labels, tags_of
-from attnlab.metrics.tags import entity_counts, invalid, labels_of_tags
+from attnlab.data.tagged_text import words_in
+from attnlab.metrics.tags import entities, entity_counts, invalid, labels_of_tags
 from attnlab.model.heads.token_classification import TokenClassification
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
 from attnlab.tasks.labelled import summed
-from attnlab.tasks.task import ExampleColumns, Prediction, Prepared, Task, tokens_of
+from attnlab.tasks.task import ExampleColumns, Prediction, Prepared, Task, TextSpan, tokens_of
 from attnlab.tasks.vocabulary import Vocabulary
+
+NO_WORD = -1
 
 
 class Tagging(Task):
@@ -122,8 +125,8 @@ class Tagging(Task):
         }
 
     def predict(self, model: Model, prepared: Prepared) -> ExampleColumns:
-        """(B,W) the tag of each word, how sure the model is of it, and whether there is such a word: the last
-        words of a text may be cut off."""
+        """(B,W) the tag of each word, and how sure the model is of it; −1 where there is no such word, or it
+        is cut off."""
         assert prepared.words is not None
         chances = self.scores(model, self.hidden(model, prepared), prepared).softmax(-1)
         sure, tag = chances.max(-1)
@@ -131,21 +134,30 @@ class Tagging(Task):
         rows, places = first.nonzero(as_tuple=True)
         shape = len(first), int(prepared.words.max()) + 1 if len(rows) else 1
         said = {
-            "word_tags": tag.new_full(shape, IGNORE),
-            "word_confidence": sure.new_zeros(shape),
+            "word_tags": tag.new_full(shape, NO_WORD),
+            "word_confidence": sure.new_full(shape, NO_WORD),
         }
         said["word_tags"][rows, prepared.words[rows, places]] = tag[rows, places]
         said["word_confidence"][rows, prepared.words[rows, places]] = sure[rows, places]
         return said
 
-    def predictions(self, said: Mapping[str, Any]) -> list[Prediction]:
-        names = self.labels.names
-        found = []
-        for tags, sure in zip(said["word_tags"].tolist(), said["word_confidence"].tolist(), strict=True):
-            told = tuple("" if tag == IGNORE else names[tag] for tag in tags)
-            known = [chance for tag, chance in zip(tags, sure, strict=True) if tag != IGNORE]
-            found.append(Prediction(answer=told, confidence=min(known, default=None)))
-        return found
+    def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
+        rows = zip(said["word_tags"].tolist(), said["word_confidence"].tolist(), texts, strict=True)
+        return [self.prediction(tags, sure, text) for tags, sure, text in rows]
+
+    def prediction(self, tags: Sequence[int], sure: Sequence[float], example: Example) -> Prediction:
+        """The entities that a text's tags make, and the lowest confidence of any of its words."""
+        text, words = example.text, example.words or words_in(example.text)
+        held = tags[: len(words)]
+        names = ["O" if tag == NO_WORD else self.labels.names[tag] for tag in held]
+        spans = tuple(
+            TextSpan(begin, end, label, text[begin:end])
+            for label, first, after in entities(names)
+            for begin, end in [(words[first].start, words[after - 1].end)]
+        )
+        known = [chance for chance in sure[: len(words)] if chance != NO_WORD]
+        told = tuple(f"{span.text} ({span.label})" for span in spans)
+        return Prediction(answer=told, confidence=min(known, default=None), spans=spans)
 
 
 def first_pieces(words: Tensor) -> Tensor:
