@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnlab.evaluation.bm25 import BM25
-from attnlab.evaluation.retrieval import Questions, by_vectors, by_words, ranks
+from attnlab.evaluation.retrieval import Questions, by_vectors, by_words
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
+from attnlab.metrics.retrieval import ranks
 
 WORDS = st.lists(st.sampled_from(["cat", "Dog", "sat", "é", "mat", "42"]), max_size=9).map(" ".join)
 
@@ -55,7 +56,7 @@ def test_ranks_do_not_depend_on_how_many_are_scored_at_once(monkeypatch):
         for query, o in zip(queries, own, strict=True)
     ]
     assert found.tolist() == slow
-    monkeypatch.setattr("attnlab.evaluation.retrieval.AT_ONCE", 7)
+    monkeypatch.setattr("attnlab.metrics.retrieval.AT_ONCE", 7)
     assert by_vectors(queries, passages, own)["rank"].tolist() == slow
 
 

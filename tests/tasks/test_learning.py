@@ -25,6 +25,7 @@ LEARNT = {
     "denoising": (lab.encoder_decoder, {}, 250, 0.4),
     "classification": (lab.encoder, {"output": "classification(classes=3)"}, 150, 0.3),
     "multilabel": (lab.encoder, {"output": "classification(classes=4)"}, 250, 0.5),
+    "similarity": (lab.encoder, {"output": "sentence"}, 100, 0.4),
     "tagging": (lab.encoder, {"output": "token_classification(classes=3)"}, 100, 0.3),
     "regression": (lab.decoder, {"output": "classification(classes=1, pooling=last)"}, 150, 0.3),
 }
@@ -41,6 +42,8 @@ def counting(rows: int, seed: int):
 
 def data(name: str, seed: int):
     rows = counting(16, seed)
+    if name == "similarity":  # a beginning, and what follows on it
+        return batch(*(row[:6] for row in rows), target=[[START, *row[6:]] for row in rows])
     if name == "seq2seq":
         return batch(*rows, target=[[START, *reversed(row[1:-1]), STOP] for row in rows])
     firsts = [row[1] - FIRST for row in rows]
@@ -59,6 +62,7 @@ def data(name: str, seed: int):
 LABELS = {
     "classification": Labels("class", ("a", "b", "c"), (1, 1, 1), 3),
     "multilabel": Labels("classes", ("a", "b", "c", "d"), (1, 1, 1, 1), 4),
+    "similarity": Labels("pair", examples=3),
     "tagging": Labels("tags", ("B-x", "I-x", "O"), (1, 1, 1), 3),
     "regression": Labels("number", mean=(WORDS - 1) / 2, deviation=WORDS / 12**0.5),
 }

@@ -199,7 +199,7 @@ def test_the_loss_is_that_of_each_word_written_out(pieces):
                 own = [n for n, w in enumerate(words[row]) if w == words[row][place]]
                 vector = hidden[row, own if pieces == "mean" else own[:1]].mean(0)
                 total -= float((weight @ vector + bias).log_softmax(0)[tag])
-            assert float(found.each[row]) == pytest.approx(total, abs=1e-12)
+            assert float(found.each[row]) == pytest.approx(total / task.mean_words, abs=1e-12)
     assert int(found.count) == 2
 
 

@@ -126,6 +126,35 @@ def of_tags(folder: Path) -> dict[str, Any]:
     return {"model": {"family": "encoder", "dropout": 0.1}, "data": data}
 
 
+def paired(folder: Path) -> Path:
+    """Sentences, each with a second text that says the same in other words: a code for each part."""
+    file = folder / "paired.jsonl"
+    if not file.exists():
+        codes = {
+            part: f"{kind}{n}"
+            for kind, parts in zip("xyz", (WHO, DOES, WHERE), strict=True)
+            for n, part in enumerate(parts)
+        }
+        lines = []
+        for sentence in dict.fromkeys(sentences(600)):
+            coded = sentence
+            for part, code in codes.items():
+                coded = coded.replace(part, code)
+            lines.append(json.dumps({"text": sentence, "pair": coded.removesuffix(" .")}) + "\n")
+        file.write_text("".join(lines))
+    return file
+
+
+def of_pairs(folder: Path) -> dict[str, Any]:
+    """An encoder that finds a sentence by its second text."""
+    data = {
+        "corpus": str(paired(folder)),
+        "encoding": "apart",
+        "batching": {"kind": "padded", "batch_size": 12},
+    }
+    return {"model": {"family": "encoder", "dropout": 0.1}, "data": data}
+
+
 def for_task(name: str, folder: Path) -> dict[str, Any]:
     """What must change in the small run for a task to fit."""
     encoder = {"family": "encoder", "dropout": 0.1}
@@ -143,6 +172,7 @@ def for_task(name: str, folder: Path) -> dict[str, Any]:
         "multilabel": of_column(folder, "who"),
         "regression": of_column(folder, "words"),
         "tagging": of_tags(folder),
+        "similarity": of_pairs(folder),
         "answering": ANSWERS,
     }
     return {"task": name} | changes[name]

@@ -39,6 +39,8 @@ class Accumulation(Check):
     limit: ClassVar[float] = 0.5
 
     def run(self, case: Case) -> Finding:
+        if case.task.contrasts:
+            return self.not_applicable(case, "each example is compared with the others of its batch")
         whole = prepared_of(case, piece(batch_of(case, least=LENGTH), ROWS, LENGTH))
         if len(whole.ids) < 2:
             return self.not_applicable(case, "a batch has one row, which cannot be split")

@@ -78,7 +78,8 @@ def wanted_of(case: Case, prepared: Prepared) -> float:
     if case.task.predicts_words:
         return goal(case.model, prepared)
     if case.task.label_kind == "tags":  # a text is a target, and has several words
-        return goal(case.model, prepared) * int((prepared.targets != IGNORE).sum()) / len(prepared.ids)
+        words = int((prepared.targets != IGNORE).sum()) / len(prepared.ids)
+        return goal(case.model, prepared) * words / case.task.mean_words
     return label_goal(case.task, prepared)
 
 
@@ -141,7 +142,7 @@ def label_goal(task: Task, prepared: Prepared) -> float:
 
 def left(task: Task, prepared: Prepared, given: Sequence[Hashable]) -> float:
     """The loss that is left when what is given is known: entropy of classes, variance of numbers."""
-    if task.label_kind == "class":
+    if task.label_kind in ("class", "pair"):
         return entropy(given, prepared.targets.tolist())
     if task.label_kind in ("classes", "answer"):  # of an answer, the first and the last token
         return sum(entropy(given, column.tolist()) for column in prepared.targets.T)

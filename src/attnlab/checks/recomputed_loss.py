@@ -288,6 +288,8 @@ def log(value: float) -> float:
 @torch.no_grad()
 def label_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor:
     """(B) the loss of each row's label when the model reads that row and nothing else, written out."""
+    if prepared.source is not None:
+        return pair_nats(evaluator, batch, prepared)
     model, found = evaluator.model, []
     for line, real in enumerate(batch.real):
         ids, tokens = prepared.ids[line][real][None], Tokens.of(int(real.sum()))
@@ -304,6 +306,30 @@ def label_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor
     return torch.stack(found)
 
 
+def pair_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor:
+    """The loss of two texts by the cosine of their vectors, each text read alone."""
+    task = evaluator.task
+    assert batch.target_ids is not None and batch.target_real is not None
+    sides = (batch.ids, batch.real), (batch.target_ids, batch.target_real)
+    one, other = (
+        torch.stack([alone(evaluator.model, row[kept]) for row, kept in zip(*side, strict=True)])
+        for side in sides
+    )
+    cosines = torch.nn.functional.cosine_similarity(one[:, None], other[None], dim=-1)
+    if not task.contrasts:
+        return (cosines.diagonal() - prepared.targets) ** 2
+    scores, found = cosines / task.temperature, []
+    for line in range(len(scores)):
+        among = [n for n, key in enumerate(prepared.targets) if n == line or key != prepared.targets[line]]
+        found.append(scores[line, among].logsumexp(0) - scores[line, line])
+    return torch.stack(found)
+
+
+def alone(model: Model, ids: Tensor) -> Tensor:
+    tokens = Tokens.of(len(ids))
+    return model.head(model.trunk(ids[None], tokens), tokens)[0].double()
+
+
 def tag_nats(task: Task, scores: Tensor, prepared: Prepared, line: int, real: Tensor) -> Tensor:
     """The loss of a text's tags: word by word, from the scores (T,C) of its first token, or of them all."""
     assert prepared.words is not None
@@ -315,7 +341,7 @@ def tag_nats(task: Task, scores: Tensor, prepared: Prepared, line: int, real: Te
         own = [n for n, word in enumerate(words) if word == words[place]]
         mean = scores[own[:1] if task.first_piece else own].mean(0)
         total = total + mean.logsumexp(-1) - mean[tag]
-    return total
+    return total / task.mean_words
 
 
 def answer_nats(scores: Tensor, targets: Tensor, places: Tensor) -> Tensor:

@@ -83,6 +83,8 @@ class Targets(OfTargets):
         if isinstance(case.task, AnswerSpans):
             return self.of_answers(case, look(case.dataset, "train", case.task.longest_answer))
         task, rows = case.task, case.dataset.rows("train")
+        if task.label_kind == "pair":
+            return self.of_pairs(case, rows)
         examples = case.dataset.first("train", EXAMPLES)
         count = min(len(rows), len(examples))
         wrong = [row for row in range(count) if not agree(label_of(rows, row), wanted(task, examples[row]))]
@@ -109,6 +111,26 @@ class Targets(OfTargets):
             f"{len(wrong):,} answers are not where their rows point, such as {wrong[0]}",
             len(wrong) / found.questions,
             meaning="Other words than the answers are trained.",
+            fix="Look at how rows are encoded; remove the cached rows, which are then made again.",
+        )
+
+    def of_pairs(self, case: Case, rows: Rows) -> Finding:
+        """Whether each row's second text is that of its example."""
+        tokenizer, examples = case.dataset.tokenizer, case.dataset.first("train", EXAMPLES)
+        count, form, wrong = min(len(rows), len(examples)), tokenizer.form, 0
+        for row in range(count):
+            held = rows.ragged("target", row).tolist()
+            inside = held[len(form.before) : len(held) - len(form.end)]
+            whole = tokenizer.encode(examples[row].pair or "")
+            cut = len(whole) - len(inside)
+            wrong += inside not in (whole[: len(inside)], whole[cut:] if cut >= 0 else None)
+        if not wrong:
+            return self.passed(case, f"the second texts of {count} rows are those of their examples", 0.0)
+        return self.failed(
+            case,
+            f"{wrong} of {count} rows have another second text than their example",
+            wrong / count,
+            meaning="Texts are trained to find other texts than their own.",
             fix="Look at how rows are encoded; remove the cached rows, which are then made again.",
         )
 

@@ -23,6 +23,7 @@ from attnlab.cli.corpus_options import (
 )
 from attnlab.cli.generate import RunArgument
 from attnlab.cli.label_view import show_labels
+from attnlab.cli.search import show_retrieval
 from attnlab.config.values import ConfigError
 from attnlab.runs.display import Display
 from attnlab.runs.tabular import number
@@ -90,6 +91,8 @@ def show(result: dict[str, Any]) -> None:
         show_truncation(scored["truncation"])
     if "recomputed" in scored:
         show_recomputed(scored["recomputed"])
+    if "retrieval" in scored:
+        show_retrieval(scored["retrieval"] | {"name": scored["name"]})
     if "mistakes" in scored:
         show_labels(scored)
     if "answers" in scored:

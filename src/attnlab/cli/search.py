@@ -78,7 +78,7 @@ def search(
             searcher = Searcher.of(embedder, inside, index=index, **progress)
             found = {query: searcher.search(query, top=top) for query in queries or ()}
     if score is not None:
-        return emit(scored) if json else show_scored(scored)
+        return emit(scored) if json else show_retrieval(scored)
     if json:
         hits = [{"query": query, "hits": [asdict(hit) for hit in held]} for query, held in found.items()]
         return emit({"index": asdict(searcher.update), "queries": hits})
@@ -135,7 +135,7 @@ def shortened(text: str) -> str:
     return plain if len(plain) <= SHOWN else f"{plain[: SHOWN - 1]}…"
 
 
-def show_scored(scored: dict[str, Any]) -> None:
+def show_retrieval(scored: dict[str, Any]) -> None:
     title = f"{scored['name']}: {scored['queries']:,} queries, {scored['passages']:,} passages"
     table = Table(title=escape(visible(title)), title_justify="left")
     table.add_column("measure", no_wrap=True)

@@ -96,7 +96,7 @@ class Labels:
 
     def check(self, reader: LabelReader, example: Example) -> None:
         """Refuse an example whose label is not among these, or is no label at all."""
-        if self.kind == "number":
+        if self.kind in ("number", "pair"):
             reader.read(example)
             return
         for name in reader.names(example):
@@ -116,6 +116,8 @@ def labels_of(reader: LabelReader, examples: Iterable[Example]) -> Labels:
     """What the labels of some examples come to. Classes are sorted: numbers by value, words by alphabet."""
     if reader.kind == "none":
         return Labels()
+    if reader.kind == "pair":
+        return Labels("pair", examples=sum(reader.read(example) is not None for example in examples))
     if reader.kind == "number":
         return _numbers(float(reader.read(example)) for example in examples)
     counts, rows = Counter[str](), 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,13 +10,9 @@ from numpy.typing import NDArray
 
 from attnlab.evaluation.bm25 import BM25
 from attnlab.metrics.metric import Examples
-
-AT_ONCE = 256
-"""Queries that are scored at a time."""
+from attnlab.metrics.retrieval import ranks
 
 Vectors = NDArray[np.float32]
-ScoresOf = Callable[[slice], NDArray[np.floating]]
-"""The scores (queries, passages) of some of the queries."""
 
 
 @dataclass(frozen=True)
@@ -33,18 +29,6 @@ class Questions:
         numbers = {passage: n for n, passage in enumerate(dict.fromkeys(p for _, p in pairs))}
         own = np.array([numbers[passage] for _, passage in pairs], np.int64)
         return cls([query for query, _ in pairs], list(numbers), own)
-
-
-def ranks(scores_of: ScoresOf, own: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(n) the rank of each query's own passage: 1 + how many others score at least as high."""
-    found = np.empty(len(own), np.int64)
-    for first in range(0, len(own), AT_ONCE):
-        some = slice(first, min(first + AT_ONCE, len(own)))
-        scores = scores_of(some)
-        right = scores[np.arange(len(scores)), own[some]]
-        # not a number is as high as it gets: a model that gives none finds nothing
-        found[some] = (~(scores < right[:, None])).sum(1)
-    return found
 
 
 def by_vectors(queries: Vectors, passages: Vectors, own: NDArray[np.int64]) -> Examples:

@@ -31,6 +31,7 @@ from attnlab.experiment.baselines import Wording, baselines_of, line_of, wording
 from attnlab.experiment.label_scores import of_labels
 from attnlab.experiment.opened import Opened
 from attnlab.experiment.run import default_cache
+from attnlab.experiment.searching import of_pairs
 from attnlab.experiment.setup import dataset_of, evaluator_of
 from attnlab.experiment.tag_scores import of_tags
 from attnlab.metrics import METRICS
@@ -58,7 +59,8 @@ LABELLED = {
     "texts": "texts, or pairs of them; intervals are over others like them",
 }
 LOSS_OF_LABELS = {
-    "tags": "nats per text, of the tags of all its words together",
+    "pair": "nats per pair, among the second texts of its batch",
+    "tags": "nats of a text's tags, by the mean number of words of a training text",
     "class": "nats per label, over all labels",
     "classes": "nats per text, of all its labels together",
     "number": "squared error per number, in standard deviations of those trained on; 1 for their mean",
@@ -264,6 +266,8 @@ def _of_examples(task: Task, texts: Sequence[Example], examples: Examples) -> di
     """What is told beside the metrics."""
     if isinstance(task, AnswerSpans):
         return of_answers(task, texts, examples)
+    if task.label_kind == "pair":
+        return of_pairs(texts, examples)
     return (of_tags if task.label_kind == "tags" else of_labels)(task, texts, examples)
 
 

@@ -15,9 +15,11 @@ from attnlab.config.values import ConfigError
 from attnlab.data.corpora.own_files import Files
 from attnlab.data.dataset import hashed
 from attnlab.data.errors import DataError
+from attnlab.data.example import Example
 from attnlab.data.passage_index import Hit, IndexUpdate, PassageIndex, Told
 from attnlab.evaluation.retrieval import Questions, by_vectors, by_words
 from attnlab.experiment.embedding import Embedder
+from attnlab.experiment.label_scores import WRONG, shown
 from attnlab.experiment.run import default_cache
 from attnlab.interop.module_checks import Point
 from attnlab.metrics import METRICS
@@ -99,6 +101,24 @@ def score_search(
     vectors = np.concatenate(parts)
     passages, queries = vectors[: len(questions.passages)], vectors[len(questions.passages) :]
     return {"name": str(file)} | compared(questions, by_vectors(queries, passages, questions.own))
+
+
+def of_pairs(texts: Sequence[Example], examples: Examples) -> dict[str, Any]:
+    """What is told of texts that are to find their second one: BM25 on the same, and the worst ranks."""
+    questions = Questions.of([(one.text, one.pair or "") for one in texts])
+    rank = examples["rank"]
+    order = [int(n) for n in np.argsort(-rank, kind="stable")[:WRONG] if rank[n] > 1]
+    worst = [
+        {
+            "place": texts[n].place,
+            "text": shown(texts[n]),
+            "label": "rank 1",
+            "prediction": f"rank {rank[n]:,}",
+            "confidence": None,
+        }
+        for n in order
+    ]
+    return {"retrieval": compared(questions, examples), "mistakes": worst}
 
 
 def compared(questions: Questions, found: Examples) -> dict[str, Any]:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from attnlab.metrics.metric import Estimate, Examples, Floats, Mean, wilson
+
+AT_ONCE = 256
+"""Queries that are scored at a time."""
+
+ScoresOf = Callable[[slice], NDArray[Any]]
+"""The scores (queries, passages) of some of the queries."""
 
 
 class RecallAt1(Mean):
@@ -53,3 +63,15 @@ class ReciprocalRank(Mean):
 
     def each(self, examples: Examples) -> Floats:
         return 1 / examples["rank"].astype(np.float64)
+
+
+def ranks(scores_of: ScoresOf, own: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(n) the rank of each query's own passage: 1 + how many others score at least as high."""
+    found = np.empty(len(own), np.int64)
+    for first in range(0, len(own), AT_ONCE):
+        some = slice(first, min(first + AT_ONCE, len(own)))
+        scores = scores_of(some)
+        right = scores[np.arange(len(scores)), own[some]]
+        # not a number is as high as it gets: a model that gives none finds nothing
+        found[some] = (~(scores < right[:, None])).sum(1)
+    return found

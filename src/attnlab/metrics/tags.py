@@ -64,7 +64,7 @@ class EntityF1(Metric):
     """Entity F1: F1 of whole entities, which count if label and both borders are right.
 
     Formula: 2·right / (true + predicted), over all entities, found as conlleval and seqeval's default mode
-    find them. No number where there are none and none are predicted.
+    find them; 0 where there is nothing to divide by.
 
     Paper: Tjong Kim Sang and De Meulder 2003, "Introduction to the CoNLL-2003 Shared Task".
     """
@@ -78,7 +78,7 @@ class EntityF1(Metric):
         return found
 
     def of(self, sums: Floats) -> Floats:
-        return ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2])
+        return np.nan_to_num(ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2]))
 
 
 class EntityPrecision(EntityF1):
@@ -88,7 +88,7 @@ class EntityPrecision(EntityF1):
     """
 
     def of(self, sums: Floats) -> Floats:
-        return ratio(sums[..., 0], sums[..., 2])
+        return np.nan_to_num(ratio(sums[..., 0], sums[..., 2]))
 
 
 class EntityRecall(EntityF1):
@@ -98,7 +98,7 @@ class EntityRecall(EntityF1):
     """
 
     def of(self, sums: Floats) -> Floats:
-        return ratio(sums[..., 0], sums[..., 1])
+        return np.nan_to_num(ratio(sums[..., 0], sums[..., 1]))
 
 
 class TagAccuracy(Metric):

@@ -24,6 +24,7 @@ TASKS: Registry[Task] = Registry(
         "classification": "attnlab.tasks.classification:Classification",
         "multilabel": "attnlab.tasks.multilabel:Multilabel",
         "regression": "attnlab.tasks.regression:Regression",
+        "similarity": "attnlab.tasks.similarity:Similarity",
         "tagging": "attnlab.tasks.tagging:Tagging",
         "answering": "attnlab.tasks.answering:Answering",
     },

@@ -30,7 +30,8 @@ NO_WORD = -1
 class Tagging(Task):
     """Tagging: each word of a text has a tag, such as B-PERSON, I-PERSON or O.
 
-    Formula: Σ_words −log softmax(scores)[tag], a sum over the words of a text. The scores of a word are those
+    Formula: Σ_words −log softmax(scores)[tag] of a text, divided by the mean number of words of a training
+    text, so that every word counts the same and the scale is that of a word. The scores of a word are those
     of its first token (`pieces=first`), or the mean over its tokens (`pieces=mean`), which is the score of
     their mean vector. Tags with B-, I-, E- and S- before a hyphen make entities; others label single words.
 
@@ -54,6 +55,7 @@ class Tagging(Task):
         super().__init__(vocabulary, labels)
         self.pieces = pieces
         self.entity_labels = labels_of_tags(labels.names)
+        self.mean_words = max(1.0, sum(labels.counts) / max(1, labels.examples))
 
     @property
     def first_piece(self) -> bool:
@@ -64,7 +66,7 @@ class Tagging(Task):
 
     def blind_loss(self, prepared: Prepared) -> float:
         words = int((prepared.targets != IGNORE).sum())
-        return words / max(1, len(prepared.ids)) * math.log(self.labels.outputs)
+        return words / max(1, len(prepared.ids)) / self.mean_words * math.log(self.labels.outputs)
 
     def prepare(self, batch: Batch, seed: int) -> Prepared:
         if batch.tags is None:
@@ -99,7 +101,7 @@ class Tagging(Task):
     def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
         scores = self.scores(model, hidden, prepared).transpose(1, 2)
         each = F.cross_entropy(scores, prepared.targets, reduction="none", ignore_index=IGNORE)
-        return summed(each.sum(1))
+        return summed(each.sum(1) / self.mean_words)
 
     def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
         """What of each row is right, as counts: rows have different numbers of words."""

@@ -178,6 +178,22 @@ class Task(ABC):
         """Whether targets are tokens of the text, or of another one, and not labels."""
         return self.label_kind == "none"
 
+    temperature: float = 1.0
+    """What cosines are divided by, where texts are compared."""
+
+    @property
+    def contrasts(self) -> bool:
+        """Whether an example's loss is a comparison with the others of its batch."""
+        return False
+
+    def outputs(self, model: Model, prepared: Prepared) -> Tensor:
+        """What the head gives, of these texts."""
+        found: Tensor = model.head(self.hidden(model, prepared), prepared.tokens)
+        return found
+
+    mean_words: float = 1.0
+    """Words of a training text, on average, where words are labelled: what a text's loss is divided by."""
+
     @property
     def first_piece(self) -> bool:
         """Whether a word's first token stands for it, where words are labelled, or the mean of them all."""

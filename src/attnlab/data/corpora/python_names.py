@@ -92,12 +92,12 @@ def example_of(
 
 def tags_by_place(tree: ast.Module, source: str) -> dict[Place, str]:
     """The tag of every labelled token, by where it begins."""
-    found = Names(source)
+    found = NamePlaces(source)
     found.visit(tree)
     return found.tags
 
 
-class Names(ast.NodeVisitor):
+class NamePlaces(ast.NodeVisitor):
     """Finds the places of names by what they stand for."""
 
     def __init__(self, source: str):

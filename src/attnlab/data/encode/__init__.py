@@ -17,6 +17,7 @@ ENCODINGS: Registry[Encoding] = Registry(
         "document": "attnlab.data.encode.document:Document",
         "single": "attnlab.data.encode.single:Single",
         "pair": "attnlab.data.encode.pair:Pair",
+        "apart": "attnlab.data.encode.apart:Apart",
         "words": "attnlab.data.encode.words:Words",
         "question": "attnlab.data.encode.question:Question",
         "translation": "attnlab.data.encode.translation:Translation",

@@ -123,6 +123,8 @@ class Encoding(ABC):
     def label(self, example: Example) -> dict[str, Any]:
         """What a row is told of an example's label, as fields of a Row."""
         kind = self._reader.kind
+        if kind == "pair":
+            return {}
         if kind == "number":
             return {"number": float(self._reader.read(example))}
         numbers = (

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnlab.config.values import ConfigError
+from attnlab.data.batch import Batch
+from attnlab.data.errors import DataError
+from attnlab.data.example import Example
+from attnlab.data.labels import Kind, Labels, at, number_of
+from attnlab.metrics.retrieval import ranks
+from attnlab.model.losses import LossSum
+from attnlab.model.model import Model
+from attnlab.model.tokens import Tokens
+from attnlab.tasks.labelled import summed
+from attnlab.tasks.task import ExampleColumns, Prediction, Prepared, SplitColumns, Task, tokens_of
+from attnlab.tasks.vocabulary import Vocabulary
+
+OF_NUMBERS = ("mean_squared_error", "explained_variance", "loss")
+
+
+class Similarity(Task):
+    """Similarity: two texts that belong together get vectors that are near, so that one finds the other.
+
+    Formula: `objective=negatives`: −log softmax(cos(a, b) / temperature)[own b] over all second texts of the
+    batch, equal ones left out. `objective=cosine`: (cos(a, b) − number / highest)², for pairs with a number
+    that says how alike they are. Vectors are those of the head `sentence`; one model reads both texts.
+
+    Cost: two texts a row. With negatives, larger batches are harder and teach more.
+
+    When it helps: search, duplicates, clustering. Judge it by recall and reciprocal rank among all second
+    texts of the split, compared with BM25.
+
+    Paper: Reimers and Gurevych 2019, "Sentence-BERT"; van den Oord et al. 2018 (InfoNCE).
+    """
+
+    label_kind: Kind = "pair"  # type: ignore[misc]  # of a task of numbers it is another
+    sees = "all"
+    packs = False
+    heads: ClassVar[tuple[str, ...]] = ("sentence",)
+    head: ClassVar[str] = "sentence"
+    encodings: ClassVar[tuple[str, ...]] = ("apart",)
+    metrics: tuple[str, ...] = (  # type: ignore[misc]  # the same
+        "reciprocal_rank",
+        "recall_at_1",
+        "recall_at_10",
+        "loss",
+    )
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        labels: Labels,
+        *,
+        objective: Literal["negatives", "cosine"] = "negatives",
+        temperature: float = 0.05,
+        highest: float = 1.0,
+    ):
+        super().__init__(vocabulary, labels)
+        for name, value in (("temperature", temperature), ("highest", highest)):
+            if not value > 0:
+                raise ConfigError(f"task.{name} is {value}; it must be above 0.")
+        self.objective, self.temperature, self.highest = objective, temperature, highest
+        if objective == "cosine":
+            self.label_kind, self.metrics = "number", OF_NUMBERS
+
+    @property
+    def contrasts(self) -> bool:
+        return self.objective == "negatives"
+
+    def label_of(self, example: Example) -> Any:
+        if not self.contrasts:
+            number = number_of(example)
+            if abs(number) > self.highest:
+                raise DataError(
+                    f"The label {number:g}{at(example)} is above task.highest {self.highest:g}, which stands "
+                    "for equal texts; set task.highest to the top of your scale."
+                )
+            return number
+        if example.pair is None:
+            raise DataError(
+                f"An example{at(example)} has no second text; name the column that holds it with --pair "
+                "COLUMN, in a config with data.corpus.pair."
+            )
+        return example.pair
+
+    def blind_loss(self, prepared: Prepared) -> float:
+        if not self.contrasts:
+            return float(prepared.targets.square().mean())
+        return math.log(max(1, len(prepared.targets.unique())))
+
+    def prepare(self, batch: Batch, seed: int) -> Prepared:
+        found = self.unlabelled(batch)
+        if self.contrasts:
+            return replace(found, targets=same_texts(found.source))
+        if batch.number is None:
+            raise DataError("These rows have no number, and the task is to predict it.")
+        return replace(found, targets=(batch.number / self.highest).float())
+
+    def unlabelled(self, batch: Batch) -> Prepared:
+        assert batch.target_ids is not None and batch.target_real is not None  # the encoding's own
+        real = batch.target_real
+        return Prepared(
+            ids=batch.ids,
+            targets=torch.zeros(len(batch.ids), dtype=torch.long),
+            tokens=tokens_of(batch),
+            source=batch.target_ids.masked_fill(~real, -1).clamp(min=0),
+            source_tokens=Tokens.of(real.shape[1], real=None if bool(real.all()) else real),
+            of_examples=True,
+        )
+
+    def hidden(self, model: Model, prepared: Prepared) -> Tensor:
+        """(B,2,D) the vectors of both texts, of length 1, in float32 at the least."""
+        assert prepared.source is not None
+        both = (prepared.ids, prepared.tokens), (prepared.source, prepared.source_tokens)
+        found = [model.head(model.trunk(ids, tokens), tokens) for ids, tokens in both]
+        stacked = torch.stack(found, 1)
+        return stacked.float() if stacked.dtype in (torch.float16, torch.bfloat16) else stacked
+
+    def outputs(self, model: Model, prepared: Prepared) -> Tensor:
+        return self.hidden(model, prepared)
+
+    def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
+        first, second = hidden.unbind(1)
+        if not self.contrasts:
+            return summed(((first * second).sum(-1) - prepared.targets.to(hidden.dtype)).square())
+        own = torch.arange(len(first), device=first.device)
+        equal = prepared.targets[:, None] == prepared.targets
+        scores = first @ second.T / self.temperature
+        scores = scores.masked_fill(equal & (own[:, None] != own), -torch.inf)  # they are right as well
+        return summed(F.cross_entropy(scores, own, reduction="none"))
+
+    def truth(self, prepared: Prepared) -> ExampleColumns:
+        if not self.contrasts:
+            return {"number": prepared.targets.cpu().double() * self.highest}
+        assert prepared.source is not None
+        return {"passage": keys_of(prepared.source)}
+
+    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
+        first, second = hidden.unbind(1)
+        cosine = (first * second).sum(-1)
+        if not self.contrasts:
+            return {"predicted_number": cosine.cpu().double() * self.highest}
+        return {"cosine": cosine, "query_vector": first, "passage_vector": second}
+
+    def by_example(
+        self, columns: SplitColumns, example: NDArray[np.int64]
+    ) -> tuple[SplitColumns, NDArray[np.int64]]:
+        """Each text's own second one is ranked among all of them, each counted once."""
+        if "query_vector" not in columns or "passage" not in columns:
+            return columns, example
+        held = dict(columns)
+        queries, passages, keys = held.pop("query_vector"), held.pop("passage_vector"), held.pop("passage")
+        _, first, own = np.unique(keys, return_index=True, return_inverse=True)
+        among = passages[first]
+        return held | {"rank": ranks(lambda some: queries[some] @ among.T, own)}, example
+
+    def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
+        column = said["cosine"] if self.contrasts else said["predicted_number"]
+        return [Prediction(answer=float(number)) for number in column.tolist()]
+
+
+def keys_of(ids: Tensor) -> Tensor:
+    """(B) a number for each row of ids (B,T), whatever its padding with 0: equal for equal rows."""
+    powers = torch.ones(ids.shape[1], dtype=torch.long)
+    for place in range(1, len(powers)):
+        powers[place] = powers[place - 1] * 6364136223846793005  # modulo 2⁶⁴
+    return ((ids.cpu() + 1) * (ids.cpu() != 0) * powers).sum(1)
+
+
+def same_texts(ids: Tensor | None) -> Tensor:
+    """(B) for each row the number of the first that is equal to it."""
+    assert ids is not None
+    keys = keys_of(ids).tolist()
+    return torch.tensor([keys.index(key) for key in keys])
