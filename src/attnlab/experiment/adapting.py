@@ -105,7 +105,8 @@ def adapting_config(
             f"--task {' or '.join(name for name in TASKS if TASKS[name].label_kind != 'none')}."
         )
     held, taught = start_at(str(start)).settings, TASKS[task]
-    read_last = held.family == "decoder" and taught.head != "span" and held.output.kind not in taught.heads
+    labelled = "classification" in taught.heads and held.output.kind not in taught.heads
+    read_last = labelled and held.family == "decoder"
     form = taught.encodings[0] if "pair" not in columns or "pair" not in taught.encodings else "pair"
     settings = {
         "start": str(start),
