@@ -12,9 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from attnlab import cli
-from attnlab.cli.console import fail, visible
+from attnlab.cli.console import fail
 from attnlab.cli.token_view import in_lines, segmented
 from attnlab.config.values import ConfigError
+from attnlab.config.visible_text import visible
 from attnlab.data.corpora.embedded import PythonDocs
 from attnlab.data.example import Example
 from attnlab.data.inspection import SplitReport, histogram

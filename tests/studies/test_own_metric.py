@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from attnlab.cli import app
 from attnlab.experiment.trained import open_run
 from attnlab.metrics import METRICS
+from tests.studies.here import here
 from tests.studies.small_study import study
 
 NAME = "easy_texts"
@@ -24,7 +25,9 @@ def ended(tmp_path_factory):
     asked = study(
         folder, arms=arms, metric=NAME, extras="tests.studies.own_metric:Registered", budget={"steps": 40}
     )
-    yield asked.run(folder / "study", jobs=1)
+    with here():
+        ran = asked.run(folder / "study", jobs=1)
+    yield ran
     METRICS.unregister(NAME)
 
 

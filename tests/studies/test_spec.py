@@ -76,7 +76,7 @@ def test_a_python_file_gives_its_study_and_its_card(tmp_path):
         ("seeds = 3", "seeds = [1, 1]", "seeds are \\[1, 1\\]; give at least one, each once"),
         ("seeds = 3", 'seeds = "five"', "seeds takes a whole number or a list of a whole number"),
         ("steps = 40", "stepps = 40", r'budget: there is no "stepps". Did you mean "steps"\?'),
-        ("steps = 40", "steps = -1", "budget.steps is -1.0; it must be above 0"),
+        ("steps = 40", "steps = -1", "budget.steps is -1; it must be at least 1"),
         ("model.width = 32", "model.widht = 32", r'Arm "dot" of mine: .*Did you mean "width"\?'),
         ("model.width = 32", "model.width = 33", "not divisible by model.heads 4"),
         ('attention = "linear"', 'attention = "liner"', r'Arm "linear" of mine: .*Did you mean "linear"\?'),

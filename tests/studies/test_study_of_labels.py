@@ -5,6 +5,7 @@ import pytest
 
 from attnlab.studies.judgement import DOCUMENTS
 from attnlab.studies.run_measures import read_documents
+from tests.studies.here import here
 from tests.studies.small_study import study
 from tests.training.small_run import for_task, merged, settings
 
@@ -21,7 +22,8 @@ def ended(tmp_path_factory):
     base["training"] |= {"checkpoint_every": 50, "evaluate_every": 20}
     allow = dict.fromkeys(ARMS, ("majority", "collapse"))
     asked = study(folder, base=base, arms=ARMS, metric="accuracy", budget={"steps": 60}, allow=allow, seeds=2)
-    return asked.run(folder / "study", jobs=1)
+    with here():
+        return asked.run(folder / "study", jobs=1)
 
 
 def test_accuracy_is_that_of_the_kept_predictions(ended):

@@ -60,10 +60,10 @@ class Probe:
 
     def show(self) -> None:
         """Print what was found."""
-        from rich.console import Console
+        from attnlab.runs.display import PlainConsole
 
         style = "green" if self.sound else "bold red"
-        Console().print(self.found, style=style, highlight=False, soft_wrap=True)
+        PlainConsole().print(self.found, style=style, highlight=False, soft_wrap=True)
 
 
 def probe(

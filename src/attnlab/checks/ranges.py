@@ -6,6 +6,7 @@ import json
 import math
 import statistics
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,7 +16,9 @@ from torch import Tensor, nn
 from attnlab.checks.check import Case, Check
 from attnlab.checks.real import batch_of, device_of, piece, prepared_of
 from attnlab.model.apart import undisturbed
+from attnlab.runs.damage import FAULTS
 from attnlab.runs.findings import Finding, When
+from attnlab.runs.metrics_file import check_event
 
 TAIL = 1 << 17
 """Bytes of metrics.jsonl that are read: some 500 steps."""
@@ -136,10 +139,10 @@ def last_events(file: Path, size: int = TAIL) -> list[dict[str, Any]]:
 def events_of(lines: list[str]) -> list[dict[str, Any]]:
     found = []
     for line in lines:
-        try:
-            found.append(json.loads(line))
-        except ValueError:  # the last may be cut, by a kill
-            continue
+        with suppress(*FAULTS):  # the last may be cut, by a kill
+            event = json.loads(line)
+            check_event(event)
+            found.append(event)
     return found
 
 

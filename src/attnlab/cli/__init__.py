@@ -29,6 +29,7 @@ COMMANDS = {
     "evaluate": "attnlab.cli.evaluate:evaluate",
     "predict": "attnlab.cli.predict:predict",
     "generate": "attnlab.cli.generate:generate",
+    "search": "attnlab.cli.search:search",
     "check": "attnlab.cli.check:check",
     "convert": "attnlab.cli.convert:convert",
     "explain": "attnlab.cli.explain:app",
@@ -92,6 +93,13 @@ def main() -> None:
         app(prog_name="attnlab")
     except RunError as error:
         fail(str(error))
+        sys.exit(1)
+    except MemoryError as error:
+        told = next(iter(str(error).splitlines()), "no more can be had")
+        fail(f"There is not enough memory ({told}). Use less text at once, or a smaller model.")
+        sys.exit(1)
+    except OSError as error:
+        fail(f"{error.filename or 'A file'}: {error.strerror or error}.")
         sys.exit(1)
     except ValueError as error:  # a person's mistake, ConfigError among them; ours are assertions
         fail(str(error))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from attnlab.cli.console import CONTROLS, emit, out
+from attnlab.cli.console import emit, out
 from attnlab.config.schema import Config
+from attnlab.config.visible_text import CONTROLS
 
 if TYPE_CHECKING:
     from attnlab.tasks.task import Prepared, Task

@@ -8,17 +8,14 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from attnlab.cli.encoding import is_utf8
+from attnlab.config.visible_text import visible
+from attnlab.runs.display import PlainConsole
 
-out = Console()
-err = Console(stderr=True)
-
-CONTROLS = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "␡", 0x0A: "⏎", 0x09: "⇥"}
-CONTROLS |= {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)}
-"""How control characters are shown: sent as they are, a text could colour, move and clear the terminal."""
+out = PlainConsole()
+err = PlainConsole(stderr=True)
 
 SetOption = Annotated[
     list[str] | None,
@@ -32,11 +29,6 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable outpu
 def emit(value: Any) -> None:
     """JSON on stdout, and nothing else."""
     typer.echo(json.dumps(value, ensure_ascii=not is_utf8(sys.stdout), indent=2))
-
-
-def visible(text: str) -> str:
-    """Text of the data with its control characters made visible."""
-    return text.translate(CONTROLS)
 
 
 def fail(message: str) -> None:

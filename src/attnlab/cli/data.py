@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from attnlab.cli.console import JsonOption, SetOption, emit, err, out, visible
+from attnlab.cli.console import JsonOption, SetOption, emit, err, out
 from attnlab.cli.corpus_options import (
     DevOption,
     EncodingOption,
@@ -27,6 +27,7 @@ from attnlab.cli.corpus_options import (
     data_of,
 )
 from attnlab.cli.token_view import Piece, segmented, show_pieces
+from attnlab.config.visible_text import visible
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.cli.console import emit, err, out, visible
+from attnlab.cli.console import emit, err, out
+from attnlab.config.visible_text import visible
 from attnlab.explain.drawing import Axis, told
 from attnlab.explain.explanation import Curves, Explanation, Grid, Listing
 

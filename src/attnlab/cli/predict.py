@@ -17,6 +17,7 @@ from attnlab.cli.console import JsonOption, emit, err, not_sound, out
 from attnlab.cli.corpus_options import EncodingOption, PairOption, SkipOption, TextOption
 from attnlab.cli.generate import RunArgument
 from attnlab.config.values import ConfigError
+from attnlab.config.visible_text import as_cell
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def writer(stream: TextIO, suffix: str) -> Any:
                 "in all rows; let --out end in .jsonl."
             )
         lists = {name: ", ".join(v) if isinstance(v, (list, tuple)) else v for name, v in row.items()}
-        held[0].writerow(lists)
+        held[0].writerow({name: as_cell(value) for name, value in lists.items()})
 
     return write
 

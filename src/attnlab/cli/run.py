@@ -13,6 +13,7 @@ from rich.table import Column, Table
 from attnlab.cli.console import JsonOption, SetOption, emit, err, fail, out
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.values import ConfigError
+from attnlab.runs.damage import reading
 from attnlab.runs.summary import STUDY_FILE
 
 if TYPE_CHECKING:
@@ -117,7 +118,9 @@ def study_of(
     record = read_study_record(folder)
     if not record:
         raise ConfigError(f"{folder} holds no study: there is no study.json in it.")
-    return adjusted(from_record(record), seeds=seeds, set=set, only=only)
+    with reading(folder / STUDY_FILE):
+        held = from_record(record)
+    return adjusted(held, seeds=seeds, set=set, only=only)
 
 
 def command(study: str, *, quick: bool, seeds: int | None, set: list[str], only: list[str]) -> str:

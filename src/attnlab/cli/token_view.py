@@ -9,7 +9,8 @@ from rich.cells import cell_len
 from rich.padding import Padding
 from rich.text import Text
 
-from attnlab.cli.console import out, visible
+from attnlab.cli.console import out
+from attnlab.config.visible_text import visible
 
 MARGIN = 2
 SHADES = ("black on cyan", "black on bright_cyan")

@@ -11,20 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from attnlab.cli.console import (
-    JsonOption,
-    SetOption,
-    emit,
-    err,
-    not_sound,
-    out,
-    say_first,
-    visible,
-)
+from attnlab.cli.console import JsonOption, SetOption, emit, err, not_sound, out, say_first
 from attnlab.config.files import config_of, identity, load, override_all, parse_override, to_json
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
+from attnlab.config.visible_text import visible
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -178,7 +177,7 @@ def _config_of(settings: Mapping[str, Any]) -> Config:
         elif "table" in f.metadata:
             values[f.name] = table(f.metadata["table"]).resolve(settings.get(f.name, f.default), f.name)
         elif f.name in settings:
-            values[f.name] = coerce(settings[f.name], typing.get_type_hints(Config)[f.name], f.name)
+            values[f.name] = coerce(settings[f.name], schema.declared(Config)[f.name], f.name)
     return Config(**values)
 
 
@@ -196,7 +195,7 @@ def section_of(name: str, settings: Any) -> Any:
 
 def _filled(section: Any, settings: Mapping[str, Any], name: str) -> Any:
     """A dataclass from settings; a field that is a dataclass itself is a table inside the table."""
-    hints = typing.get_type_hints(section, vars(schema))
+    hints = schema.declared(section)
     declared = {f.name: f for f in fields(section)}
     for key in settings:
         if key not in declared:

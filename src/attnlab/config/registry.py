@@ -245,7 +245,7 @@ def _required(variant: Any) -> frozenset[str]:
 @cache
 def _parameters(variant: Any, base: Any, default_nested: str) -> tuple[tuple[str, ...], tuple[Option, ...]]:
     """What the model gives to a constructor, and the options that it leaves to a person."""
-    hints = typing.get_type_hints(variant.__init__)
+    hints = typing.get_type_hints(variant.__init__, include_extras=True)
     needs, options = [], []
     for parameter in inspect.signature(variant).parameters.values():
         kind = hints.get(parameter.name, Any)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
-from attnlab.config.values import Choice, ConfigError
+from attnlab.config.ranges import MOST, BelowOne, Count, Positive, Range, Seed, Whole
+from attnlab.config.values import Choice, ConfigError, refuse_out_of_range
 
 
 def chosen(table: str, default: str) -> Any:
@@ -33,19 +34,36 @@ def biased_parts(bias: bool | Sequence[Biased]) -> tuple[Biased, ...]:
     return tuple(part for part in BIASED if part in wanted)
 
 
+Depth = Annotated[int, Range(least=1, most=4096)]
+"""Layers, each of which is a module: the deepest published transformers have 1,000."""
+Tally = Annotated[int, Range(least=1)]
+"""What is counted and never held at once, such as steps or tokens."""
+
+
+def declared(section: Any) -> dict[str, Any]:
+    """The annotations of a section's fields, ranges included."""
+    return get_type_hints(section, include_extras=True)
+
+
+def check_ranges(section: Any, name: str) -> None:
+    """Refuse numbers that the annotations of a section's fields do not allow, however it was made."""
+    for field_name, kind in declared(type(section)).items():
+        refuse_out_of_range(getattr(section, field_name), kind, f"{name}.{field_name}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
     """The transformer. `mask` is that of the decoder, or of the encoder where it stands alone."""
 
     family: Literal["decoder", "encoder", "encoder_decoder"] = "decoder"
-    vocabulary: int | Literal["tokenizer"] = (
+    vocabulary: Count | Literal["tokenizer"] = (
         "tokenizer"  # rows of its table; tokenizer: as many as it has tokens
     )
-    length: int = 128
-    width: int = 128
-    layers: int = 4
-    heads: int = 4
-    head_width: int | Literal["even"] = "even"  # even: width / heads
+    length: Count = 128
+    width: Count = 128
+    layers: Depth = 4
+    heads: Count = 4
+    head_width: Count | Literal["even"] = "even"  # even: width / heads
     attention: Choice = chosen("attention", "dot")
     cross_attention: Choice = chosen("attention", "dot")
     mask: Choice = chosen("masks", "causal")
@@ -57,26 +75,15 @@ class ModelSettings:
     feedforward: Choice = chosen("feedforwards", "gelu")
     output: Choice = chosen("heads", "language_model")
     bias: bool | tuple[Biased, ...] = True  # true: every part
-    dropout: float = 0.0
-    attention_dropout: float = 0.0
-    token_types: int = 0
+    dropout: BelowOne = 0.0
+    attention_dropout: BelowOne = 0.0
+    token_types: Whole = 0
     embedding_scale: float | Literal["unit", "root"] = "unit"  # unit: variance 1 at the start; root: √width
     embedding_norm: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("length", "width", "layers", "heads"):
-            at_least(1, name, getattr(self, name))
-        if self.vocabulary != "tokenizer":
-            at_least(1, "vocabulary", self.vocabulary)
-        at_least(0, "token_types", self.token_types)
-        for name in ("dropout", "attention_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(
-                    f"model.{name} is {getattr(self, name)}; it must be at least 0 and below 1."
-                )
-        if self.head_width != "even":
-            at_least(1, "head_width", self.head_width)
-        elif self.width % self.heads:
+        check_ranges(self, "model")
+        if self.head_width == "even" and self.width % self.heads:
             raise ConfigError(misfit(self.width, self.heads))
         parts = biased_parts(self.bias)  # one form for settings that mean the same
         whole = {BIASED: True, (): False}
@@ -121,23 +128,16 @@ class DataSettings:
     tokenizer: Choice = chosen("tokenizers", "bpe")
     encoding: Choice = chosen("encodings", "document")
     batching: Choice = chosen("batching", "packed")
-    length: int = 128
-    tokens: int | Unlimited = "unlimited"  # of the training text, from its start; later ones are left out
-    train_rows: int | Unlimited = "unlimited"  # drawn by the run's seed, each class in proportion
+    length: Annotated[int, Range(least=2, most=MOST)] = 128
+    tokens: Tally | Unlimited = "unlimited"  # of the training text, from its start; later ones are left out
+    train_rows: Tally | Unlimited = "unlimited"  # drawn by the run's seed, each class in proportion
     padding: Literal["right", "left"] = "right"
-    dev_share: float = 0.05
-    test_share: float = 0.05
-    split_seed: int = 0  # apart from the run's seed: runs with other seeds are judged on the same examples
+    dev_share: BelowOne = 0.05
+    test_share: BelowOne = 0.05
+    split_seed: Seed = 0  # apart from the run's seed: runs with other seeds are judged on the same examples
 
     def __post_init__(self) -> None:
-        if self.length < 2:
-            raise ConfigError(f"data.length is {self.length}; it must be at least 2.")
-        for name in ("tokens", "train_rows"):
-            if getattr(self, name) != "unlimited":
-                at_least(1, name, getattr(self, name), "data")
-        for name in ("dev_share", "test_share"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"data.{name} is {getattr(self, name)}; it must be at least 0 and below 1.")
+        check_ranges(self, "data")
         if self.dev_share + self.test_share >= 1:
             raise ConfigError(
                 f"data.dev_share {self.dev_share} and data.test_share {self.test_share} leave nothing to "
@@ -149,16 +149,14 @@ class DataSettings:
 class Budget:
     """How long to train. Whichever limit is reached first ends the run."""
 
-    steps: int | Unlimited = "unlimited"  # of the optimizer
-    tokens: int | Unlimited = "unlimited"  # of text that is trained on, padding not counted
-    epochs: float | Unlimited = "unlimited"  # passes over the training text
-    seconds: float | Unlimited = "unlimited"  # the one budget under which a resumed run is not exact
-    flops: float | Unlimited = "unlimited"  # operations of forward and backward passes, counted
+    steps: Tally | Unlimited = "unlimited"  # of the optimizer
+    tokens: Tally | Unlimited = "unlimited"  # of text that is trained on, padding not counted
+    epochs: Positive | Unlimited = "unlimited"  # passes over the training text
+    seconds: Positive | Unlimited = "unlimited"  # the one budget under which a resumed run is not exact
+    flops: Positive | Unlimited = "unlimited"  # operations of forward and backward passes, counted
 
     def __post_init__(self) -> None:
-        for name, limit in self.limits.items():
-            if limit <= 0:
-                raise ConfigError(f"training.budget.{name} is {limit}; it must be above 0.")
+        check_ranges(self, "training.budget")
         if not self.limits:
             raise ConfigError(
                 "training.budget has no limit, so the run would never end; "
@@ -179,27 +177,21 @@ class TrainingSettings:
     optimizer: Choice = chosen("optimizers", "adamw")
     schedule: Choice = chosen("schedules", "cosine")
     budget: Budget = Budget(epochs=1.0)
-    accumulate: int = 1  # batches of one step
-    clip: float | Literal["off"] = 1.0  # the largest norm of a step's gradient
+    accumulate: Count = 1  # batches of one step
+    clip: Positive | Literal["off"] = 1.0  # the largest norm of a step's gradient
     precision: Literal["float32", "bfloat16"] = "float32"  # bfloat16: by autocast; weights stay float32
     gradient_checkpointing: bool = False  # activations computed anew: less memory, a third more time
     compile: bool = False
     device: Literal["best", "cpu", "cuda", "mps"] = "best"
-    evaluate_every: int | Literal["epoch", "never"] = 500  # epoch: at the end of each
-    evaluate_batches: int | Literal["all"] = "all"
-    checkpoint_every: int = 500
-    keep: int = 2  # last checkpoints; the best one is kept besides
-    patience: int | Unlimited = "unlimited"  # evaluations without a better dev loss before stopping
+    evaluate_every: Tally | Literal["epoch", "never"] = 500  # epoch: at the end of each
+    evaluate_batches: Tally | Literal["all"] = "all"
+    checkpoint_every: Tally = 500
+    keep: Annotated[int, Range(least=2)] = 2  # last checkpoints, and the best; the last may be damaged
+    patience: Tally | Unlimited = "unlimited"  # evaluations without a better dev loss before stopping
     listeners: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("accumulate", "evaluate_every", "evaluate_batches", "checkpoint_every", "patience"):
-            value = getattr(self, name)
-            if not isinstance(value, str):
-                at_least(1, name, value, "training")
-        at_least(2, "keep", self.keep, "training")  # one more than the last, should that be damaged
-        if self.clip != "off" and self.clip <= 0:
-            raise ConfigError(f'training.clip is {self.clip}; it must be above 0, or "off".')
+        check_ranges(self, "training")
 
 
 SCRATCH = "scratch"
@@ -216,7 +208,7 @@ class Config:
     start: str = SCRATCH  # or a run, one of its checkpoints, a folder of transformers
     adapter: Choice = chosen("adapters", "full")  # what of the start's weights is trained
     training: TrainingSettings = field(default_factory=TrainingSettings)
-    seed: int = 0
+    seed: Seed = 0
 
     @property
     def longest_text(self) -> int:
@@ -226,11 +218,6 @@ class Config:
 
 SECTIONS: dict[str, type] = {"model": ModelSettings, "data": DataSettings, "training": TrainingSettings}
 """The tables of a config file; every other field of Config is a plain value or a choice."""
-
-
-def at_least(least: int, name: str, value: int, section: str = "model") -> None:
-    if value < least:
-        raise ConfigError(f"{section}.{name} is {value}; it must be at least {least}.")
 
 
 def misfit(width: int, heads: int) -> str:

@@ -6,7 +6,6 @@ import ast
 import inspect
 import io
 import tokenize
-import typing
 from collections.abc import Iterator
 from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import cache
@@ -64,7 +63,7 @@ def section_text(key: str) -> str:
 
 def _below(holder: Any, path: list[str], above: str) -> Iterator[SettingCard]:
     """The settings below an object that has all defaults."""
-    hints = typing.get_type_hints(type(holder), vars(schema))
+    hints = schema.declared(type(holder))
     for f in fields(holder):
         if path and f.name != path[0]:
             continue

@@ -5,20 +5,45 @@ from __future__ import annotations
 import ast
 import difflib
 import math
+import re
 import sys
 import types
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from attnlab.config.ranges import Range
+
+LONGEST_WORD, LONGEST_MESSAGE = 300, 2000
+"""Characters of a word, and of all, that an error shows: what it quotes may be a file's whole content."""
 
 
 class ConfigError(ValueError):
     """A setting that cannot be used, in words for the person who wrote it."""
 
+    def __init__(self, message: object):
+        super().__init__(shortened(str(message)))
+
+
+def shortened(message: str) -> str:
+    """A message without the middle of what is too long to read."""
+    if len(message) <= LONGEST_WORD:
+        return message
+    message = re.sub(
+        rf"\S{{{LONGEST_WORD + 1},}}", lambda word: _without_middle(word[0], LONGEST_WORD), message
+    )
+    return _without_middle(message, LONGEST_MESSAGE)
+
+
+def _without_middle(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]}…({len(text) - most:,} more characters)…{text[len(text) - most // 2 :]}"
+
 
 class NumberError(ConfigError):
-    """A number that no setting can have, whatever else it takes."""
+    """A number that a setting cannot have, whatever else it takes."""
 
 
 LARGEST = 2**63
@@ -107,6 +132,8 @@ def _from_syntax(node: ast.expr) -> Any:
 def coerce(value: Any, kind: Any, where: str) -> Any:
     """`value` as the declared type `kind`, or a ConfigError that says what would fit."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        return within(coerce(value, arguments[0], where), arguments[1:], where)
     if origin in (typing.Union, types.UnionType):
         for option in arguments:
             try:
@@ -120,6 +147,8 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
         return choice_of(value, where)
     if isinstance(value, Choice) and not value.options:
         value = value.kind  # a bare word inside name(option=word)
+    if isinstance(value, str):
+        refuse_halves(value, where)
     if origin is Literal:
         for word in arguments:
             if value == word or str(value) == word:  # TOML reads -inf as a number
@@ -138,6 +167,33 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
     raise ConfigError(f"{where} takes {described(kind)}, not {value!r}.")
 
 
+def refuse_halves(text: str, where: str) -> None:
+    """Text that no file takes: JSON can write half of a character, and a file's name can hold other bytes."""
+    for number, character in enumerate(text if not text.isascii() else ()):
+        if "\ud800" <= character <= "\udfff":
+            raise NumberError(
+                f"{where} holds half of a character (U+{ord(character):04X}, place {number}); write it anew."
+            )
+
+
+def within(value: Any, declared: Iterable[object], where: str) -> Any:
+    """A value that is in the range of its annotation."""
+    for allowed in declared:
+        if isinstance(allowed, Range) and value not in allowed:
+            raise NumberError(f"{where} is {value}; it must be {allowed.rule(value)}.")
+    return value
+
+
+def refuse_out_of_range(value: Any, kind: Any, where: str) -> None:
+    """Of a value whose type is right, refuse what its annotation does not allow."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated and isinstance(value, (int, float)):
+        within(value, arguments[1:], where)
+    elif origin in (typing.Union, types.UnionType):
+        for option in arguments:
+            refuse_out_of_range(value, option, where)
+
+
 def refuse_number(value: float, kind: type[int | float], where: str) -> None:
     """Numbers that no setting can mean, and that libraries underneath answer with errors of their own."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -150,6 +206,8 @@ def refuse_number(value: float, kind: type[int | float], where: str) -> None:
 def described(kind: Any) -> str:
     """A declared type in a person's words."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is Annotated:
+        return described(arguments[0])
     if origin is Literal:
         choices = [str(word) for word in arguments if word != ""]
         return "one of " + ", ".join(choices) if len(choices) > 1 else f'"{choices[0]}"'

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from attnlab.config.ranges import Count
 from attnlab.config.registry import Registry
 from attnlab.config.schema import Unlimited
 from attnlab.config.streams import stream_seed
@@ -77,7 +78,7 @@ class Padded(Batching):
     costs (on log-normal lengths three places in four).
     """
 
-    def __init__(self, length: int, *, batch_size: int = 32):
+    def __init__(self, length: int, *, batch_size: Count = 32):
         super().__init__(length)
         self.rows = positive("padded", "batch_size", batch_size)
 
@@ -95,7 +96,7 @@ class LongestFirst(Batching):
 
     shuffles = False
 
-    def __init__(self, length: int, *, batch_size: int = 32):
+    def __init__(self, length: int, *, batch_size: Count = 32):
         super().__init__(length)
         self.rows = positive("longest_first", "batch_size", batch_size)
 
@@ -116,9 +117,9 @@ class Bucketed(Batching):
         self,
         length: int,
         *,
-        tokens: int = 4096,
-        batch_size: int | Unlimited = "unlimited",
-        step: int = 4,
+        tokens: Count = 4096,
+        batch_size: Count | Unlimited = "unlimited",
+        step: Count = 4,
     ):
         super().__init__(length)
         self.tokens, self.step = positive("bucketed", "tokens", tokens), positive("bucketed", "step", step)
@@ -149,7 +150,7 @@ class Packed(Batching):
 
     packs = True
 
-    def __init__(self, length: int, *, batch_size: int = 32):
+    def __init__(self, length: int, *, batch_size: Count = 32):
         super().__init__(length)
         self.rows = positive("packed", "batch_size", batch_size)
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -177,12 +178,13 @@ class Dataset:
         if self.cache is None:
             return make()
         file = self.cache / f"{name}-{self.text_fingerprint}.json"
-        if not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            new = file.with_name(f".{file.name}.{os.getpid()}")
-            new.write_text(json.dumps(make()), encoding="utf-8")
-            os.replace(new, file)
-        return json.loads(file.read_text(encoding="utf-8"))
+        with suppress(FileNotFoundError, ValueError):  # a cache that is damaged is made anew
+            return json.loads(file.read_text(encoding="utf-8"))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        new, made = file.with_name(f".{file.name}.{os.getpid()}"), json.dumps(make())
+        new.write_text(made, encoding="utf-8")
+        os.replace(new, file)
+        return json.loads(made)
 
     def _texts(self) -> Any:
         for example in self.splits.read("train"):

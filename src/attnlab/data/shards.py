@@ -109,11 +109,12 @@ def manifest_of(folder: Path) -> dict[str, Any]:
 def usable(folder: Path, fingerprint: str) -> bool:
     """Whether these shards hold just the rows that would be written now, all of them."""
     manifest = manifest_of(folder)
-    return (
-        manifest.get("format") == FORMAT
-        and manifest.get("fingerprint") == fingerprint
-        and all(whole(folder, shard) for shard in manifest["shards"])
-    )
+    if manifest.get("format") != FORMAT or manifest.get("fingerprint") != fingerprint:
+        return False
+    try:
+        return all(whole(folder, shard) for shard in manifest["shards"])
+    except (KeyError, TypeError, AttributeError):
+        return False
 
 
 def whole(folder: Path, shard: dict[str, Any]) -> bool:

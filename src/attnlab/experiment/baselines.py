@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.model.heads import HEADS
 from attnlab.runs.atomic import replace_json
+from attnlab.runs.damage import read_object
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Prediction, Task
 from attnlab.tasks.vocabulary import Vocabulary
@@ -135,10 +136,17 @@ def keep_baselines(folder: Path, wording: Wording = PLAIN) -> list[Baseline]:
     return found
 
 
+class WordingRecord(TypedDict):
+    """Of the file of baselines, how label words were asked for."""
+
+    template: str
+    words: dict[str, str]
+
+
 def wording_of(folder: Path) -> Wording:
     """How a run's label words were asked for; the usual way where nobody said."""
     try:
-        held = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        held = read_object(folder / FILE, WordingRecord)
     except FileNotFoundError:
         return PLAIN
     return Wording(held["template"], held["words"])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from attnlab.checks.predictions import collapse_told, judge, predictions_of
 from attnlab.config.files import identity
@@ -21,6 +20,7 @@ from attnlab.experiment.setup import evaluator_of
 from attnlab.experiment.trained import open_run
 from attnlab.metrics import METRICS
 from attnlab.runs.atomic import replace_json
+from attnlab.runs.damage import read_object, reading
 from attnlab.runs.record import RECORD
 from attnlab.runs.run_error import RunError
 from attnlab.tasks import TASKS
@@ -176,6 +176,13 @@ def scored(run: Run, rate: float, metric: str) -> TriedRate:
     return TriedRate(rate, estimate.value, between, len(found), run.state.epochs, collapsed)
 
 
+class RatesRecord(TypedDict):
+    """What is kept of the rates that were tried."""
+
+    config: str
+    tried: list[TriedRate]
+
+
 def _held(
     config: Config, rates: Sequence[float], place: Path, out: Path, *, resume: bool
 ) -> dict[float, TriedRate]:
@@ -188,10 +195,11 @@ def _held(
                 raise ConfigError(f"{taken} is there already; go on by --resume, or give another --out.")
     if not (place / TABLE).is_file():
         return {}
-    table = json.loads((place / TABLE).read_text(encoding="utf-8"))
+    table = read_object(place / TABLE, RatesRecord)
     if table["config"] != identity(config):
         raise ConfigError(f"{place} holds rates that were tried for another config; give another --out.")
-    tried = (TriedRate(**one | {"interval": _pair(one["interval"])}) for one in table["tried"])
+    with reading(place / TABLE):
+        tried = [TriedRate(**one | {"interval": _pair(one["interval"])}) for one in table["tried"]]
     return {one.rate: one for one in tried if one.rate in rates}
 
 

@@ -45,7 +45,7 @@ class SampleFile:
         self.file, self.model, self.tokenizer, self.length = file, model, tokenizer, length
         self.sources = sources
         self.last: list[Written] = []  # what was written at the last evaluation, led by no source
-        held = file.read_text(encoding="utf-8") if file.exists() else ""
+        held = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
         file.write_text("".join(until(held, step)), encoding="utf-8")
 
     def __call__(self, event: Event) -> None:

@@ -17,6 +17,7 @@ from attnlab.data.encode import ENCODINGS
 from attnlab.data.labels import Labels, refuse_unlearnable
 from attnlab.data.loader import Loader
 from attnlab.data.tokenizers import TOKENIZERS
+from attnlab.experiment.feasibility import refuse_infeasible
 from attnlab.experiment.start import Origin, Start, begin, has_start, settle
 from attnlab.experiment.stored import Stored
 from attnlab.model.adapters import ADAPTERS
@@ -108,6 +109,7 @@ def set_up(config: schema.Config, *, cache: Path | None = None, progress: Progre
     dataset = dataset_of(config, cache=cache, progress=progress)
     refuse_unlearnable(dataset.labels, declared=bool(config.data.corpus.options.get("labels")))
     dataset.refuse_unknown_labels()
+    refuse_infeasible(config, dataset)
     task = TASKS.build(config.task, vocabulary=Vocabulary.of(dataset.tokenizer), labels=dataset.labels)
     model, origin = begin(config, dataset.tokenizer, dataset.labels)
     task.check(model)

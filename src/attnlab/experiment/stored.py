@@ -49,7 +49,8 @@ class Stored:
     @property
     def labels(self) -> Labels:
         """What it learned of the labels."""
-        return Labels.of(self.record["labels"]) if "labels" in self.record else Labels()
+        with reading(self.folder / RECORD):
+            return Labels.of(self.record["labels"]) if "labels" in self.record else Labels()
 
     @property
     def imported(self) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from attnlab.config.visible_text import visible
+
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 720, 320, 64, 46, 14, 160
 CELL, MOST_CELLS = 26, 48
 """A cell's side, and the number of cells in a row up to which their numbers can be read on hovering."""
@@ -44,7 +46,7 @@ def _numeric(rows: Sequence[Sequence[Any]], place: int) -> bool:
 
 def _cell(tag: str, value: Any, numeric: bool) -> Markup:
     kind = Markup(' class="number"') if numeric else Markup("")
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(tag), kind, told(value))
+    return Markup("<{0}{1}>{2}</{0}>").format(Markup(tag), kind, visible(told(value)))
 
 
 # ---------------------------------------------------------------- curves

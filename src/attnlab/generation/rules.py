@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from attnlab.config.ranges import Positive, Share, Whole
 from attnlab.config.streams import stream_seed
 
 
@@ -60,10 +61,10 @@ class Sample(DecodingRule):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        min_p: float = 0.0,
+        temperature: Positive = 1.0,
+        top_k: Whole = 0,
+        top_p: Share = 1.0,
+        min_p: Share = 0.0,
         repetition: float = 1.0,
     ):
         super().__init__(repetition=repetition)

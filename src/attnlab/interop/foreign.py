@@ -144,9 +144,8 @@ def _draft(config: schema.ModelSettings, folder: Path) -> Model:
     """The model without memory, to compare shapes with."""
     try:
         return build_model(config, device="meta")
-    except (RuntimeError, OverflowError, TypeError) as error:  # sizes that torch cannot even write down
-        reason = next(iter(str(error).splitlines()), "")
-        raise ConfigError(f"{folder / CONFIG} asks for sizes that no model has: {reason}") from error
+    except ConfigError as error:
+        raise ConfigError(f"{folder / CONFIG}: {error}") from error
 
 
 def _accounted(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from pathlib import Path
 
 from attnlab.config.values import ConfigError
 
@@ -17,9 +19,17 @@ def refuse_beyond_memory(elements: int, what: str) -> None:
         )
 
 
+CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+"""Where the system says what a container may use."""
+
+
 def machine_bytes() -> int:
-    """This machine's memory; 0 where the system does not tell."""
+    """The memory of this machine, or of the container that this is; 0 where the system does not tell."""
     try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 0
+    for file in CONTAINER:
+        with suppress(OSError, ValueError):  # not there, or "max"
+            found = min(found, int(file.read_text(encoding="ascii")))
+    return found

@@ -42,6 +42,11 @@ def build_model(
         raise
     except ValueError as error:  # a part refused its options or sizes
         raise ConfigError(str(error)) from error
+    except (RuntimeError, OverflowError) as error:
+        if device != "meta":
+            raise
+        reason = next(iter(str(error).splitlines()), "")
+        raise ConfigError(f"The model has sizes that no tensor can have: {reason}.") from error
     if device != "meta":
         initialise(model, seed)
     return model

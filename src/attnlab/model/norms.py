@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from attnlab.config.ranges import Positive
 from attnlab.config.registry import Registry
 from attnlab.model.terms import Term
 
@@ -30,7 +31,7 @@ class LayerNorm(nn.LayerNorm):
     Paper: Ba et al. 2016, "Layer Normalization".
     """
 
-    def __init__(self, width: int, bias: bool = True, *, eps: float = 1e-5):
+    def __init__(self, width: int, bias: bool = True, *, eps: Positive = 1e-5):
         super().__init__(width, eps=positive(eps), bias=bias)
         self.width, self.shifted = width, bias
 
@@ -51,7 +52,7 @@ class RMSNorm(nn.RMSNorm):
     Paper: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
     """
 
-    def __init__(self, width: int, *, eps: float = 1e-6):
+    def __init__(self, width: int, *, eps: Positive = 1e-6):
         eps = positive(eps)
         super().__init__(width, eps=eps)
         self.width, self.epsilon = width, eps

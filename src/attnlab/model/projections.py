@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
+from attnlab.config.ranges import Count
 from attnlab.config.registry import Registry
 from attnlab.model.norms import NORMS
 from attnlab.model.terms import Term, linear, terms_of
@@ -145,7 +146,7 @@ class Grouped(Apart):
         head_width: int,
         bias: bool = True,
         *,
-        shared: int = 1,
+        shared: Count = 1,
         query_key_norm: QueryKeyNorm = "none",
     ):
         if shared < 1 or heads % shared:

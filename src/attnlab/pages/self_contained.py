@@ -13,6 +13,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from attnlab import __version__
+from attnlab.config.visible_text import visible_lines
 from attnlab.pages.palette import variables
 
 
@@ -31,9 +32,15 @@ def environment_of(package: str) -> Environment:
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("attnlab.pages")]),
         autoescape=lambda name: name is not None and name.endswith(".html"),
         undefined=StrictUndefined,
+        finalize=plain,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def plain(value: object) -> object:
+    """What a template is given: text of others with what would turn or hide its neighbours made visible."""
+    return visible_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def pack(content: str | bytes) -> str:

@@ -45,7 +45,8 @@ def replace_json(file: Path, value: Any) -> None:
 
 
 def as_bytes(value: Any) -> bytes:
-    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
+    # half of a character, which is no UTF-8, is written as JSON's own escape
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
 
 
 def hash_of(file: Path) -> str:

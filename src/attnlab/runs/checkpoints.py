@@ -13,14 +13,33 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Required, TypedDict
 
 from attnlab.runs.atomic import as_bytes, hash_of, replace_bytes, sync_folder, write_bytes
+from attnlab.runs.damage import FAULTS
+from attnlab.runs.damage import described as told
 from attnlab.runs.run_error import RunError
+from attnlab.runs.typed import check_record
 
 FORMAT = 1
 MANIFEST = "manifest.json"
 FOLDER = "checkpoints"
+
+
+class FileRecord(TypedDict):
+    """What a file was when it was written."""
+
+    bytes: int
+    sha256: str
+
+
+class Manifest(TypedDict, total=False):
+    """What manifest.json holds; who writes a checkpoint may add facts."""
+
+    format: int
+    files: Required[dict[str, FileRecord]]
+    shared: dict[str, FileRecord]
+    answer: list[float]
 
 
 class DamagedError(Exception):
@@ -137,15 +156,15 @@ def verify(folder: Path) -> dict[str, Any]:
     """The manifest; DamagedError unless every file is there, of its size and hash."""
     try:
         manifest = dict(json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
-        files = dict(manifest["files"])
+        check_record(manifest, Manifest)
     except FileNotFoundError:
         raise DamagedError("manifest.json is missing.") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedError(f"manifest.json cannot be read ({error}).") from error
+    except FAULTS as error:
+        raise DamagedError(f"manifest.json cannot be read ({told(error)}).") from error
     if manifest.get("format") != FORMAT:
         raise RunError(f"{folder} was written by another version (format {manifest.get('format')}).")
     shared = {f"../{name}": expected for name, expected in manifest.get("shared", {}).items()}
-    for name, expected in (files | shared).items():
+    for name, expected in (manifest["files"] | shared).items():
         file = folder / name
         if not file.is_file():
             raise DamagedError(f"{name} is missing.")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from attnlab.config.values import ConfigError
+from attnlab.config.values import ConfigError, shortened
 from attnlab.runs.run_error import RunError
+from attnlab.runs.typed import check_record
 
-FAULTS = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
+FAULTS = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError)
 """What reading a file raises whose content is not what was written: other types, names or bytes."""
 
 
@@ -19,8 +21,14 @@ def reading(file: Path) -> Iterator[None]:
     """While a file's content is read and used. A file that is not there is not damaged."""
     try:
         yield
-    except (ConfigError, RunError):
+    except RunError:
         raise  # it says already what is wrong
+    except ConfigError as error:
+        raise error if str(file) in str(error) else ConfigError(f"{file}: {error}") from error
+    except OSError as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise RunError(f"{file} cannot be read: {error.strerror or error}.") from error
     except FAULTS as error:
         raise RunError(
             f"{file} is damaged, or not a file of attnlab: {described(error)}. Restore it from a copy, or "
@@ -28,18 +36,18 @@ def reading(file: Path) -> Iterator[None]:
         ) from error
 
 
-def as_object(held: Any, *parts: str) -> dict[str, Any]:
-    """What a file holds, where it is an object with these objects in it."""
-    if not isinstance(held, dict):
-        raise TypeError(f"it holds a {type(held).__name__}, not an object")
-    for part in parts:
-        if not isinstance(held[part], dict):
-            raise TypeError(f"{part} is a {type(held[part]).__name__}, not an object")
-    return held
+def read_object(file: Path, record: Any) -> dict[str, Any]:
+    """The object in a file, whose fields are of the types that a dataclass or TypedDict declares."""
+    with reading(file):
+        held = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(held, dict):
+            raise TypeError(f"it holds a {type(held).__name__}, not an object")
+        check_record(held, record)
+        return held
 
 
 def described(error: BaseException) -> str:
     """An error in a few words of its own."""
     if isinstance(error, KeyError):
         return f"there is no {error}"
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    return shortened(" ".join(str(error).split()))[:200].rstrip(".") or type(error).__name__

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
+
+from attnlab.config.visible_text import visible_lines
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 EVERY = 10.0
 """Seconds without a word after which a line says what is being done, where nothing can be redrawn."""
+
+
+class PlainConsole(Console):
+    """A terminal on which text of the data is only ever text: rich leaves control characters in it."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(visible_lines(segment.text), segment.style)
 
 
 class Display:
@@ -25,7 +40,7 @@ class Display:
     """
 
     def __init__(self, console: Console | None = None, *, shown: bool = True, every: float = EVERY):
-        self.console = console or Console(stderr=True)
+        self.console = console or PlainConsole(stderr=True)
         self.shown, self.every = shown, every
         self._bar: Progress | None = None
         self._task: TaskID | None = None

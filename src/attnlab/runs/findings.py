@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Required, TypedDict
 
 from attnlab.runs.atomic import replace_json
-from attnlab.runs.damage import as_object, reading
+from attnlab.runs.damage import read_object, reading
 
 CHECKS_FILE = "checks.json"
 When = Literal["config", "before", "during", "after", "evaluation"]
@@ -44,6 +43,15 @@ class Finding:
         """It in words, for a person."""
         verb = "failed" if self.outcome == "fail" else "warns"
         return f"The check {self.check} {verb}: {self.found}. {self.meaning} {self.fix}".strip()
+
+
+class ChecksRecord(TypedDict, total=False):
+    """What checks.json holds."""
+
+    findings: Required[list[Finding]]
+    allowed: Required[list[str]]
+    sound: bool
+    unsound: list[str]
 
 
 def joined(before: Sequence[Finding], now: Sequence[Finding]) -> list[Finding]:
@@ -103,7 +111,7 @@ def read_checks(folder: Path) -> tuple[list[Finding], list[str]]:
     file = folder / CHECKS_FILE
     try:
         with reading(file):
-            held = as_object(json.loads(file.read_text(encoding="utf-8")))
+            held = read_object(file, ChecksRecord)
             return [Finding(**one) for one in held["findings"]], list(held["allowed"])
     except FileNotFoundError:
         return [], []

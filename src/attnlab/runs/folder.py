@@ -14,6 +14,7 @@ from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.checkpoints import Checkpoints
+from attnlab.runs.damage import reading
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import RECORD, differences, other_versions, read_record, refuse_changes
 from attnlab.runs.run_error import RunError
@@ -51,7 +52,8 @@ class RunFolder:
         """The config that the run was started with; the own code that it uses must have been imported."""
         record = read_record(self.path)
         require_code(record.get("imports", ()), self.path)
-        return config_of(record["config"])
+        with reading(self.path / RECORD):
+            return config_of(record["config"])
 
     @contextmanager
     def opened(

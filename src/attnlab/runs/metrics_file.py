@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from attnlab.runs.atomic import replace_bytes
-from attnlab.runs.events import Checking, Event
+from attnlab.runs.damage import FAULTS
+from attnlab.runs.events import Checking, Evaluated, Event, Started, Stepped
+from attnlab.runs.typed import check_record
 
 METRICS_FILE = "metrics.jsonl"
+KINDS = {kind.__name__.lower(): kind for kind in get_args(Event)}
+NEEDED: dict[type, tuple[str, ...]] = {
+    Started: ("parameters",),
+    Stepped: ("loss", "gradient", "tokens", "seconds", "progress"),
+    Evaluated: ("loss", "scores"),
+}
+"""What those who read events go by; every version wrote it."""
 
 
 class MetricsFile:
@@ -20,7 +30,7 @@ class MetricsFile:
     def __init__(self, file: Path, *, step: int = 0, evaluated: int = 0):
         """Goes on after a run's last step and last evaluation; what is told of later ones is left out."""
         rewind(file, step=step, evaluated=evaluated)
-        self.stream = file.open("a", encoding="utf-8")
+        self.stream = file.open("a", encoding="utf-8", errors="backslashreplace")
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Checking):  # of the moment only; what the checks came to follows
@@ -37,16 +47,23 @@ class MetricsFile:
 
 
 def read_events(file: Path) -> Iterator[dict[str, Any]]:
-    """The events of a file; a last line that was cut off is left out."""
+    """The events of a file; lines that were cut off or damaged are left out."""
     if not file.exists():
         return
-    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            event = json.loads(line)
-        except ValueError:
-            return
-        if isinstance(event, dict) and "event" in event:
-            yield event
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            with suppress(*FAULTS):
+                event = json.loads(line)
+                check_event(event)
+                yield event
+
+
+def check_event(event: dict[str, Any]) -> None:
+    """One of the faults of a damaged file unless an event has what one of its kind has."""
+    kind = KINDS[event["event"]]
+    check_record(event, kind)
+    for name in ("step", *NEEDED.get(kind, ())):
+        event[name]
 
 
 def rewind(file: Path, *, step: int, evaluated: int) -> None:
@@ -55,4 +72,4 @@ def rewind(file: Path, *, step: int, evaluated: int) -> None:
     kept = [line for line in read_events(file) if line["step"] <= last.get(line["event"], line["step"])]
     if file.exists():
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept)
-        replace_bytes(file, text.encode())
+        replace_bytes(file, text.encode("utf-8", "backslashreplace"))

@@ -2,16 +2,67 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Required, TypedDict
 
 from attnlab.config.upgrade import upgrade
 from attnlab.config.values import ConfigError
-from attnlab.runs.damage import as_object, reading
+from attnlab.runs.damage import read_object, reading
 
 RECORD = "run.json"
+
+
+class CodeRecord(TypedDict, total=False):
+    """Code of a person's own, as it is recorded with what used it."""
+
+    module: Required[str]
+    file: Required[str]
+    hash: Required[str]
+    parts: list[list[str]]
+
+
+class BestRecord(TypedDict, total=False):
+    """The checkpoint that dev chose."""
+
+    step: int
+    metric: str
+    value: float | None
+
+
+class RunRecord(TypedDict, total=False):
+    """What run.json may hold; earlier versions wrote less of it."""
+
+    config: Required[dict[str, Any]]
+    identity: str
+    seed: Required[int]
+    imports: list[CodeRecord]
+    status: str
+    error: str
+    reason: str
+    versions: dict[str, Any]
+    step: int
+    best: BestRecord
+    parameters: int
+    flops: float
+    tokens: int
+    seconds: float
+    sound: bool
+    unsound: list[str]
+    failures: list[str]
+    text: str | None
+    data: dict[str, str] | None
+    tokenizer: str
+    order: str | None
+    tokenizer_identity: dict[str, Any]
+    tokenizer_text: dict[str, Any] | None
+    start: str
+    fresh: list[str]
+    labels: dict[str, Any]
+    truncation: dict[str, dict[str, float]]
+    epoch_batches: int | None
+    trace: dict[str, Any] | None
+    initial: dict[str, str] | None
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -19,7 +70,7 @@ def read_record(path: Path) -> dict[str, Any]:
     file = path / RECORD
     try:
         with reading(file):
-            return upgrade(as_object(json.loads(file.read_text(encoding="utf-8")), "config"))
+            return upgrade(read_object(file, RunRecord))
     except FileNotFoundError:
         raise ConfigError(f"{path} holds no run: there is no {RECORD} in it.") from None
 

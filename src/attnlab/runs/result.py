@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from attnlab.runs.atomic import replace_json
-from attnlab.runs.damage import as_object, reading
+from attnlab.runs.damage import read_object, reading
 from attnlab.runs.findings import Finding, failures
 
 RESULT = "result.json"
@@ -114,7 +113,7 @@ def read_result(folder: Path) -> RunResult | None:
     file = folder / RESULT
     try:
         with reading(file):
-            return RunResult.of_json(as_object(json.loads(file.read_text(encoding="utf-8"))))
+            return RunResult.of_json(read_object(file, RunResult))
     except FileNotFoundError:
         return None
 

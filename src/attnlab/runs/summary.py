@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Required, TypedDict
 
 from attnlab.config.values import ConfigError
-from attnlab.runs.damage import as_object, reading
+from attnlab.runs.damage import read_object, reading
 from attnlab.runs.findings import failed_checks, read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
-from attnlab.runs.record import RECORD, fingerprints_of, read_record
+from attnlab.runs.record import RECORD, CodeRecord, fingerprints_of, read_record
 from attnlab.runs.result import RunResult, read_result
 from attnlab.runs.run_error import RunError
 
@@ -20,6 +19,19 @@ STUDY_FILE = "study.json"
 """In the folder of a study, above those of its runs."""
 STARTS = "starts"
 """There, the folder of the runs that its arms begin from."""
+
+
+class StudyRecord(TypedDict, total=False):
+    """What study.json holds."""
+
+    study: Required[dict[str, Any]]
+    identity: Required[str]
+    configs: dict[str, dict[str, Any]]
+    imports: list[CodeRecord]
+    threads: Required[int]
+    versions: Required[dict[str, Any]]
+    again: Required[str]
+    lengths: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,8 +147,7 @@ def name_of(folder: Path) -> str:
     if not file.is_file():
         return folder.name
     with reading(file):
-        held = as_object(json.loads(file.read_text(encoding="utf-8")), "study")
-    return f"{held['study']['name']}: {name}"
+        return f"{read_object(file, StudyRecord)['study']['name']}: {name}"
 
 
 def whole_dev(record: Mapping[str, Any]) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from io import StringIO
 
+from attnlab.config.visible_text import visible
+
 WIDTH = 80
 
 
@@ -20,27 +22,28 @@ class ShortTable:
     rows: Sequence[Sequence[str]]
 
     def text(self) -> str:
-        from rich.console import Console
         from rich.table import Table
         from rich.text import Text
 
         table = Table(*self.columns)
         for row in self.rows:
             table.add_row(*map(Text, row))
-        console = Console(file=StringIO(), width=WIDTH, no_color=True)
+        from attnlab.runs.display import PlainConsole
+
+        console = PlainConsole(file=StringIO(), width=WIDTH, no_color=True)
         console.print(self.title, markup=False, highlight=False)
         console.print(table)
         assert isinstance(console.file, StringIO)
         return console.file.getvalue().rstrip("\n")
 
     def html(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        head = "".join(f"<th>{escape(visible(name))}</th>" for name in self.columns)
         body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self.rows
+            "<tr>" + "".join(f"<td>{escape(visible(cell))}</td>" for cell in row) + "</tr>"
+            for row in self.rows
         )
-        return (
-            f"<p>{escape(self.title)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        )
+        title = f"<p>{escape(visible(self.title))}</p>"
+        return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 class Tabular(ABC):

@@ -10,6 +10,7 @@ from attnlab.config.values import ConfigError
 from attnlab.experiment.continuing import step_to_go_on_from
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RECORD, differences, read_record
+from attnlab.runs.run_error import RunError
 from attnlab.studies.pool import Job
 
 
@@ -25,7 +26,15 @@ def ready(work: list[Job], tell: Callable[[str], None] = lambda message: None) -
 
 def is_done(job: Job) -> bool:
     """Whether a run has come to its end with the config that is wanted now."""
-    return job.outcome == "finished" and not changes_of(job)
+    return outcome_of(job) == "finished" and not changes_of(job)
+
+
+def outcome_of(job: Job) -> str:
+    """How a run ended; one whose files are damaged has not, and is measured again."""
+    try:
+        return job.outcome
+    except RunError:
+        return ""
 
 
 def changes_of(job: Job) -> list[str]:

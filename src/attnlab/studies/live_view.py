@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
 from rich.table import Table
 
-from attnlab.runs.display import EVERY, Display, redraws
+from attnlab.runs.display import EVERY, Display, PlainConsole, redraws
 from attnlab.runs.follower import Follower
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ COLOURS = {"running": "cyan", "finished": "green", "failed": "bold red", "stoppe
 @contextmanager
 def live(console: Console | None = None, *, shown: bool = True) -> Iterator[View]:
     """A view of the work on stderr; stdout stays for results."""
-    console = console or Console(stderr=True)
+    console = console or PlainConsole(stderr=True)
     if shown and redraws(console):
         with Live(Spinner("dots", "Preparing the text …"), console=console, refresh_per_second=4) as screen:
             yield TableView(screen)

@@ -10,9 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from attnlab.config.values import ConfigError
 from attnlab.evaluation.spread import Spread
 from attnlab.evaluation.statistics import smallest_difference, spread_of
+from attnlab.runs.damage import reading
 from attnlab.runs.result import RunResult
+from attnlab.runs.run_error import RunError
 from attnlab.studies.first_runs import hardly_trained, request
 from attnlab.studies.judgement import seed_result
 from attnlab.studies.pool import Job, Pool, View
@@ -126,11 +129,19 @@ def earlier_spread(resolved: Resolved, runs: Path = Path("runs")) -> tuple[Sprea
     """The widest spread that an earlier run of this study found; without one, the unit of it."""
     best: tuple[int, float, Spread, str] | None = None
     for file in runs.glob(f"{resolved.study.name}-*/{RESULTS}"):
-        results = json.loads(file.read_text(encoding="utf-8"))
-        for spread, seeds in spreads(results, file.parent, resolved.study.metric):
+        for spread, seeds in sound_spreads(file, resolved.study.metric):
             found = (seeds, spread.seeds, spread, str(file.parent))
             best = max(best, found, key=lambda f: f[:2]) if best else found
     return (best[2], best[3]) if best else (Spread(1.0), "")
+
+
+def sound_spreads(file: Path, metric: str) -> list[tuple[Spread, int]]:
+    """Those of an earlier study; nothing where its files are damaged."""
+    try:
+        with reading(file):
+            return list(spreads(json.loads(file.read_text(encoding="utf-8")), file.parent, metric))
+    except (ConfigError, RunError):
+        return []
 
 
 def spreads(results: dict[str, Any], folder: Path, metric: str) -> Iterator[tuple[Spread, int]]:

@@ -8,6 +8,7 @@ import platform
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,16 @@ from attnlab.runs.findings import read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import RunResult, read_result
+from attnlab.runs.run_error import RunError
 from attnlab.studies.collapsed import CHECKS, at_majority, learned_nothing
 from attnlab.studies.earlier_runs import left_over
 from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of
 from attnlab.studies.first_runs import told as told_starts
-from attnlab.studies.judgement import comparisons, estimate, idle_arms, unsound_of, verdict
+from attnlab.studies.judgement import DOCUMENTS, comparisons, estimate, idle_arms, unsound_of, verdict
 from attnlab.studies.matching import parameters
 from attnlab.studies.resolved import Resolved
+from attnlab.studies.run_measures import read_documents
 from attnlab.studies.spec import Study
 
 
@@ -131,8 +134,15 @@ def described(resolved: Resolved, tuning: list[dict[str, Any]], runs: Sequence[R
 
 
 def gathered(study: Study, folder: Path, arm: str, seed: int) -> RunResult:
-    """One run: what its worker left, or that it has not come to its end."""
+    """One run: what its worker left, or that it has not come to its end, or that its files are damaged."""
     place = Path("runs") / arm / f"seed-{seed}"
+    try:
+        return _gathered(study, folder, place, arm, seed)
+    except RunError as error:  # its neighbours are still there to be compared
+        return RunResult(status="failed", reason=str(error), arm=arm, seed=seed, folder=str(place))
+
+
+def _gathered(study: Study, folder: Path, place: Path, arm: str, seed: int) -> RunResult:
     begun = (folder / place / RECORD).is_file()
     missing = (
         "stopped before its end; continue with --resume" if begun else "not begun; continue with --resume"
@@ -145,6 +155,7 @@ def gathered(study: Study, folder: Path, arm: str, seed: int) -> RunResult:
         folder=str(place),
         checks=tuple(read_findings(folder / place)),
     )
+    read_documents(folder / place / DOCUMENTS)  # damaged, it is told here: comparisons go by them
     if study.collapse == "result" and learned_nothing(run):
         run = replace(run, unsound=tuple(check for check in run.unsound if check not in CHECKS))
     if run.status == "finished" and not run.sound:
@@ -215,9 +226,10 @@ def code_notes(folder: Path, runs: Sequence[RunResult]) -> list[str]:
     """That runs used different versions of a file of the person's own, for each file where they did."""
     versions: dict[str, dict[str, list[str]]] = {}
     for run in (run for run in runs if (folder / run.folder / RECORD).is_file()):
-        for held in read_record(folder / run.folder).get("imports", ()):
-            by_hash = versions.setdefault(Path(held["file"]).name, {})
-            by_hash.setdefault(held["hash"], []).append(f"{run.arm} seed {run.seed}")
+        with suppress(RunError):  # told where the run is
+            for held in read_record(folder / run.folder).get("imports", ()):
+                by_hash = versions.setdefault(Path(held["file"]).name, {})
+                by_hash.setdefault(held["hash"], []).append(f"{run.arm} seed {run.seed}")
     return [
         f"The runs used different versions of {name}: "
         + "; ".join(f"hash {code} in {', '.join(used)}" for code, used in by_hash.items())

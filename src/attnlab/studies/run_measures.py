@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from attnlab.checks.recomputed_loss import confirm
@@ -27,6 +28,7 @@ from attnlab.metrics.measures import TRAIN
 from attnlab.metrics.metric import Examples
 from attnlab.model.tokens import Tokens
 from attnlab.runs.atomic import replace_bytes
+from attnlab.runs.damage import reading
 from attnlab.runs.findings import add_findings
 from attnlab.runs.result import RunResult
 
@@ -86,9 +88,24 @@ def read_documents(file: Path) -> DocumentLosses | None:
     """The losses of each dev text of a run, where it has been measured."""
     if not file.is_file():
         return None
-    held = load(file.read_bytes())
-    said = {name: column for name, column in held.items() if name not in OF_WORDS}
-    return DocumentLosses(held["nats"], held["targets"], held["bytes"], words=held.get("words"), said=said)
+    with reading(file):
+        held = _columns_in(file)
+        said = {name: column for name, column in held.items() if name not in OF_WORDS}
+        return DocumentLosses(
+            held["nats"], held["targets"], held["bytes"], words=held.get("words"), said=said
+        )
+
+
+def _columns_in(file: Path) -> dict[str, Any]:
+    """Columns of numbers, one for each text: all as long as the first."""
+    try:
+        held: dict[str, Any] = load(file.read_bytes())
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error
+    sizes = {len(column) if column.ndim else -1 for column in held.values()}
+    if len(sizes) > 1:
+        raise ValueError(f"its columns are of {len(sizes)} lengths")
+    return held
 
 
 def token_by_token(trained: Trained, dataset: Dataset) -> dict[str, float]:

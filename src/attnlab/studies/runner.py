@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +12,12 @@ from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
 from attnlab.experiment.setup import step_flops
 from attnlab.runs.atomic import replace_json
-from attnlab.runs.damage import as_object, reading
+from attnlab.runs.damage import FAULTS, read_object, reading
 from attnlab.runs.folder import lock, make_folder
 from attnlab.runs.record import differences
 from attnlab.runs.result import RunResult
-from attnlab.runs.summary import STUDY_FILE
+from attnlab.runs.run_error import RunError
+from attnlab.runs.summary import STUDY_FILE, StudyRecord
 from attnlab.runs.tabular import ShortTable, Tabular, number
 from attnlab.studies import report
 from attnlab.studies.earlier_runs import ready
@@ -149,7 +149,9 @@ def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> di
             f"{folder} already holds a study; continue it with --resume, which trains only what is new, or "
             "give another --out."
         )
-    if record and (changes := other_study(resolved, record)):
+    with reading(folder / STUDY_FILE):
+        changes = other_study(resolved, record) if record else []
+    if changes:
         raise ConfigError(
             f"{folder} holds another study: {'; '.join(changes)}. Continue that one with: attnlab run "
             f"--resume --out {folder}, or give another --out."
@@ -172,10 +174,7 @@ def other_study(resolved: Resolved, record: Mapping[str, Any]) -> list[str]:
 def read_study_record(folder: Path) -> dict[str, Any]:
     """A study's study.json; empty where there is none."""
     file = folder / STUDY_FILE
-    if not file.is_file():
-        return {}
-    with reading(file):
-        return as_object(json.loads(file.read_text(encoding="utf-8")), "study")
+    return read_object(file, StudyRecord) if file.is_file() else {}
 
 
 def work_of(resolved: Resolved, folder: Path) -> list[Job]:
@@ -207,7 +206,7 @@ def default_folder(resolved: Resolved, runs: Path = Path("runs")) -> Path:
     if usual.exists():
         return usual
     for file in sorted(runs.glob(f"{resolved.study.name}-*/{STUDY_FILE}")):
-        with contextlib.suppress(ConfigError):  # of one that needs what is not here
+        with contextlib.suppress(ConfigError, RunError, *FAULTS):  # of one that needs what is not here
             if not other_study(resolved, read_study_record(file.parent)):
                 return file.parent  # of an earlier version, which named it otherwise
     return usual

@@ -28,7 +28,7 @@ def study_of(settings: Mapping[str, Any], *, name: str, beside: Path | None = No
     settings, place = dict(settings), beside or Path.cwd()
     refuse_unseen(settings.pop("imports", ()), f"Study {name}", beside=place)
     refuse_unseen_extras(settings.get("extras"), f"Study {name}", beside=place)
-    hints = typing.get_type_hints(Study)
+    hints = typing.get_type_hints(Study, include_extras=True)
     declared = [f.name for f in fields(Study) if f.name not in GIVEN]
     for key in settings:
         if key not in declared:
@@ -60,7 +60,7 @@ def _table(key: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ConfigError(f"{key} is a table, not {value!r}.")
     if key == "budget":
-        hints = typing.get_type_hints(Budget)
+        hints = typing.get_type_hints(Budget, include_extras=True)
         for name in value:
             if name not in hints:
                 raise unknown_setting("budget", name, value[name], hints)
@@ -86,7 +86,7 @@ def _base(value: Any) -> str | dict[str, Any]:
 
 def _quick(value: Any) -> Quick:
     given = _table("quick", value)
-    hints = typing.get_type_hints(Quick)
+    hints = typing.get_type_hints(Quick, include_extras=True)
     for name in given:
         if name not in hints:
             raise unknown_setting("quick", name, given[name], hints)

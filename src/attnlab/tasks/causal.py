@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from attnlab.config.ranges import NotNegative
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.model.losses import LossSum
@@ -34,7 +35,7 @@ class Causal(Task):
     predicts_all = True
     encodings = ("document", "single", "pair", "prefix")
 
-    def __init__(self, vocabulary: Vocabulary, *, z_weight: float = 0.0):
+    def __init__(self, vocabulary: Vocabulary, *, z_weight: NotNegative = 0.0):
         super().__init__(vocabulary)
         self.z_weight = z_weight
 

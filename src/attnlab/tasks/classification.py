@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from attnlab.config.ranges import BelowOne
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.data.example import Example
@@ -43,7 +44,7 @@ class Classification(Labelled):
         vocabulary: Vocabulary,
         labels: Labels,
         *,
-        smoothing: float = 0.0,
+        smoothing: BelowOne = 0.0,
         class_weights: Literal["none", "balanced"] = "none",
     ):
         super().__init__(vocabulary, labels)

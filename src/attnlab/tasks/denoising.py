@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnlab.config.ranges import BelowOne, Positive, Share
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.model.tokens import Tokens
@@ -31,7 +32,7 @@ class Denoising(SequenceToSequence):
     encodings = ("document", "single")
 
     def __init__(
-        self, vocabulary: Vocabulary, *, share: float = 0.3, mean: float = 3.0, smoothing: float = 0.0
+        self, vocabulary: Vocabulary, *, share: Share = 0.3, mean: Positive = 3.0, smoothing: BelowOne = 0.0
     ):
         super().__init__(vocabulary, smoothing=smoothing)
         self.mask = vocabulary.needed("mask", "stands for each hole")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from attnlab.config.ranges import Share
 from attnlab.data.batch import Batch
 from attnlab.tasks.masked_tokens import (
     Replacement,
@@ -40,9 +41,9 @@ class Masked(Task):
         self,
         vocabulary: Vocabulary,
         *,
-        share: float = 0.15,
-        mask: float = 0.8,
-        random: float = 0.1,
+        share: Share = 0.15,
+        mask: Share = 0.8,
+        random: Share = 0.1,
         whole_words: bool = False,
     ):
         super().__init__(vocabulary)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from attnlab.config.ranges import Share
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.model.model import Model
@@ -30,7 +31,7 @@ class Prefix(Task):
     marks_source = True
     encodings = ("document", "single", "prefix")
 
-    def __init__(self, vocabulary: Vocabulary, *, least: float = 0.1, most: float = 0.9):
+    def __init__(self, vocabulary: Vocabulary, *, least: Share = 0.1, most: Share = 0.9):
         super().__init__(vocabulary)
         self.least, self.most = in_unit("task.least", least), in_unit("task.most", most)
         if least > most:

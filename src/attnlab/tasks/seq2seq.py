@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from attnlab.config.ranges import BelowOne
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.model.losses import IGNORE, LossSum
@@ -34,7 +35,7 @@ class SequenceToSequence(Task):
     packs = False
     encodings: ClassVar[tuple[str, ...]] = ("translation",)
 
-    def __init__(self, vocabulary: Vocabulary, *, smoothing: float = 0.0):
+    def __init__(self, vocabulary: Vocabulary, *, smoothing: BelowOne = 0.0):
         super().__init__(vocabulary)
         if not 0 <= smoothing < 1:
             raise ConfigError(f"task.smoothing is {smoothing}; it must be at least 0 and below 1.")

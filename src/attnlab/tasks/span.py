@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnlab.config.ranges import Count, Share
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.model.heads.boundary import SpanBoundary
@@ -45,11 +46,11 @@ class Span(Task):
         self,
         vocabulary: Vocabulary,
         *,
-        share: float = 0.15,
-        p: float = 0.2,
-        longest: int = 10,
-        mask: float = 0.8,
-        random: float = 0.1,
+        share: Share = 0.15,
+        p: Share = 0.2,
+        longest: Count = 10,
+        mask: Share = 0.8,
+        random: Share = 0.1,
     ):
         super().__init__(vocabulary)
         vocabulary.needed("mask", "the masked tokens are replaced by")

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from attnlab.config.ranges import Share
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.model.model import Model
@@ -34,11 +35,11 @@ class UniLM(Masked):
         self,
         vocabulary: Vocabulary,
         *,
-        bidirectional: float = 1 / 3,
-        causal: float = 1 / 3,
-        share: float = 0.15,
-        mask: float = 0.8,
-        random: float = 0.1,
+        bidirectional: Share = 1 / 3,
+        causal: Share = 1 / 3,
+        share: Share = 0.15,
+        mask: Share = 0.8,
+        random: Share = 0.1,
         whole_words: bool = False,
     ):
         super().__init__(vocabulary, share=share, mask=mask, random=random, whole_words=whole_words)

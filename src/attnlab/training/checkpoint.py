@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
@@ -23,6 +24,7 @@ from attnlab.model.model import Model
 from attnlab.model.witness import differs
 from attnlab.runs.atomic import as_bytes
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
+from attnlab.runs.damage import FAULTS, described
 from attnlab.runs.run_error import RunError
 
 FROZEN = "frozen.safetensors"
@@ -95,12 +97,19 @@ def save_checkpoint(checkpoints: Checkpoints, step: int, checkpoint: Checkpoint)
 def read_checkpoint(checkpoints: Checkpoints, step: int) -> Checkpoint:
     """A checkpoint, verified; DamagedError says what is wrong with it."""
     folder, manifest = checkpoints.path(step), checkpoints.manifest(step)
+    try:
+        return _read(folder, checkpoints, manifest)
+    except (*FAULTS, OSError, SafetensorError) as error:
+        raise DamagedError(f"its files are not those of a checkpoint ({described(error)}).") from error
+
+
+def _read(folder: Path, checkpoints: Checkpoints, manifest: dict[str, Any]) -> Checkpoint:
     frozen = load((checkpoints.folder / FROZEN).read_bytes()) if "shared" in manifest else {}
     return Checkpoint(
         model=load((folder / "model.safetensors").read_bytes()) | frozen,
         frozen=frozenset(frozen),
         optimizer=load((folder / "optimizer.safetensors").read_bytes()),
-        state=json.loads((folder / "state.json").read_text(encoding="utf-8")),
+        state=dict(json.loads((folder / "state.json").read_text(encoding="utf-8"))),
         answer=tuple(manifest.get("answer", ())),
     )
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from attnlab.config.ranges import BelowOne, NotNegative, Positive
 from attnlab.config.registry import Registry
 from attnlab.config.values import ConfigError
 from attnlab.model.positions.position import Position
@@ -40,10 +41,10 @@ class AdamW(OptimizerRecipe):
     def __init__(
         self,
         *,
-        learning_rate: float = 5e-4,
-        weight_decay: float = 0.1,
+        learning_rate: Positive = 5e-4,
+        weight_decay: NotNegative = 0.1,
         betas: tuple[float, ...] = (0.9, 0.95),
-        eps: float = 1e-8,
+        eps: Positive = 1e-8,
     ):
         self.learning_rate = positive("learning_rate", learning_rate)
         self.weight_decay, self.betas, self.eps = weight_decay, two(betas), eps
@@ -75,12 +76,12 @@ class Muon(OptimizerRecipe):
     def __init__(
         self,
         *,
-        learning_rate: float = 2e-3,
-        adamw_learning_rate: float | Literal["same"] = "same",
-        weight_decay: float = 0.1,
-        momentum: float = 0.95,
+        learning_rate: Positive = 2e-3,
+        adamw_learning_rate: Positive | Literal["same"] = "same",
+        weight_decay: NotNegative = 0.1,
+        momentum: BelowOne = 0.95,
         betas: tuple[float, ...] = (0.9, 0.95),
-        eps: float = 1e-8,
+        eps: Positive = 1e-8,
     ):
         self.learning_rate = positive("learning_rate", learning_rate)
         self.adamw_learning_rate = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 
+from attnlab.config.ranges import Share
 from attnlab.config.registry import Registry
 from attnlab.config.values import ConfigError
 
@@ -35,7 +36,7 @@ class Constant(Schedule):
     When it helps: short runs, and runs whose length is not known.
     """
 
-    def __init__(self, *, warmup: float = 0.0):
+    def __init__(self, *, warmup: Share = 0.0):
         super().__init__(warmup)
 
     def after_warmup(self, progress: float) -> float:
@@ -52,7 +53,7 @@ class Cosine(Schedule):
     Paper: Loshchilov and Hutter 2017, "SGDR: Stochastic Gradient Descent with Warm Restarts".
     """
 
-    def __init__(self, *, warmup: float = 0.02, final: float = 0.1):
+    def __init__(self, *, warmup: Share = 0.02, final: Share = 0.1):
         super().__init__(warmup)
         self.final = share("final", final, most=1.0)
 
@@ -70,7 +71,7 @@ class Linear(Schedule):
     Paper: Devlin et al. 2018, "BERT".
     """
 
-    def __init__(self, *, warmup: float = 0.02, final: float = 0.0):
+    def __init__(self, *, warmup: Share = 0.02, final: Share = 0.0):
         super().__init__(warmup)
         self.final = share("final", final, most=1.0)
 
@@ -88,7 +89,7 @@ class WarmupStableDecay(Schedule):
     Paper: Hu et al. 2024, "MiniCPM".
     """
 
-    def __init__(self, *, warmup: float = 0.02, decay: float = 0.2, final: float = 0.0):
+    def __init__(self, *, warmup: Share = 0.02, decay: Share = 0.2, final: Share = 0.0):
         super().__init__(warmup)
         self.decay, self.final = share("decay", decay, most=1.0), share("final", final, most=1.0)
         if warmup + decay > 1:

@@ -13,6 +13,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -153,6 +154,8 @@ def read_json(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken
         raise DataError(f"{file}: {reason}.")
     try:
         value = json.loads(text)
+    except RecursionError:
+        raise DataError(f"{file} is nested too deep to be read.") from None
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":
             return read_json_lines(file, encoding, unit)
@@ -197,14 +200,24 @@ def read_parquet(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Bro
 
     try:
         opened = pyarrow.parquet.ParquetFile(file)
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{file} is not a whole Parquet file: {reason_of(error)}.") from error
     with opened:
-        number = 0
-        for batch in opened.iter_batches(batch_size=1024):
-            for row in batch.to_pylist():
-                number += 1
-                yield Record(f"{file} row {number}", row)
+        batches, numbers = opened.iter_batches(batch_size=1024), count(1)
+        while rows := next_rows(file, batches):
+            for row in rows:
+                yield Record(f"{file} row {next(numbers)}", row)
+
+
+def next_rows(file: Path, batches: Iterator[Any]) -> list[dict[str, Any]]:
+    """The rows of the next batch, none after the last; a page may be damaged where the rest is whole."""
+    import pyarrow
+
+    try:
+        found: list[dict[str, Any]] = next((rows for batch in batches if (rows := batch.to_pylist())), [])
+        return found
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError, ValueError) as error:
+        raise DataError(f"{file} is not a whole Parquet file: {reason_of(error)}.") from error
 
 
 def lines_of(file: Path, encoding: str, newline: str | None = None) -> Iterator[str]:

@@ -11,18 +11,23 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator
 from random import Random
-from typing import Literal
+from typing import Annotated, Literal
 
+from attnlab.config.ranges import Range, Seed
 from attnlab.config.streams import stream_seed
 from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 
+Examples = Annotated[int, Range(least=1, most=10_000_000)]
+Small = Annotated[int, Range(least=1, most=100_000)]
+"""Of symbols, and of what one example holds: a puzzle is written by Python, symbol by symbol."""
+
 
 class Puzzle(Corpus):
     """A question and its answer, again and again."""
 
-    def __init__(self, *, examples: int = 10_000, seed: int = 0):
+    def __init__(self, *, examples: Examples = 10_000, seed: Seed = 0):
         self.examples, self.seed = positive("examples", examples), seed
 
     @abstractmethod
@@ -57,11 +62,11 @@ class Sequences(Drawn):
     def __init__(
         self,
         *,
-        symbols: int = 26,
-        shortest: int = 2,
-        longest: int = 12,
-        examples: int = 10_000,
-        seed: int = 0,
+        symbols: Small = 26,
+        shortest: Small = 2,
+        longest: Small = 12,
+        examples: Examples = 10_000,
+        seed: Seed = 0,
     ):
         super().__init__(examples=examples, seed=seed)
         self.symbols, self.shortest, self.longest = positive("symbols", symbols), shortest, longest
@@ -120,13 +125,13 @@ class Recall(Drawn):
     def __init__(
         self,
         *,
-        pairs: int = 8,
-        fewest: int | Literal["pairs"] = "pairs",
-        queries: int = 1,
-        keys: int = 32,
-        values: int = 32,
-        examples: int = 10_000,
-        seed: int = 0,
+        pairs: Small = 8,
+        fewest: Small | Literal["pairs"] = "pairs",
+        queries: Small = 1,
+        keys: Small = 32,
+        values: Small = 32,
+        examples: Examples = 10_000,
+        seed: Seed = 0,
     ):
         super().__init__(examples=examples, seed=seed)
         self.pairs, self.queries = positive("pairs", pairs), positive("queries", queries)
@@ -157,12 +162,12 @@ class PairRecall(Recall):
     def __init__(
         self,
         *,
-        pairs: int = 8,
-        fewest: int | Literal["pairs"] = "pairs",
-        keys: int = 32,
-        values: int = 32,
-        examples: int = 10_000,
-        seed: int = 0,
+        pairs: Small = 8,
+        fewest: Small | Literal["pairs"] = "pairs",
+        keys: Small = 32,
+        values: Small = 32,
+        examples: Examples = 10_000,
+        seed: Seed = 0,
     ):
         super().__init__(pairs=pairs, fewest=fewest, keys=keys, values=values, examples=examples, seed=seed)
 
@@ -178,7 +183,9 @@ class Induction(Drawn):
     The task of induction heads, which take two layers. Olsson et al. 2022.
     """
 
-    def __init__(self, *, symbols: int = 26, length: int = 16, examples: int = 10_000, seed: int = 0):
+    def __init__(
+        self, *, symbols: Small = 26, length: Small = 16, examples: Examples = 10_000, seed: Seed = 0
+    ):
         super().__init__(examples=examples, seed=seed)
         self.symbols, self.length = symbols, length
         if length < 3 or symbols < 2:
@@ -201,7 +208,7 @@ class ModularAddition(Puzzle):
     Small enough to be memorised, and learned as a rule long after that: grokking. Power et al. 2022.
     """
 
-    def __init__(self, *, modulus: int = 97, seed: int = 0):
+    def __init__(self, *, modulus: Annotated[int, Range(least=1, most=2000)] = 97, seed: Seed = 0):
         self.modulus = positive("modulus", modulus)
         super().__init__(examples=modulus**2, seed=seed)
         self._order = list(range(modulus**2))

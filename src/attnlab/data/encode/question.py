@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from attnlab.config.ranges import Count, Whole
 from attnlab.data.encode.encoding import Encoding, cut_to
 from attnlab.data.errors import DataError
 from attnlab.data.example import Answer, Example
@@ -37,8 +38,8 @@ class Question(Encoding):
         tokenizer: Tokenizer,
         length: int,
         *,
-        overlap: int = 32,
-        question_length: int = 48,
+        overlap: Whole = 32,
+        question_length: Count = 48,
     ):
         super().__init__(tokenizer, length)
         least = self.room(tokenizer.form.pair_room) - question_length

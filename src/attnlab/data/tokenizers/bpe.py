@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import tokenizers as library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from attnlab.config.ranges import Whole, Words
 from attnlab.data.tokenizers.specials import OURS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe, room_for, trained
@@ -19,7 +20,7 @@ class Bpe(TokenizerRecipe):
     The choice for language models. Sennrich et al. 2016; over bytes: Radford et al. 2019.
     """
 
-    def __init__(self, *, vocabulary: int = 8000, minimum_count: int = 2):
+    def __init__(self, *, vocabulary: Words = 8000, minimum_count: Whole = 2):
         room_for(vocabulary, 256 + len(OURS), "bpe")
         self.vocabulary, self.minimum_count = vocabulary, minimum_count
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import tokenizers as library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from attnlab.config.ranges import Whole, Words
 from attnlab.data.tokenizers.specials import OURS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe, room_for, trained
@@ -19,7 +20,7 @@ class Character(TokenizerRecipe):
     English, sixteen times the cost of full attention. Rare characters are <UNK>.
     """
 
-    def __init__(self, *, vocabulary: int = EVERYTHING, minimum_count: int = 1):
+    def __init__(self, *, vocabulary: Words = EVERYTHING, minimum_count: Whole = 1):
         room_for(vocabulary, len(OURS) + 1, "character")
         self.vocabulary, self.minimum_count = vocabulary, minimum_count
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,8 @@ def load(path: str | Path) -> Tokenizer:
         raise DataError(f"{place} is not a tokenizer that can be read; {CONVERT}.")
     held = json_of(place)
     whole_file = isinstance(held.get("model"), dict)  # "model" is also a word of GPT-2's vocabulary
+    if whole_file:
+        refuse_odd_ids(held_ids(held), place)
     return whole(place) if whole_file else gpt2(held, beside(place, MERGES, "list of merges"))
 
 
@@ -116,6 +118,42 @@ def _as_trained(file: Path) -> library.Tokenizer:
     return library.Tokenizer.from_str(json.dumps(json_of(file) | {"post_processor": own}))
 
 
+def text_lines(file: Path) -> list[str]:
+    """The lines of a vocabulary or list of merges."""
+    try:
+        return file.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    except UnicodeDecodeError as error:
+        byte = f"0x{error.object[error.start]:02X}"
+        raise DataError(f"{file} is not UTF-8 (byte {byte} at {error.start:,}); restore it.") from error
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror or error}.") from error
+
+
+GAPS = 16
+"""Ids for each token that a vocabulary may leave unused: published ones leave a few, in all."""
+
+
+def held_ids(held: Mapping[str, Any]) -> dict[str, Any]:
+    """The ids of a tokenizer.json by token, as far as they are written as such."""
+    vocabulary, added = held["model"].get("vocab"), held.get("added_tokens")
+    found = dict(vocabulary) if isinstance(vocabulary, dict) else {}
+    for token in added if isinstance(added, list) else ():
+        if isinstance(token, dict):
+            found[str(token.get("content"))] = token.get("id")
+    return found
+
+
+def refuse_odd_ids(vocabulary: Mapping[str, Any], place: Path) -> None:
+    """Ids are rows of a table: the library makes room for the largest one, or ends the process."""
+    most = GAPS * len(vocabulary) + 4096
+    for token, number in vocabulary.items():
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < most:
+            raise DataError(
+                f"{place} gives the token {token!r} the id {number!r}; ids of {len(vocabulary):,} tokens are "
+                f"whole numbers from 0, below {most:,}."
+            )
+
+
 def tried(make: Callable[[], Tokenizer], wrong: str) -> Tokenizer:
     """A tokenizer that works, or an error."""
     try:
@@ -130,11 +168,15 @@ def tried(make: Callable[[], Tokenizer], wrong: str) -> Tokenizer:
 
 def gpt2(vocabulary: dict[str, int], merges: Path) -> Tokenizer:
     """GPT-2's and RoBERTa's files: byte-level BPE; RoBERTa's has <s> and </s>, and puts them round texts."""
-    lines = merges.read_text(encoding="utf-8").split("\n")
+    refuse_odd_ids(vocabulary, merges.parent)
+    lines = text_lines(merges)
     pairs = [tuple(line.split(" ")) for line in lines if line.strip() and not line.startswith("#version")]
     if bad := next((pair for pair in pairs if len(pair) != 2), None):
         raise DataError(f'{merges} is not a list of merges: "{" ".join(bad)}" is not two parts.')
-    tokenizer = library.Tokenizer(models.BPE(vocab=vocabulary, merges=pairs))  # type: ignore[arg-type]
+    try:
+        tokenizer = library.Tokenizer(models.BPE(vocab=vocabulary, merges=pairs))  # type: ignore[arg-type]
+    except Exception as error:  # of the library, which has no class of its own for it
+        raise DataError(f"{merges} and its vocabulary do not go together: {reason_of(error)}.") from error
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     if {"<s>", "</s>"} <= set(vocabulary):
@@ -149,7 +191,7 @@ def gpt2(vocabulary: dict[str, int], merges: Path) -> Tokenizer:
 
 def bert(file: Path) -> Tokenizer:
     """BERT's vocab.txt: WordPiece; cased or not as its settings say, else as its words are."""
-    words = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    words = text_lines(file)
     vocabulary = {word.rstrip("\r"): number for number, word in enumerate(words)}
     if "[UNK]" not in vocabulary:
         raise DataError(f"{file} is not BERT's vocabulary: [UNK] is not in it.")

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import tokenizers as library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from attnlab.config.ranges import Words
 from attnlab.data.tokenizers.specials import OURS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe, room_for, trained
@@ -20,7 +21,7 @@ class Unigram(TokenizerRecipe):
     keep the tokenizer.json. Kudo 2018.
     """
 
-    def __init__(self, *, vocabulary: int = 8000):
+    def __init__(self, *, vocabulary: Words = 8000):
         room_for(vocabulary, len(OURS) + 1, "unigram")
         self.vocabulary = vocabulary
 

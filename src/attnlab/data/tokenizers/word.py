@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import tokenizers as library
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
+from attnlab.config.ranges import Whole, Words
 from attnlab.data.tokenizers.specials import OURS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe, room_for, trained
@@ -17,7 +18,7 @@ class Word(TokenizerRecipe):
     cannot be said: compare perplexities only together with the share of <UNK>.
     """
 
-    def __init__(self, *, vocabulary: int = 10_000, minimum_count: int = 2, lowercase: bool = False):
+    def __init__(self, *, vocabulary: Words = 10_000, minimum_count: Whole = 2, lowercase: bool = False):
         room_for(vocabulary, len(OURS) + 1, "word")
         self.vocabulary, self.minimum_count, self.lowercase = vocabulary, minimum_count, lowercase
 

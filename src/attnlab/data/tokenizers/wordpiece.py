@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import tokenizers as library
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
+from attnlab.config.ranges import Whole, Words
 from attnlab.data.tokenizers.pieces import CONTINUING, Score, learned
 from attnlab.data.tokenizers.specials import OURS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
@@ -25,8 +26,8 @@ class WordPiece(TokenizerRecipe):
     def __init__(
         self,
         *,
-        vocabulary: int = 8000,
-        minimum_count: int = 2,
+        vocabulary: Words = 8000,
+        minimum_count: Whole = 2,
         lowercase: bool = False,
         score: Score = "likelihood",
     ):

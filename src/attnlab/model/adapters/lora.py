@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from attnlab.config.ranges import BelowOne, Count
 from attnlab.config.values import ConfigError, nearest
 from attnlab.model.adapters.adapter import Adapter, generator_for, put
 from attnlab.model.draws import fill_normal
@@ -40,12 +41,12 @@ class Lora(Adapter):
     def __init__(
         self,
         *,
-        rank: int = 8,
+        rank: Count = 8,
         alpha: float = 16.0,
         scaling: Scaling = "rank",
         targets: tuple[str, ...] = ("query", "value"),
         shared_down: bool = False,
-        dropout: float = 0.0,
+        dropout: BelowOne = 0.0,
     ):
         super().__init__()
         if rank < 1:

@@ -7,6 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from attnlab.config.ranges import Count
 from attnlab.model.adapters.adapter import Adapter, check_sizes, generator_for
 from attnlab.model.draws import fill_normal
 from attnlab.model.model import Model
@@ -35,7 +36,7 @@ class Prefix(Adapter):
     examples: ClassVar[tuple[dict[str, object], ...]] = ({"tokens": 3},)
     stands_before = True
 
-    def __init__(self, *, tokens: int = 20):
+    def __init__(self, *, tokens: Count = 20):
         super().__init__()
         self.before = PrefixTokens(tokens)
 

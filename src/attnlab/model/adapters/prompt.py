@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from attnlab.config.ranges import Count
 from attnlab.model.adapters.adapter import Adapter, check_sizes, generator_for
 from attnlab.model.model import Model
 from attnlab.model.stack import Stack
@@ -34,7 +35,7 @@ class Prompt(Adapter):
     examples: ClassVar[tuple[dict[str, object], ...]] = ({"tokens": 3},)
     stands_before = True
 
-    def __init__(self, *, tokens: int = 20):
+    def __init__(self, *, tokens: Count = 20):
         super().__init__()
         self.before = PromptTokens(tokens)
 

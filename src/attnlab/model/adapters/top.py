@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from torch import nn
 
+from attnlab.config.ranges import Count
 from attnlab.model.adapters.adapter import Adapter
 from attnlab.model.model import Model
 from attnlab.model.stack_counts import block_terms
@@ -28,7 +29,7 @@ class Top(Adapter):
 
     examples: ClassVar[tuple[dict[str, object], ...]] = ({"layers": 1},)
 
-    def __init__(self, *, layers: int = 2):
+    def __init__(self, *, layers: Count = 2):
         super().__init__()
         if layers < 1:
             raise ValueError(f"layers is {layers}; at least 1 must be trained. For none, use head.")

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from attnlab.config.ranges import Count
 from attnlab.model.attention.rule import Masking, Rule, spread
 from attnlab.model.draws import fill_normal
 from attnlab.model.pairs import Pairs
@@ -38,7 +39,7 @@ class Additive(Rule):
         masking: Masking = "-inf",
         dropout: float = 0.0,
         *,
-        hidden: int | Literal["head_width"] = "head_width",
+        hidden: Count | Literal["head_width"] = "head_width",
     ):
         super().__init__(masking, dropout)
         self.heads, self.head_width = heads, head_width

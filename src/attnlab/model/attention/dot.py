@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from attnlab.config.ranges import NotNegative
 from attnlab.model.attention.rule import Masking, Rule
 from attnlab.model.pairs import Pairs
 
@@ -35,7 +36,7 @@ class Dot(Rule):
         dropout: float = 0.0,
         *,
         scale: float | Literal["root"] = "root",
-        softcap: float = 0.0,
+        softcap: NotNegative = 0.0,
     ):
         super().__init__(masking, dropout)
         self.scale = head_width**-0.5 if scale == "root" else scale

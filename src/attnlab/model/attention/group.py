@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from attnlab.config.ranges import Count
 from attnlab.model.attention.blockwise import Blockwise, blocks_of, even_blocks, joined, split
 from attnlab.model.attention.rule import Rule
 from attnlab.model.masks import Causal, Mask
@@ -68,7 +69,7 @@ class Group(Blockwise):
         inner: Rule,
         length: int,
         *,
-        groups: int = 4,
+        groups: Count = 4,
         by: Literal["position", "ids"] = "position",
     ):
         if groups < 1:

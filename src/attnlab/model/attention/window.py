@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from attnlab.config.ranges import Count
 from attnlab.model import masks
 from attnlab.model.attention.blockwise import Blockwise, split
 from attnlab.model.attention.rule import Rule
@@ -30,7 +31,7 @@ class Window(Blockwise):
 
     examples: ClassVar[tuple[dict[str, object], ...]] = ({"size": 3}, {"size": 3, "inner": "additive"})
 
-    def __init__(self, inner: Rule, *, size: int = 64):
+    def __init__(self, inner: Rule, *, size: Count = 64):
         super().__init__(inner, masks.Window(size=size))
         self.size = size
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from attnlab.config.ranges import Count
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.losses import LossSum, vocabulary_loss
 from attnlab.model.terms import Term, linear, terms_of
@@ -35,7 +36,7 @@ class SpanBoundary(LanguageModel):
         norm: Callable[[int], nn.Module] = nn.LayerNorm,
         *,
         tied: bool = True,
-        longest: int = 10,
+        longest: Count = 10,
     ):
         super().__init__(width, tokens, norm, tied=tied)
         if longest < 1:

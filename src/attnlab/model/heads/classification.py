@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from attnlab.config.ranges import Count
 from attnlab.model.heads.head import Head
 from attnlab.model.terms import Term, linear
 from attnlab.model.tokens import Tokens
@@ -43,7 +44,7 @@ class Classification(Head):
         dropout: float = 0.0,
         labels: int = 2,
         *,
-        classes: int | Literal["labels"] = "labels",
+        classes: Count | Literal["labels"] = "labels",
         pooling: Literal["first", "mean", "last"] = "first",
         transform: Literal["none", "tanh", "relu"] = "none",
     ):

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from attnlab.config.ranges import Count, Whole
 from attnlab.model.positions.position import Position, check_length
 from attnlab.model.terms import Term
 from attnlab.model.tokens import Tokens
@@ -65,7 +66,7 @@ class Learned(Position):
     Paper: Gehring et al. 2017, "Convolutional Sequence to Sequence Learning"; Devlin et al. 2018.
     """
 
-    def __init__(self, width: int, length: int, scale: ScaleOf = unscaled, *, offset: int = 0):
+    def __init__(self, width: int, length: int, scale: ScaleOf = unscaled, *, offset: Whole = 0):
         super().__init__()
         if offset < 0:
             raise ValueError(f"offset is {offset}; positions begin at 0 at the least.")
@@ -103,7 +104,7 @@ class Concat(Position):
         length: int,
         scale: ScaleOf = unscaled,
         *,
-        part: int = 16,
+        part: Count = 16,
         table: Literal["learned", "sinusoidal"] = "learned",
     ):
         super().__init__()

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from attnlab.config.ranges import Count
 from attnlab.model.pairs import BiasOf
 from attnlab.model.positions.position import Position
 from attnlab.model.terms import Term
@@ -28,7 +29,7 @@ class Bucketed(Position):
 
     gives_bias = True
 
-    def __init__(self, heads: int, looks_back: bool = False, *, buckets: int = 32, distance: int = 128):
+    def __init__(self, heads: int, looks_back: bool = False, *, buckets: Count = 32, distance: Count = 128):
         super().__init__()
         if buckets < 4 or buckets % 2:
             raise ValueError(f"buckets is {buckets}; it must be even and at least 4.")

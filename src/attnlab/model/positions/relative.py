@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from attnlab.config.ranges import Count
 from attnlab.model.draws import fill_normal
 from attnlab.model.pairs import BiasOf
 from attnlab.model.positions.position import Position, check_length
@@ -32,7 +33,7 @@ class Relative(Position):
     gives_bias = True
     examples: ClassVar[tuple[dict[str, object], ...]] = ({}, {"clip": 2})
 
-    def __init__(self, heads: int, layers: int, length: int, *, clip: int | Literal["length"] = "length"):
+    def __init__(self, heads: int, layers: int, length: int, *, clip: Count | Literal["length"] = "length"):
         super().__init__()
         if clip != "length" and clip < 1:
             raise ValueError(f"clip is {clip}; it must be at least 1, or `length` for all distances.")

@@ -12,6 +12,7 @@ from jinja2 import Environment, TemplateNotFound
 from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
+from attnlab.config.visible_text import visible
 from attnlab.pages.palette import variables
 from attnlab.pages.self_contained import environment_of, pack, policy
 from attnlab.studies.report.metric_display import metric
@@ -103,8 +104,9 @@ def _environment() -> Environment:
 
 def plain_text(value: Any) -> str:
     """Text that Markdown leaves as it is, on one line."""
-    line = " ".join(str(value).split())
-    return re.sub(r"([\\`*_\[\]|#~$])", r"\\\1", line).replace("<", "&lt;").replace(">", "&gt;")
+    line = visible(" ".join(str(value).split())).replace("&", "&amp;")
+    line = re.sub(r"([\\`*_\[\]|#~$])", r"\\\1", line).replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"(?i)\b(https?|ftp|www)([:.])", r"\1&#8203;\2", line)  # no address becomes a link
 
 
 def sentence(text: str) -> str:

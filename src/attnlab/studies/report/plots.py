@@ -8,6 +8,7 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
+from attnlab.config.visible_text import visible
 from attnlab.pages.palette import Ink
 from attnlab.studies.report.number_text import known
 
@@ -66,7 +67,7 @@ class Line:
 
 def text(value: Any) -> str:
     """Plotly reads a little HTML in every label: what others wrote must stay text."""
-    return escape(str(value), quote=False)
+    return escape(visible(str(value)), quote=False)
 
 
 def number(value: Any) -> float | None:

@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from attnlab.config.visible_text import as_cell, visible_lines
 from attnlab.runs.result import RunResult
 from attnlab.studies.report.study_results import Arm, StudyResults
 
@@ -45,9 +46,13 @@ def comparisons(study: StudyResults) -> str:
     return _sheet(dict.fromkeys([*COMPARISON, *(name for row in rows for name in row)]), rows)
 
 
+def _cell(value: Any) -> Any:
+    return "" if value is None else as_cell(visible_lines(value) if isinstance(value, str) else value)
+
+
 def _sheet(columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> str:
     sheet = io.StringIO()
     writer = csv.DictWriter(sheet, list(columns), extrasaction="ignore", restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({key: "" if value is None else value for key, value in row.items()} for row in rows)
+    writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
     return sheet.getvalue()

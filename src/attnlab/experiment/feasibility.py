@@ -1,0 +1,107 @@
+"""What a run needs of this machine at the least, memory and time, before any of it is taken.
+
+Every number is a lower bound, so that nothing is refused that could be done.
+"""
+
+from __future__ import annotations
+
+from attnlab.config import schema
+from attnlab.config.values import ConfigError
+from attnlab.data.dataset import Dataset
+from attnlab.data.loader import Loader
+from attnlab.interop.memory import machine_bytes
+from attnlab.model.assemble import build_model
+from attnlab.model.counts import count
+from attnlab.model.model import Model
+from attnlab.training.budget import amount
+from attnlab.training.machine import cores, device_of
+
+FASTEST = {"cpu": 2e11, "cuda": 2e15, "mps": 5e13}
+"""Operations a second that no core, or no accelerator, is beyond."""
+OVERHEAD = 1e-5
+"""Seconds of a layer and batch beside its operations, at the least."""
+LONGEST_STEP, LONGEST_RUN = 3600.0, 365 * 86400.0
+"""Seconds of a step, before whose end nothing is seen or saved, and of a whole run."""
+FLOAT, TRAINED = 4, 3
+"""Bytes of a number, and numbers of a trained weight: itself, its gradient, and one of the optimizer's."""
+
+
+def refuse_infeasible(config: schema.Config, dataset: Dataset) -> None:
+    """Refuse a run that cannot fit into this machine or come to an end, with the number."""
+    device = device_of(config.training.device).type
+    settings = config.model.with_tokenizer(dataset.tokenizer.size)
+    model = build_model(settings, device="meta", labels=dataset.labels.outputs)
+    weights = weight_bytes(config, model)
+    refuse_large(weights, "The model's weights, gradients and optimizer", config, device)
+    loader = dataset.trained(config.seed)
+    refuse_repeated(config.training.accumulate, len(loader))
+    tokens, rows, length = batch_size(config, loader)
+    cost = count(model, length=length, source_length=length, batch=1)
+    kept = sum(term.count for term in cost.activations) * rows * FLOAT
+    if config.training.gradient_checkpointing or config.training.precision != "float32":
+        kept = 0.0
+    held = 8 * tokens * config.training.accumulate  # the ids of all batches of a step are held at once
+    refuse_large(int(weights + kept / 2 + held), "A training step", config, device)
+    speed = FASTEST[device] * (cores() if device == "cpu" else 1)
+    batch = 3 * cost.forward * rows / speed + OVERHEAD * config.model.layers
+    refuse_endless(config, loader, batch * config.training.accumulate)
+
+
+def weight_bytes(config: schema.Config, model: Model) -> int:
+    """Of all weights and tables; of what is trained, its gradients and optimizer, too."""
+    held = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
+    return FLOAT * held * (TRAINED if config.adapter.kind == "full" else 1)
+
+
+def batch_size(config: schema.Config, loader: Loader) -> tuple[float, float, int]:
+    """Tokens and rows of a batch on average, and how long those rows are at the most."""
+    tokens = loader.epoch_tokens / max(len(loader), 1)
+    length = max(1, min(config.data.length, int(tokens)))
+    return tokens, max(1.0, tokens / length), length
+
+
+def refuse_large(needed: int, what: str, config: schema.Config, device: str) -> None:
+    held = machine_bytes() if device == "cpu" else 0
+    if held and needed > held:
+        model = config.model
+        raise ConfigError(
+            f"{what} would take at least {gibibytes(needed)} of memory, and this machine has "
+            f"{gibibytes(held)}. Lower model.width ({model.width:,}), model.layers ({model.layers:,}), "
+            f"model.length ({model.length:,}), the vocabulary or the batches ({config.data.batching}); "
+            "attnlab explain counts shows what each costs."
+        )
+
+
+def refuse_repeated(accumulate: int, batches: int) -> None:
+    """A step of more batches than the text has would add up the same gradients again."""
+    if accumulate > max(batches, 1):
+        raise ConfigError(
+            f"training.accumulate is {accumulate:,} batches a step, and the training text has {batches:,}: a "
+            f"step would read it {accumulate / max(batches, 1):,.1f} times. Use at most {batches:,}."
+        )
+
+
+def refuse_endless(config: schema.Config, loader: Loader, step: float) -> None:
+    """A step, or a budget, that this machine cannot come to the end of."""
+    training, batches = config.training, max(len(loader), 1)
+    if step > LONGEST_STEP:
+        raise ConfigError(
+            f"A step would take at least {step / 3600:,.0f} hours here, and nothing is seen or saved before "
+            f"it ends. Lower training.accumulate ({training.accumulate:,}), the batches or the model."
+        )
+    limits = training.budget.limits
+    if "seconds" in limits or "flops" in limits or training.patience != "unlimited":
+        return  # it ends by the clock, by a count of operations, or when nothing gets better
+    epoch = batches / training.accumulate
+    steps = {"steps": 1.0, "epochs": epoch, "tokens": epoch / max(loader.epoch_tokens, 1)}
+    name = min(limits, key=lambda limit: limits[limit] * steps[limit])
+    years = limits[name] * steps[name] * step / LONGEST_RUN
+    if years > 1:
+        raise ConfigError(
+            f"training.budget of {amount(limits[name], name)} would take at least {years:,.3g} years here; "
+            "lower it, or add training.budget.seconds."
+        )
+
+
+def gibibytes(size: int) -> str:
+    return f"{size / 2**30:,.1f} GiB"

@@ -1,0 +1,84 @@
+"""Whether what a file holds is of the types that a record declares: the field is named where it is not."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
+from functools import cache
+from typing import Any, Literal
+
+NAMES = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a whole number"}
+NAMES |= {float: "a number", type(None): "null"}
+
+
+@cache
+def declared(record: Any) -> dict[str, Any]:
+    """The fields of a dataclass or TypedDict, and their types."""
+    return typing.get_type_hints(record)
+
+
+def check_record(held: Mapping[str, Any], record: Any, where: str = "") -> None:
+    """TypeError where a field that is there is of another type, or one that is needed is not there.
+
+    What is null in the file of a dataclass is not known: whoever reads it takes the default.
+    """
+    kinds = declared(record)
+    unknown = is_dataclass(record)
+    for name, value in held.items():
+        if name in kinds:
+            check_type(value, kinds[name], f"{where}.{name}" if where else name, unknown=unknown)
+    needed: frozenset[str] = getattr(record, "__required_keys__", frozenset())
+    if missing := sorted(needed - held.keys()):
+        raise TypeError(f"there is no {missing[0]}")
+
+
+def check_type(value: Any, kind: Any, where: str, *, unknown: bool = False) -> None:
+    """TypeError unless a value out of JSON is of a declared type; null fits where it means `unknown`."""
+    if unknown and value is None:
+        return
+    if not fits(value, kind):
+        raise TypeError(f"{where} is {NAMES.get(type(value), type(value).__name__)}, not {described(kind)}")
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (dict, Mapping):
+        for name, inner in value.items():
+            check_type(inner, arguments[1], f"{where}.{name}", unknown=unknown)
+    elif origin in (list, tuple, Sequence):
+        for number, inner in enumerate(value):
+            check_type(inner, arguments[0], f"{where}[{number}]", unknown=unknown)
+    elif isinstance(value, dict) and (is_dataclass(kind) or typing.is_typeddict(kind)):
+        check_record(value, kind, where)
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type, as far as it can be seen from outside."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return True
+    if origin in (typing.Union, types.UnionType):
+        return any(fits(value, option) for option in arguments)
+    if origin is Literal:
+        return value in arguments
+    if origin in (dict, Mapping) or is_dataclass(kind) or typing.is_typeddict(kind):
+        return isinstance(value, dict)
+    if origin in (list, tuple, Sequence):
+        return isinstance(value, list)
+    if kind in (int, float):
+        allowed = (int, float) if kind is float else int
+        return isinstance(value, allowed) and not isinstance(value, bool)
+    return isinstance(value, kind)
+
+
+def described(kind: Any) -> str:
+    """A type in words."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(map(described, arguments))
+    if origin is Literal:
+        return " or ".join(map(repr, arguments))
+    if origin in (list, tuple, Sequence):
+        return "a list"
+    if origin in (dict, Mapping) or is_dataclass(kind) or typing.is_typeddict(kind):
+        return "an object"
+    return NAMES.get(kind, str(kind))

@@ -1,0 +1,71 @@
+"""Whatever is in a text of others, it is shown: it never acts."""
+
+import csv
+import io
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.table import Table
+from rich.text import Text
+
+from attnlab.config.visible_text import as_cell, visible, visible_lines
+from attnlab.runs.display import PlainConsole
+from attnlab.studies.report.page import plain_text
+
+TURNING = {"RLO", "LRO", "RLE", "LRE", "RLI", "LRI", "FSI", "PDF", "PDI"}
+ACTING = ("Cc", "Cs", "Zl", "Zp")
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_nothing_acts_in_what_is_visible(text):
+    assert not [c for c in visible(text) if unicodedata.category(c) in ACTING]
+    left = [c for c in visible_lines(text) if unicodedata.category(c) in ACTING]
+    assert set(left) <= {"\n", "\t"}
+    assert not {unicodedata.bidirectional(c) for c in visible(text)} & TURNING
+
+
+def test_text_of_people_stays_as_it_is():
+    for text in ("naïve café", "你好 🙂", "עברית", "مرحبا", "a\u200db", "x = [1, 2]"):
+        assert visible(text) == text
+
+
+@pytest.mark.parametrize("shown", ["\x1b[2Jwiped", "\x1b]0;title\x07", "\x9b31m", "\u202egnp.exe", "a\rb"])
+def test_a_terminal_is_not_moved_coloured_or_turned(shown):
+    console = PlainConsole(file=io.StringIO(), width=60, force_terminal=True, color_system="standard")
+    table = Table("name")
+    table.add_row(Text(shown))
+    console.print(table)
+    console.print(shown, markup=False, highlight=False)
+    said = console.file.getvalue()
+    assert "\x1b[2J" not in said and "\x1b]" not in said and "\u202e" not in said and "\x9b" not in said
+    assert said.count("\n") == 6
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "\r=1"])
+def test_a_cell_is_never_a_formula(text):
+    assert as_cell(text) == f"'{text}"
+
+
+@pytest.mark.parametrize(
+    "value", ["-1", "+0.5", "-inf", "1e-3", "- a line of a dialogue", "a=b", 5, -2.0, None]
+)
+def test_numbers_and_prose_are_written_as_they_are(value):
+    assert as_cell(value) == value
+
+
+def test_markdown_shows_text_as_text():
+    hostile = "<b>x</b> [a](javascript:x) `c` | d &lt; https://example.org # ~~e~~ $f$"
+    shown = plain_text(hostile)
+    for acting in ("<b>", "](", "https:", "&lt; "):
+        assert acting not in shown.replace("\\]\\(", "")[: len(shown)] or acting == "]("
+    assert "\\[a\\](" in shown and "&amp;lt;" in shown and "\\|" in shown
+
+
+def test_a_study_s_sheet_quotes_what_would_be_computed():
+    from attnlab.studies.report.sheets import _sheet
+
+    rows = [{"arm": "dot", "reason": "=HYPERLINK(1)\u202e\x1b", "value": -0.5}]
+    (row,) = csv.DictReader(io.StringIO(_sheet(["arm", "reason", "value"], rows)))
+    assert row == {"arm": "dot", "reason": "'=HYPERLINK(1)\\u202e␛", "value": "-0.5"}

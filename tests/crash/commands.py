@@ -1,0 +1,67 @@
+"""`attnlab …` in processes of their own, forked from one that has everything loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Ended:
+    code: int
+    said: str
+
+
+class Commands:
+    """Asks the process of zygote.py; a negative code is the signal that ended a command."""
+
+    def __init__(self, folder: Path, **variables: str):
+        environment = os.environ | {
+            "XDG_CACHE_HOME": str(folder / "cache"),
+            "TOKENIZERS_PARALLELISM": "false",
+            "COLUMNS": "400",
+            **variables,
+        }
+        self.errors = folder / "said.txt"
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.crash.zygote"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=environment,
+        )
+
+    def __call__(
+        self,
+        *argv: Any,
+        inject: str = "",
+        at: int = 0,
+        meanwhile: Callable[[int], None] | None = None,
+        **limits: Any,
+    ) -> Ended:
+        """Run a command to its end. `limits` are those of zygote.py: seconds, gibibytes, strict, call."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        request = {"argv": list(map(str, argv)), "inject": inject, "at": at, "errors": str(self.errors)}
+        self.process.stdin.write(json.dumps(request | limits) + "\n")
+        self.process.stdin.flush()
+        number = json.loads(self.process.stdout.readline())["pid"]
+        if meanwhile is not None:
+            meanwhile(number)
+        code = json.loads(self.process.stdout.readline())["code"]
+        return Ended(code, self.errors.read_text(encoding="utf-8", errors="replace"))
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()

@@ -1,0 +1,86 @@
+"""Files of text and tokenizers that were cut, flipped or made to break: a sentence that names the file."""
+
+import json
+import random
+
+import pytest
+import tokenizers
+from tokenizers import models, pre_tokenizers, trainers
+
+from attnlab.data.corpora.own_files import Files
+from attnlab.data.errors import DataError
+from attnlab.data.tokenizers.tokenizer_files import load
+
+
+@pytest.fixture(scope="module")
+def parquet(tmp_path_factory):
+    import pyarrow
+    import pyarrow.parquet
+
+    file = tmp_path_factory.mktemp("parquet") / "rows.parquet"
+    rows = [{"text": f"row {n} with some words", "label": "ab"[n % 2]} for n in range(3000)]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file, row_group_size=500)
+    return file
+
+
+def test_parquet_with_any_damage_is_read_or_named(parquet, tmp_path):
+    whole, pick, file, refused = parquet.read_bytes(), random.Random(0), tmp_path / "cut.parquet", 0
+    assert len(list(Files(path=str(parquet)).read())) == 3000
+    for attempt in range(60):
+        content = bytearray(whole)
+        if attempt % 3 == 0:
+            del content[pick.randrange(len(content)) :]
+        else:
+            for _ in range(attempt % 7 + 1):
+                content[pick.randrange(len(content))] ^= 1 << pick.randrange(8)
+        file.write_bytes(content)
+        try:
+            list(Files(path=str(file), skip_bad=True).read())
+        except DataError as error:
+            refused += 1
+            assert str(file) in str(error)
+    assert refused > 20
+
+
+@pytest.fixture
+def gpt2(tmp_path):
+    made = tokenizers.Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=300, initial_alphabet=alphabet, show_progress=False)
+    made.train_from_iterator(["the cat and the hat and the bat"] * 9, trainer)
+    made.save(str(tmp_path / "tokenizer.json"))
+    made.model.save(str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("number", [2**31, 2**63, -1, 1.5, "7", None, True, 10**30])
+def test_ids_that_are_no_rows_of_a_table_are_refused_before_the_library_makes_room(gpt2, number):
+    for name in ("tokenizer.json", "vocab.json"):
+        file = gpt2 / name
+        held = json.loads(file.read_text())
+        vocabulary = held["model"]["vocab"] if name == "tokenizer.json" else held
+        vocabulary["a"] = number
+        file.write_text(json.dumps(held))
+        with pytest.raises(DataError, match=r"gives the token 'a' the id .*; ids of \d+ tokens are whole"):
+            load(file)
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        (b"#version: 0.2\nt h\n\xff\xfe e\n", r"merges.txt is not UTF-8 \(byte 0xFF at 18\)"),
+        (b"#version: 0.2\nt h e\n", "is not two parts"),
+        (b"#version: 0.2\nqq zz\n", "merges.txt and its vocabulary do not go together"),
+    ],
+)
+def test_broken_merges_are_named(gpt2, content, words):
+    (gpt2 / "merges.txt").write_bytes(content)
+    with pytest.raises(DataError, match=words):
+        load(gpt2 / "vocab.json")
+
+
+def test_a_word_list_with_other_bytes_is_named(tmp_path):
+    (tmp_path / "vocab.txt").write_bytes(b"[UNK]\n[CLS]\nna\xefve\n")
+    with pytest.raises(DataError, match=r"vocab.txt is not UTF-8 \(byte 0xEF at 14\)"):
+        load(tmp_path)

@@ -1,0 +1,255 @@
+"""Kinds of input: each writes something that may be wrong, and says which command is to read it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from attnlab.config.files import load, ready_configs, to_json
+from attnlab.config.registry import TABLES, table
+from tests.soak.hostile import changed, near, spoiled, value
+
+
+@dataclass(frozen=True)
+class Input:
+    """A command and its arguments; `call` is a function of calls.py that stands for one."""
+
+    argv: tuple[Any, ...]
+    call: str = ""
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+Maker = Callable[[Random, Path, Path], Input]
+"""From random numbers, the folder of the sound files, and an empty folder to work in."""
+
+
+# ---------------------------------------------------------------- settings
+CHOICES = {
+    "model.attention": "attention",
+    "model.cross_attention": "attention",
+    "model.mask": "masks",
+    "model.positions": "positions",
+    "model.projections": "projections",
+    "model.norm": "norms",
+    "model.residual": "residuals",
+    "model.feedforward": "feedforwards",
+    "model.output": "heads",
+    "data.corpus": "corpora",
+    "data.tokenizer": "tokenizers",
+    "data.encoding": "encodings",
+    "data.batching": "batching",
+    "task": "tasks",
+    "adapter": "adapters",
+    "training.optimizer": "optimizers",
+    "training.schedule": "schedules",
+}
+
+
+@functools.cache
+def plain_settings() -> tuple[tuple[str, Any], ...]:
+    """Every setting that is no choice, with its default."""
+    held = to_json(load("mini-gpt"))
+    found: list[tuple[str, Any]] = [("seed", 0), ("start", "scratch")]
+    for section in ("model", "data", "training"):
+        for name, default in held[section].items():
+            if f"{section}.{name}" not in CHOICES and name != "budget":
+                found.append((f"{section}.{name}", default))
+    found += [(f"training.budget.{name}", 2) for name in ("steps", "tokens", "epochs", "seconds", "flops")]
+    return tuple(found)
+
+
+def written(held: Any) -> str:
+    """As TOML has it, for --set."""
+    if isinstance(held, str):
+        return (
+            json.dumps(held)
+            if held.isprintable() and not any("\ud800" <= c < "\ue000" for c in held)
+            else held
+        )
+    if isinstance(held, dict):
+        return "{" + ", ".join(f"{json.dumps(str(k))} = {written(v)}" for k, v in held.items()) + "}"
+    if isinstance(held, (list, tuple)):
+        return "[" + ", ".join(map(written, held)) + "]"
+    return str(held).lower() if isinstance(held, (bool, float)) else str(held)
+
+
+def setting(pick: Random) -> str:
+    """One --set that may be anything, and is often nearly right."""
+    if pick.random() < 0.5:
+        key, default = pick.choice(plain_settings())
+        return f"{key}={written(near(pick, default))}"
+    key = pick.choice(list(CHOICES))
+    of = table(CHOICES[key])
+    kind = pick.choice(list(of))
+    options = of.options(kind)
+    if not options or pick.random() < 0.2:
+        return f"{key}={kind}" if pick.random() < 0.7 else f"{key}={written(value(pick))}"
+    chosen = {}
+    for name in pick.sample(list(options), min(len(options), pick.choice((1, 1, 2)))):
+        default = options[name].default
+        chosen[name] = near(pick, default if isinstance(default, (int, float, str)) else 1)
+    return f"{key}={written({'kind': kind, **chosen})}"
+
+
+def usable(text: str) -> bool:
+    """Whether a process can be given it at all: arguments end at a NUL, and are bytes."""
+    try:
+        return "\0" not in text and bool(text.encode("utf-8"))
+    except UnicodeEncodeError:
+        return False
+
+
+def settings(pick: Random, sound: Path, work: Path) -> Input:
+    made = [text for text in (setting(pick) for _ in range(pick.choice((1, 1, 2, 3)))) if usable(text)]
+    sets = [word for text in made for word in ("--set", text)]
+    match pick.randrange(20):
+        case number if number < 13:
+            base = pick.choice([sound / "tiny.json", *ready_configs()])
+            return Input(("explain", "counts", base, *sets))
+        case number if number < 17:
+            return Input(("train", sound / "tiny.json", "--show-batch", *sets))
+        case 17:
+            return Input(("train", sound / "labels.json", *sets, "--out", work / "run"))
+        case _:
+            return Input(("train", sound / "tiny.json", *sets, "--out", work / "run"))
+
+
+def config_files(pick: Random, sound: Path, work: Path) -> Input:
+    """Config files of damaged bytes, and of JSON with other values."""
+    if pick.random() < 0.5:
+        file = work / "config.toml"
+        file.write_bytes(spoiled(pick, pick.choice(list(ready_configs().values())).read_bytes()))
+    else:
+        file = work / "config.json"
+        held = to_json(load(pick.choice(list(ready_configs()))))
+        file.write_text(json.dumps(changed(pick, held, pick.choice((1, 2, 4)))), encoding="utf-8")
+    return Input(("explain", "counts", file))
+
+
+def study_files(pick: Random, sound: Path, work: Path) -> Input:
+    file = work / "study.json"
+    held = json.loads((sound / "question.json").read_text())
+    file.write_text(json.dumps(changed(pick, held, pick.choice((1, 1, 2, 4)))), encoding="utf-8")
+    return Input((file,), call="resolve_study")
+
+
+# ---------------------------------------------------------------- text and tokenizers
+def data_files(pick: Random, sound: Path, work: Path) -> Input:
+    source = pick.choice(sorted((sound / "data").iterdir()))
+    file = work / source.name
+    if source.suffix == ".json" and pick.random() < 0.6:
+        held = json.loads(source.read_text(encoding="utf-8"))
+        file.write_text(json.dumps(changed(pick, held, pick.choice((1, 3)))), encoding="utf-8")
+    elif source.suffix == ".jsonl" and pick.random() < 0.6:
+        lines = source.read_text(encoding="utf-8").splitlines()
+        at = pick.randrange(len(lines))
+        lines[at] = json.dumps(changed(pick, json.loads(lines[at])))
+        file.write_text("\n".join(lines), encoding="utf-8")
+    else:
+        file.write_bytes(spoiled(pick, source.read_bytes()))
+    options = pick.choice(
+        ((), (), (), ("--skip-bad",), ("--unit", "line"), ("--label", "label"), ("--encoding", "latin-1"))
+    )
+    return Input(("data", "inspect", file, *options))
+
+
+def tokenizers(pick: Random, sound: Path, work: Path) -> Input:
+    source = pick.choice(sorted((sound / "tokenizers").iterdir()))
+    folder = work / source.name
+    shutil.copytree(source, folder)
+    damage_one(pick, folder)
+    target = pick.choice((folder, *sorted(folder.iterdir())))
+    return Input(("data", "inspect", sound / "data" / "plain.txt", "--tokenizer", target))
+
+
+def damage_one(pick: Random, folder: Path) -> Path:
+    """Another content of one file of a folder: other values where it is JSON, or other bytes."""
+    file = pick.choice(sorted(f for f in folder.rglob("*") if f.is_file() and f.name != "lock"))
+    content = file.read_bytes()
+    what = pick.random()
+    if file.suffix == ".json" and what < 0.6:
+        held = changed(pick, json.loads(content), pick.choice((1, 1, 2)))
+        file.write_text(json.dumps(held), encoding="utf-8")
+    elif file.suffix == ".jsonl" and what < 0.6:
+        lines = content.decode().splitlines() or ["{}"]
+        at = pick.randrange(len(lines))
+        lines[at] = json.dumps(changed(pick, json.loads(lines[at])))
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    elif what < 0.65:
+        file.unlink()
+    else:
+        file.write_bytes(spoiled(pick, content))
+    return file
+
+
+# ---------------------------------------------------------------- checkpoints and runs
+def foreign(pick: Random, sound: Path, work: Path) -> Input:
+    folder = work / "theirs"
+    shutil.copytree(sound / "transformers", folder)
+    damage_one(pick, folder)
+    return Input(("convert", folder, work / "ours"))
+
+
+def peft(pick: Random, sound: Path, work: Path) -> Input:
+    folder = work / "adapter"
+    shutil.copytree(sound / "peft", folder)
+    damage_one(pick, folder)
+    return Input((folder, sound / "gpt2"), call="read_peft")
+
+
+def run_folders(pick: Random, sound: Path, work: Path) -> Input:
+    name = pick.choice(("run", "run", "classifier"))
+    folder = work / name
+    shutil.copytree(sound / name, folder)
+    file = damage_one(pick, folder)
+    commands: list[tuple[Any, ...]] = [
+        ("runs", work),
+        ("runs", work, "--json"),
+        ("compare", folder, sound / name),
+        ("train", "--resume", "--out", folder),
+        ("train", "--from", folder, "--show-batch"),
+        ("generate", folder, "the cat", "--length", "4"),
+        ("evaluate", folder),
+    ]
+    if name == "classifier":
+        commands.append(("predict", folder, "the cat sees a dog"))
+    chosen = pick.choice(commands[:3] * 4 + commands)  # those that train or compute are the slow ones
+    return Input(chosen, about={"file": str(file.relative_to(work))})
+
+
+def study_folders(pick: Random, sound: Path, work: Path) -> Input:
+    folder = work / "study"
+    shutil.copytree(sound / "study", folder)
+    file = damage_one(pick, folder)
+    if pick.random() < 0.3:
+        return Input(("runs", folder), about={"file": str(file.relative_to(work))})
+    return Input((folder,), call="report_again", about={"file": str(file.relative_to(work))})
+
+
+def predictions(pick: Random, sound: Path, work: Path) -> Input:
+    file = work / "predictions.csv"
+    lines = ["text,label,prediction", *(f"t{n},{'ab'[n % 2]},{'ab'[n % 3 % 2]}" for n in range(40))]
+    file.write_bytes(spoiled(pick, "\n".join(lines).encode()))
+    return Input(("check", file))
+
+
+KINDS: dict[str, tuple[int, Maker]] = {
+    "settings": (30, settings),
+    "config files": (10, config_files),
+    "study files": (8, study_files),
+    "data files": (14, data_files),
+    "tokenizers": (10, tokenizers),
+    "foreign folders": (8, foreign),
+    "peft folders": (4, peft),
+    "run folders": (12, run_folders),
+    "study folders": (3, study_folders),
+    "predictions": (1, predictions),
+}
+"""How often each is drawn, of a hundred."""
+assert set(CHOICES.values()) <= set(TABLES)
