@@ -3,11 +3,14 @@ thresholds that were tuned on what they are scored on: each is injected, and eac
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from attnlab.checks.predictions import collapse_told, judge_examples
 from attnlab.checks.threshold import Threshold
@@ -16,6 +19,8 @@ from attnlab.experiment.setup import set_up
 from attnlab.interop.module_checks import Point
 from attnlab.metrics.metric import Examples
 from attnlab.metrics.thresholds import curve
+from attnlab.tasks.answering import Answering
+from attnlab.tasks.labelled import summed
 from tests.checks.cases import case, config, found, of
 
 
@@ -79,6 +84,81 @@ def test_answers_that_cannot_be_given_are_counted_and_named(tmp_path):
     cut = found("answers", of(set_up(config("answering", data=text | short))))
     assert cut.outcome == "warn" and "whole in no window, such as “word0" in cut.found
     assert cut.number > 0.1
+
+
+# ---------------------------------------------------------------- scores and losses
+
+
+class Company(nn.Module):
+    """A head whose scores depend on the rest of the batch."""
+
+    scores_words = False
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.scores = inner, inner.scores
+
+    def forward(self, hidden, tokens):
+        found = self.inner(hidden, tokens)
+        return found - 0.5 * found.mean(0)
+
+    def flops(self, positions):
+        return self.inner.flops(positions)
+
+
+class Deaf(Company):
+    """A head that the text does not reach."""
+
+    def forward(self, hidden, tokens):
+        return self.inner(torch.ones_like(hidden), tokens)
+
+
+def loud(about):
+    """Scores that say something: the first ones are near 0."""
+    with torch.no_grad():
+        about.model.head.scores.weight.mul_(20.0)
+    return about
+
+
+def test_scores_that_depend_on_the_batch_are_named():
+    about = loud(case("answering"))
+    assert {found(name, about).outcome for name in ("invariance", "recomputed_loss")} == {"pass"}
+    about.model.head = Company(about.model.head)
+    finding = found("invariance", about)
+    assert finding.outcome == "fail" and "depends on the batch" in finding.meaning
+    assert found("recomputed_loss", about).outcome == "fail"
+
+
+def halved(self, model, hidden, prepared):
+    """The mean of first and last token, where their sum is said."""
+    right = Answering.head_loss(self, model, hidden, prepared)
+    return dataclasses.replace(
+        right, total=right.total / 2, each=None if right.each is None else right.each / 2
+    )
+
+
+def of_all_tokens(self, model, hidden, prepared):
+    """A softmax that padding and the question share."""
+    chances = model.head(hidden, prepared.tokens).log_softmax(1)
+    return summed(-chances.gather(1, prepared.targets[:, None]).sum((1, 2)))
+
+
+@pytest.mark.parametrize("fault", [halved, of_all_tokens])
+def test_a_loss_that_is_another_one_is_named(fault):
+    about = loud(case("answering"))
+    task = copy.copy(about.task)
+    task.__class__ = type("Wrong", (Answering,), {"head_loss": fault})
+    finding = found("recomputed_loss", dataclasses.replace(about, task=task))
+    assert finding.outcome == "fail" and "not the cross-entropy" in finding.meaning
+
+
+def test_an_input_that_does_not_arrive_is_named():
+    about = case("answering")
+    about.model.head = Deaf(about.model.head)
+    finding = found("overfit", about)
+    assert finding.outcome == "fail" and "an input that does not reach the model" in finding.fix
+    after = found("inputs_matter", dataclasses.replace(about, when="after", step=400))
+    assert after.outcome == "warn"
 
 
 # ---------------------------------------------------------------- what is answered

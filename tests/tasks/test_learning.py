@@ -28,6 +28,7 @@ LEARNT = {
     "similarity": (lab.encoder, {"output": "sentence"}, 100, 0.4),
     "tagging": (lab.encoder, {"output": "token_classification(classes=3)"}, 100, 0.3),
     "regression": (lab.decoder, {"output": "classification(classes=1, pooling=last)"}, 150, 0.3),
+    "answering": (lab.encoder, {"output": "span"}, 150, 0.3),
 }
 
 
@@ -46,6 +47,12 @@ def data(name: str, seed: int):
         return batch(*(row[:6] for row in rows), target=[[START, *row[6:]] for row in rows])
     if name == "seq2seq":
         return batch(*rows, target=[[START, *reversed(row[1:-1]), STOP] for row in rows])
+    if name == "answering":  # the first word that stands for a multiple of 8, and the one after it
+        first = [next(place for place in range(1, len(row)) if (row[place] - FIRST) % 8 == 0) for row in rows]
+        last = [min(place + 1, len(row) - 2) for place, row in zip(first, rows, strict=True)]
+        places = [[-1, *range(len(row) - 2), -1] for row in rows]
+        ends = [[place + 1 if place >= 0 else -1 for place in held] for held in places]
+        return batch(*rows, start=first, end=last, char_start=places, char_end=ends)
     firsts = [row[1] - FIRST for row in rows]
     labels: dict[str, Any] = {
         "classification": {"label": [first % 3 for first in firsts]},
@@ -65,6 +72,7 @@ LABELS = {
     "similarity": Labels("pair", examples=3),
     "tagging": Labels("tags", ("B-x", "I-x", "O"), (1, 1, 1), 3),
     "regression": Labels("number", mean=(WORDS - 1) / 2, deviation=WORDS / 12**0.5),
+    "answering": Labels.draft("answer"),
 }
 
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from attnlab.cli.answer_view import show_answers
 from attnlab.cli.console import JsonOption, emit, err, not_sound, out, say_first
 from attnlab.cli.corpus_options import (
+    AnswersOption,
     EncodingOption,
     LabelOption,
     PairOption,
@@ -43,6 +44,7 @@ def evaluate(
     text: TextOption = "",
     pair: PairOption = "",
     label: LabelOption = "",
+    answers: AnswersOption = "",
     encoding: EncodingOption = "",
     skip_bad: SkipOption = False,
     template: TemplateOption = "",
@@ -50,7 +52,8 @@ def evaluate(
     json: JsonOption = False,
 ) -> None:
     """Score a trained model: its task's metrics, each with its n, its interval and its definition."""
-    reading = {"text": text, "pair": pair, "label": label, "encoding": encoding, "skip_bad": skip_bad}
+    reading: dict[str, Any] = {"text": text, "pair": pair, "label": label, "answers": answers}
+    reading |= {"encoding": encoding, "skip_bad": skip_bad}
     options = {name: value for name, value in reading.items() if value}
     if options and on is None:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in options)

@@ -107,8 +107,8 @@ def adapting_config(
             f"--task {' or '.join(name for name in TASKS if TASKS[name].label_kind != 'none')}."
         )
     held, taught = start_at(str(start)).settings, TASKS[task]
-    pools = "classification" in taught.heads and held.output.kind not in taught.heads
-    read_last = held.family == "decoder" and pools
+    labelled = "classification" in taught.heads and held.output.kind not in taught.heads
+    read_last = labelled and held.family == "decoder"
     form = taught.encodings[0] if "pair" not in columns or "pair" not in taught.encodings else "pair"
     settings = {
         "start": str(start),

@@ -99,7 +99,7 @@ class Predictor:
 def example(text: str | tuple[str, str], *, pairs: bool) -> Example:
     if pairs and isinstance(text, str):
         raise ConfigError(
-            f'This model classifies pairs of texts; give a pair: ("{text[:40]}", "…"), on the command line '
+            f'This model reads pairs of texts; give a pair: ("{text[:40]}", "…"), on the command line '
             '"first => second".'
         )
     if not pairs and not isinstance(text, str):
