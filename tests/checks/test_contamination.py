@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from attnlab.checks.query_duplicates import QueryDuplicates
 from attnlab.config.files import section_of
 from attnlab.data import overlap
 from attnlab.data.corpora import CORPORA
@@ -12,6 +13,7 @@ from attnlab.data.dataset import Dataset
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.tokenizer_files import load
 from attnlab.experiment.setup import set_up
+from attnlab.interop.module_checks import Point
 from tests.checks.cases import config, found, of
 
 WORDS = [f"{a}{b}{c}" for a in "bdkmt" for b in "aeiou" for c in ("l", "n", "rs", "st", "")]
@@ -279,3 +281,20 @@ def test_what_is_found_does_not_depend_on_how_the_text_is_read(tmp_path, tokeniz
     assert pair["all_runs"] == sum(
         max(len(e.text.split()) - 12, 0) for e in about.dataset.splits.read("dev")
     ), "of 13 words each"
+
+
+# ---------------------------------------------------------------- queries that stand in what is searched
+QUESTIONS = [(f"Who wrote book {n}?", f"Book {n} was written by author {n} in {n + 1}.") for n in range(50)]
+QUERY_FAULTS = {
+    "copied from the passage": lambda q, p: (" ".join(p.split()[:4]), p),
+    "equal to a passage": lambda q, p: (p.upper(), p),
+    "asked twice": lambda q, p: ("Who?", p),
+}
+
+
+@pytest.mark.parametrize("fault", QUERY_FAULTS)
+def test_queries_that_stand_in_the_index_are_told(fault):
+    pairs = [QUERY_FAULTS[fault](*pair) if n < 6 else pair for n, pair in enumerate(QUESTIONS)]
+    finding = QueryDuplicates().judge(Point("evaluation"), pairs)
+    assert finding.outcome == "warn" and finding.number == 6 / 50
+    assert QueryDuplicates().judge(Point("evaluation"), QUESTIONS).outcome == "pass"

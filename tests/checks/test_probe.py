@@ -1,5 +1,7 @@
 """The dependency probe: every fault put in is found and named; what is sound passes."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import transformers
@@ -94,6 +96,26 @@ def test_a_permitted_pair_that_nothing_joins_is_dead():
     assert found.sound
     assert set(found.dead) == {(i, j) for i in range(8) for j in range(i - 2)}
     assert probe(narrow, mask="causal & window(size=3)", length=8).dead == ()
+    near = probe(small(family="encoder", mask="window(size=3)", layers=1), mask="bidirectional", length=8)
+    assert set(near.dead) == {(i, j) for i in range(8) for j in range(8) if abs(i - j) > 2}
+
+
+def test_where_all_may_be_seen_a_long_row_is_read_once(monkeypatch):
+    """Nothing can leak there; that it can be read at all is still asked."""
+    model = small(family="encoder").double()
+    (whole,) = [p for p in paths_of(model, None, VOCABULARY, length=8, whole=16) if p.name == "a whole row"]
+    read = []
+    forward = whole.forward
+    found = measured(model, replace(whole, forward=lambda ids: read.append(ids) or forward(ids)), VOCABULARY)
+    assert len(read) == 1 and read[0].shape == (1, 16)
+    assert found.pairs == 0 and found.worst is None and not found.dead
+    monkeypatch.setattr(model.trunk, "forward", broken)
+    with pytest.raises(ValueError, match="no such row"):
+        measured(model, whole, VOCABULARY)
+
+
+def broken(*args, **given):
+    raise ValueError("no such row")
 
 
 def test_the_probe_disturbs_neither_the_model_nor_the_random_numbers():

@@ -53,6 +53,7 @@ QUESTIONS = {
     "predict": "predict RUN 'the cat sees a dog .'",
     "generate": "generate RUN 'the cat' --length 3",
     "generate beams": "generate RUN 'the cat' --length 3 --beam 2",
+    "search": "search RUN 'the cat' --in PLACE/text.txt --index PLACE/index-KIND",
     "fill in": "generate RUN --fill 'the [MASK] sees'",
     "check": "check RUN",
     "export": "convert RUN PLACE/out/KIND",

@@ -41,7 +41,18 @@ def numbered(seed, n=40):
     return Examples({"number": number, "predicted_number": number + draw.normal(0, 1, n)})
 
 
-MADE = {"nats": counted, "words": counted, "label": classified, "labels": chosen_sets, "number": numbered}
+def ranked(seed, n=40):
+    draw = np.random.default_rng(seed)
+    return Examples({"rank": 1 + draw.geometric(0.2, n) // 2})
+
+
+MADE = {"rank": ranked} | {
+    "nats": counted,
+    "words": counted,
+    "label": classified,
+    "labels": chosen_sets,
+    "number": numbered,
+}
 
 
 def examples_for(name, seed):

@@ -25,6 +25,7 @@ CHECKS: Registry[Check] = Registry(
         "accumulation": "attnlab.checks.accumulation:Accumulation",
         "truncation": "attnlab.checks.truncation:Truncation",
         "contamination": "attnlab.checks.contamination:Contamination",
+        "query_duplicates": "attnlab.checks.query_duplicates:QueryDuplicates",
         "attention": "attnlab.checks.attention:Attention",
         "ranges": "attnlab.checks.ranges:Ranges",
         "recomputed_loss": "attnlab.checks.recomputed_loss:RecomputedLoss",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -63,6 +63,8 @@ class Measured:
     @property
     def pairs(self) -> int:
         """How many pairs were looked at."""
+        if self.path.sees_all and not self.path.exhaustive:
+            return 0
         return self.changes.shape[0] * (len(self.path.keys) or self.changes.shape[1])
 
     @property
@@ -88,9 +90,20 @@ def seeded() -> Iterator[None]:
 
 
 def measure(path: Path, vocabulary: int) -> Measured:
-    """Both measures of one path."""
-    changes = changed(path, vocabulary)
-    return Measured(path, changes, sloped(path) if path.exhaustive else torch.zeros_like(changes))
+    """Both measures of one path, or as much of them as can find something.
+
+    Where every output may see every input nothing can leak: then a row is run once, and inputs are changed
+    only where the gradient leaves open whether a pair is dead.
+    """
+    still = torch.zeros(path.reach.shape, dtype=torch.float64)
+    if not path.sees_all:
+        return Measured(path, changed(path, vocabulary), sloped(path) if path.exhaustive else still)
+    if not path.exhaustive:
+        with torch.no_grad():
+            run(path, path.ids)  # that it can be read is part of what is asked
+        return Measured(path, still, still)
+    by_gradient = Measured(path, still, sloped(path))
+    return replace(by_gradient, changes=changed(path, vocabulary)) if by_gradient.dead else by_gradient
 
 
 @torch.no_grad()

@@ -46,6 +46,11 @@ class Path:
     def exhaustive(self) -> bool:
         return not self.keys
 
+    @property
+    def sees_all(self) -> bool:
+        """Whether every output that counts may depend on every input: then nothing can leak."""
+        return bool(self.reach[self.judged].all())
+
 
 def closure(allowed: Tensor) -> Tensor:
     """What any number of such layers reaches: two of them reach what the square joins, and so on."""

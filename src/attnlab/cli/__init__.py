@@ -29,6 +29,7 @@ COMMANDS = {
     "evaluate": "attnlab.cli.evaluate:evaluate",
     "predict": "attnlab.cli.predict:predict",
     "generate": "attnlab.cli.generate:generate",
+    "search": "attnlab.cli.search:search",
     "check": "attnlab.cli.check:check",
     "convert": "attnlab.cli.convert:convert",
     "explain": "attnlab.cli.explain:app",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -34,7 +34,12 @@ def show_labels(scored: Mapping[str, Any]) -> None:
         out.print(confusion_table(scored["confusion"]))
     if scored["mistakes"]:
         out.print(mistakes_table(scored["mistakes"]))
-    for finding in scored.get("checks", ()):
+    show_findings(scored.get("checks", ()))
+
+
+def show_findings(findings: Iterable[Mapping[str, Any]]) -> None:
+    """What checks found of the examples, a line each."""
+    for finding in findings:
         if finding["outcome"] != "not applicable":
             told = " ".join(finding[part] for part in ("meaning", "fix")).strip()
             mark = f"[{COLOURS[finding['outcome']]}]{MARKS[finding['outcome']]}[/]"

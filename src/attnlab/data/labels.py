@@ -12,8 +12,8 @@ from attnlab.config.values import nearest
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 
-Kind = Literal["none", "class", "classes", "number"]
-"""What a label is: nothing, one class, any number of classes, or a number."""
+Kind = Literal["none", "class", "classes", "number", "pair"]
+"""What a label is: nothing, one class, any number of classes, a number, or the text that belongs to it."""
 
 MANY = 0.5
 """Different labels for each row from which on a column is hardly one of classes."""

@@ -13,6 +13,8 @@ from torch import Tensor
 
 from attnlab.config.values import ConfigError
 from attnlab.data.encode.encoding import Cut
+from attnlab.data.passage_index import Hit
+from attnlab.experiment.embedding import Embedder, Pooling
 from attnlab.experiment.explaining import Subject, heads_of
 from attnlab.experiment.filling import Places, places
 from attnlab.experiment.opened import Opened
@@ -20,16 +22,15 @@ from attnlab.experiment.predicting import Predictor, example
 from attnlab.experiment.request import SAMPLED, Request, request_of, several
 from attnlab.experiment.score_table import Scores
 from attnlab.experiment.scores import of_probes, of_split, of_text
+from attnlab.experiment.searching import Searcher
 from attnlab.explain.attention_maps import AttentionMaps
 from attnlab.explain.head_losses import HeadLosses
 from attnlab.generation import DECODING
 from attnlab.generation.beam import beam_searches
-from attnlab.generation.decoder import Beyond, Decoder, padded, window_start
+from attnlab.generation.decoder import Beyond, Decoder, window_start
 from attnlab.generation.generate import Written, stream
 from attnlab.generation.packed_weights import PackingDifference, by_columns, difference, pack
 from attnlab.generation.rules import DecodingRule, Greedy
-from attnlab.model.heads.classification import pooled
-from attnlab.model.tokens import Tokens
 from attnlab.tasks.task import Prediction
 
 
@@ -224,42 +225,34 @@ class Trained(Opened):
         """The change of the loss without each head, on texts of a file or of the run's own dev split."""
         return heads_of(self, on, texts=texts, **reading)
 
-    @torch.inference_mode()
     def embed(
         self,
         texts: Sequence[str],
         *,
-        pooling: Literal["first", "mean", "last"] = "mean",
+        pooling: Pooling = "trained",
         batch: int = 32,
         cut: Cut = "refuse",
     ) -> Tensor:
         """One vector of length 1 for each text, (N, D): near ones are alike in meaning, if trained so.
 
-        `cut` is what happens to a text that is longer than the model reads, as in data.encoding: "refuse", or
-        leave out its "end" or its "start".
+        `pooling` is how its tokens' vectors become one: as it was trained, else the mean. `cut` is what
+        happens to a text that is longer than the model reads, as in data.encoding: "refuse", or leave out
+        its "end" or its "start".
         """
-        if self.reads_source:
-            raise ConfigError("Texts are embedded by a model of one stack; this one has two.")
-        form = self.tokenizer.form
-        room = self.config.longest_text - form.single_room
-        rows = [form.single(self._fitting(ids, room, cut)) for ids in self.tokenizer.encode_many(list(texts))]
-        order = sorted(range(len(rows)), key=lambda row: len(rows[row]))  # alike in length, little padding
-        found = torch.empty(len(rows), self.config.model.width)
-        for start in range(0, len(rows), batch):
-            chosen = order[start : start + batch]
-            ids, real = padded([rows[row] for row in chosen], side="right")
-            tokens = Tokens.of(ids.shape[1], real=real)
-            found[chosen] = pooled(self.model.eval().trunk(ids, tokens), tokens, pooling)
-        return torch.nn.functional.normalize(found, dim=-1)
+        return Embedder.of(self, pooling)(texts, batch=batch, cut=cut)
 
-    def _fitting(self, ids: Sequence[int], room: int, cut: Cut) -> list[int]:
-        lost = max(len(ids) - room, 0)
-        if lost and cut == "refuse":
-            raise ConfigError(
-                f"A text of {len(ids)} tokens is longer than the {room} that this model reads; split it, "
-                'or let it be shortened: embed(…, cut="end") or cut="start".'
-            )
-        return list(ids[lost:] if cut == "start" else ids[: len(ids) - lost])
+    def search(
+        self,
+        query: str,
+        *,
+        inside: str | Path,
+        top: int = 5,
+        pooling: Pooling = "trained",
+        **wanted: Any,
+    ) -> list[Hit]:
+        """The passages of files that are nearest in meaning to a query, best first. The files are indexed
+        once; `wanted`: `index`, a folder for that, and the files' `encoding`."""
+        return Searcher.of(Embedder.of(self, pooling), inside, **wanted).search(query, top=top)
 
     def predict(self, texts: Sequence[str | tuple[str, str]], *, batch_size: int = 64) -> list[Prediction]:
         """What a model that was trained on labels makes of texts, or of pairs of them."""

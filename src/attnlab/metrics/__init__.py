@@ -26,5 +26,8 @@ METRICS: Registry[Metric] = Registry(
         "mean_squared_error": "attnlab.metrics.numbers:MeanSquaredError",
         "mean_absolute_error": "attnlab.metrics.numbers:MeanAbsoluteError",
         "explained_variance": "attnlab.metrics.numbers:ExplainedVariance",
+        "reciprocal_rank": "attnlab.metrics.retrieval:ReciprocalRank",
+        "recall_at_1": "attnlab.metrics.retrieval:RecallAt1",
+        "recall_at_10": "attnlab.metrics.retrieval:RecallAt10",
     },
 )

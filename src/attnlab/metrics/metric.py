@@ -108,6 +108,15 @@ class Metric(ABC):
         least, most = self.limits
         return Estimate(value, max(value - half, least), min(value + half, most), n, level)
 
+    def difference(self, one: Examples, other: Examples, level: float = 0.95) -> Estimate:
+        """one − other of two models on the same examples, paired: what both find hard does not widen it."""
+        n, value = len(one), self.value(one) - self.value(other)
+        spread = self.influences(one) - self.influences(other)
+        half = t_reach(max(n - 1, 1), 1 - level) * float(np.sqrt((spread**2).sum()))
+        if n < 2 or half == 0:
+            return Estimate(value, math.nan, math.nan, n, level)
+        return Estimate(value, value - half, value + half, n, level)
+
 
 class Mean(Metric):
     """A mean over examples."""

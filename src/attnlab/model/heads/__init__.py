@@ -20,5 +20,6 @@ HEADS: Registry[Head] = Registry(
         "classification": "attnlab.model.heads.classification:Classification",
         "span": "attnlab.model.heads.span:Span",
         "features": "attnlab.model.heads.features:Features",
+        "sentence": "attnlab.model.heads.sentence:Sentence",
     },
 )

@@ -1,0 +1,159 @@
+"""`attnlab search`: the passages of a person's files that are nearest in meaning to a query."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from attnlab.cli.console import JsonOption, emit, err, out, warn
+from attnlab.cli.corpus_options import EncodingOption, PairOption, TextOption
+from attnlab.cli.generate import RunArgument
+from attnlab.cli.label_view import show_findings
+from attnlab.config.values import ConfigError
+from attnlab.config.visible_text import visible
+from attnlab.runs.display import Display
+
+if TYPE_CHECKING:
+    from attnlab.data.passage_index import Hit, IndexUpdate
+
+POOLINGS = ("trained", "mean", "first", "last")
+SHOWN = 480
+"""Characters of a passage that are shown."""
+
+
+def search(
+    run: RunArgument,
+    queries: Annotated[list[str] | None, typer.Argument(metavar="QUERY", help="What to search for.")] = None,
+    inside: Annotated[
+        Path | None, typer.Option("--in", metavar="PATH", help="The folder or file to search in.")
+    ] = None,
+    top: Annotated[int, typer.Option(help="How many passages to show.", min=1)] = 5,
+    score: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Instead of searching, score it: rows with a query and its passage (SQuAD's .json, or a "
+            "table with --text and --pair).",
+        ),
+    ] = None,
+    pooling: Annotated[
+        str, typer.Option(help="first, mean or last token; trained: as the model was trained, else mean.")
+    ] = "trained",
+    index: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the index is kept. Default: in the cache.")
+    ] = None,
+    text: TextOption = "",
+    pair: PairOption = "",
+    encoding: EncodingOption = "",
+    json: JsonOption = False,
+) -> None:
+    """Search files by meaning. They are indexed once; later only what has changed is read again."""
+    refuse_wrong_use(queries, inside, score, pooling, text or pair)
+    with Display(err, shown=not json) as display:
+        display.work("Opening the model")
+        from attnlab.experiment.embedding import Embedder
+        from attnlab.experiment.searching import Searcher, score_search
+        from attnlab.experiment.trained import open_run
+
+        embedder = Embedder.of(open_run(run), pooling)  # type: ignore[arg-type]  # one of the four, as just seen
+        progress: dict[str, Any] = {
+            "told": lambda done, of: display.update(f"Embedding: {done:,} of {of:,} texts", done / of)
+        }
+        if encoding:
+            progress["encoding"] = encoding
+        display.work("Reading the files")
+        if score is not None:
+            progress |= {name: value for name, value in (("text", text), ("pair", pair)) if value}
+            scored = score_search(embedder, score, **progress)
+        else:
+            assert inside is not None
+            searcher = Searcher.of(embedder, inside, index=index, **progress)
+            found = {query: searcher.search(query, top=top) for query in queries or ()}
+    if score is not None:
+        return emit(scored) if json else show_scored(scored)
+    if json:
+        hits = [{"query": query, "hits": [asdict(hit) for hit in held]} for query, held in found.items()]
+        return emit({"index": asdict(searcher.update), "queries": hits})
+    show_update(searcher.update)
+    for query, held in found.items():
+        show_hits(query, held)
+    return None
+
+
+def refuse_wrong_use(
+    queries: list[str] | None, inside: Path | None, score: Path | None, pooling: str, columns: str
+) -> None:
+    if pooling not in POOLINGS:
+        raise ConfigError(f'--pooling is "{pooling}"; it must be one of {", ".join(POOLINGS)}.')
+    if score is not None and (queries or inside):
+        raise ConfigError("--score FILE has its own queries and passages; leave out QUERY and --in.")
+    if score is None and columns:
+        raise ConfigError("--text and --pair name columns of --score FILE; leave them out.")
+    if score is None and (inside is None or not queries):
+        raise ConfigError('Say where and what: attnlab search RUN --in notes/ "how do I undo a commit".')
+
+
+def show_update(update: IndexUpdate) -> None:
+    """What was read, where anything had to be."""
+    from attnlab.experiment.searching import skipped_told
+
+    if update.rebuilt:
+        warn(f"{update.rebuilt}; the index was made anew.")
+    if not update.changed:
+        return
+    if update.passages:
+        err.print(
+            f"Indexed {update.passages:,} passages of {update.files:,} files ({update.embedded:,} new).",
+            highlight=False,
+        )
+    for line in skipped_told(update):
+        err.print(f"[yellow]Left out:[/] {escape(visible(line))}", highlight=False, soft_wrap=True)
+
+
+def show_hits(query: str, hits: list[Hit]) -> None:
+    words = [re.escape(word) for word in re.findall(r"\w{3,}", query)]
+    out.print(Text(visible(query), "bold"))
+    for number, hit in enumerate(hits, start=1):
+        place = f"[cyan]{escape(visible(hit.file))}[/], {hit.where}"
+        out.print(f"{number}. {place}  ({hit.score:.3f})", highlight=False)
+        shown = Text(shortened(hit.text))
+        if words:
+            shown.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})\b", "bold")
+        out.print(Padding(shown, (0, 0, 0, 3)))
+
+
+def shortened(text: str) -> str:
+    plain = visible(" ".join(text.split()))
+    return plain if len(plain) <= SHOWN else f"{plain[: SHOWN - 1]}…"
+
+
+def show_scored(scored: dict[str, Any]) -> None:
+    title = f"{scored['name']}: {scored['queries']:,} queries, {scored['passages']:,} passages"
+    table = Table(title=escape(visible(title)), title_justify="left")
+    table.add_column("measure", no_wrap=True)
+    for name in ("model", "BM25", "model − BM25"):
+        table.add_column(name)
+    for name, one in scored["measures"].items():
+        table.add_row(name, *(told(one[side]) for side in ("model", "bm25", "difference")))
+    out.print(table)
+    for name, one in scored["measures"].items():
+        out.print(f"[bright_black]{name}: {escape(one['definition'])}.[/]", highlight=False)
+    out.print(
+        "[bright_black]BM25 ranks by shared words and needs no model. Below each value is its 95 % interval "
+        "over queries.[/]",
+        highlight=False,
+    )
+    show_findings(scored["checks"])
+
+
+def told(one: dict[str, Any]) -> str:
+    between = "" if one["interval"] is None else "\n{:.3f} to {:.3f}".format(*one["interval"])
+    return f"{one['value']:.3f}{between}"

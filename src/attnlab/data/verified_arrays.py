@@ -1,0 +1,112 @@
+"""Arrays in a folder that are memory-mapped and verified: a manifest, written last, names what belongs there.
+
+A kill leaves the folder as the last manifest says: what was being written is not in it, and is removed later.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnlab.data.errors import DataError
+from attnlab.runs.atomic import replace_json
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+SUFFIX = ".array.npy"
+
+Part = Mapping[str, Any]
+"""An array as a manifest names it: its file, bytes and checksum."""
+
+
+class DamagedIndexError(Exception):
+    """Something that a manifest names is missing, or is not what was written."""
+
+
+class VerifiedArrays:
+    """The arrays of a folder. `identity` is what they were made with: those of another are refused.
+
+    What else a person keeps in the manifest is in `held`; parts are found in it wherever they are.
+    """
+
+    def __init__(self, folder: Path, identity: str):
+        self.folder, self.identity = folder, identity
+        self.held: dict[str, Any] = {}
+        self.written = 0
+
+    def open(self) -> None:
+        """Read the manifest; nothing where the folder is not there or is empty."""
+        if not self.folder.is_dir() or not any(self.folder.iterdir()):
+            return
+        file = self.folder / MANIFEST
+        if not file.is_file():
+            raise DataError(
+                f"{self.folder} is not empty and holds no index ({MANIFEST} is missing); give another folder."
+            )
+        try:
+            manifest = json.loads(file.read_text(encoding="utf-8"))
+            form, identity = manifest["format"], manifest["identity"]
+            held, written = dict(manifest["held"]), int(manifest["written"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise DamagedIndexError(f"{file} is damaged") from error
+        if form != FORMAT:
+            raise DamagedIndexError(f"{file} is of another version")
+        if identity != self.identity:
+            raise DataError(
+                f"The index in {self.folder} was made with another model ({identity}, not {self.identity}), "
+                "whose vectors mean something else; give another folder, or remove this one."
+            )
+        self.held, self.written = held, written
+
+    def forget(self) -> None:
+        """Begin anew; what is there is removed by the next commit."""
+        self.held = {}
+
+    def save(self, name: str, array: NDArray[Any]) -> Part:
+        """Write an array that the next commit may name."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.written += 1
+        array = np.ascontiguousarray(array)
+        file = self.folder / f"{name}-{self.written:05d}{SUFFIX}"
+        np.save(file, array)
+        return {"file": file.name, "bytes": file.stat().st_size, "crc": zlib.crc32(array.data)}
+
+    def load(self, part: Part) -> NDArray[Any]:
+        """Map an array, having read it once: its bytes are those that were written."""
+        try:
+            file = self.folder / part["file"]
+            array = np.load(file, mmap_mode="r")
+            sound = file.stat().st_size == part["bytes"] and zlib.crc32(array.data) == part["crc"]
+        except (OSError, ValueError, EOFError, KeyError, TypeError) as error:
+            raise DamagedIndexError(f"{self.folder} lacks an array, or holds a broken one") from error
+        if not sound:
+            raise DamagedIndexError(f"{file} is damaged: it is not what was written")
+        return array
+
+    def commit(self) -> None:
+        """Make what `held` names the content, at one instant, and remove what it does not name."""
+        about = {"format": FORMAT, "identity": self.identity, "written": self.written, "held": self.held}
+        replace_json(self.folder / MANIFEST, about)
+        named = set(files_named(self.held))
+        for file in self.folder.glob(f"*{SUFFIX}"):
+            if file.name not in named:
+                file.unlink()
+
+
+def files_named(held: Any) -> Iterator[str]:
+    """The files of every part in a manifest."""
+    if isinstance(held, Mapping):
+        if {"file", "bytes", "crc"} <= held.keys():
+            yield held["file"]
+        for value in held.values():
+            yield from files_named(value)
+    elif isinstance(held, list):
+        for value in held:
+            if not isinstance(value, str):
+                yield from files_named(value)
