@@ -93,6 +93,16 @@ def test_rates_as_a_person_gives_them(home):
     assert best_rate(tie, "accuracy") == 1e-4 and best_rate(tie | {1e-2: 0.4}, "loss") == 1e-2
 
 
+def test_a_collapse_of_the_last_step_alone_is_not_said_of_the_best(home, tmp_path):
+    """Two epochs that learn nothing: the first is the best, since the second is no better."""
+    wanted = ["training.optimizer.learning_rate=1e-12", "training.budget.epochs=2"]
+    ended = train(asked(home, adapter="head", set=wanted), tmp_path / "run")
+    assert ended.state.best_step < ended.state.step
+    assert ended.collapsed.startswith(
+        f"After the last step, {ended.state.step}, not the best on dev: The model"
+    )
+
+
 def test_a_collapse_is_said_first_with_what_to_try(home, tmp_path, capsys):
     """A head at a rate that learns nothing says the most frequent class of every text."""
     still = ["--adapter", "head", "--set", "training.optimizer.learning_rate=1e-12"]

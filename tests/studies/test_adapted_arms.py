@@ -1,10 +1,13 @@
 """A study whose arms adapt one start in different ways: an arm for each adapter."""
 
+from pathlib import Path
+
 import pytest
 
 from attnlab.config.values import ConfigError
 from attnlab.experiment.run import train
 from attnlab.runs.record import read_record
+from attnlab.studies.builtin.adaptation import Methods
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
 from tests.studies.here import here
@@ -43,3 +46,27 @@ def test_an_arm_that_contradicts_its_start_is_refused_before_any_run(folder):
     assert refused["wide"].startswith("model.width is 32, and in the start")
     with pytest.raises(ConfigError, match=r'Arm "wide" of small: model\.width is 32, and in the start'):
         resolve(adapting(folder, arms=arms, baseline="wide"))
+
+
+def test_the_table_of_methods_says_what_each_reaches_and_takes():
+    metrics = {
+        "accuracy": {"value": 0.912345, "low": 0.87, "high": 0.95432, "n": 5},
+        "seconds": {"value": 12.3456},
+        "peak_memory_bytes": {"value": 4.017e8},
+    }
+    arm = {"status": "finished", "parameters": 1000, "metrics": metrics}
+    results = {
+        "study": {"metric": "accuracy", "baseline": "full"},
+        "arms": [
+            arm | {"name": "full", "tuned_parameters": 1000},
+            arm | {"name": "lora", "tuned_parameters": 51},
+            arm | {"name": "top", "tuned_parameters": None, "metrics": {}, "status": "failed"},
+        ],
+        "comparisons": [{"arm": "lora", "metric": "accuracy", "verdict": "worse"}],
+    }
+    (found,) = Methods().summarise(results, Path())["tables"]
+    assert [dict(zip(found["columns"], row, strict=True))["against full"] for row in found["rows"]] == [
+        *("baseline", "worse", "failed")
+    ]
+    assert found["rows"][1] == ["lora", 5, 0.9123, 0.87, 0.9543, 51, "5.1 %", 12.3, 402, "worse"]
+    assert found["rows"][0][6] == "100 %" and found["rows"][2][1:9] == [None] * 8

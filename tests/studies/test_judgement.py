@@ -259,3 +259,18 @@ def test_compare_refuses_other_dev_text_and_withholds_what_counts_tokens(tmp_pat
     assert not any("not fed" in note for note in side_by_side([one, traced[0]]).notes)
     found = side_by_side(traced)
     assert any("they were not fed the same batches (batch 2 or one before" in note for note in found.notes)
+
+
+def test_an_interval_over_seeds_stays_within_what_a_measure_can_be():
+    """Two seeds at 0.5 and 0.9 have a t interval of 0.7 ± 2.54."""
+    apart = [0.5, 0.9]
+    for name, (low, high) in {
+        "accuracy": (0.0, 1.0),
+        "train_accuracy": (0.0, 1.0),
+        "matthews": (-1.0, 1.0),
+        "seconds": (0.0, 3.2412),
+        "loss": (-1.8412, 3.2412),
+    }.items():
+        found = estimate(apart, of=name)
+        assert (found["value"], found["n"]) == (pytest.approx(0.7), 2)
+        assert (found["low"], found["high"]) == pytest.approx((low, high), abs=1e-3), name

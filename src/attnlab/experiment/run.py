@@ -126,6 +126,8 @@ def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: RunChecks) -> R
     told = failures(soundness.findings)
     folder.note(sound=not unsound, unsound=unsound, failures=told, trace=state.trace.record)
     collapsed = collapse_told(one for one in soundness.findings if one.when == "after")
+    if collapsed and state.best_step != state.step:  # what is opened later is another model than the last one
+        collapsed = f"After the last step, {state.step:,}, not the best on dev: {collapsed}"
     return Run(folder.path, reason, state, setup, interrupt.signal, tuple(unsound), tuple(told), collapsed)
 
 

@@ -20,6 +20,7 @@ class Accuracy(Mean):
 
     better = "higher"
     needs = ("label", "probabilities")
+    limits = (0.0, 1.0)
 
     def each(self, examples: Examples) -> Floats:
         return (predicted(examples) == examples["label"]).astype(np.float64)

@@ -12,6 +12,7 @@ from typing import Any
 from attnlab.evaluation.comparability import SURVIVES, Basis, comparability
 from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.statistics import copies, corrected, differences, mean_of_seeds
+from attnlab.metrics import METRICS
 from attnlab.metrics.measures import COSTS, Measure
 from attnlab.runs.result import RunResult
 from attnlab.studies.equality import changed_settings, inequalities
@@ -37,11 +38,19 @@ def estimate(values: Sequence[float], *, of: str = "") -> dict[str, Any]:
     if not all(map(math.isfinite, values)):
         return {"value": None, "low": None, "high": None, "n": len(values)}
     found = mean_of_seeds(values)
-    low = max(found.low, 0.0) if of in COSTS else found.low  # nothing takes less than no time
-    ends = {"value": found.value, "low": low, "high": found.high}
+    least, most = limits_of(of)
+    ends = {"value": found.value, "low": max(found.low, least), "high": min(found.high, most)}
     if exponential:
         ends = {name: math.exp(min(end, 700.0)) for name, end in ends.items()}
     return {**ends, "n": found.n}
+
+
+def limits_of(measure: str) -> tuple[float, float]:
+    """The values that a measure can have; nothing takes less than no time."""
+    if measure in COSTS:
+        return 0.0, math.inf
+    name = measure.removeprefix("train_")
+    return METRICS[name].limits if name in METRICS else (-math.inf, math.inf)
 
 
 def comparisons(

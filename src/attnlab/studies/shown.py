@@ -27,6 +27,11 @@ def mean(runs: Sequence[RunResult], metric: str) -> float | None:
     return fmean(found) if found else None
 
 
+def rounded(digits: int, *values: float | None) -> list[float | None]:
+    """Numbers of a table, to so many digits after the point; what is not known stays so."""
+    return [None if value is None else round(value, digits) for value in values]
+
+
 def over_seeds(name: str, x: Sequence[float], values: Sequence[Sequence[float]]) -> Series:
     """A line of a figure from one list of values a seed, each as long as x."""
     columns = list(zip(*values, strict=True))

@@ -31,7 +31,7 @@ from typing import Any
 from attnlab.config.wording import percent
 from attnlab.studies.builtin.pretrained import BASE, START
 from attnlab.studies.extras import Extras
-from attnlab.studies.shown import table
+from attnlab.studies.shown import rounded, table
 from attnlab.studies.spec import Quick, Study
 
 TOKENS = 16
@@ -76,27 +76,29 @@ class Methods(Extras):
         metric = results["study"]["metric"]
         verdicts = {row["arm"]: row["verdict"] for row in results["comparisons"] if row["metric"] == metric}
         full = results["study"]["baseline"]
-        rows = [row_of(arm, metric, verdicts.get(arm["name"], "")) for arm in results["arms"]]
+        verdicts[full] = "baseline"
+        rows = [row_of(arm, metric, verdicts.get(arm["name"], arm["status"])) for arm in results["arms"]]
         columns = (
-            *("method", metric, "low", "high", "tuned parameters", "of all"),
+            *("method", "seeds", metric, "low", "high", "tuned parameters", "of all"),
             *("seconds", "peak memory, MB", f"against {full}"),
         )
         return {"tables": [table("Methods", columns, rows, NOTE)]}
 
 
 NOTE = (
-    "Means over seeds; low and high are the 95 % interval of the first number. Seconds are those of the "
+    "Means over seeds; low and high are the 95 % interval over seeds of the first. Seconds are those of the "
     "training steps; peak memory is the largest that the run's process had until training ended, Python and "
     "torch included."
 )
 
 
 def row_of(arm: Mapping[str, Any], metric: str, verdict: str) -> list[Any]:
-    found = arm["metrics"].get(metric) or dict.fromkeys(("value", "low", "high"))
+    found = arm["metrics"].get(metric) or dict.fromkeys(("value", "low", "high", "n"))
     tuned, parameters = arm.get("tuned_parameters"), arm["parameters"]
     seconds, memory = (
         (arm["metrics"].get(name) or {}).get("value") for name in ("seconds", "peak_memory_bytes")
     )
+    scores = rounded(4, found["value"], found["low"], found["high"])
     share = percent(tuned / parameters) if tuned else None
-    numbers = [found["value"], found["low"], found["high"], tuned, share, seconds]
-    return [arm["name"], *numbers, round(memory / 1e6) if memory else None, verdict or arm["status"]]
+    megabytes = round(memory / 1e6) if memory else None
+    return [arm["name"], found["n"], *scores, tuned, share, *rounded(1, seconds), megabytes, verdict]

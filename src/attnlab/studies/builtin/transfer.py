@@ -32,7 +32,7 @@ from attnlab.runs.result import RunResult
 from attnlab.studies.builtin.pretrained import BASE, MODEL, START
 from attnlab.studies.extras import Extras
 from attnlab.studies.judgement import estimate
-from attnlab.studies.shown import figure, runs_by_arm, table
+from attnlab.studies.shown import figure, rounded, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
 LABELS: dict[str, int | str] = {"100": 100, "1000": 1000, "all": "unlimited"}
@@ -80,7 +80,13 @@ class ByLabels(Extras):
         points = [point(arm, runs, metric) for arm, runs in runs_by_arm(results).items()]
         series = [line(start, [p for p in points if p["start"] == start]) for start in STARTS]
         rows = [
-            [p["arm"], p["labels"], p["n"], p["value"], p["low"], p["high"], p["train"], p["seconds"]]
+            [
+                p["arm"],
+                p["labels"],
+                p["n"],
+                *rounded(4, p["value"], p["low"], p["high"], p["train"]),
+                *rounded(1, p["seconds"]),
+            ]
             for p in points
         ]
         columns = ("arm", "labels", "seeds", metric, "low", "high", f"train {metric}", "seconds")
@@ -111,7 +117,11 @@ def point(arm: str, runs: list[RunResult], metric: str) -> dict[str, Any]:
         name: [run.metrics[name] for run in runs if name in run.metrics]
         for name in (metric, f"train_{metric}", "seconds")
     }
-    found = estimate(values[metric]) if values[metric] else dict.fromkeys(("value", "low", "high", "n"))
+    found = (
+        estimate(values[metric], of=metric)
+        if values[metric]
+        else dict.fromkeys(("value", "low", "high", "n"))
+    )
     others = {name: estimate(held)["value"] if held else None for name, held in values.items()}
     return {
         "arm": arm,

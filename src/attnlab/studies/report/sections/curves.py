@@ -109,7 +109,7 @@ def _figure(
     placed = all(known(x) for curve in drawn.values() for x in curve[axis])
     axis = axis if placed else "step"  # a curve that only knows its steps stays by step
     lines = [line_of(arm, drawn[arm.name], axis) for arm in study.arms if arm.name in drawn]
-    y = plots.axis(f"{name} (nats per token)" if name.endswith("loss") else name)
+    y = plots.axis(f"{name} (nats)" if name.endswith("loss") else name)
     return plots.lines(lines, plots.axis(axis, integer=True), y)
 
 
