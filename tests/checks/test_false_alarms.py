@@ -23,6 +23,9 @@ def setup_of(name, **changes):
     """A ready config, its own in all but its text."""
     if load(name).task.kind == "answering":  # its text is made on the spot
         return set_up(load(name, set={"data.corpus": "facts(examples=600)", **changes}))
+    if load(name).task.kind == "tagging":
+        changes = {"data.corpus": str(small_run.tagged(shared())), **SMALL_TEXT, **changes}
+        return set_up(load(name, set=changes))
     labelled = load(name).task.kind == "classification"
     text = small_run.labelled(shared()) if labelled else small_run.corpus(shared())
     column = ', label="verb"' if labelled else ', unit="line"'

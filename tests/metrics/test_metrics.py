@@ -41,6 +41,22 @@ def numbered(seed, n=40):
     return Examples({"number": number, "predicted_number": number + draw.normal(0, 1, n)})
 
 
+def tagged(seed, n=40, labels=3, tags=7):
+    """Sentences with some entities, of which a model finds most, and words with their tags."""
+    draw = np.random.default_rng(seed)
+    true, extra = draw.poisson(1.5, (n, labels)), draw.poisson(0.4, (n, labels))
+    right = draw.binomial(true, 0.7)
+    words = draw.poisson(2.0, (n, tags)) + 1
+    hits = draw.binomial(words, 0.8)
+    return Examples(
+        {
+            "entities": np.concatenate([right, true, right + extra], 1).astype(float),
+            "tag_counts": np.concatenate([hits, words, words], 1).astype(float),
+            "invalid": draw.poisson(0.5, n).astype(float),
+        }
+    )
+
+
 def ranked(seed, n=40):
     draw = np.random.default_rng(seed)
     return Examples({"rank": 1 + draw.geometric(0.2, n) // 2})

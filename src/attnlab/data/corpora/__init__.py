@@ -37,6 +37,7 @@ CORPORA = Corpora(
         "python_docs": "attnlab.data.corpora.embedded:PythonDocs",
         "python_source": "attnlab.data.corpora.embedded:PythonSource",
         "docstrings": "attnlab.data.corpora.embedded:Docstrings",
+        "docstring_pairs": "attnlab.data.corpora.embedded:DocstringPairs",
         "python_names": "attnlab.data.corpora.python_names:PythonNames",
         "files": "attnlab.data.corpora.own_files:Files",
         "hub": "attnlab.data.corpora.hub:Hub",

@@ -109,6 +109,27 @@ class Docstrings(Corpus):
         return tuple(f for f in standard_library() if f[0].split(".")[0] in self.packages)
 
 
+class DocstringPairs(Docstrings):
+    """Docstrings in two: the first paragraph, and the rest as its second text. Embedded data for similarity.
+
+    About 700 pairs of the packages of `docstrings`; the first is to find the second. Those with fewer than 4
+    words before, or 8 after, are left out, and each text is there once.
+    """
+
+    def read(self, split: str = "train") -> Iterator[Example]:
+        self.check_given(split)
+        seen: set[str] = set()
+        for module, text in docstrings_of(self._files()):
+            first, _, rest = (part.strip() for part in text.partition("\n\n"))
+            known = first in seen or rest in seen
+            if not known and len(first.split()) >= 4 and len(rest.split()) >= 8:
+                seen |= {first, rest}
+                yield Example(first, pair=rest, place=module)
+
+    def fingerprint(self) -> str:
+        return digest("docstring_pairs", super().fingerprint())
+
+
 def refuse_unknown(packages: Iterable[str]) -> None:
     known = {module.split(".")[0] for module, _ in standard_library()} if packages else set()
     for package in packages:
