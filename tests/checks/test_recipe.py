@@ -1,6 +1,7 @@
 """Faults of a recipe, put there on purpose: each is named, and its healthy counterpart is not."""
 
 import copy
+import json
 import math
 from dataclasses import replace
 
@@ -371,7 +372,8 @@ def test_what_an_argmax_cannot_teach_may_stay(tmp_path):
 
 
 def metrics(folder, norms):
-    lines = (f'{{"event": "stepped", "step": {n}, "gradient": {norm}}}\n' for n, norm in enumerate(norms))
+    step = {"event": "stepped", "loss": 2.0, "tokens": 9, "seconds": 0.1, "progress": 0.5}
+    lines = (json.dumps(step | {"step": n, "gradient": norm}) + "\n" for n, norm in enumerate(norms))
     (folder / "metrics.jsonl").write_text("".join(lines))
     return folder
 

@@ -46,12 +46,11 @@ class Commands:
         inject: str = "",
         at: int = 0,
         meanwhile: Callable[[int], None] | None = None,
-        **limits: Any,
     ) -> Ended:
-        """Run a command to its end. `limits` are those of zygote.py: seconds, gibibytes, strict, call."""
+        """Run a command to its end."""
         assert self.process.stdin is not None and self.process.stdout is not None
         request = {"argv": list(map(str, argv)), "inject": inject, "at": at, "errors": str(self.errors)}
-        self.process.stdin.write(json.dumps(request | limits) + "\n")
+        self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         number = json.loads(self.process.stdout.readline())["pid"]
         if meanwhile is not None:

@@ -1,16 +1,13 @@
 """Commands in processes of their own, without a second's import each: a loaded process that forks.
 
 Reads one JSON request a line: {"argv": […], "inject": "kill" | "count" | "file-limit", "at": n,
-"errors": FILE, "call": "module:function" in place of the command, "seconds": of processor time,
-"gibibytes": of memory, "strict": whether an error whose words are not ours is a fault}. Answers with the
-child's number at once, and with its exit status when it ends.
+"errors": FILE}. Answers with the child's number at once, and with its exit status when it ends.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
-import linecache
 import os
 import pkgutil
 import resource
@@ -24,9 +21,7 @@ from typing import Any
 import torch
 
 import attnlab
-from attnlab import cli
-from attnlab.config.registry import locate
-from attnlab.config.values import ConfigError
+from attnlab.cli import main
 from attnlab.runs import atomic, checkpoints
 from attnlab.runs.metrics_file import MetricsFile
 from attnlab.tasks.task import Task
@@ -93,39 +88,6 @@ class Points:
         MetricsFile.__call__ = half_a_line  # type: ignore[method-assign]
 
 
-def limit(seconds: int | None, gibibytes: int | None) -> None:
-    """What does not end is ended, and what asks for too much memory is refused it."""
-    if seconds:
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-        signal.alarm(8 * seconds)  # for what waits without working; a busy machine is given time
-    if gibibytes:
-        held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (held + gibibytes * 2**30,) * 2)
-
-
-def strictly(command: Callable[..., Any]) -> Callable[..., Any]:
-    """A command whose refusals are in words of ours: what a library says of itself is not an answer."""
-
-    def asked(*given: Any, **named: Any) -> Any:
-        try:
-            return command(*given, **named)
-        except ValueError as error:
-            if not isinstance(error, ConfigError) and not raised_by_us(error):
-                raise AssertionError(f"words of a library: {error}") from error
-            raise
-
-    return asked
-
-
-def raised_by_us(error: BaseException) -> bool:
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    if place is None or f"{os.sep}attnlab{os.sep}" not in place.tb_frame.f_code.co_filename:
-        return False
-    return linecache.getline(place.tb_frame.f_code.co_filename, place.tb_lineno).strip().startswith("raise")
-
-
 def child(request: dict[str, Any]) -> None:
     errors = os.open(request["errors"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(errors, 2)
@@ -137,15 +99,10 @@ def child(request: dict[str, Any]) -> None:
     if inject == "file-limit":
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (at, at))
-    limit(request.get("seconds"), request.get("gibibytes"))
     sys.argv = ["attnlab", *request["argv"]]
-    chosen = locate(request["call"]) if "call" in request else cli.app
-    if request.get("strict"):
-        chosen = strictly(chosen)
-    cli.app = lambda **options: chosen(*request["argv"]) if "call" in request else chosen(**options)
     code: Any = 0
     try:
-        cli.main()
+        main()
     except SystemExit as end:
         code = end.code or 0
     if inject == "count":

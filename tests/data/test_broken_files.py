@@ -80,6 +80,21 @@ def test_broken_merges_are_named(gpt2, content, words):
         load(gpt2 / "vocab.json")
 
 
+def test_a_post_processor_that_makes_the_library_panic_is_one_sentence(gpt2, capfd):
+    held = json.loads((gpt2 / "tokenizer.json").read_text())
+    pieces = [{"SpecialToken": {"id": "[X]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+    held["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": pieces,
+        "pair": pieces,
+        "special_tokens": {},
+    }
+    (gpt2 / "tokenizer.json").write_text(json.dumps(held))
+    with pytest.raises(DataError, match=r"is not a tokenizer.json that can be read"):
+        load(gpt2)
+    assert "panicked" not in capfd.readouterr().err
+
+
 def test_a_word_list_with_other_bytes_is_named(tmp_path):
     (tmp_path / "vocab.txt").write_bytes(b"[UNK]\n[CLS]\nna\xefve\n")
     with pytest.raises(DataError, match=r"vocab.txt is not UTF-8 \(byte 0xEF at 14\)"):

@@ -78,8 +78,10 @@ def test_text_is_tokenised_once_and_again_only_when_something_changed(
     reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
-    write = shards.write
-    monkeypatch.setattr(shards, "write", lambda *a, **k: written.append(k["fingerprint"]) or write(*a, **k))
+    write = shards.write_parts
+    monkeypatch.setattr(
+        shards, "write_parts", lambda *a, **k: written.append(k["fingerprint"]) or write(*a, **k)
+    )
     cache = tmp_path / "cache"
     first = dataset(reviews, cache).rows("train")
     second = dataset(reviews, cache).rows("train")

@@ -25,6 +25,7 @@ from tests.training.small_run import config
         ),
         ({"training": {"budget": {"steps": 10**14}}}, "1e.14 steps would take at least .* years"),
         ({"training": {"budget": {"epochs": 1e300}}}, "years here"),
+        ({"training": {"budget": {"seconds": 1e9}}}, "31.7 years here"),
     ],
 )
 def test_what_cannot_be_is_refused_before_it_is_begun(tmp_path, changes, words):

@@ -114,10 +114,10 @@ def settings(pick: Random, sound: Path, work: Path) -> Input:
             return Input(("explain", "counts", base, *sets))
         case number if number < 17:
             return Input(("train", sound / "tiny.json", "--show-batch", *sets))
-        case 17:
-            return Input(("train", sound / "labels.json", *sets, "--out", work / "run"))
-        case _:
-            return Input(("train", sound / "tiny.json", *sets, "--out", work / "run"))
+        case number:  # trained to its end, which a budget may put off as long as it likes
+            short = [word for text in made if "budget" not in text for word in ("--set", text)]
+            base = sound / ("labels.json" if number == 17 else "tiny.json")
+            return Input(("train", base, *short, "--out", work / "run"))
 
 
 def config_files(pick: Random, sound: Path, work: Path) -> Input:

@@ -8,22 +8,26 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import shlex
 import shutil
+import subprocess
+import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from random import Random
+from typing import Any
 
-from tests.crash.commands import Commands, Ended
+from tests.crash.commands import ROOT, Commands, Ended
 from tests.soak import sound
 from tests.soak.inputs import KINDS, Input
 
-SECONDS, GIBIBYTES = 60, 6
-"""Of processor time and memory that an input may take: what is sound takes two and less than one."""
+TOGETHER = 40
+"""Inputs that one process answers."""
 LONGEST = 2000
 """Characters that a refusal may have."""
 
@@ -35,13 +39,11 @@ class Tally:
     succeeded: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
-    seconds: Counter[str] = field(default_factory=Counter)
 
     def table(self) -> str:
-        kinds = sorted({*self.succeeded, *self.refused, *self.seconds})
+        kinds = sorted({*self.succeeded, *self.refused})
         lines = [
-            f"{kind}: {self.succeeded[kind] + self.refused[kind]} answered, {self.refused[kind]} refused, "
-            f"{self.seconds[kind]:.0f} s"
+            f"{kind}: {self.succeeded[kind] + self.refused[kind]} answered, {self.refused[kind]} refused"
             for kind in kinds
         ]
         total = (
@@ -70,35 +72,78 @@ def fault_of(ended: Ended) -> str:
     return ""
 
 
-def tried(attnlab: Commands, made: Input) -> Ended:
-    chosen = {"call": f"tests.soak.calls:{made.call}"} if made.call else {}
-    return attnlab(*made.argv, seconds=SECONDS, gibibytes=GIBIBYTES, strict=True, **chosen)
+class Asked:
+    """The process of answering.py."""
+
+    def __init__(self, folder: Path):
+        environment = os.environ | {"XDG_CACHE_HOME": str(folder / "cache"), "COLUMNS": "400"}
+        environment |= {"TOKENIZERS_PARALLELISM": "false"}
+        command = [sys.executable, "-m", "tests.soak.answering"]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(command, cwd=ROOT, env=environment, **pipes)
+
+    def answers(self, made: Sequence[Input], work: Path) -> Iterator[Ended]:
+        """What came of inputs, one after the other; those after one that ended the process get another."""
+        requests = [
+            {
+                "argv": list(map(str, one.argv)),
+                "call": f"tests.soak.calls:{one.call}" if one.call else "",
+                "said": str(work / f"said-{number}"),
+            }
+            for number, one in enumerate(made)
+        ]
+        while requests:
+            for code in self._ask(requests):
+                yield Ended(code, Path(requests.pop(0)["said"]).read_text(encoding="utf-8", errors="replace"))
+
+    def _ask(self, requests: list[dict[str, Any]]) -> Iterator[int]:
+        """The codes of requests, up to the one that ended the process: its signal."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(json.dumps(requests) + "\n")
+        self.process.stdin.flush()
+        while "ended" not in (told := json.loads(self.process.stdout.readline())):
+            yield told["code"]
+        if told["ended"]:
+            yield told["ended"]
+
+    def close(self) -> None:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
 
 
-def soak(
-    folder: Path, numbers: Iterable[int], *, seed: int = 0
-) -> Iterator[tuple[int, str, Input, Ended, float]]:
-    """Try inputs by their numbers, one after the other."""
+Answered = tuple[int, str, Input, Ended]
+"""Number, kind, the input, and what came of it."""
+
+
+def soak(folder: Path, numbers: Iterable[int], *, seed: int = 0) -> Iterator[Answered]:
+    """Try inputs by their numbers, in their order."""
     attnlab = Commands(folder)
+    base = sound.make(folder / "sound", attnlab)
+    attnlab.close()
+    asked = Asked(folder)
+    waiting = iter(numbers)
     try:
-        base = sound.make(folder / "sound", attnlab)
-        for number in numbers:
-            kind, pick = drawn(seed, number)
+        while some := list(islice(waiting, TOGETHER)):
             work = Path(tempfile.mkdtemp(dir=folder))
-            made = KINDS[kind][1](pick, base, work)
-            began = time.perf_counter()
-            ended = tried(attnlab, made)
-            yield number, kind, made, ended, time.perf_counter() - began
+            drawings = [drawn(seed, number) for number in some]
+            made = []
+            for number, (kind, pick) in zip(some, drawings, strict=True):
+                (own := work / str(number)).mkdir()
+                made.append(KINDS[kind][1](pick, base, own))
+            found = asked.answers(made, work)
+            for number, (kind, _), one, ended in zip(some, drawings, made, found, strict=True):
+                yield number, kind, one, ended
             shutil.rmtree(work)
     finally:
-        attnlab.close()
+        asked.close()
 
 
 def tally(folder: Path, numbers: Iterable[int], *, seed: int = 0, log: Path | None = None) -> Tally:
     found = Tally()
-    for number, kind, made, ended, seconds in soak(folder, numbers, seed=seed):
+    for number, kind, made, ended in soak(folder, numbers, seed=seed):
         fault = fault_of(ended)
-        found.seconds[kind] += seconds
         if fault:
             command = shlex.join(map(str, [made.call or "attnlab", *made.argv]))
             found.failures.append(f"input {number} of seed {seed} ({kind}): {command} {made.about}\n{fault}")
@@ -106,7 +151,7 @@ def tally(folder: Path, numbers: Iterable[int], *, seed: int = 0, log: Path | No
             (found.refused if ended.code else found.succeeded)[kind] += 1
         if log is not None:
             with log.open("a") as stream:
-                held = {"number": number, "kind": kind, "code": ended.code, "seconds": round(seconds, 2)}
+                held = {"number": number, "kind": kind, "code": ended.code}
                 held |= {"argv": list(map(str, made.argv)), "said": ended.said[-600:], "fault": bool(fault)}
                 stream.write(json.dumps(held) + "\n")
                 if fault:

@@ -41,21 +41,13 @@ def make(folder: Path, attnlab: Commands) -> Path:
     write_json(folder / "labels.json", merged(base, {"task": "classification"} | of_column(folder, "verb")))
     ask(attnlab, "train", folder / "tiny.json", "--out", folder / "run")
     ask(attnlab, "train", folder / "labels.json", "--out", folder / "classifier")
-    preset = ("--set", "model.preset=gpt2", "--set", "model.layers=1", "--set", "model.width=16")
-    preset += (
-        "--set",
-        "model.heads=2",
-        "--set",
-        "model.length=24",
-        "--set",
-        "data.tokenizer=bpe(vocabulary=300)",
-    )
-    small = base | {"model": {}}
+    gpt2 = {"preset": "gpt2", "layers": 1, "width": 16, "heads": 2, "length": 24, "vocabulary": "tokenizer"}
+    small = base | {"model": gpt2, "data": base["data"] | {"tokenizer": "bpe(vocabulary=300)"}}
     write_json(folder / "gpt2.json", small)
-    ask(attnlab, "train", folder / "gpt2.json", *preset, "--out", folder / "gpt2")
+    ask(attnlab, "train", folder / "gpt2.json", "--out", folder / "gpt2")
     ask(attnlab, "convert", folder / "gpt2", folder / "transformers")
     tuned = ("--set", f"start={folder / 'gpt2'}", "--set", "adapter=lora(rank=2, shared_down=true)")
-    ask(attnlab, "train", folder / "gpt2.json", *preset, *tuned, "--out", folder / "tuned")
+    ask(attnlab, "train", folder / "gpt2.json", *tuned, "--out", folder / "tuned")
     ask(attnlab, "convert", folder / "tuned", folder / "peft", "--adapter")
     ask(attnlab, "run", folder / "question.json", "--out", folder / "study", "--jobs", 1)
     write_data(folder / "data")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,12 +14,9 @@ from torch import Tensor, nn
 from attnlab.checks.check import Case, Check
 from attnlab.checks.real import batch_of, device_of, piece, prepared_of
 from attnlab.model.apart import undisturbed
-from attnlab.runs.damage import FAULTS
 from attnlab.runs.findings import Finding, When
-from attnlab.runs.metrics_file import check_event
+from attnlab.runs.metrics_file import TAIL, events_of, last_events
 
-TAIL = 1 << 17
-"""Bytes of metrics.jsonl that are read: some 500 steps."""
 FEW = 20
 EXPLODING, VANISHING = 100.0, 1e-7
 FAR_BEYOND = 10.0
@@ -121,29 +116,8 @@ def first_norms(file: Path) -> list[float]:
     return norms_of(events_of(lines))[:FEW]
 
 
-def norms_of(events: list[dict[str, Any]]) -> list[float]:
+def norms_of(events: Iterable[dict[str, Any]]) -> list[float]:
     return [float(event["gradient"]) for event in events if event["event"] == "stepped"]
-
-
-def last_events(file: Path, size: int = TAIL) -> list[dict[str, Any]]:
-    """The events at the end of metrics.jsonl, however long it is."""
-    if not file.exists():
-        return []
-    with file.open("rb") as stream:
-        whole = file.stat().st_size
-        stream.seek(max(whole - size, 0))
-        lines = stream.read().decode(errors="ignore").splitlines()
-    return events_of(lines if whole <= size else lines[1:])  # the first may be cut
-
-
-def events_of(lines: list[str]) -> list[dict[str, Any]]:
-    found = []
-    for line in lines:
-        with suppress(*FAULTS):  # the last may be cut, by a kill
-            event = json.loads(line)
-            check_event(event)
-            found.append(event)
-    return found
 
 
 def activations(case: Case) -> dict[str, float]:

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from attnlab.checks.check import Case, Check
-from attnlab.checks.ranges import last_events
 from attnlab.checks.real import device_of
 from attnlab.runs.findings import Finding, When
+from attnlab.runs.metrics_file import last_events
 from attnlab.training.machine import peak_flops
 
 STEPS = 20

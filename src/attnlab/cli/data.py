@@ -82,7 +82,7 @@ def inspect(
         display.work(f"Reading, and making the tokenizer ({data.tokenizer.kind})")
         _ = dataset.tokenizer
         display.work("Counting rows, classes and duplicates")
-        report = inspected(dataset)
+        report = inspected(dataset, told=display.counting)
     if json:
         return emit(report.as_json())
     show(report, file)

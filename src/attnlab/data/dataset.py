@@ -18,6 +18,7 @@ from attnlab.config.streams import stream_seed
 from attnlab.data import shards
 from attnlab.data.batching import BATCHING, Batching
 from attnlab.data.corpora import CORPORA
+from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Cuts, Encoding
 from attnlab.data.example import Example
@@ -32,6 +33,7 @@ from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load
 from attnlab.data.tokenizers.training_text import text_of
+from attnlab.data.workers import cores
 
 ProgressOf = Callable[[str], shards.Progress]
 """Gives the progress of a split that is being tokenised."""
@@ -205,25 +207,39 @@ class Dataset:
         return ENCODINGS.build(chosen, tokenizer=self.tokenizer, **given)
 
     def _encoded(self, split: str) -> Rows:
-        encoding, fingerprint = self._encoding(), self.fingerprint(split)
-        rows = encoding.rows(self.examples(split))
-        if split == "train" and self.settings.tokens != "unlimited":
-            rows = first_tokens(rows, self.settings.tokens)
+        encoding, fingerprint, vocabulary = self._encoding(), self.fingerprint(split), self.tokenizer.size
+        rows, most = (
+            encoding.rows(self.examples(split)),
+            self.settings.tokens if split == "train" else "unlimited",
+        )
+        if most != "unlimited":
+            rows = first_tokens(rows, most)
         self.cuts[split] = encoding.cuts
         if self.cache is None:
-            return in_memory(rows, vocabulary=self.tokenizer.size, fingerprint=fingerprint)
+            return in_memory(rows, vocabulary=vocabulary, fingerprint=fingerprint)
         folder = self.cache / f"rows-{fingerprint}"
         if shards.usable(folder, fingerprint):
             self.cuts[split] = Cuts(**shards.manifest_of(folder)["about"]["cuts"])
             return shards.open_shards(folder)
-        return shards.write(
-            rows,
-            folder,
-            fingerprint=fingerprint,
-            vocabulary=self.tokenizer.size,
-            about=lambda: {"split": split, "cuts": asdict(encoding.cuts)},
-            progress=self.progress(split),
-        )
+        facts: dict[str, Any] = {
+            "fingerprint": fingerprint,
+            "about": lambda: {"split": split, "cuts": asdict(encoding.cuts)},
+            "progress": self.progress(split),
+            "share": lambda: self.corpus.share_read,
+        }
+        if most != "unlimited":
+            return shards.write(rows, folder, vocabulary=vocabulary, **facts)
+        parts = encoding.columns(self.examples(split), vocabulary, processes_for(self.corpus))
+        return shards.write_parts(parts, folder, **facts)
+
+
+LARGE = 8 << 20
+"""Bytes of text from which on several processes tokenise it: fewer are done before those have begun."""
+
+
+def processes_for(corpus: Corpus) -> int:
+    """How many processes read a corpus at once."""
+    return cores() if (corpus.size or 0) >= LARGE else 1
 
 
 def first_tokens(rows: Iterable[Row], tokens: int) -> Iterator[Row]:

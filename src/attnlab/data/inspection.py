@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations, islice
 from typing import Any
@@ -13,18 +14,21 @@ import numpy as np
 
 from attnlab.data.batching import BATCHING
 from attnlab.data.corpora.corpus import Corpus
-from attnlab.data.dataset import Dataset
+from attnlab.data.dataset import Dataset, processes_for
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.labels import WRITTEN
 from attnlab.data.loader import Loader
 from attnlab.data.rows import Rows
-from attnlab.data.splits import passage_trace, trace
+from attnlab.data.splits import Splits, passage_trace, trace
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.workers import in_order
 
 QUANTILES = (0, 0.25, 0.5, 0.75, 0.95, 1)
-AT_ONCE = 1000
+AT_ONCE = 4000
 """Examples that are tokenised together."""
+Counting = Callable[[int, float | None], None]
+"""Is told the rows that were counted, and the share of the text that has been read."""
 
 
 @dataclass
@@ -123,9 +127,9 @@ def fitting_encoding(corpus: Corpus) -> str:
     return "document" if first.label is None else "single"
 
 
-def inspected(dataset: Dataset, *, samples: int = 3) -> Report:
-    """Count, tokenise and batch a corpus, and say what came of it."""
-    counts = counted(dataset)
+def inspected(dataset: Dataset, *, samples: int = 3, told: Counting | None = None) -> Report:
+    """Count, tokenise and batch a corpus, and say what came of it; `told` hears how far the count is."""
+    counts = counted(dataset, told or unheard)
     splits = {name: count.report for name, count in counts.items()}
     pairs = {f"{a} and {b}": (counts[a], counts[b]) for a, b in combinations(counts, 2)}
     for name, report in splits.items():
@@ -148,11 +152,10 @@ def inspected(dataset: Dataset, *, samples: int = 3) -> Report:
 class Count:
     """One split while it is counted, and how often each of its texts occurs."""
 
-    def __init__(self, tokenizer: Tokenizer):
-        self.tokenizer, self.report = tokenizer, SplitReport()
+    def __init__(self) -> None:
+        self.report = SplitReport()
         self.traces, self.classes = Counter[int](), Counter[str]()
         self.passages, self.grouped = set[int](), False
-        self.held: list[Example] = []
 
     def add(self, example: Example) -> None:
         report = self.report
@@ -164,20 +167,26 @@ class Count:
         if (passage := passage_trace(example)) is not None:
             self.passages.add(passage)
         self.classes.update(WRITTEN.names(example))
-        self.held.append(example)
-        if len(self.held) == AT_ONCE:
-            self.tokenise()
 
-    def tokenise(self) -> None:
-        unknown, report = self.tokenizer.specials.unknown, self.report
-        ids = self.tokenizer.encode_many([text for example in self.held for text in texts(example)])
+    def tokenise(self, held: Sequence[Example], tokenizer: Tokenizer) -> None:
+        unknown, report = tokenizer.specials.unknown, self.report
+        ids = tokenizer.encode_many([text for example in held for text in texts(example)])
         sizes = iter(map(len, ids))
-        report.lengths += [sum(next(sizes) for _ in texts(example)) for example in self.held]
+        report.lengths += [sum(next(sizes) for _ in texts(example)) for example in held]
         report.unknown += sum(row.count(unknown) for row in ids) if unknown is not None else 0
-        self.held = []
+
+    def join(self, other: Count) -> None:
+        """Count what another has counted, too."""
+        mine, theirs = self.report, other.report
+        for name in ("rows", "characters", "without_answer", "unknown"):
+            setattr(mine, name, getattr(mine, name) + getattr(theirs, name))
+        mine.lengths += theirs.lengths
+        self.traces.update(other.traces)
+        self.classes.update(other.classes)
+        self.passages |= other.passages
+        self.grouped |= other.grouped
 
     def close(self) -> None:
-        self.tokenise()
         self.report.duplicates = self.report.rows - len(self.traces)
         self.report.classes = dict(self.classes.most_common())
 
@@ -188,14 +197,41 @@ def shared(one: Count, other: Count) -> Shared:
     return Shared(len(one.passages & other.passages), len(other.passages), what)
 
 
-def counted(dataset: Dataset) -> dict[str, Count]:
+def unheard(rows: int, share: float | None) -> None:
+    """Nobody asks how far it is."""
+
+
+def counted(dataset: Dataset, told: Counting = unheard) -> dict[str, Count]:
     """Every split that has any text, counted in one reading."""
-    counts = {name: Count(dataset.tokenizer) for name in dataset.splits.names}
-    for split, example in dataset.splits.every():
-        counts[split].add(example)
+    counts = {name: Count() for name in dataset.splits.names}
+    work = functools.partial(counted_part, dataset.tokenizer)
+    for found in in_order(work, parts_of(dataset.splits), processes=processes_for(dataset.corpus)):
+        for name, count in found.items():
+            counts[name].join(count)
+        told(sum(count.report.rows for count in counts.values()), dataset.corpus.share_read)
     for count in counts.values():
         count.close()
     return {name: count for name, count in counts.items() if count.report.rows}
+
+
+def parts_of(splits: Splits) -> Iterator[list[tuple[str, Example]]]:
+    """All examples with their splits, some at a time."""
+    every = splits.every()
+    while part := list(islice(every, AT_ONCE)):
+        yield part
+
+
+def counted_part(tokenizer: Tokenizer, part: Sequence[tuple[str, Example]]) -> dict[str, Count]:
+    """Some examples, counted by split."""
+    held: dict[str, list[Example]] = {}
+    for split, example in part:
+        held.setdefault(split, []).append(example)
+    found = {split: Count() for split in held}
+    for split, examples in held.items():
+        for example in examples:
+            found[split].add(example)
+        found[split].tokenise(examples, tokenizer)
+    return found
 
 
 def texts(example: Example) -> Iterator[str]:

@@ -14,6 +14,7 @@ from attnlab.data.errors import DataError
 from attnlab.data.row import Row
 
 Column = NDArray[Any]
+Columns = dict[str, Column]
 SCALAR = ("example", "source", "label", "start", "end")
 FLOATING = ("number",)
 
@@ -70,6 +71,25 @@ class Rows:
             found = np.diff(part[f"{column}.bounds"])
             lengths[end - len(found) : end] = found
         return lengths
+
+
+def joined(parts: Sequence[Columns]) -> Columns:
+    """Parts one after the other, as one."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    for part in parts:
+        if odd := sorted(part.keys() ^ first.keys()):
+            raise DataError(f"Some rows have no {odd[0]}, and others have one; give it to all, or to none.")
+    return {name: _joined(name, [part[name] for part in parts]) for name in first}
+
+
+def _joined(name: str, columns: Sequence[Column]) -> Column:
+    if not name.endswith(".bounds"):
+        return np.concatenate(columns)
+    ends = np.cumsum([0, *(column[-1] for column in columns)])
+    moved = [column[1:] + end for column, end in zip(columns, ends[:-1], strict=True)]
+    return np.concatenate([columns[0][:1], *moved])
 
 
 def in_memory(rows: Iterable[Row], *, vocabulary: int, fingerprint: str = "") -> Rows:

@@ -17,41 +17,49 @@ import numpy as np
 
 from attnlab.data.errors import DataError
 from attnlab.data.row import Row
-from attnlab.data.rows import Rows, columns_of
+from attnlab.data.rows import Columns, Rows, columns_of, joined
 
 FORMAT = 2
 SHARD_TOKENS = 1 << 20
 MANIFEST = "manifest.json"
 
-Progress = Callable[[int, int], None]
-"""Told after every shard: rows so far, tokens so far."""
+Progress = Callable[[int, int, float | None], None]
+"""Told after every shard: rows so far, tokens so far, and the share of the text that has been read."""
 
 
-def silent(rows: int, tokens: int) -> None:
+def silent(rows: int, tokens: int, share: float | None) -> None:
     """No progress bar."""
 
 
 def write(
-    rows: Iterable[Row],
+    rows: Iterable[Row], folder: Path, *, vocabulary: int, shard_tokens: int = SHARD_TOKENS, **facts: Any
+) -> Rows:
+    """Write rows as shards, and open them; `facts` are those of `write_parts`."""
+    parts = (columns_of(held, vocabulary) for held in gathered(rows, shard_tokens))
+    return write_parts(parts, folder, shard_tokens=shard_tokens, **facts)
+
+
+def write_parts(
+    parts: Iterable[Columns],
     folder: Path,
     *,
     fingerprint: str,
-    vocabulary: int,
     about: Callable[[], dict[str, Any]] = dict,
     progress: Progress = silent,
+    share: Callable[[], float | None] = lambda: None,
     shard_tokens: int = SHARD_TOKENS,
 ) -> Rows:
-    """Write rows as shards, holding one shard in memory, and open them. `about` goes in the manifest."""
+    """Write columns of rows as shards, holding one shard in memory, and open them. `about` goes in the
+    manifest."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         shards: list[dict[str, Any]] = []
         total = {"rows": 0, "tokens": 0}
-        for held in gathered(rows, shard_tokens):
-            shards.append(save_shard(held, beside, len(shards), vocabulary))
-            del held  # or two shards of rows would be in memory while the next are gathered
+        for columns in together(parts, shard_tokens):
+            shards.append(save_shard(columns, beside, len(shards)))
             total = {key: total[key] + shards[-1][key] for key in total}
-            progress(total["rows"], total["tokens"])
+            progress(total["rows"], total["tokens"], share())
         manifest = {"format": FORMAT, "fingerprint": fingerprint, **total, "shards": shards, "about": about()}
         (beside / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
         replace(beside, folder)
@@ -88,14 +96,25 @@ def gathered(rows: Iterable[Row], tokens: int) -> Iterator[list[Row]]:
         yield held
 
 
-def save_shard(rows: list[Row], folder: Path, number: int, vocabulary: int) -> dict[str, Any]:
-    columns = columns_of(rows, vocabulary)
+def together(parts: Iterable[Columns], tokens: int) -> Iterator[Columns]:
+    """Parts in shards of about `tokens` tokens."""
+    held: list[Columns] = []
+    for part in parts:
+        held.append(part)
+        if sum(len(one["ids"]) + len(one.get("target", ())) for one in held) >= tokens:
+            yield joined(held)
+            held = []
+    if held:
+        yield joined(held)
+
+
+def save_shard(columns: Columns, folder: Path, number: int) -> dict[str, Any]:
     files = {}
     for name, values in columns.items():
         file = folder / f"{number:05d}.{name}.npy"
         np.save(file, values)
         files[name] = {"file": file.name, "bytes": file.stat().st_size}
-    return {"rows": len(rows), "tokens": len(columns["ids"]), "columns": files}
+    return {"rows": len(columns["example"]), "tokens": len(columns["ids"]), "columns": files}
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:

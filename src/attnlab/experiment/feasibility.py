@@ -90,12 +90,12 @@ def refuse_endless(config: schema.Config, loader: Loader, step: float) -> None:
             f"it ends. Lower training.accumulate ({training.accumulate:,}), the batches or the model."
         )
     limits = training.budget.limits
-    if "seconds" in limits or "flops" in limits or training.patience != "unlimited":
-        return  # it ends by the clock, by a count of operations, or when nothing gets better
-    epoch = batches / training.accumulate
-    steps = {"steps": 1.0, "epochs": epoch, "tokens": epoch / max(loader.epoch_tokens, 1)}
-    name = min(limits, key=lambda limit: limits[limit] * steps[limit])
-    years = limits[name] * steps[name] * step / LONGEST_RUN
+    if "flops" in limits or training.patience != "unlimited":
+        return  # it ends by a count of operations, or when nothing gets better
+    epoch = step * batches / training.accumulate
+    each = {"steps": step, "epochs": epoch, "tokens": epoch / max(loader.epoch_tokens, 1), "seconds": 1.0}
+    name = min(limits, key=lambda limit: limits[limit] * each[limit])
+    years = limits[name] * each[name] / LONGEST_RUN
     if years > 1:
         raise ConfigError(
             f"training.budget of {amount(limits[name], name)} would take at least {years:,.3g} years here; "

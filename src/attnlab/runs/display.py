@@ -97,6 +97,11 @@ class Display:
         self.work(f"Tokenising {split}")
         return Tokenised(self, split)
 
+    def counting(self, rows: int, share: float | None) -> None:
+        """The progress of a text whose rows are being counted."""
+        read = "" if share is None else f" ({share:.0%} of the text)"
+        self.update(f"Counting rows, classes and duplicates: {rows:,} rows{read}", share)
+
     def _speak(self) -> None:
         while not self._ended.wait(min(self.every, 0.5)):
             if self._doing and self.silent_for >= self.every:
@@ -109,8 +114,9 @@ class Tokenised:
     def __init__(self, display: Display, split: str):
         self.display, self.split = display, split
 
-    def __call__(self, rows: int, tokens: int) -> None:
-        self.display.update(f"Tokenising {self.split}: {rows:,} rows, {tokens:,} tokens")
+    def __call__(self, rows: int, tokens: int, share: float | None = None) -> None:
+        read = "" if share is None else f" ({share:.0%} of the text)"
+        self.display.update(f"Tokenising {self.split}: {rows:,} rows, {tokens:,} tokens{read}", share)
 
 
 def redraws(console: Console) -> bool:

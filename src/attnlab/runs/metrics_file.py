@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +15,8 @@ from attnlab.runs.events import Checking, Evaluated, Event, Started, Stepped
 from attnlab.runs.typed import check_record
 
 METRICS_FILE = "metrics.jsonl"
+TAIL = 1 << 17
+"""Bytes at the end of a file: some hundreds of steps."""
 KINDS = {kind.__name__.lower(): kind for kind in get_args(Event)}
 NEEDED: dict[type, tuple[str, ...]] = {
     Started: ("parameters",),
@@ -48,14 +50,39 @@ class MetricsFile:
 
 def read_events(file: Path) -> Iterator[dict[str, Any]]:
     """The events of a file; lines that were cut off or damaged are left out."""
+    if file.exists():
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            yield from events_of(lines)
+
+
+def events_of(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """The events of lines, damaged ones left out."""
+    for line in lines:
+        with suppress(*FAULTS):
+            event = json.loads(line)
+            check_event(event)
+            yield event
+
+
+def last_events(file: Path, size: int = TAIL) -> list[dict[str, Any]]:
+    """The events at the end of a file, however long it is."""
     if not file.exists():
-        return
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            with suppress(*FAULTS):
-                event = json.loads(line)
-                check_event(event)
-                yield event
+        return []
+    with file.open("rb") as stream:
+        whole = file.stat().st_size
+        stream.seek(max(whole - size, 0))
+        lines = stream.read().decode(errors="replace").splitlines()
+    return list(events_of(lines if whole <= size else lines[1:]))  # the first may be cut
+
+
+def latest(file: Path, *kinds: str) -> dict[str, dict[str, Any]]:
+    """The last event of each of these kinds, read from the end as far back as it takes."""
+    size, whole = 1 << 13, file.stat().st_size if file.exists() else 0
+    while True:
+        found = {event["event"]: event for event in last_events(file, size)}
+        if size >= whole or all(kind in found for kind in kinds):
+            return {kind: found[kind] for kind in kinds if kind in found}
+        size *= 8
 
 
 def check_event(event: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Required, TypedDict
 from attnlab.config.values import ConfigError
 from attnlab.runs.damage import read_object, reading
 from attnlab.runs.findings import failed_checks, read_findings
-from attnlab.runs.metrics_file import METRICS_FILE, read_events
+from attnlab.runs.metrics_file import METRICS_FILE, latest, read_events
 from attnlab.runs.record import RECORD, CodeRecord, fingerprints_of, read_record
 from attnlab.runs.result import RunResult, read_result
 from attnlab.runs.run_error import RunError
@@ -112,11 +112,10 @@ def read_summary(folder: Path) -> RunSummary:
 
 def _result(folder: Path, record: Mapping[str, Any], measured: RunResult) -> RunResult:
     """What the run came to: as it was measured, or as far as its own files tell."""
-    events = list(read_events(folder / METRICS_FILE))
-    steps = [event for event in events if event["event"] == "stepped"]
-    last = next((event for event in reversed(events) if event["event"] == "evaluated"), None)
-    evaluated = {"loss": last["loss"], **last["scores"]} if last is not None else {}
-    seconds = sum(event["seconds"] for event in steps)
+    last = latest(folder / METRICS_FILE, "stepped", "evaluated")
+    scored = last.get("evaluated")
+    evaluated = {"loss": scored["loss"], **scored["scores"]} if scored else {}
+    seconds = trained_seconds(folder, record)
     findings = read_findings(folder)  # all there is of a run that was refused or killed
     return replace(
         measured,
@@ -124,7 +123,7 @@ def _result(folder: Path, record: Mapping[str, Any], measured: RunResult) -> Run
         reason=record.get("error", ""),
         seed=record["seed"],
         folder=str(folder),
-        steps=max((event["step"] for event in steps), default=0),
+        steps=last["stepped"]["step"] if "stepped" in last else 0,
         seconds=seconds,
         unsound=tuple(record.get("unsound") or failed_checks(findings)),
         checks=tuple(findings),
@@ -133,6 +132,13 @@ def _result(folder: Path, record: Mapping[str, Any], measured: RunResult) -> Run
         trace=record.get("trace"),
         initial=record.get("initial"),
     )
+
+
+def trained_seconds(folder: Path, record: Mapping[str, Any]) -> float:
+    """As the run told when it ended; of one that did not, the sum of its steps, for which all is read."""
+    if record.get("status") in ("finished", "interrupted") and "seconds" in record:
+        return float(record["seconds"])
+    return sum(e["seconds"] for e in read_events(folder / METRICS_FILE) if e["event"] == "stepped")
 
 
 def name_of(folder: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import platform
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 from attnlab import __version__
 from attnlab.config.values import ConfigError
+from attnlab.data.workers import cores as cores
 from attnlab.model.blocks import Block
 
 
@@ -56,11 +56,6 @@ def recompute_blocks(model: nn.Module) -> None:
 FLOPS_A_THREAD = 5e10
 """Operations of a step below which another thread waits for the first more than it helps: about a second of
 one core. On a machine that is busy with something else, waiting costs several times the step."""
-
-
-def cores() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def threads_for_step(flops: float) -> int:

@@ -22,6 +22,16 @@ class Corpus(ABC):
         """How many broken rows the last reading left out (only where a person allowed it)."""
         return 0
 
+    @property
+    def size(self) -> int | None:
+        """Bytes of its text, all splits together; None where that is not known before it is read."""
+        return None
+
+    @property
+    def share_read(self) -> float | None:
+        """How much of the split that was last asked for has been read; None where that cannot be told."""
+        return None
+
     @abstractmethod
     def read(self, split: str = "train") -> Iterator[Example]:
         """The examples of a given split, in an order that never changes."""

@@ -69,6 +69,7 @@ class Files(Corpus):
         self.labels, self.unit, self.encoding, self.skip_bad = labels, unit, encoding, skip_bad
         self.files = assigned(path, dev, test)
         self._skipped: dict[str, int] = {}
+        self._read, self._all = 0, 0
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -78,11 +79,23 @@ class Files(Corpus):
     def skipped(self) -> int:
         return sum(self._skipped.values())
 
+    @property
+    def size(self) -> int:
+        return sum(file.stat().st_size for files in self.files.values() for file in files)
+
+    @property
+    def share_read(self) -> float | None:
+        """By the files' bytes, of which a text's characters are most: a compressed file holds more."""
+        return min(1.0, self._read / self._all) if self._all else None
+
     def read(self, split: str = "train") -> Iterator[Example]:
         self.check_given(split)
         files = self.files[split]
         tally = Tally(str(files[0]) if len(files) == 1 else f"{len(files)} files", self.skip_bad)
-        yield from tally.sound(item for file in files for item in self._items(file))
+        self._read, self._all = 0, sum(file.stat().st_size for file in files)
+        for example in tally.sound(item for file in files for item in self._items(file)):
+            self._read += len(example.text) + len(example.pair or "") + len(example.target or "")
+            yield example
         self._skipped[split] = tally.broken
 
     def _items(self, file: Path) -> Iterator[Example | Broken]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.labels import UNREAD, WRITTEN, LabelReader, Labels
 from attnlab.data.row import Row
+from attnlab.data.rows import Columns, columns_of
 from attnlab.data.tokenizers.sized import Sized
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.workers import in_order
 
 CHUNK_TEXTS, CHUNK_CHARACTERS = 8192, 1 << 20
 
@@ -43,6 +46,12 @@ class Cuts:
         self.cut += lost > 0
         self.lost += lost
         self.longest = max(self.longest, tokens)
+
+    def add(self, other: Cuts) -> None:
+        """Count what was cut off of other examples, too."""
+        self.examples, self.cut = self.examples + other.examples, self.cut + other.cut
+        self.tokens, self.lost = self.tokens + other.tokens, self.lost + other.lost
+        self.longest, self.inexact = max(self.longest, other.longest), self.inexact + other.inexact
 
     @property
     def text_share(self) -> float:
@@ -102,12 +111,31 @@ class Encoding(ABC):
 
     def rows(self, examples: Iterable[Example]) -> Iterator[Row]:
         """All rows of the examples, in order; a few thousand examples are held at a time."""
-        first = 0
-        for chunk in chunks(examples):
-            for example in chunk:
-                self.refuse_unused(example)
-            yield from self.chunk_rows(chunk, first)
-            first += len(chunk)
+        for first, chunk in numbered(chunks(examples)):
+            yield from self._checked_rows(chunk, first)
+
+    def columns(self, examples: Iterable[Example], vocabulary: int, processes: int) -> Iterator[Columns]:
+        """The same as columns, a part for each few thousand examples, made by so many processes at once."""
+        work = partial(self._part, vocabulary)
+        for part, cuts in in_order(work, numbered(chunks(examples)), processes=processes):
+            self.cuts.add(cuts)
+            if part:
+                yield part
+
+    def _part(self, vocabulary: int, piece: tuple[int, list[Example]]) -> tuple[Columns, Cuts]:
+        """The columns of some examples, and what was cut off of them."""
+        first, chunk = piece
+        before, self.cuts = self.cuts, Cuts()
+        try:
+            rows = list(self._checked_rows(chunk, first))
+            return (columns_of(rows, vocabulary) if rows else {}), self.cuts
+        finally:
+            self.cuts = before
+
+    def _checked_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
+        for example in chunk:
+            self.refuse_unused(example)
+        yield from self.chunk_rows(chunk, first)
 
     @abstractmethod
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
@@ -182,6 +210,14 @@ def refuse_cut(example: Example, tokens: int, room: int) -> None:
         f"A text{at} has {tokens} tokens where {room} fit; raise data.length, "
         'or allow it to be shortened with cut = "end" or "start".'
     )
+
+
+def numbered(found: Iterable[list[Example]]) -> Iterator[tuple[int, list[Example]]]:
+    """Lists of examples, each with the number of its first."""
+    first = 0
+    for chunk in found:
+        yield first, chunk
+        first += len(chunk)
 
 
 def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -157,13 +160,28 @@ def refuse_odd_ids(vocabulary: Mapping[str, Any], place: Path) -> None:
 def tried(make: Callable[[], Tokenizer], wrong: str) -> Tokenizer:
     """A tokenizer that works, or an error."""
     try:
-        made = make()
-        _ = made.form  # a broken post-processor shows when it is tried
+        with without_panics():
+            made = make()
+            _ = made.form  # a broken post-processor shows when it is tried
         return made
     except (KeyboardInterrupt, SystemExit, DataError):
         raise
     except BaseException as error:  # the library raises bare Exception, and panics that are not even that
         raise DataError(f"{wrong} that can be read: {reason_of(error)}.") from error
+
+
+@contextmanager
+def without_panics() -> Iterator[None]:
+    """Before it raises, the library writes a stack of its own to stderr; we answer in one sentence."""
+    sys.stderr.flush()
+    held, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(held, 2)
+        os.close(held)
+        os.close(nothing)
 
 
 def gpt2(vocabulary: dict[str, int], merges: Path) -> Tokenizer:

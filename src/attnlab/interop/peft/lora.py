@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnlab.config.values import ConfigError
+from attnlab.config.ranges import BelowOne
+from attnlab.config.values import ConfigError, coerce
 from attnlab.interop.peft.layout import Config, Map, NamedModel, Tensors
 from attnlab.model.adapters.lora import Lora, LowRank, Scaling, map_named
 
@@ -97,13 +98,11 @@ def _by_pattern(config: Config, table: str, name: str, otherwise: Any) -> Any:
 
 
 def _number(value: Any, name: str) -> float:
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise ConfigError(f"adapter_config.json gives {name} lora_alpha = {value!r}; it must be a number.")
-    return float(value)
+    return float(coerce(value, float, f"adapter_config.json: lora_alpha of {name}"))
 
 
 def _dropout(config: Config) -> float:
-    return _number(config.get("lora_dropout", 0.0), "all")
+    return float(coerce(config.get("lora_dropout", 0.0), BelowOne, "adapter_config.json: lora_dropout"))
 
 
 # ---------------------------------------------------------------- out

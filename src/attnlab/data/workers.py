@@ -1,0 +1,93 @@
+"""Work on text in several processes at once, its results in order: Python itself uses one core."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+AHEAD = 2
+"""Pieces of work for each process that are read before their results are wanted: memory stays flat."""
+
+_work: Callable[[Any], Any] | None = None
+"""What the processes do: they are forked, and have it without its being sent."""
+
+
+def in_order(
+    work: Callable[[Given], Made], pieces: Iterable[Given], *, processes: int | None = None
+) -> Iterator[Made]:
+    """`work` of each piece, in the order of the pieces. With one core, or where processes cannot be forked,
+    it is done here; what comes out is the same."""
+    count = cores() if processes is None else processes
+    if count < 2 or not can_fork():
+        yield from map(work, pieces)
+        return
+    with forked(work, count) as submit:
+        waiting: deque[Future[Made]] = deque()
+        for piece in pieces:
+            waiting.append(submit(piece))
+            if len(waiting) > AHEAD * count:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+@contextmanager
+def forked(work: Callable[[Given], Made], count: int) -> Iterator[Callable[[Given], Future[Made]]]:
+    global _work
+    _work = work
+    context = multiprocessing.get_context("fork")
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(os.getpid(),))
+    with without_threads():
+        try:
+            yield lambda piece: pool.submit(_do, piece)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            _work = None
+
+
+@contextmanager
+def without_threads() -> Iterator[None]:
+    """The tokenizers library's own threads do not survive a fork: it must not begin any."""
+    name, before = "TOKENIZERS_PARALLELISM", os.environ.get("TOKENIZERS_PARALLELISM")
+    os.environ[name] = "false"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _begin(parent: int) -> None:
+    """A process whose parent was killed ends, too."""
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+def _do(piece: Any) -> Any:
+    assert _work is not None
+    return _work(piece)
+
+
+def can_fork() -> bool:
+    return "fork" in multiprocessing.get_all_start_methods() and os.uname().sysname == "Linux"
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
