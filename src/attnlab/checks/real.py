@@ -129,6 +129,8 @@ def rows_of(prepared: Prepared, start: int, stop: int) -> Prepared:
         passage=passage,
         sizes=chosen(prepared.sizes),
         words=chosen(prepared.words),
+        second=chosen(prepared.second),
+        second_tokens=None if prepared.second_tokens is None else prepared.second_tokens.select(rows),
     )
 
 

@@ -288,7 +288,7 @@ def log(value: float) -> float:
 @torch.no_grad()
 def label_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor:
     """(B) the loss of each row's label when the model reads that row and nothing else, written out."""
-    if prepared.source is not None:
+    if prepared.second is not None:
         return pair_nats(evaluator, batch, prepared)
     model, found = evaluator.model, []
     for line, real in enumerate(batch.real):

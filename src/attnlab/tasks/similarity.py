@@ -100,7 +100,7 @@ class Similarity(Task):
     def prepare(self, batch: Batch, seed: int) -> Prepared:
         found = self.unlabelled(batch)
         if self.contrasts:
-            return replace(found, targets=same_texts(found.source))
+            return replace(found, targets=same_texts(found.second))
         if batch.number is None:
             raise DataError("These rows have no number, and the task is to predict it.")
         return replace(found, targets=(batch.number / self.highest).float())
@@ -112,15 +112,15 @@ class Similarity(Task):
             ids=batch.ids,
             targets=torch.zeros(len(batch.ids), dtype=torch.long),
             tokens=tokens_of(batch),
-            source=batch.target_ids.masked_fill(~real, -1).clamp(min=0),
-            source_tokens=Tokens.of(real.shape[1], real=None if bool(real.all()) else real),
+            second=batch.target_ids.masked_fill(~real, -1).clamp(min=0),
+            second_tokens=Tokens.of(real.shape[1], real=None if bool(real.all()) else real),
             of_examples=True,
         )
 
     def hidden(self, model: Model, prepared: Prepared) -> Tensor:
         """(B,2,D) the vectors of both texts, of length 1, in float32 at the least."""
-        assert prepared.source is not None
-        both = (prepared.ids, prepared.tokens), (prepared.source, prepared.source_tokens)
+        assert prepared.second is not None
+        both = (prepared.ids, prepared.tokens), (prepared.second, prepared.second_tokens)
         found = [model.head(model.trunk(ids, tokens), tokens) for ids, tokens in both]
         stacked = torch.stack(found, 1)
         return stacked.float() if stacked.dtype in (torch.float16, torch.bfloat16) else stacked
@@ -141,8 +141,8 @@ class Similarity(Task):
     def truth(self, prepared: Prepared) -> ExampleColumns:
         if not self.contrasts:
             return {"number": prepared.targets.cpu().double() * self.highest}
-        assert prepared.source is not None
-        return {"passage": keys_of(prepared.source)}
+        assert prepared.second is not None
+        return {"passage": keys_of(prepared.second)}
 
     def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
         first, second = hidden.unbind(1)

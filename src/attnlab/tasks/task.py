@@ -93,6 +93,9 @@ class Prepared:
     sizes: Tensor | None = None
     of_examples: bool = False
     """Whether targets are one for each row, and not one for each token."""
+    second: Tensor | None = None
+    """(B,U) a second text of each row that the same model reads apart, and its coordinates."""
+    second_tokens: Tokens | None = None
     words: Tensor | None = None
     """(B,T) the word of its row that each token belongs to, −1 for none, where words are labelled."""
     features: Tensor | None = None

@@ -99,7 +99,7 @@ def batch_content(batch: Batch) -> bytes:
 
 def input_content(prepared: Prepared) -> bytes:
     """What the model reads, and what it is to predict."""
-    held = (prepared.ids, prepared.targets, prepared.source, prepared.types)
+    held = (prepared.ids, prepared.targets, prepared.source, prepared.types, prepared.second)
     return b"".join(content(x) for x in held if x is not None)
 
 

@@ -5,8 +5,8 @@ documentation (without the packages that are judged on later) for the same numbe
 its kind: an encoder fills in masked words, a decoder predicts the next one, an encoder-decoder restores texts
 with holes, and its encoder alone goes on. Then each learns, for the same epochs on the same batches, to find
 the rest of a docstring by its first paragraph (task similarity, other docstrings of the batch as negatives;
-the mean of the tokens' vectors). They are compared by mean reciprocal rank among all dev docstrings, paired by
-seed and by text.
+the mean of the tokens' vectors). They are compared by mean reciprocal rank among all dev docstrings, paired
+by seed and by text.
 
 Hypothesis: the two encoders, which see both sides of every word, are better than the decoder; which of the
 two is better is open.
