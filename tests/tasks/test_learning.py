@@ -89,7 +89,7 @@ def test_every_task_learns_a_small_task(name):
             group["lr"] = 5e-3 * min(1.0, (step + 1) / 20, (steps - step) / (steps / 2))
         loss = task.loss(model, task.prepare(data(name, step), step))
         mean = loss.parts.get("masked", loss.total) / loss.count
-        if step == 0:
+        if step == 0 and not task.contrasts:  # cosines by a small temperature are far apart at once
             assert float(mean.detach()) == pytest.approx(uniform, rel=0.15 if task.predicts_words else 0.6)
         loss.mean.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
