@@ -31,8 +31,8 @@ COLLAPSES = {
     LEARNED_NOTHING: "The model is not better than always predicting the most frequent label",
     NOT_TOLD_APART: "The model cannot be distinguished from always predicting the most frequent label",
     NO_BETTER_THAN_MEAN: "The model is not better than always predicting the mean",
-    ALWAYS_ONE: "The model has collapsed: not better than giving every word the most frequent tag",
-    NOT_BETTER: "The model has collapsed: not better than never answering",
+    ALWAYS_ONE: "The model is not better than giving every word the most frequent tag",
+    NOT_BETTER: "The model is not better than never answering",
 }
 """What a person is told first where a failed check `majority` means this."""
 CURE = "The usual cause is too high a learning rate; `attnlab adapt … --rates usual` tries several."
@@ -145,6 +145,8 @@ def collapse_told(findings: Iterable[Finding]) -> str:
     found = failed.get("majority")
     if found is None or found.meaning not in COLLAPSES:
         return ""
+    if found.meaning == NOT_BETTER:
+        return f"{COLLAPSES[NOT_BETTER]}: {found.found}. {found.fix}"
     one_class = "The model has collapsed to one class. " if "collapse" in failed else ""
     return f"{one_class}{COLLAPSES[found.meaning]}: {found.found}. {CURE}"
 

@@ -362,11 +362,13 @@ LABEL_LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 def labels_alone(evaluator: Evaluator) -> Iterator[tuple[int, float]]:
-    """A few examples of the first and last batch, by number, each read alone; none of several rows."""
-    pieces = uneven(evaluator.loader, LINES)
-    example = pieces.rows.scalars("example")
+    """A few examples of the first and last batch, by number, each read alone; none of several rows. All of
+    the first batch where examples are compared with each other."""
+    loader = evaluator.loader
+    batches = [loader.load(loader.plan(0), 0)] if evaluator.task.contrasts else uneven(loader, LINES).held
+    example = loader.rows.scalars("example")
     single = np.bincount(example) == 1
-    for number, batch in enumerate(pieces.held):
+    for number, batch in enumerate(batches):
         nats = label_nats(evaluator, batch, evaluator.prepare(batch, number))
         held = zip(example[batch.rows.numpy()].tolist(), nats.tolist(), strict=True)
         yield from ((n, one) for n, one in held if single[n])

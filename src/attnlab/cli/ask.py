@@ -42,7 +42,7 @@ def ask(
     from attnlab.data.corpora.own_files import passages_in
 
     texts, empty = passages_in(passage, encoding or "utf-8")
-    for file in empty:
+    for file in empty if texts else ():
         warn(f"{file} has no text in it, and is left out.")
     if not texts:
         raise ConfigError(

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attnlab.config.ranges import Count
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.data.errors import DataError
@@ -71,7 +72,7 @@ class Answering(AnswerSpans):
         vocabulary: Vocabulary,
         labels: Labels,
         *,
-        longest_answer: int = 30,
+        longest_answer: Count = 30,
         threshold: float | Literal["dev"] = "dev",
     ):
         super().__init__(vocabulary, labels, longest_answer, threshold)

@@ -35,7 +35,7 @@ class Tagging(Task):
     of its first token (`pieces=first`), or the mean over its tokens (`pieces=mean`), which is the score of
     their mean vector. Tags with B-, I-, E- and S- before a hyphen make entities; others label single words.
 
-    Cost: one score a class at each token.
+    Cost: one score for each class at each token.
 
     When it helps: names, dates, terms, parts of speech. Judge it by entity F1, compared with the rows of its
     classes; accuracy over words is high for a model that says O to all.
