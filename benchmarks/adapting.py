@@ -57,7 +57,7 @@ Results = list[dict[str, object]]
 
 
 def rows() -> Results:
-    return [*fine_tuning(512), head_alone(128), memory(), *predicting(512)]
+    return [*fine_tuning(256), head_alone(64), memory(), *predicting(384)]
 
 
 # ---------------------------------------------------------------- the same work for both
@@ -155,7 +155,7 @@ def fine_tuning(count: int, rounds: int = 3) -> Results:
     ]
 
 
-def head_alone(count: int, epochs: int = EPOCHS, rounds: int = 3) -> dict[str, object]:
+def head_alone(count: int, epochs: int = EPOCHS, rounds: int = 2) -> dict[str, object]:
     """Whole trainings of the head on a frozen trunk, features computed once in each of ours."""
     texts = texts_of(count)
     their_epoch = theirs(texts, frozen=True)
@@ -201,7 +201,7 @@ def peak(adapter: str) -> int:
         return high_water() - before
 
 
-def predicting(count: int, rounds: int = 5) -> Results:
+def predicting(count: int, rounds: int = 4) -> Results:
     """A table of texts: ours from the file, theirs by the pipeline, in batches of 32 padded to their longest,
     or one by one, which pads nothing."""
     import transformers

@@ -18,7 +18,7 @@ from tests.parity.conftest import quiet  # noqa: F401 - a fixture
 from tests.parity.folders import published
 from tests.training.small_run import config, for_task, labelled, merged
 
-OWN = ["causal", "masked", "seq2seq", "classification", "multilabel", "regression"]
+OWN = ["causal", "masked", "seq2seq", "classification", "multilabel", "regression", "answering"]
 IMPORTED = ["gpt2", "bert", "t5", "bert, classes", "bert, answers", "bert, bare"]
 SHORT = {"training": {"budget": {"steps": 4}, "evaluate_every": 4, "checkpoint_every": 4}}
 
@@ -51,6 +51,8 @@ QUESTIONS = {
     "evaluate a sentence": "evaluate RUN --on PLACE/text.txt --probe 'the cat sees a dog .'",
     "evaluate a pair": "evaluate RUN --probe 'the cat sees => sees cat the'",
     "predict": "predict RUN 'the cat sees a dog .'",
+    "predict a pair": "predict RUN 'who sees a dog ? => the cat sees a dog .'",
+    "ask": "ask RUN 'who sees a dog ?' --passage PLACE/text.txt",
     "generate": "generate RUN 'the cat' --length 3",
     "generate beams": "generate RUN 'the cat' --length 3 --beam 2",
     "search": "search RUN 'the cat' --in PLACE/text.txt --index PLACE/index-KIND",

@@ -123,3 +123,12 @@ def test_a_part_of_dev_is_another_set_and_another_seed_another_order_by_itself()
     assert "parts of dev" in comparability(one, replace(one, part=2)).reasons[0]
     assert not comparability(replace(one, part=2), replace(one, part=2)).reasons
     assert not comparability(one, replace(one, seed=1, order="p", batches={"1": "z"})).doubts
+
+
+def test_starts_with_their_own_tokenizers_are_trained_on_the_same_texts():
+    one = Basis(tokenizer="a", text="same", dev="d", train="x", order="o", seed=0)
+    two = Basis(tokenizer="b", text="same", dev="e", train="y", order="p", seed=0)
+    assert not comparability(one, two, metric="accuracy", changed=["start"]).doubts
+    texts, tokens = replace(two, text="other"), replace(two, tokenizer="a")
+    for basis, changed in ((two, []), (texts, ["start"]), (tokens, ["start"])):
+        assert "they were trained on different examples" in comparability(one, basis, changed=changed).doubts

@@ -51,7 +51,8 @@ def test_texts_add_up_to_the_whole(tmp_path, task):
     setup = made(tmp_path, task)
     for batching in KINDS if setup.task.packs else KINDS[1:]:
         for precision in ("float32", "bfloat16"):
-            adds_up(setup, BATCHING.build(batching, length=24), autocast_of(precision, CPU))
+            length = setup.config.data.length
+            adds_up(setup, BATCHING.build(batching, length=length), autocast_of(precision, CPU))
     assert setup.model.training
 
 

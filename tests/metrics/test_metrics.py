@@ -46,7 +46,15 @@ def ranked(seed, n=40):
     return Examples({"rank": 1 + draw.geometric(0.2, n) // 2})
 
 
-MADE = {"rank": ranked} | {
+def answered(seed, n=40):
+    draw = np.random.default_rng(seed)
+    there = draw.random(n) < 0.5
+    f1 = np.where(there, draw.random(n), 0.0)
+    held = {"margin": draw.normal(size=n), "threshold": np.full(n, 0.1), "span_f1": f1}
+    return Examples(held | {"span_exact": f1.round(), "silent": 1.0 - there, "answerable": there})
+
+
+MADE = {"rank": ranked, "margin": answered} | {
     "nats": counted,
     "words": counted,
     "label": classified,

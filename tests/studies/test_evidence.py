@@ -288,6 +288,19 @@ def test_one_batch_of_text_leaves_no_order_to_vary():
     assert reasons == [] and "all training text is one batch" in notes[0]
 
 
+def test_starts_with_tokenizers_of_their_own_cannot_be_fed_the_same_tokens():
+    """Of one tokenizer, and where no start explains it, other batches are told as before."""
+    other = {name: {"1": "z", "2": "z"} for name in ("batches", "inputs", "draws")}
+    one, two = (
+        as_run(0, fingerprints={"tokenizer": "a"}),
+        as_run(0, trace=other, fingerprints={"tokenizer": "b"}),
+    )
+    same = as_run(0, trace=other, fingerprints={"tokenizer": "a"})
+    assert apart(one, two, changed=["start"]) == []
+    for run, changed in ((two, ["model.attention"]), (same, ["start"])):
+        assert "they were not fed the same batches" in apart(one, run, changed=changed)[0]
+
+
 def test_runs_of_before_there_was_a_trace_are_said_to_be_unknown():
     reasons, notes = idle_seeds("a", [RunResult(seed=0), RunResult(seed=1)], batching="packed")
     assert reasons == [] and len(notes) == 1 and "is not known" in notes[0]

@@ -221,7 +221,15 @@ def folder_of(place: Path, loss: float, **changes):
     }
     (place / "run.json").write_text(json.dumps(record | changes))
     events = [
-        {"event": "stepped", "step": 5, "seconds": 1.5},
+        {
+            "event": "stepped",
+            "step": 5,
+            "seconds": 1.5,
+            "loss": loss,
+            "gradient": 1.0,
+            "tokens": 9,
+            "progress": 1.0,
+        },
         {"event": "evaluated", "step": 5, "loss": loss, "scores": {"bits_per_byte": loss / 3}},
     ]
     (place / "metrics.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))

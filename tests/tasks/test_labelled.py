@@ -228,7 +228,7 @@ def test_predictions_are_what_the_scores_say(name):
     prepared = prepared_of(name, task)
     scores = scores_of(task, model, prepared)
     with torch.no_grad():
-        found = task.predictions(task.predict(model, prepared))
+        found = task.predictions(task.predict(model, prepared), ())
     for one, row in zip(found, scores.tolist(), strict=True):
         if name == "classification":
             chances = [math.exp(log) for log in log_softmax(row)]
@@ -280,7 +280,7 @@ def test_rows_without_labels_are_refused_for_a_loss_and_taken_for_a_prediction(n
     with pytest.raises(DataError, match="no labels"):
         task.prepare(unlabelled, 0)
     with torch.no_grad():
-        assert len(task.predictions(task.predict(model, task.unlabelled(unlabelled)))) == len(ROWS)
+        assert len(task.predictions(task.predict(model, task.unlabelled(unlabelled)), ())) == len(ROWS)
 
 
 def test_options_that_mean_nothing_are_refused():

@@ -26,6 +26,7 @@ LEARNT = {
     "classification": (lab.encoder, {"output": "classification(classes=3)"}, 150, 0.3),
     "multilabel": (lab.encoder, {"output": "classification(classes=4)"}, 250, 0.5),
     "regression": (lab.decoder, {"output": "classification(classes=1, pooling=last)"}, 150, 0.3),
+    "answering": (lab.encoder, {"output": "span"}, 150, 0.3),
 }
 
 
@@ -42,6 +43,12 @@ def data(name: str, seed: int):
     rows = counting(16, seed)
     if name == "seq2seq":
         return batch(*rows, target=[[START, *reversed(row[1:-1]), STOP] for row in rows])
+    if name == "answering":  # the first word that stands for a multiple of 8, and the one after it
+        first = [next(place for place in range(1, len(row)) if (row[place] - FIRST) % 8 == 0) for row in rows]
+        last = [min(place + 1, len(row) - 2) for place, row in zip(first, rows, strict=True)]
+        places = [[-1, *range(len(row) - 2), -1] for row in rows]
+        ends = [[place + 1 if place >= 0 else -1 for place in held] for held in places]
+        return batch(*rows, start=first, end=last, char_start=places, char_end=ends)
     firsts = [row[1] - FIRST for row in rows]
     labels: dict[str, Any] = {
         "classification": {"label": [first % 3 for first in firsts]},
@@ -55,6 +62,7 @@ LABELS = {
     "classification": Labels("class", ("a", "b", "c"), (1, 1, 1), 3),
     "multilabel": Labels("classes", ("a", "b", "c", "d"), (1, 1, 1, 1), 4),
     "regression": Labels("number", mean=(WORDS - 1) / 2, deviation=WORDS / 12**0.5),
+    "answering": Labels.draft("answer"),
 }
 
 

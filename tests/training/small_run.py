@@ -83,6 +83,19 @@ def of_column(folder: Path, label: str) -> dict[str, Any]:
     return {"model": {"family": "encoder", "dropout": 0.1}, "data": data}
 
 
+ANSWERS: dict[str, Any] = {
+    "model": {"family": "encoder", "dropout": 0.1, "length": 64, "token_types": 2},
+    "data": {
+        "corpus": {"kind": "facts", "examples": 400},
+        "encoding": {"kind": "question", "overlap": 8, "question_length": 10},
+        "batching": {"kind": "bucketed", "tokens": 128},
+        "length": 48,
+    },
+    "training": {"evaluate_batches": "all"},
+}
+"""Questions about passages, some of which are read in two windows."""
+
+
 def for_task(name: str, folder: Path) -> dict[str, Any]:
     """What must change in the small run for a task to fit."""
     encoder = {"family": "encoder", "dropout": 0.1}
@@ -99,6 +112,7 @@ def for_task(name: str, folder: Path) -> dict[str, Any]:
         "classification": of_column(folder, "verb"),
         "multilabel": of_column(folder, "who"),
         "regression": of_column(folder, "words"),
+        "answering": ANSWERS,
     }
     return {"task": name} | changes[name]
 

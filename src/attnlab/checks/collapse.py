@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from attnlab.checks import predictions
+from attnlab.checks.answered import one_way
 from attnlab.checks.check import Case, Check
 from attnlab.runs.findings import Finding, When
 
@@ -14,7 +15,8 @@ class Collapse(Check):
 
     Formula: the distribution of predictions; one class alone fails. A warning names two where the labels
     have more that are each at least 2 % of all, and classes that are never predicted, though they
-    have 10 examples and half the share of equally frequent ones.
+    have 10 examples and half the share of equally frequent ones. Of questions with and without an answer:
+    never answering, or always, fails.
 
     When it helps: a model that collapsed to one class has that class's share as its accuracy, in
     every run and to every digit.
@@ -26,6 +28,11 @@ class Collapse(Check):
     limit: ClassVar[float] = 0.1
 
     def run(self, case: Case) -> Finding:
+        if case.task.label_kind == "answer" and case.examples is not None:
+            found = one_way(case.examples) if "answerable" in case.examples else None
+            if found is None:
+                return self.not_applicable(case, "all questions have an answer, or none has")
+            return predictions.so_far(found, case)
         if case.predictions is None:
             return self.not_applicable(case, "the model does not classify")
         found = predictions.collapse(case.predictions)

@@ -97,7 +97,8 @@ class Scored:
             kept = torch.ones_like(ids, dtype=torch.bool) if real is None else real
             # where the places are the trunk's, what a head makes of the row as a whole is asked too
             whole = scores.new_empty(len(ids), 0) if model.head.scores_words else model.head(scores, tokens)
-            (weighted(scores[kept]) + weighted(whole)).backward()
+            of_real = whole[kept] if whole.ndim == 3 else whole  # a head may score place by place as well
+            (weighted(scores[kept]) + weighted(of_real)).backward()
         self.scores = [
             torch.cat([row[where].flatten(), judged[where].flatten() if judged.ndim > 1 else judged]).detach()
             for row, where, judged in zip(scores, kept, whole, strict=True)

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from attnlab.checks import predictions
+from attnlab.checks.answered import never_answering
 from attnlab.checks.check import Case, Check, Moment
 from attnlab.metrics.metric import Examples
 from attnlab.metrics.numbers import ExplainedVariance
@@ -14,14 +15,15 @@ from attnlab.runs.findings import Finding, When
 
 
 class Majority(Check):
-    """Majority: is a model better than always predicting the most frequent label, or the mean?
+    """Majority: is a model better than always predicting the most frequent label, the mean, or no answer?
 
     Formula: accuracy with Wilson's 95 % interval over n examples; the share of the most frequent label must
     lie below it. Told apart from having learned nothing: predictions in other names than the labels; a
     one-to-one renaming of labels with which at least 5 points more are right, where luck has less than
     0.001 (0.01 for each label that it moves); and fewer right than predictions in random order would be. Of
     several labels the whole set counts as one. Of numbers, the 95 % interval of R² must lie above 0, which
-    is that of the mean. During training this is a warning; at the end it is a failure.
+    is that of the mean. Of answers, the span F1 must be above that of never answering, by the 95 % interval
+    of the difference over questions. During training this is a warning; at the end it is a failure.
 
     When it helps: 62 % sounds like something, and is nothing where 62 % of the labels are "yes". And
     8 % of two classes is not nothing: the labels were swapped.
@@ -35,11 +37,20 @@ class Majority(Check):
     def run(self, case: Case) -> Finding:
         if case.task.label_kind == "number" and case.examples is not None:
             return predictions.so_far(self.of_numbers(case, case.examples), case)
+        if case.task.label_kind == "answer" and case.examples is not None:
+            return self.of_answers(case, case.examples)
         if case.predictions is None:
             return self.not_applicable(case, "the model does not classify")
         found = predictions.majority(case.predictions)
         if found is None:
             return self.not_applicable(case, predictions.ONE_LABEL["found"])
+        return predictions.so_far(found, case)
+
+    def of_answers(self, case: Case, examples: Examples) -> Finding:
+        """Beside never answering."""
+        found = never_answering(examples) if "answerable" in examples else None
+        if found is None:
+            return self.not_applicable(case, "no question has an answer")
         return predictions.so_far(found, case)
 
     def of_numbers(self, at: Moment, examples: Examples) -> Finding:

@@ -31,7 +31,7 @@ SHARE = 0.3
 
 
 class Overfit(Check):
-    """Overfit: can the model memorise 2 × 16 tokens of real text, or 12 labels?
+    """Overfit: can the model memorise 2 × 16 tokens of real text, or 12 labels or answers?
 
     Formula: at most 80 steps of Adam on a copy without dropout, at up to three rates, and 320 at a
     low one, until loss ≤ f + 0.3·(b − f). Here f is what no weights can go below (different targets
@@ -134,7 +134,7 @@ def left(task: Task, prepared: Prepared, given: Sequence[Hashable]) -> float:
     """The loss that is left when what is given is known: entropy of classes, variance of numbers."""
     if task.label_kind == "class":
         return entropy(given, prepared.targets.tolist())
-    if task.label_kind == "classes":
+    if task.label_kind in ("classes", "answer"):  # of an answer, the first and the last token
         return sum(entropy(given, column.tolist()) for column in prepared.targets.T)
     groups: dict[Hashable, list[float]] = {}
     for context, number in zip(given, prepared.targets.tolist(), strict=True):

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from attnlab.checks.answered import NOT_BETTER, never_answering, one_way
 from attnlab.checks.check import Case, Predictions
 from attnlab.checks.relabelling import by_chance, relabelled, renamed
 from attnlab.metrics.metric import Examples, wilson
@@ -29,6 +30,7 @@ COLLAPSES = {
     LEARNED_NOTHING: "The model is not better than always predicting the most frequent label",
     NOT_TOLD_APART: "The model cannot be distinguished from always predicting the most frequent label",
     NO_BETTER_THAN_MEAN: "The model is not better than always predicting the mean",
+    NOT_BETTER: "The model is not better than never answering",
 }
 """What a person is told first where a failed check `majority` means this."""
 CURE = "The usual cause is too high a learning rate; `attnlab adapt … --rates usual` tries several."
@@ -77,6 +79,14 @@ def judge(
     if texts:
         found["examples"] = repeated(given)
     return [one or Finding(check=name, when="evaluation", **ONE_LABEL) for name, one in found.items()]
+
+
+def judge_examples(task: Task, examples: Examples, texts: Sequence[str] = ()) -> list[Finding]:
+    """The same of the examples of an evaluation; of answers `majority` and `collapse`, of numbers nothing."""
+    if task.label_kind == "answer":
+        return [one for one in (never_answering(examples), one_way(examples)) if one is not None]
+    said = predictions_of(task, examples)
+    return [] if said is None else judge(said.labels, said.predicted, texts)
 
 
 def majority(given: Predictions) -> Finding | None:
@@ -130,6 +140,8 @@ def collapse_told(findings: Iterable[Finding]) -> str:
     found = failed.get("majority")
     if found is None or found.meaning not in COLLAPSES:
         return ""
+    if found.meaning == NOT_BETTER:
+        return f"{COLLAPSES[NOT_BETTER]}: {found.found}. {found.fix}"
     one_class = "The model has collapsed to one class. " if "collapse" in failed else ""
     return f"{one_class}{COLLAPSES[found.meaning]}: {found.found}. {CURE}"
 

@@ -15,7 +15,7 @@ from attnlab.data.batch import Batch
 from attnlab.data.rows import Rows
 from attnlab.evaluation.texts import owners_of
 from attnlab.model.model import Model
-from attnlab.tasks.task import Prepared, Spans
+from attnlab.tasks.task import PassagePlaces, Prepared, Spans
 from attnlab.training.evaluate import Batches, Evaluator
 
 LOOKED_AT = 8
@@ -55,7 +55,10 @@ def held_out(case: Case) -> str:
 
 
 def piece(batch: Batch, rows: int, length: int | None = None) -> Batch:
-    """The first rows of a batch and `length` of their places, from the side that has no padding."""
+    """The first rows of a batch and `length` of their places, from the side that has no padding; of questions
+    those around the answer."""
+    if length and batch.start is not None:
+        return around_answers(batch, rows, length)
     ids = batch.ids[:rows]
     length = length or ids.shape[1]
     left = bool(batch.real[:rows, -1:].all()) and not bool(batch.real[:rows, :1].all())
@@ -72,6 +75,33 @@ def piece(batch: Batch, rows: int, length: int | None = None) -> Batch:
     return Batch(**fields)
 
 
+def around_answers(batch: Batch, rows: int, length: int) -> Batch:
+    """The first rows of a batch of questions with `length` of their places: the first, which stands for no
+    answer, and a stretch of the passage, which begins some places before the answer."""
+    assert batch.start is not None and batch.end is not None and batch.char_start is not None
+    rows = min(rows, len(batch.ids))
+    line, first = torch.arange(rows), batch.real[:rows].long().argmax(1)
+    passage = (batch.char_start[:rows] >= 0).long()
+    begins, ends = passage.argmax(1), passage.argmax(1) + passage.sum(1)
+    has = batch.start[:rows] > first
+    before = (5 * line + 1) % (length // 2)  # not always at the same place
+    begin = torch.where(has, batch.start[:rows] - before, begins)
+    begin = torch.minimum(begin, ends - length + 1).clamp(min=0).maximum(begins)
+    stretch = begin[:, None] + torch.arange(length - 1)
+    places = torch.cat([first[:, None], stretch.clamp(max=batch.ids.shape[1] - 1)], 1)
+    kept = torch.cat([torch.ones(rows, 1, dtype=torch.bool), stretch < ends[:, None]], 1)
+
+    def moved(place: Tensor) -> Tensor:
+        return torch.where(has, (place[:rows] - begin + 1).clamp(max=length - 1), 0)
+
+    fields: dict[str, Any] = {}
+    for name, value in vars(batch).items():
+        held = isinstance(value, Tensor) and value.ndim == 2 and value.shape == batch.ids.shape
+        fields[name] = value[:rows].gather(1, places) if held else value
+    fields |= {"rows": batch.rows[:rows], "start": moved(batch.start), "end": moved(batch.end)}
+    return Batch(**fields | {"real": kept, "char_start": fields["char_start"].masked_fill(~kept, -1)})
+
+
 def rows_of(prepared: Prepared, start: int, stop: int) -> Prepared:
     """Some rows of what is prepared, as far as there are any."""
     rows = torch.arange(start, min(stop, len(prepared.ids)))
@@ -79,7 +109,9 @@ def rows_of(prepared: Prepared, start: int, stop: int) -> Prepared:
     def chosen(value: Tensor | None) -> Tensor | None:
         return None if value is None else value[start:stop]
 
-    source_tokens, spans = prepared.source_tokens, prepared.spans
+    source_tokens, spans, passage = prepared.source_tokens, prepared.spans, prepared.passage
+    if passage is not None:
+        passage = PassagePlaces(start=passage.start[start:stop], end=passage.end[start:stop])
     if spans is not None:
         kept = (spans.row >= start) & (spans.row < stop)
         held = {name: value[kept] for name, value in vars(spans).items()}
@@ -94,6 +126,7 @@ def rows_of(prepared: Prepared, start: int, stop: int) -> Prepared:
         source=chosen(prepared.source),
         source_tokens=None if source_tokens is None else source_tokens.select(rows),
         spans=spans,
+        passage=passage,
         sizes=chosen(prepared.sizes),
     )
 

@@ -61,7 +61,8 @@ class RecomputedLoss(Check):
     """Recomputed loss: is every loss that the run reports the cross-entropy of its targets?
 
     Formula: a few dev texts, each read alone (unpacked, unpadded, no dropout, float64), with −log p = log Σ
-    e^s − s_target written out (of several labels Σ log(1 + e^s) − y·s, of a number (s − y)²), compared with
+    e^s − s_target written out (of several labels Σ log(1 + e^s) − y·s, of a number (s − y)², of an answer the
+    sum of its first and last token's), compared with
     what training, the evaluation and the losses by text report of the same texts in their batches: target
     by target, text by text, and as means over batches of very different sizes. All agree to 1e-6, and in
     the run's own precision to 1e-4 (bfloat16: 0.1) nats.
@@ -152,7 +153,9 @@ def recomputed(evaluator: Evaluator) -> Truth:
         if prepared.of_examples:
             nats = label_nats(evaluator, batch, prepared)
             held = zip(rows.scalars("example")[batch.rows.numpy()].tolist(), nats.tolist(), strict=True)
-            of_text |= {example: (one, 1) for example, one in held}
+            for example, one in held:
+                before = of_text.get(example, (0.0, 0))
+                of_text[example] = before[0] + one, before[1] + 1
             batches.append((prepared, nats))
             texts += len(nats)
             continue
@@ -290,8 +293,22 @@ def label_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor
         ids, tokens = prepared.ids[line][real][None], Tokens.of(int(real.sum()))
         types = None if prepared.types is None else prepared.types[line][real][None]
         scores = model.head(model.trunk(ids, tokens, types=types), tokens)[0].double()
+        if batch.char_start is not None:
+            first = int(real.long().argmax())
+            found.append(answer_nats(scores, prepared.targets[line] - first, batch.char_start[line][real]))
+            continue
         found.append(LABEL_LOSSES[evaluator.task.label_kind](scores, prepared.targets[line]))
     return torch.stack(found)
+
+
+def answer_nats(scores: Tensor, targets: Tensor, places: Tensor) -> Tensor:
+    """−log p of an answer's first and last token (2) by scores (T,2), among the tokens of the passage, whose
+    places in its text (T) are not −1, and the first of all, which is no answer."""
+    among = [0, *(places >= 0).nonzero()[:, 0].tolist()]
+    return sum(
+        (side[among].logsumexp(0) - side[target] for side, target in zip(scores.T, targets, strict=True)),
+        torch.zeros((), dtype=scores.dtype),
+    )
 
 
 LABEL_LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -302,9 +319,11 @@ LABEL_LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 
 
 def labels_alone(evaluator: Evaluator) -> Iterator[tuple[int, float]]:
-    """A few examples of the first and last batch, by number, each read alone."""
+    """A few examples of the first and last batch, by number, each read alone; none of several rows."""
     pieces = uneven(evaluator.loader, LINES)
     example = pieces.rows.scalars("example")
+    single = np.bincount(example) == 1
     for number, batch in enumerate(pieces.held):
         nats = label_nats(evaluator, batch, evaluator.prepare(batch, number))
-        yield from zip(example[batch.rows.numpy()].tolist(), nats.tolist(), strict=True)
+        held = zip(example[batch.rows.numpy()].tolist(), nats.tolist(), strict=True)
+        yield from ((n, one) for n, one in held if single[n])

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from attnlab.checks.answers import FoundAnswers, look
 from attnlab.checks.check import NO_WORDS, Case, Check, Moment
 from attnlab.checks.real import LOOKED_AT, batch_of, prepared_of, rows_of
 from attnlab.config.streams import stream_seed
@@ -21,6 +22,7 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
+from attnlab.tasks.answer_spans import AnswerSpans
 from attnlab.tasks.task import Prepared, Task, language_head
 
 SHIFTS = (0, 1, 2, -1)
@@ -78,6 +80,8 @@ class Targets(OfTargets):
     limit: ClassVar[float] = 0.5
 
     def of_labels(self, case: Case) -> Finding:
+        if isinstance(case.task, AnswerSpans):
+            return self.of_answers(case, look(case.dataset, "train", case.task.longest_answer))
         task, rows = case.task, case.dataset.rows("train")
         examples = case.dataset.first("train", EXAMPLES)
         count = min(len(rows), len(examples))
@@ -91,6 +95,20 @@ class Targets(OfTargets):
             f"{label_of(rows, row)}, where the text says {wanted(task, examples[row])}",
             len(wrong) / count,
             meaning="Texts are trained with the labels of other texts.",
+            fix="Look at how rows are encoded; remove the cached rows, which are then made again.",
+        )
+
+    def of_answers(self, case: Case, found: FoundAnswers) -> Finding:
+        """Where a text has an answer; see the check `answers`."""
+        wrong = [*found.outside, *found.misplaced]
+        if not wrong:
+            told = f"the rows of {found.questions:,} questions point at their answers, or at none"
+            return self.passed(case, told, 0.0)
+        return self.failed(
+            case,
+            f"{len(wrong):,} answers are not where their rows point, such as {wrong[0]}",
+            len(wrong) / found.questions,
+            meaning="Other words than the answers are trained.",
             fix="Look at how rows are encoded; remove the cached rows, which are then made again.",
         )
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "adapt": "attnlab.cli.adapt:adapt",
     "evaluate": "attnlab.cli.evaluate:evaluate",
     "predict": "attnlab.cli.predict:predict",
+    "ask": "attnlab.cli.ask:ask",
     "generate": "attnlab.cli.generate:generate",
     "search": "attnlab.cli.search:search",
     "check": "attnlab.cli.check:check",

@@ -11,6 +11,7 @@ import typer
 
 from attnlab.cli.console import JsonOption, SetOption, emit, err, not_sound, out, say_first
 from attnlab.cli.corpus_options import (
+    AnswersOption,
     DevOption,
     EncodingOption,
     LabelOption,
@@ -36,14 +37,15 @@ def adapt(
             help="The model to start from: a run, a checkpoint, a folder in transformers' layout, or minilm."
         ),
     ],
-    data: Annotated[str, typer.Option(help="Rows with labels (.csv, .tsv, .jsonl, .parquet).")],
+    data: Annotated[str, typer.Option(help="Rows with labels or answers (.csv, .jsonl, …, SQuAD's .json).")],
     text: TextOption = "",
     label: LabelOption = "",
     pair: PairOption = "",
+    answers: AnswersOption = "",
     dev: DevOption = "",
     test: TestOption = "",
     task: Annotated[
-        str, typer.Option(help="classification, multilabel or regression. Default: from the labels.")
+        str, typer.Option(help="classification, multilabel, regression or answering. Default: from the data.")
     ] = "",
     adapter: Annotated[
         str, typer.Option(help="What is trained, e.g. lora(rank=8); see attnlab list adapters.")
@@ -77,7 +79,7 @@ def adapt(
     from attnlab.experiment.baselines import keep_baselines, wording_from
 
     reading: dict[str, Any] = {"text": text, "pair": pair, "label": label, "dev": dev, "test": test}
-    reading |= {"encoding": encoding, "skip_bad": skip_bad}
+    reading |= {"answers": answers, "encoding": encoding, "skip_bad": skip_bad}
     config = adapting_config(start, data=data, adapter=adapter, task=task, reading=reading, set=set or ())
     place, wording = folder or run_folder(config, data), wording_from(template, label_words)
 

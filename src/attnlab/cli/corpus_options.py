@@ -22,6 +22,10 @@ TargetOption = Annotated[
     str, typer.Option("--target", metavar="COLUMN", help="The column with the target text.")
 ]
 LabelOption = Annotated[str, typer.Option("--label", metavar="COLUMN", help="The column with the class.")]
+AnswersOption = Annotated[
+    str,
+    typer.Option("--answers", metavar="COLUMN", help="The column with the answers (see docs/answering.md)."),
+]
 DevOption = Annotated[str, typer.Option("--dev", metavar="FILE", help="A separate file for dev.")]
 TestOption = Annotated[str, typer.Option("--test", metavar="FILE", help="A separate file for test.")]
 UnitOption = Annotated[

@@ -10,8 +10,10 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from attnlab.cli.answer_view import show_answers
 from attnlab.cli.console import JsonOption, emit, err, not_sound, out, say_first
 from attnlab.cli.corpus_options import (
+    AnswersOption,
     EncodingOption,
     LabelOption,
     PairOption,
@@ -41,6 +43,7 @@ def evaluate(
     text: TextOption = "",
     pair: PairOption = "",
     label: LabelOption = "",
+    answers: AnswersOption = "",
     encoding: EncodingOption = "",
     skip_bad: SkipOption = False,
     template: TemplateOption = "",
@@ -48,7 +51,8 @@ def evaluate(
     json: JsonOption = False,
 ) -> None:
     """Score a trained model: its task's metrics, each with its n, its interval and its definition."""
-    reading = {"text": text, "pair": pair, "label": label, "encoding": encoding, "skip_bad": skip_bad}
+    reading: dict[str, Any] = {"text": text, "pair": pair, "label": label, "answers": answers}
+    reading |= {"encoding": encoding, "skip_bad": skip_bad}
     options = {name: value for name, value in reading.items() if value}
     if options and on is None:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in options)
@@ -91,6 +95,8 @@ def show(result: dict[str, Any]) -> None:
         show_recomputed(scored["recomputed"])
     if "mistakes" in scored:
         show_labels(scored)
+    if "answers" in scored:
+        show_answers(scored)
     if "honesty" in scored:
         show_honesty(scored["honesty"])
     if "pseudo" in scored:

@@ -105,16 +105,19 @@ def answer(value: Any) -> str:
     """A class, several, or a number."""
     if isinstance(value, float):
         return f"{value:,.4g}"
-    return visible(value) if isinstance(value, str) else visible(", ".join(value)) or "none"
+    return visible(value if isinstance(value, str) else ", ".join(value)) or "none"
 
 
 def prediction_table(text: str, one: Prediction, top: int = 5) -> Table:
     """One text with its prediction, and the classes that are most probable."""
     table = Table(title=escape(visible(text)), title_justify="left")
-    table.add_column("prediction" if not one.scores else "class")
     if not one.scores:
-        table.add_row(answer(one.answer))
+        held = {name: value for name, value in one.columns.items() if value is not None}
+        for name in held:
+            table.add_column(name)
+        table.add_row(*(f"{value:,}" if isinstance(value, int) else answer(value) for value in held.values()))
         return table
+    table.add_column("class")
     table.add_column("probability", justify="right")
     table.add_column("")
     chosen = (one.answer,) if isinstance(one.answer, str) else one.answer

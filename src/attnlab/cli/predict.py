@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from attnlab.tasks.task import Prediction
 
 FORMATS = (".csv", ".tsv", ".jsonl")
-ADDED = ("prediction", "confidence")
 
 
 def predict(
@@ -84,7 +83,7 @@ def refuse_target(to: Path) -> None:
 def in_two(text: str) -> tuple[str, str]:
     first, arrow, second = text.partition("=>")
     if not arrow:
-        raise ConfigError(f'This model classifies pairs of texts; write "first => second", not "{text}".')
+        raise ConfigError(f'This model reads pairs of texts; write "first => second", not "{text}".')
     return first.strip(), second.strip()
 
 
@@ -133,12 +132,12 @@ def to_file(found: FilePredictions, to: Path, *, scores: bool, quiet: bool) -> d
 
 def joined(row: Mapping[str, Any], one: Prediction, *, scores: bool) -> dict[str, Any]:
     """A row with what is predicted of it."""
-    taken = [name for name in ADDED if name in row]
+    said = one.columns
+    taken = [name for name in said if name in row]
     if taken:
         raise ConfigError(
             f"The file has a column {taken[0]} already, which predictions are to be written to; rename it."
         )
-    said = {"prediction": one.answer, "confidence": one.confidence}
     return {**row, **said, **({f"p({n})": value for n, value in one.scores.items()} if scores else {})}
 
 

@@ -27,7 +27,8 @@ class Batch:
     document (B, T) numbers the packed documents of a row from 1, 0 is padding. types (B, T) are
     segment ids, source (B, T) bool marks the source of a prefix. target_ids and target_real
     (B, U) are what an encoder-decoder is to write. label, start, end (B,) are answers, labels (B, C)
-    is 1 for each class that a row has, number (B,) what it is labelled with. sizes (B, T)
+    is 1 for each class that a row has, number (B,) what it is labelled with. char_start and char_end (B, T)
+    place every token of a passage in its text, −1 for all others. sizes (B, T)
     and target_sizes (B, U) are the UTF-8 bytes of text that each token stands for, 0 for special tokens
     and padding. rows (N,) are the numbers of the encoded rows inside, in order.
     """
@@ -48,6 +49,8 @@ class Batch:
     number: Tensor | None = None
     start: Tensor | None = None
     end: Tensor | None = None
+    char_start: Tensor | None = None
+    char_end: Tensor | None = None
 
     @property
     def tokens(self) -> int:
@@ -114,6 +117,9 @@ def collate(
             shift = layout.begins if name != "label" else np.zeros(len(numbers), np.int64)
             values = [rows.scalar(name, row) + int(s) for row, s in zip(numbers, shift, strict=True)]
             fields[name] = torch.tensor(values)
+    for name in ("char_start", "char_end"):
+        if rows.has(name):
+            fields[name] = layout.filled(name, -1)
     if rows.has("labels"):
         fields["labels"] = torch.from_numpy(np.stack([rows.ragged("labels", row) for row in numbers]))
     if rows.has("number"):

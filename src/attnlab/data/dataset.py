@@ -67,6 +67,7 @@ class Dataset:
         self.cuts: dict[str, Cuts] = {}
         self._rows: dict[str, Rows] = {}
         self._first: dict[tuple[str, int], tuple[Example, ...]] = {}
+        self._texts_of: dict[str, tuple[Example, ...]] = {}
 
     @functools.cached_property
     def text_fingerprint(self) -> str:
@@ -139,6 +140,12 @@ class Dataset:
         if (split, count) not in self._first:
             self._first[split, count] = tuple(islice(self.examples(split), count))
         return self._first[split, count]
+
+    def texts(self, split: str) -> tuple[Example, ...]:
+        """All examples of a split, by their numbers, read once and held."""
+        if split not in self._texts_of:
+            self._texts_of[split] = tuple(self.examples(split))
+        return self._texts_of[split]
 
     def truncation(self, split: str) -> Cuts:
         """What data.length removed from a split's texts."""

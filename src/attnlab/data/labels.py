@@ -12,8 +12,12 @@ from attnlab.config.values import nearest
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 
-Kind = Literal["none", "class", "classes", "number", "pair"]
-"""What a label is: nothing, one class, any number of classes, a number, or the text that belongs to it."""
+Kind = Literal["none", "class", "classes", "number", "pair", "answer"]
+"""What a label is: nothing, one class, any number of classes, a number, the text that belongs to it, or an
+answer within a passage."""
+
+ANSWER, NO_ANSWER = "with an answer", "without one"
+"""The names of questions, by whether their passage holds an answer."""
 
 MANY = 0.5
 """Different labels for each row from which on a column is hardly one of classes."""
@@ -37,7 +41,7 @@ class LabelReader:
 
     def stratum(self, example: Example) -> str:
         """The class that rows are drawn by in proportion; one for all where a row has no single class."""
-        return next(iter(self.names(example)), "") if self.kind == "class" else ""
+        return next(iter(self.names(example)), "") if self.kind in ("class", "answer") else ""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ class Labels:
     def draft(cls, kind: Kind, classes: int = 2) -> Labels:
         """Labels that were not read yet, of so many classes: to check a config by."""
         names = tuple(map(str, range(classes))) if kind in ("class", "classes") else ()
+        names = (ANSWER, NO_ANSWER) if kind == "answer" else names
         return cls(kind, names, (1,) * len(names), 2)
 
     @property
@@ -103,7 +108,7 @@ class Labels:
             f'The class "{name}" has {count} example of {self.examples:,} in the training split: a model can '
             "hardly learn it, and no score says whether it did. Give it more, or merge it with another."
             for name, count in zip(self.names, self.counts, strict=True)
-            if count == 1
+            if count == 1 and self.kind != "answer"
         ]
 
 
@@ -114,6 +119,8 @@ def labels_of(reader: LabelReader, examples: Iterable[Example]) -> Labels:
     if reader.kind == "number":
         return _numbers(float(reader.read(example)) for example in examples)
     counts, rows = Counter[str](), 0
+    if reader.kind == "answer":
+        counts.update({ANSWER: 0, NO_ANSWER: 0})  # both are known, whichever there are
     for example in examples:
         counts.update(reader.names(example))
         rows += 1
@@ -146,6 +153,11 @@ def refuse_unlearnable(labels: Labels, *, declared: bool) -> None:
         raise DataError(
             f"All {labels.examples:,} rows of the training split have the number {labels.mean:g}; there is "
             "nothing to learn. Name another column with data.corpus.label."
+        )
+    if labels.kind == "answer" and not labels.counts[labels.names.index(ANSWER)]:
+        raise DataError(
+            f"None of the {labels.examples:,} questions of the training split has an answer; there is "
+            "nothing to learn. Name the column that holds them with data.corpus.answers (--answers COLUMN)."
         )
     if labels.kind not in ("class", "classes"):
         return
@@ -222,6 +234,16 @@ def classes_of(example: Example, separator: str) -> tuple[str, ...]:
         held = ", ".join(names)
         raise DataError(f'The labels "{held}"{at(example)} hold {what}; list each class once.')
     return names
+
+
+def answer_class(example: Example) -> str:
+    """Whether a question has an answer in its passage."""
+    if example.pair is None:
+        raise DataError(
+            f"An example{at(example)} has no passage, and the task is to answer questions from one; name the "
+            "column that holds it with data.corpus.pair (--pair COLUMN)."
+        )
+    return ANSWER if example.answers else NO_ANSWER
 
 
 def number_of(example: Example) -> float:

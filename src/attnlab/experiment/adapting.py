@@ -16,6 +16,7 @@ from attnlab.config.files import identity, load, parse_override
 from attnlab.config.values import Choice, ConfigError
 from attnlab.config.wording import percent
 from attnlab.data.corpora import CORPORA
+from attnlab.data.corpora.records import ANSWER_COLUMNS
 from attnlab.data.labels import FEW, given, is_number, whole
 from attnlab.data.loader import Loader
 from attnlab.experiment.setup import Setup, in_order
@@ -29,6 +30,8 @@ from attnlab.training.features import keeps_features
 
 LENGTH = 512
 """Tokens of a text that are read where nobody says otherwise, if the model reads so many."""
+LENGTHS = {"answering": 384}
+"""The same by task: a longer passage is read in several windows, and nothing of it is lost."""
 HELD_OUT = 0.1
 """The share of the rows that is kept as dev, and the share kept as test, where no files are given."""
 
@@ -91,15 +94,20 @@ def adapting_config(
         raise ConfigError(f"{name} decides other settings here; give it as an argument, not with --set.")
     columns = {name: value for name, value in (reading or {}).items() if value}
     read = CORPORA.read(str(data), "data")
-    corpus = CORPORA.resolve({"kind": read.kind, **read.options, **columns}, "data")
+    chosen = {"kind": read.kind, **read.options, **columns}
+    task = task or task_of(CORPORA.resolve(chosen, "data"))
+    chosen |= answer_columns(read.kind, columns) if TASKS[task].label_kind == "answer" else {}
+    corpus = CORPORA.resolve(chosen, "data")
     method = ADAPTERS.resolve(adapter, "adapter")
-    if task and TASKS[task].label_kind == "none":
+    if TASKS[task].label_kind == "none":
         raise ConfigError(
             f'task "{task}" learns words, not labels: use attnlab train --set start={start}, or give '
             f"--task {' or '.join(name for name in TASKS if TASKS[name].label_kind != 'none')}."
         )
-    task, held = task or task_of(corpus), start_at(str(start)).settings
-    read_last = held.family == "decoder" and held.output.kind not in TASKS[task].heads
+    held, taught = start_at(str(start)).settings, TASKS[task]
+    labelled = "classification" in taught.heads and held.output.kind not in taught.heads
+    read_last = labelled and held.family == "decoder"
+    form = taught.encodings[0] if "pair" not in columns or "pair" not in taught.encodings else "pair"
     settings = {
         "start": str(start),
         "adapter": method,
@@ -107,9 +115,9 @@ def adapting_config(
         "model": {"output": "classification(pooling=last)"} if read_last else {},
         "data": {
             "corpus": corpus,
-            "encoding": "pair" if "pair" in columns else "single",
+            "encoding": form,
             "batching": dict(BATCHES),
-            "length": min(LENGTH, held.length - int(method.options.get("tokens", 0))),
+            "length": min(LENGTHS.get(task, LENGTH), held.length - int(method.options.get("tokens", 0))),
             "dev_share": HELD_OUT,
             "test_share": 0.0 if "dev" in columns else HELD_OUT,
         },
@@ -119,9 +127,13 @@ def adapting_config(
 
 
 def task_of(corpus: Choice) -> str:
-    """The task that a column of labels asks for; where that is not plain, a person must say it."""
+    """The task that answers or a column of labels ask for; where that is not plain, a person must say it."""
     found: set[str] = set()
     for example in CORPORA.build(corpus).read("train"):
+        if example.answers:
+            return "answering"
+        if example.pair is not None and example.label is None:
+            continue  # a question without an answer
         label = given(example)
         if isinstance(label, tuple):
             return "multilabel"
@@ -133,6 +145,14 @@ def task_of(corpus: Choice) -> str:
             "give --task regression; if they are names of classes, give --task classification."
         )
     return "classification"
+
+
+def answer_columns(corpus: str, named: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a person's table may have its answers: a column of that name is no label then."""
+    if corpus not in ("files", "hub"):
+        return {}
+    usual: dict[str, Any] = {"answers": ANSWER_COLUMNS, "label": ()}
+    return {name: value for name, value in usual.items() if name not in named}
 
 
 def run_folder(config: schema.Config, data: str | Path) -> Path:
@@ -217,6 +237,9 @@ def _method_told(adapter: Choice) -> str:
 
 def _labels_told(setup: Setup) -> str:
     labels = setup.dataset.labels
+    if labels.kind == "answer":
+        counts = zip(labels.counts, labels.names, strict=True)
+        return f"Questions of train: {', '.join(f'{count:,} {name}' for count, name in counts)}"
     if labels.kind == "number":
         return f"Numbers of mean {labels.mean:.4g} and deviation {labels.deviation:.4g}"
     counted = [f"{name} {count:,}" for name, count in zip(labels.names, labels.counts, strict=True)]

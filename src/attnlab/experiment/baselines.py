@@ -16,13 +16,14 @@ from attnlab.config.values import ConfigError
 from attnlab.data.example import Example
 from attnlab.data.labels import Labels
 from attnlab.evaluation.label_words import LabelWords, can_score_words
+from attnlab.experiment.answer_scores import never_answer, overlapping_sentences
 from attnlab.experiment.predicting import example
 from attnlab.experiment.run import default_cache
 from attnlab.experiment.setup import dataset_of
 from attnlab.experiment.start import has_start, start_at
 from attnlab.experiment.stored import stored_at
 from attnlab.metrics import METRICS
-from attnlab.metrics.metric import Examples
+from attnlab.metrics.metric import Estimate, Examples
 from attnlab.model.heads import HEADS
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.damage import read_object
@@ -49,13 +50,14 @@ PLAIN = Wording()
 
 @dataclass(frozen=True)
 class Baseline:
-    """The accuracy of a way to predict that was not trained on the task, over n texts."""
+    """The accuracy, or another metric, of a way to predict that was not trained on the task, over n texts."""
 
     name: str
     value: float
     interval: tuple[float, float] | None
     n: int
     definition: str
+    metric: str = "accuracy"
 
     def __str__(self) -> str:
         between = "" if self.interval is None else " [{:.4f}, {:.4f}]".format(*self.interval)
@@ -68,17 +70,37 @@ def line_of(found: Sequence[Baseline]) -> str:
         return ""
     counts = sorted({one.n for one in found})
     texts = " and ".join(f"{n:,}" for n in counts)
-    return f"Baselines (accuracy, n = {texts}): {', '.join(map(str, found))}."
+    metric = found[0].metric.replace("_", " ")
+    return f"Baselines ({metric}, n = {texts}): {', '.join(map(str, found))}."
 
 
 def baselines_of(
     config: Config, task: Task, examples: Sequence[Example], wording: Wording = PLAIN
 ) -> list[Baseline]:
-    """Those of a classifier on these texts: what there is without any training on the task."""
+    """Those of a task on these texts: what there is without any training on it."""
+    if task.label_kind == "answer" and examples:
+        return _of_answers(examples)
     if task.label_kind != "class" or not examples:
         return []
     numbers = np.array([task.labels.number(task.label_of(one), one.place) for one in examples])
     return [_majority(task.labels, numbers), *_label_words(config, task.labels, examples, numbers, wording)]
+
+
+def _of_answers(examples: Sequence[Example]) -> list[Baseline]:
+    never, sentence = never_answer(examples), overlapping_sentences(examples)
+    return [
+        _estimated("never answer", never, "no answer to any question"),
+        _estimated(
+            "longest overlapping sentence",
+            sentence,
+            "of the passage's sentences that share most words with the question the longest, always",
+        ),
+    ]
+
+
+def _estimated(name: str, found: Estimate, definition: str) -> Baseline:
+    between = (found.low, found.high) if math.isfinite(found.low) else None
+    return Baseline(name, found.value, between, found.n, definition, "span_f1")
 
 
 def _majority(labels: Labels, numbers: NDArray[np.int64]) -> Baseline:

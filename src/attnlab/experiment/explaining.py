@@ -161,9 +161,7 @@ def heads_of(
             raise ConfigError("This run's corpus has no dev split; give texts with --on FILE.")
         examples, name = dataset.first("dev", texts), "the dev split"
     else:
-        own = (
-            {} if trained.task.predicts_words else {p: trained.columns(p) for p in ("text", "pair", "label")}
-        )
+        own = {} if trained.task.predicts_words else {p: trained.columns(p) for p in trained.parts}
         corpus = Files(path=str(on), **own | reading)
         read = (example for split in corpus.given for example in corpus.read(split))
         examples, name = tuple(islice(read, texts)), str(on)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.checks.predictions import collapse_told, judge, predictions_of
+from attnlab.checks.predictions import collapse_told, judge_examples
 from attnlab.data.example import Example
 from attnlab.metrics.classes import predicted
 from attnlab.metrics.metric import Examples
@@ -27,10 +27,8 @@ def of_labels(task: Task, texts: Sequence[Example], examples: Examples) -> dict[
     if task.label_kind == "class":
         result |= {"majority": majority(task, examples), "classes": classes(task, examples)}
         result["confusion"] = {"names": list(task.labels.names), "counts": confusion(examples).tolist()}
-    said = predictions_of(task, examples)
-    if said is not None:
-        read = [f"{one.text} {one.pair or ''}".strip() for one in texts]
-        found = judge(said.labels, said.predicted, read)
+    read = [f"{one.text} {one.pair or ''}".strip() for one in texts]
+    if found := judge_examples(task, examples, read):
         result |= {"checks": [asdict(one) for one in found], "collapsed": collapse_told(found)}
     return result
 
@@ -76,7 +74,8 @@ def mistakes(task: Task, texts: Sequence[Example], examples: Examples) -> list[d
     wrong = np.flatnonzero(is_wrong(task, examples))
     sure = examples["probabilities"].max(1) if task.label_kind == "class" else examples["nats"]
     order = wrong[np.argsort(-sure[wrong], kind="stable")][:WRONG]
-    said = task.predictions({name: column[order] for name, column in examples.columns.items()})
+    columns = {name: column[order] for name, column in examples.columns.items()}
+    said = task.predictions(columns, [texts[number] for number in order])
     return [
         {
             "place": texts[number].place,

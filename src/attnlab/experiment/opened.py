@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
@@ -10,7 +11,7 @@ from typing import Literal, Self
 from attnlab.checks.decoding import miswrites
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
-from attnlab.data.corpora.records import Columns, Names
+from attnlab.data.corpora.records import ANSWER_COLUMNS, Columns, Names
 from attnlab.data.labels import Labels
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.experiment.stored import is_published, model_folder, stored_at
@@ -33,6 +34,8 @@ class Opened:
     tokenizer: Tokenizer
     model: Model
     labels: Labels = Labels()
+    settled: Mapping[str, float] = field(default_factory=dict)
+    """What its predictions go by that was chosen on dev, such as the threshold of answers."""
     imported: bool = False
     """Whether it comes from another project: what it was trained on is then not known."""
 
@@ -49,7 +52,7 @@ class Opened:
             return cls(place, 0, found.config, found.tokenizer, found.model, found.labels, imported=True)
         stored = stored_at(place, which=which)
         parts = stored.folder, stored.step, stored.config, stored.tokenizer, stored.model()
-        return cls(*parts, stored.labels, stored.imported)
+        return cls(*parts, stored.labels, stored.settled, stored.imported)
 
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.model.parameters())
@@ -82,6 +85,11 @@ class Opened:
         vocabulary = Vocabulary.of(self.tokenizer)
         return TASKS.build(self.config.task, vocabulary=vocabulary, labels=self.labels)
 
+    @cached_property
+    def deciding(self) -> Task:
+        """The same, with what was chosen on dev: for texts that it was not chosen on."""
+        return self.task.settled(self.settled)
+
     def refuse_headless(self) -> None:
         """Say what can be done with a model whose head gives neither words nor labels, such as a trunk."""
         if self.config.model.output.kind not in self.task.heads:
@@ -91,9 +99,16 @@ class Opened:
                 "--data FILE"
             )
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of an example that its task reads from a table with what is right."""
+        answers = self.task.label_kind == "answer"
+        return ("text", "pair", "answers") if answers else ("text", "pair", "label")
+
     def columns(self, part: str) -> Names:
         """Where a part of an example stands in a table: as in the run's own, else by the usual names."""
         own, usual = self.config.data.corpus.options.get(part), getattr(Columns(), part)
+        usual = ANSWER_COLUMNS if part == "answers" else usual
         return (own, *usual) if isinstance(own, str) else usual
 
     def prompt(self, text: str) -> list[int]:

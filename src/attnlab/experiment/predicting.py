@@ -9,7 +9,9 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import collate
@@ -22,7 +24,8 @@ from attnlab.data.example import Example
 from attnlab.data.labels import UNREAD
 from attnlab.data.rows import Rows, in_memory
 from attnlab.experiment.opened import Opened
-from attnlab.tasks.task import Prediction
+from attnlab.tasks.task import Prediction, SplitColumns
+from attnlab.training.evaluate import array_of, joined
 
 CHUNK = 1024
 """Examples that are in memory at a time."""
@@ -69,15 +72,20 @@ class Predictor:
 
     @torch.inference_mode()
     def _chunk(self, examples: list[Example]) -> list[Prediction]:
-        tokenizer, task = self.trained.tokenizer, self.trained.task
+        tokenizer, task = self.trained.tokenizer, self.trained.deciding
         rows = in_memory(self.encoding.rows(examples), vocabulary=tokenizer.size)
-        found: dict[int, Prediction] = {}
+        said: list[SplitColumns] = []
+        read: list[NDArray[np.int64]] = []
         model = self.trained.model.eval()
         for places in self._batches(rows):
             batch = collate(rows, [places[n : n + 1] for n in range(len(places))], pad=tokenizer.pad)
-            said = task.predictions(task.predict(model, task.unlabelled(batch)))
-            found |= dict(zip(places.tolist(), said, strict=True))
-        return [found[row] for row in range(len(rows))]
+            found = task.predict(model, task.unlabelled(batch))
+            said.append({name: array_of(column) for name, column in found.items()})
+            read.append(places)
+        columns, numbers = task.by_example(joined(said), rows.scalars("example")[np.concatenate(read)])
+        predictions = task.predictions(columns, [examples[n] for n in numbers])
+        held = dict(zip(numbers.tolist(), predictions, strict=True))
+        return [held[number] for number in range(len(examples))]
 
     def _batches(self, rows: Rows) -> Iterator[Any]:
         """Of texts alike in length, and few of long ones: hardly any padding."""
@@ -91,7 +99,7 @@ class Predictor:
 def example(text: str | tuple[str, str], *, pairs: bool) -> Example:
     if pairs and isinstance(text, str):
         raise ConfigError(
-            f'This model classifies pairs of texts; give a pair: ("{text[:40]}", "…"), on the command line '
+            f'This model reads pairs of texts; give a pair: ("{text[:40]}", "…"), on the command line '
             '"first => second".'
         )
     if not pairs and not isinstance(text, str):

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
-from attnlab.checks.predictions import collapse_told, judge, predictions_of
+from attnlab.checks.predictions import collapse_told, judge_examples
 from attnlab.config.files import identity
 from attnlab.config.schema import Config
 from attnlab.config.values import Choice, ConfigError
@@ -170,8 +170,7 @@ def scored(run: Run, rate: float, metric: str) -> TriedRate:
     trained, setup = open_run(run.folder), run.setup
     found = document_losses(evaluator_of(setup.config, setup.dataset, trained.model, setup.task, "dev"))
     estimate = loss_interval(found, metric)
-    said = predictions_of(setup.task, found.examples)
-    collapsed = "" if said is None else collapse_told(judge(said.labels, said.predicted))
+    collapsed = collapse_told(judge_examples(setup.task, found.examples))
     between = (estimate.low, estimate.high) if math.isfinite(estimate.low) else None
     return TriedRate(rate, estimate.value, between, len(found), run.state.epochs, collapsed)
 

@@ -26,6 +26,7 @@ from attnlab.evaluation.honesty import HonestLoss, honesty
 from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, strided
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
+from attnlab.experiment.answer_scores import of_answers
 from attnlab.experiment.baselines import Wording, baselines_of, line_of, wording_of
 from attnlab.experiment.label_scores import of_labels
 from attnlab.experiment.opened import Opened
@@ -33,6 +34,9 @@ from attnlab.experiment.run import default_cache
 from attnlab.experiment.setup import dataset_of, evaluator_of
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measure_of
+from attnlab.metrics.metric import Examples
+from attnlab.tasks.answer_spans import AnswerSpans
+from attnlab.tasks.task import Task
 from attnlab.training.evaluate import Evaluator
 
 DEFINITIONS = {
@@ -56,6 +60,11 @@ LOSS_OF_LABELS = {
     "class": "nats per label, over all labels",
     "classes": "nats per text, of all its labels together",
     "number": "squared error per number, in standard deviations of those trained on; 1 for their mean",
+    "answer": "nats per window, of the answer's first and last token together",
+}
+ANSWERED = {
+    "targets": "windows that were read; a long passage has several",
+    "texts": "questions; intervals are over others like them, with the thresholds as they are",
 }
 PART = "a part of the loss, nats per target"
 
@@ -79,7 +88,8 @@ def of_split(trained: Opened, split: str, *, rows: int, wording: Wording | None 
             f"The corpus of {trained.folder} gives another tokenizer than the run's own: its text has "
             "changed since. Restore it, or score another text with --on FILE."
         )
-    evaluator = evaluator_of(config, dataset, trained.model, trained.task, split)
+    task = trained.task if split == "dev" else trained.deciding  # what was chosen on dev is not scored there
+    evaluator = evaluator_of(config, dataset, trained.model, task, split)
     found = document_losses(evaluator)
     result = {
         "name": f"{split} of {config.data.corpus.options.get('path', config.data.corpus.kind)}",
@@ -91,7 +101,7 @@ def of_split(trained: Opened, split: str, *, rows: int, wording: Wording | None 
     result["recomputed"] = asdict(confirm(evaluator, found, values))
     if not trained.task.predicts_words:
         texts = dataset.first(split, len(found))
-        return result | of_labels(trained.task, texts, found.examples) | _baselines(trained, texts, wording)
+        return result | _of_examples(task, texts, found.examples) | _baselines(trained, texts, wording)
     compared = honesty(trained.model, trained.task, sampled_texts(evaluator, rows))
     if compared is not None:
         result["honesty"] = told_honesty(compared)
@@ -146,7 +156,8 @@ def unspelt(share: float) -> dict[str, str]:
 def definitions_for(trained: Opened) -> dict[str, str]:
     """What the measures mean for this model."""
     if not trained.task.predicts_words:
-        return LABELLED | {"loss": LOSS_OF_LABELS[trained.task.label_kind]}
+        told = ANSWERED if trained.task.label_kind == "answer" else {}
+        return LABELLED | told | {"loss": LOSS_OF_LABELS[trained.task.label_kind]}
     if not trained.fills:
         return DEFINITIONS
     return DEFINITIONS | MASKED | (THREE_MASKS if trained.task.marks_source else {})
@@ -225,14 +236,15 @@ def evaluator_of_texts(trained: Opened, texts: Sequence[Example]) -> tuple[Evalu
     batching = BATCHING.build(config.data.batching, length=config.data.length)
     seed = config.data.split_seed
     loader = Loader(rows, batching, seed=seed, pad=trained.tokenizer.pad)
-    return Evaluator(model=trained.model, task=trained.task, loader=loader, seed=seed), encoding
+    given: dict[str, Any] = {"loader": loader, "seed": seed, "texts": lambda: texts}
+    return Evaluator(model=trained.model, task=trained.deciding, **given), encoding
 
 
 def of_labelled_file(
     trained: Opened, file: str | Path, wording: Wording | None, **options: Any
 ) -> dict[str, Any]:
     """The labelled texts of a file, encoded and scored as those of the run's own splits."""
-    own = {part: trained.columns(part) for part in ("text", "pair", "label")}
+    own = {part: trained.columns(part) for part in trained.parts}
     corpus = Files(path=str(file), **own | options)
     texts = [example for split in corpus.given for example in corpus.read(split)]
     evaluator, encoding = evaluator_of_texts(trained, texts)
@@ -241,9 +253,16 @@ def of_labelled_file(
         "name": str(file),
         "truncation": encoding.cuts.record(),
         **measured(found, definitions_for(trained), trained.task.metrics),
-        **of_labels(trained.task, texts, found.examples),
+        **_of_examples(trained.deciding, texts, found.examples),
         **_baselines(trained, texts, wording),
     }
+
+
+def _of_examples(task: Task, texts: Sequence[Example], examples: Examples) -> dict[str, Any]:
+    """What is told beside the metrics."""
+    if isinstance(task, AnswerSpans):
+        return of_answers(task, texts, examples)
+    return of_labels(task, texts, examples)
 
 
 def other_text(trained: Opened) -> str:

@@ -28,7 +28,7 @@ from attnlab.runs.run_error import RunError
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task
 from attnlab.tasks.vocabulary import Vocabulary
-from attnlab.training.evaluate import Evaluator
+from attnlab.training.evaluate import Evaluator, no_texts
 from attnlab.training.listeners import LISTENERS
 from attnlab.training.optimizers import OPTIMIZERS
 from attnlab.training.schedules import SCHEDULES
@@ -180,8 +180,15 @@ def evaluator_of(
 ) -> Evaluator:
     """How a split is scored. Its stream is the split's, not the run's: runs of other seeds meet the same
     batches with the same tokens hidden."""
-    seed = config.data.split_seed
-    return Evaluator(model=model, task=task, loader=dataset.scored(split), seed=seed, **chosen)
+    texts = partial(dataset.texts, split) if task.compares_text else no_texts
+    return Evaluator(
+        model=model,
+        task=task,
+        loader=dataset.scored(split),
+        seed=config.data.split_seed,
+        texts=texts,
+        **chosen,
+    )
 
 
 def fingerprints(setup: Setup) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def settle(config: schema.Config, planned: Start | None = None) -> schema.Config
 
 def _encoding(wanted: Choice, model: schema.ModelSettings) -> Choice:
     """Pairs for a model without token types are told apart by the separator alone, as it was trained."""
-    if wanted.kind != "pair" or model.token_types:
+    if wanted.kind not in ("pair", "question") or model.token_types:
         return wanted
     return Choice(wanted.kind, {**wanted.options, "types": False})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from attnlab.experiment.explaining import Subject, heads_of
 from attnlab.experiment.filling import Places, places
 from attnlab.experiment.opened import Opened
 from attnlab.experiment.predicting import Predictor, example
+from attnlab.experiment.questions import RankedAnswers, ask
 from attnlab.experiment.request import SAMPLED, Request, request_of, several
 from attnlab.experiment.score_table import Scores
 from attnlab.experiment.scores import of_probes, of_split, of_text
@@ -261,6 +262,12 @@ class Trained(Opened):
         if predictor.cuts.cut:
             warnings.warn(f"{predictor.cuts} at data.length {self.config.data.length}.", stacklevel=2)
         return found
+
+    def ask(
+        self, question: str, passages: str | Sequence[str] | Mapping[str, str], *, batch_size: int = 64
+    ) -> RankedAnswers:
+        """The answer to a question that stands in a passage, or in the best of several; see RankedAnswers."""
+        return ask(self, question, passages, batch_size=batch_size)
 
     def fill(self, text: str, *, top: int = 5) -> Places:
         """For each [MASK] of a text, the most likely words and their probabilities."""

@@ -44,7 +44,7 @@ def labels_in(theirs: Theirs, outputs: int) -> Labels:
 
 def labels_out(labels: Labels) -> Theirs:
     """The same in their config.json; nothing where there are no labels."""
-    if labels.kind == "none":
+    if labels.kind not in PROBLEMS:
         return {}
     found: dict[str, Any] = {"problem_type": PROBLEMS[labels.kind]}
     if labels.names:
@@ -55,6 +55,8 @@ def labels_out(labels: Labels) -> Theirs:
 
 def counted(settings: ModelSettings, labels: Labels) -> ModelSettings:
     """Settings whose head says how many classes it has, where it says "what the labels have"."""
+    if labels.kind not in PROBLEMS:
+        return settings
     options = {**settings.output.options, "classes": labels.outputs}
     return replace(settings, output=Choice(settings.output.kind, options))
 

@@ -23,6 +23,7 @@ from attnlab.interop.foreign import Foreign, built_with, load_model, resize, sav
 from attnlab.interop.onnx import write_onnx
 from attnlab.interop.tokenizer_export import save_tokenizer
 from attnlab.model.heads.classification import Classification
+from attnlab.model.heads.span import Span
 from attnlab.model.model import Model
 from attnlab.model.witness import answer, differs
 from attnlab.runs.folder import RunFolder
@@ -138,18 +139,18 @@ def _write_run(target: Path, found: Foreign, own: Tokenizer, certificate: Certif
 def labels_of(found: Foreign) -> Labels:
     """The labels of a head for labels."""
     head = found.model.head
+    if isinstance(head, Span):
+        return Labels.draft("answer")
     return labels_in(found.theirs, head.classes) if isinstance(head, Classification) else Labels()
 
 
 def _run_config(model: ModelSettings, labels: Labels, tokenizer: Path) -> Config:
     """The record of a model that was not trained here: what it was trained on is not known."""
-    return config_of(
-        {
-            "model": plain(model),
-            "data": {"tokenizer": {"kind": "file", "path": str(tokenizer)}, "length": model.length},
-            "task": task_of(labels) or USUAL_TASKS[model.family],
-        }
-    )
+    data: dict[str, Any] = {"tokenizer": {"kind": "file", "path": str(tokenizer)}, "length": model.length}
+    if labels.kind == "answer":
+        data["encoding"] = {"kind": "question", "types": model.token_types > 1}
+    task = task_of(labels) or USUAL_TASKS[model.family]
+    return config_of({"model": plain(model), "data": data, "task": task})
 
 
 def give_onnx(trained: Model, settings: ModelSettings, target: Path) -> Certificate:

@@ -12,6 +12,7 @@ from attnlab.config.streams import stream_seed
 from attnlab.model.blocks import Attention
 from attnlab.model.draws import fill_normal
 from attnlab.model.feedforward import FeedForward
+from attnlab.model.heads.span import Span
 from attnlab.model.stack import Stack
 
 
@@ -41,9 +42,11 @@ def initialise(model: nn.Module, seed: int) -> None:
                 f"{type(module).__name__} has parameters of its own and does not say how they begin; "
                 "give it a method initialise(generator) that fills them."
             )
-    for stack in model.modules():
-        if isinstance(stack, Stack):
-            _quiet_residuals(stack)
+    for module in model.modules():
+        if isinstance(module, Stack):
+            _quiet_residuals(module)
+        elif isinstance(module, Span):
+            module.quieten()
 
 
 def _quiet_residuals(stack: Stack) -> None:

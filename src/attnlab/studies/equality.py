@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from attnlab.config.schema import SECTIONS, Config
 from attnlab.config.wording import in_words
+from attnlab.evaluation.comparability import Basis, tokens_by_start
 from attnlab.runs.result import RunResult
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def inequalities(
         has += timed(runs, baseline, other)
     if "learning_rate" not in declared and not study.learning_rates:
         has += rated(study, arm, other)
+    if runs and baseline and tokens_by_start(Basis.of(runs[0]), Basis.of(baseline[0]), changed):
+        has.append("a tokenizer of its own, so that the same texts came in other batches")
     if "tuning" not in declared and tried.get(arm, 0) != tried.get(other, 0):
         has.append(f"{tried.get(arm, 0)} tried settings ({other}: {tried.get(other, 0)})")
     if has:

@@ -15,7 +15,7 @@ from itertools import combinations
 
 from attnlab.config.wording import in_words
 from attnlab.data.batching import BATCHING
-from attnlab.evaluation.comparability import first_difference
+from attnlab.evaluation.comparability import Basis, first_difference, tokens_by_start
 from attnlab.runs.result import RunResult
 
 Initial = Mapping[str, str]
@@ -88,7 +88,7 @@ def apart(run: RunResult, other: RunResult, *, changed: Collection[str]) -> list
 
 
 def fed_apart(run: RunResult, other: RunResult, changed: Collection[str]) -> list[str]:
-    if touches(changed, "data."):
+    if touches(changed, "data.") or tokens_by_start(Basis.of(run), Basis.of(other), changed):
         return []
     seed = f"with seed {run.seed}"
     first = first_difference(trail(run, "batches"), trail(other, "batches"))

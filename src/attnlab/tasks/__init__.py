@@ -24,5 +24,6 @@ TASKS: Registry[Task] = Registry(
         "classification": "attnlab.tasks.classification:Classification",
         "multilabel": "attnlab.tasks.multilabel:Multilabel",
         "regression": "attnlab.tasks.regression:Regression",
+        "answering": "attnlab.tasks.answering:Answering",
     },
 )

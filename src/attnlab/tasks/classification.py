@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -79,7 +79,7 @@ class Classification(Labelled):
     def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
         return {"probabilities": self.scores(model, hidden, prepared).softmax(-1)}
 
-    def predictions(self, said: Mapping[str, Any]) -> list[Prediction]:
+    def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         names = self.labels.names
         found = []
         for row in said["probabilities"].tolist():

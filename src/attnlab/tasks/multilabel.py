@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch.nn.functional as F
@@ -65,7 +65,7 @@ class Multilabel(Labelled):
     def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
         return {"chances": self.scores(model, hidden, prepared).sigmoid()}
 
-    def predictions(self, said: Mapping[str, Any]) -> list[Prediction]:
+    def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         found = []
         for row in said["chances"].tolist():
             scores = dict(zip(self.labels.names, row, strict=True))

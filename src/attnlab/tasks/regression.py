@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -50,7 +50,7 @@ class Regression(Labelled):
     def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
         return {"predicted_number": self.in_unit(self.scores(model, hidden, prepared)[:, 0])}
 
-    def predictions(self, said: Mapping[str, Any]) -> list[Prediction]:
+    def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         return [Prediction(answer=float(number)) for number in said["predicted_number"].tolist()]
 
     def in_unit(self, standard: Tensor) -> Tensor:

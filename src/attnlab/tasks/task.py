@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -36,6 +36,11 @@ class Prediction:
     confidence: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What is written of it in a row of a table."""
+        return {"prediction": self.answer, "confidence": self.confidence}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Spans:
@@ -48,9 +53,18 @@ class Spans:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PassagePlaces:
+    """Where each token of a passage begins and ends in its text, in characters; both (B,T), −1 for tokens
+    that are not of it."""
+
+    start: Tensor
+    end: Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
 class Prepared:
     """What one forward needs: ids (B,T) that the model reads, targets (B,T) with IGNORE for none; of a task
-    about examples, one target for each: (B) classes or numbers, (B,C) flags.
+    about examples, one target for each: (B) classes or numbers, (B,C) flags, (B,2) first and last token.
 
     `source` (B,S) is what an encoder reads beside them. `sizes` (B,T) are the bytes of text that each
     target stands for; None where bits per byte would mean nothing, since much of the text is given.
@@ -63,6 +77,7 @@ class Prepared:
     source: Tensor | None = None
     source_tokens: Tokens | None = None
     spans: Spans | None = None
+    passage: PassagePlaces | None = None
     sizes: Tensor | None = None
     of_examples: bool = False
     """Whether targets are one for each row, and not one for each token."""
@@ -88,8 +103,8 @@ class Prepared:
                 return value.to(device)
             if isinstance(value, Tokens):
                 return value.map(lambda field: field.to(device), value.span)
-            if isinstance(value, Spans):
-                return Spans(**{name: field.to(device) for name, field in vars(value).items()})
+            if isinstance(value, (Spans, PassagePlaces)):
+                return type(value)(**{name: field.to(device) for name, field in vars(value).items()})
             return value
 
         return replace(self, **{name: moved(value) for name, value in vars(self).items()})
@@ -118,6 +133,8 @@ class Task(ABC):
     """What it is judged by; the first decides which checkpoint is the best, and a study's verdict."""
     label_kind: ClassVar[Kind] = "none"
     """What a label is for it: nothing where it predicts words."""
+    compares_text: ClassVar[bool] = False
+    """Whether `compare` asks for the text of the examples."""
 
     sees: ClassVar[Sees] = "before"
     """What the output at a place may depend on."""
@@ -185,8 +202,21 @@ class Task(ABC):
         """
         return columns, example
 
-    def predictions(self, said: Mapping[str, Any]) -> list[Prediction]:
-        """The columns of `predict` as one prediction for each example, in a person's words."""
+    def compare(self, said: SplitColumns, texts: Sequence[Example]) -> SplitColumns:
+        """The columns of examples with what follows from their own text, such as which answers are right."""
+        return said
+
+    def settle(self, examples: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+        """What predictions go by that is chosen on dev, from the columns of its examples; it is kept with
+        the checkpoint. Nothing for most."""
+        return {}
+
+    def settled(self, held: Mapping[str, float]) -> Self:
+        """The task that goes by what was settled."""
+        return self
+
+    def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
+        """The columns of examples as one prediction for each, in a person's words."""
         return []
 
     def blind_loss(self, prepared: Prepared) -> float:

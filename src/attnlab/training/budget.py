@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from attnlab.config.schema import Budget
@@ -25,6 +25,8 @@ class State:
     best_score: float | None = None
     since_best: int = 0
     trace: Trace = Trace()
+    settled: Mapping[str, float] = field(default_factory=dict)
+    """What predictions go by that was chosen on dev at the last evaluation (see Task.settle)."""
 
     @classmethod
     def of(cls, held: Mapping[str, Any]) -> State:

@@ -24,10 +24,10 @@ from attnlab.model.model import Model
 from attnlab.model.witness import differs
 from attnlab.runs.atomic import as_bytes
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
-from attnlab.runs.damage import FAULTS, described
+from attnlab.runs.damage import FAULTS, described, reading
 from attnlab.runs.run_error import RunError
 
-FROZEN = "frozen.safetensors"
+FROZEN, STATE = "frozen.safetensors", "state.json"
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def save_checkpoint(checkpoints: Checkpoints, step: int, checkpoint: Checkpoint)
     files: dict[str, Callable[[], bytes]] = {
         "model.safetensors": lambda: save(_contiguous(_without(model, frozen))),
         "optimizer.safetensors": lambda: save(_contiguous(checkpoint.optimizer)),
-        "state.json": lambda: as_bytes(checkpoint.state),
+        STATE: lambda: as_bytes(checkpoint.state),
     }
     shared = {FROZEN: lambda: save(_contiguous(_without(model, model.keys() - frozen)))} if frozen else {}
     return checkpoints.write(step, files, shared, answer=list(checkpoint.answer))
@@ -109,9 +109,15 @@ def _read(folder: Path, checkpoints: Checkpoints, manifest: dict[str, Any]) -> C
         model=load((folder / "model.safetensors").read_bytes()) | frozen,
         frozen=frozenset(frozen),
         optimizer=load((folder / "optimizer.safetensors").read_bytes()),
-        state=dict(json.loads((folder / "state.json").read_text(encoding="utf-8"))),
+        state=dict(json.loads((folder / STATE).read_text(encoding="utf-8"))),
         answer=tuple(manifest.get("answer", ())),
     )
+
+
+def settled_in(checkpoints: Checkpoints, step: int) -> dict[str, float]:
+    """What a checkpoint's predictions go by that was chosen on dev; its weights are not read."""
+    with reading(file := checkpoints.path(step) / STATE):
+        return dict(json.loads(file.read_text(encoding="utf-8")).get("settled", {}))
 
 
 def newest_checkpoint(checkpoints: Checkpoints, warn: Callable[[str], None]) -> Checkpoint | None:

@@ -15,6 +15,8 @@ from torch import Tensor
 
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
+from attnlab.data.errors import DataError
+from attnlab.data.example import Example
 from attnlab.data.rows import Rows
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
@@ -31,6 +33,7 @@ class Evaluation:
     """`loss` in nats per target, and the task's metrics; perplexity from the words alone, if it has parts.
 
     `examples` is what was said of each example, in the order of the batches; of words one entry a batch.
+    An example of several rows is among them if all of these were scored.
     """
 
     loss: float
@@ -63,6 +66,11 @@ class Judged:
         return {name: np.array([float(value)]) for name, value in (sums | size).items()}
 
 
+def joined(columns: Sequence[SplitColumns]) -> SplitColumns:
+    """The columns of batches, one batch after the other."""
+    return {name: np.concatenate([one[name] for one in columns]) for name in columns[0]}
+
+
 def array_of(column: Tensor) -> NDArray[Any]:
     """A column for metrics: numbers in float64, classes and flags as they are."""
     held = column.cpu()  # some devices have no double
@@ -80,9 +88,15 @@ class Batches(Protocol):
     def load(self, plan: Any, number: int) -> Batch: ...
 
 
+def no_texts() -> Sequence[Example]:
+    """The examples are not at hand."""
+    return ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
-    """How a model is scored on a split: which batches, what they hide, where, in what precision."""
+    """How a model is scored on a split: which batches, what they hide, where, in what precision. `texts`
+    gives all its examples, where the task compares their text."""
 
     model: Model
     task: Task
@@ -92,11 +106,12 @@ class Evaluator:
     device: torch.device = CPU
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext
     features: FeaturesOf = unknown
+    texts: Callable[[], Sequence[Example]] = no_texts
 
     def __call__(self) -> Evaluation:
         """The mean loss over the batches and the task's metrics, in eval mode."""
         total, count, parts = 0.0, 0, dict[str, float]()
-        columns: list[dict[str, NDArray[Any]]] = []
+        columns: list[SplitColumns] = []
         rows: list[NDArray[np.int64]] = []
         for judged in self.judged():
             loss = judged.loss
@@ -106,19 +121,36 @@ class Evaluator:
             for name, part in loss.parts.items():
                 parts[name] = parts.get(name, 0.0) + float(part)
         scores = {name: part / max(1, count) for name, part in parts.items()} | {"targets": count}
-        examples = Examples(self.by_example(columns, rows)[0])
+        examples = self.examples(columns, rows)
         metrics = {name: METRICS.build(name) for name in self.task.metrics if name != "loss"}
         scores |= {name: one.value(examples) for name, one in metrics.items() if one.applies(examples)}
         return Evaluation(total / max(1, count), scores, examples)
 
+    def examples(self, columns: Sequence[SplitColumns], rows: Sequence[NDArray[np.int64]]) -> Examples:
+        """What was said of the examples of some batches, given the columns of each and its encoded rows."""
+        found, numbers = self.by_example(columns, rows)
+        if self.task.predicts_words:
+            return Examples(found)
+        of_rows = self.loader.rows.scalars("example")
+        scored = np.bincount(of_rows[np.concatenate(rows)], minlength=int(of_rows.max()) + 1)
+        whole = (np.bincount(of_rows) == scored)[numbers]
+        if not whole.any():
+            raise DataError(
+                "No example has all of its rows in the batches that are scored; set "
+                'training.evaluate_batches to "all", or higher.'
+            )
+        return Examples(found if whole.all() else {name: column[whole] for name, column in found.items()})
+
     def by_example(
-        self, columns: Sequence[Mapping[str, NDArray[Any]]], rows: Sequence[NDArray[np.int64]]
+        self, columns: Sequence[SplitColumns], rows: Sequence[NDArray[np.int64]]
     ) -> tuple[SplitColumns, NDArray[np.int64]]:
         """The columns of batches of these rows as those of examples, and which example each entry is."""
-        joined = {name: np.concatenate([held[name] for held in columns]) for name in columns[0]}
         if self.task.predicts_words:  # one entry a batch
-            return joined, np.arange(len(columns))
-        return self.task.by_example(joined, self.loader.rows.scalars("example")[np.concatenate(rows)])
+            return joined(columns), np.arange(len(columns))
+        example = self.loader.rows.scalars("example")[np.concatenate(rows)]
+        found, numbers = self.task.by_example(joined(columns), example)
+        texts = self.texts()
+        return self.task.compare(found, [texts[n] for n in numbers]) if texts else found, numbers
 
     def losses(self) -> Iterator[tuple[Batch, Prepared, LossSum]]:
         """Each batch, what the task made of it, and its loss."""

@@ -194,6 +194,7 @@ class Loop:
             best_step=self.state.step if best else self.state.best_step,
             best_score=score if best else before,
             since_best=0 if best else self.state.since_best + 1,
+            settled=self.task.settle(found.examples.columns),
         )
         scores = {**found.scores, **self.train_scores()}
         seconds = time.perf_counter() - began

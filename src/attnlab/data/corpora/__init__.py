@@ -46,5 +46,6 @@ CORPORA = Corpora(
         "pairs": "attnlab.data.corpora.synthetic:PairRecall",
         "induction": "attnlab.data.corpora.synthetic:Induction",
         "modular_addition": "attnlab.data.corpora.synthetic:ModularAddition",
+        "facts": "attnlab.data.corpora.facts:Facts",
     },
 )

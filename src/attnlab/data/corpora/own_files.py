@@ -5,12 +5,12 @@ from __future__ import annotations
 import glob
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from attnlab.config.values import nearest
 from attnlab.data.corpora.corpus import Corpus
-from attnlab.data.corpora.readers import READERS, read_text, reader_of
+from attnlab.data.corpora.readers import READERS, lines_of, read_text, reader_of, undecoded
 from attnlab.data.corpora.records import (
     Broken,
     Columns,
@@ -22,7 +22,7 @@ from attnlab.data.corpora.records import (
     refuse_division,
 )
 from attnlab.data.corpora.units import Unit
-from attnlab.data.errors import DataError
+from attnlab.data.errors import DataError, unusable
 from attnlab.data.example import Example
 
 SPLIT_NAMES = {
@@ -187,6 +187,23 @@ def found(paths: Names) -> list[Path]:
         if not file.stat().st_size:
             raise DataError(f"{file} is empty; remove it, or give a file with text.")
     return list(dict.fromkeys(result))
+
+
+def passages_in(paths: Sequence[str], encoding: str) -> tuple[dict[str, str], list[Path]]:
+    """Whole texts by their file, as they are: nothing of them is moved. And the files that have none."""
+    texts: dict[str, str] = {}
+    empty: list[Path] = []
+    for file in dict.fromkeys(file for path in paths for file in sorted(matching(path))):
+        if reader_of(file) is not read_text:
+            raise DataError(f"{file} is a table, and a passage is plain text; give .txt, .md or the like.")
+        text = "".join(lines_of(file, encoding, newline=""))
+        if reason := undecoded(text, encoding) or unusable(text):
+            raise DataError(f"{file}: {reason}.")
+        if text.strip():
+            texts[str(file)] = text
+        else:
+            empty.append(file)
+    return texts, empty
 
 
 def matching(path: str) -> list[Path]:

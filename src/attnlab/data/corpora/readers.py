@@ -187,7 +187,9 @@ def articles(file: Path, data: list[Any]) -> Iterator[Record | Broken]:
                 for question in paragraph["qas"]:
                     place = f"{file} question {question.get('id', '?')}"
                     values = {"question": question.get("question"), "context": paragraph["context"]}
-                    yield Record(place, values | {"answers": question.get("answers", []), "title": title})
+                    answers = [] if question.get("is_impossible") else question.get("answers", [])
+                    values |= {"answers": answers, "title": title, "id": question.get("id")}
+                    yield Record(place, values)
         except (KeyError, TypeError, AttributeError) as error:
             yield Broken(
                 f"{file} article {a}", f"it is not in SQuAD's form ({type(error).__name__}: {error})"

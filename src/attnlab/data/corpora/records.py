@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -16,6 +17,10 @@ Names = str | tuple[str, ...]
 """One column (or path), or several of which the first that exists is taken."""
 
 SHOWN = 5
+ANSWER_COLUMNS = ("answers", "answer")
+"""Where answers to questions stand; `answer` alone may be a label as well."""
+ANSWER_START = "answer_start"
+"""The column that says where an answer begins, where there is one answer in a cell of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +166,10 @@ def made(record: Record, parts: Mapping[str, str], labels: Sequence[str]) -> Exa
     held = {part: value_of(record, column) for part, column in parts.items()}
     texts = {p: text_of(held[p], parts[p]) for p in ("text", "pair", "target", "group") if p in held}
     label = label_of(held["label"], parts["label"], labels) if "label" in held else None
-    answers = answers_of(held["answers"], texts.get("pair", "")) if "answers" in held else ()
+    answers: tuple[Answer, ...] = ()
+    if "answers" in held:
+        written = answers_in(held["answers"], record.values.get(ANSWER_START))
+        answers = answers_of(written, texts.get("pair", ""))
     return Example(
         texts["text"],
         pair=texts.get("pair"),
@@ -211,6 +219,35 @@ def label_of(value: Any, column: str, labels: Sequence[str]) -> str | tuple[str,
     return label
 
 
+def answers_in(value: Any, start: Any) -> Any:
+    """Answers that are written as text, as in a cell of a table: as JSON, or one answer as it stands, whose
+    place is `start` or, where that is not known, the only one in the passage. Nothing is no answer."""
+    if value is None:
+        return []
+    if not isinstance(value, str):
+        return value
+    if value.lstrip()[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except ValueError:
+            pass  # an answer may begin like that
+    if not value.strip():
+        return []
+    digits = start.strip() if isinstance(start, str) else start
+    known = int(digits) if isinstance(digits, str) and digits.isdecimal() else digits
+    return [{"text": value, "answer_start": None if known == "" else known}]
+
+
+def place_of(text: str, passage: str) -> int:
+    """Where an answer begins whose place nobody said."""
+    count = passage.count(text)
+    if count == 1:
+        return passage.index(text)
+    told = f"is {count} times in the passage" if count else "is not in the passage"
+    fix = f"say which with a column {ANSWER_START}" if count else "correct it"
+    raise BrokenRowError(f"its answer {text!r:.40} {told}; {fix}")
+
+
 def answers_of(value: Any, passage: str) -> tuple[Answer, ...]:
     """Answers as SQuAD's files have them (a list of objects) or as tables do (an object of lists)."""
     if isinstance(value, Mapping):
@@ -225,6 +262,8 @@ def answers_of(value: Any, passage: str) -> tuple[Answer, ...]:
         if not isinstance(item, Mapping) or not {"text", "answer_start"} <= set(item):
             raise BrokenRowError("an answer needs `text` and `answer_start`")
         text, start = item["text"], item["answer_start"]
+        if start is None and isinstance(text, str):
+            start = place_of(text, passage)
         sound = isinstance(text, str) and isinstance(start, int) and start >= 0
         if not sound or passage[start : start + len(text)] != text:
             raise BrokenRowError(f"its answer {text!r:.40} is not at character {start} of the passage")

@@ -36,7 +36,9 @@ class Cuts:
     tokens: int = 0
     lost: int = 0
     longest: int = 0  # tokens of the longest example, before it was cut
+    answers: int = 0
     inexact: int = 0  # answers that begin or end inside a token
+    split: int = 0  # answers that no window holds whole
 
     def count(self, tokens: int, lost: int) -> None:
         self.examples += 1
@@ -76,7 +78,11 @@ class Cuts:
             f"{self.cut:,} of {self.examples:,} texts cut ({self.text_share:.1%}), "
             f"{self.lost:,} of {self.tokens:,} tokens ({self.token_share:.1%})"
         )
-        return told + (f", {self.inexact:,} answers inexact" if self.inexact else "")
+        if self.inexact:
+            told += f", {self.inexact:,} answers begin or end inside a token"
+        if self.split:
+            told += f", {self.split:,} of {self.answers:,} answers whole in no window"
+        return told
 
 
 class Encoding(ABC):

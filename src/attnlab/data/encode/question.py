@@ -27,7 +27,8 @@ class Question(Encoding):
     Long passages give several rows: windows overlap by `overlap` tokens, so that an answer shorter
     than that is whole in at least one of them. A window without the whole answer points at token
     0, as questions without an answer do (SQuAD 2.0). Every token of the passage carries its exact
-    place in the text. Questions beyond `question_length` tokens lose their end, counted.
+    place in the text. Questions beyond `question_length` tokens lose their end, counted. Without `types` only
+    the separator tells question and passage apart: for models without token types.
     """
 
     uses = ("pair", "answers")
@@ -40,6 +41,7 @@ class Question(Encoding):
         *,
         overlap: Whole = 32,
         question_length: Count = 48,
+        types: bool = True,
     ):
         super().__init__(tokenizer, length)
         least = self.room(tokenizer.form.pair_room) - question_length
@@ -48,7 +50,10 @@ class Question(Encoding):
                 f"question(overlap={overlap}, question_length={question_length}) leaves {max(0, least)} "
                 f"tokens a window of data.length {length}, which must exceed the overlap; raise data.length."
             )
-        self.overlap, self.question_length = overlap, question_length
+        self.overlap, self.question_length, self._types = overlap, question_length, types
+
+    def settings(self) -> dict[str, object]:
+        return super().settings() | ({} if self._types else {"types": False})
 
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
         questions = self.tokenizer.encode_sized([e.text for e in chunk])
@@ -67,8 +72,12 @@ class Question(Encoding):
         answer = tokens_of(example, passage)
         if answer and (passage.starts[answer[0]], passage.ends[answer[1]]) != span(example.answers[0]):
             self.cuts.inexact += 1
-        for begin, end in windows(len(passage.tokens), room, self.overlap):
-            yield self._row(question, passage, (begin, end), answer, number)
+        parts = list(windows(len(passage.tokens), room, self.overlap))
+        if example.answers:
+            self.cuts.answers += 1
+            self.cuts.split += answer is None or not any(a <= answer[0] and answer[1] < b for a, b in parts)
+        for part in parts:
+            yield self._row(question, passage, part, answer, number)
 
     def _row(
         self,
@@ -88,7 +97,7 @@ class Question(Encoding):
             whole.ids,
             number,
             whole.sizes,
-            types=form.pair_types(len(question), end - begin),
+            types=form.pair_types(len(question), end - begin) if self._types else None,
             start=answer[0] + shift if inside and answer else 0,
             end=answer[1] + shift if inside and answer else 0,
             char_start=[*outside, *passage.starts[begin:end], *after],

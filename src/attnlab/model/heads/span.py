@@ -8,6 +8,9 @@ from attnlab.model.heads.head import Head
 from attnlab.model.terms import Term, linear
 from attnlab.model.tokens import Tokens
 
+FIRST = 0.1
+"""How large the first scores are, of those of unit variance."""
+
 
 class Span(Head):
     """Span: for each token, how well an answer starts and ends there.
@@ -27,10 +30,15 @@ class Span(Head):
         self.width = width
         self.scores = nn.Linear(width, 2)
 
+    def quieten(self) -> None:
+        """First scores near 0: that of the first token is the same in all rows, and would be a belief about
+        how many questions have no answer."""
+        self.scores.weight.mul_(FIRST)
+
     def forward(self, hidden: Tensor, tokens: Tokens) -> Tensor:
-        """(B,T,D) -> (B,T,2): start and end; padding can be neither."""
+        """(B,T,D) -> (B,T,2): start and end. Which tokens can be either is the task's to say."""
         scores: Tensor = self.scores(hidden)
-        return scores if tokens.real is None else scores.masked_fill(~tokens.real[..., None], -float("inf"))
+        return scores
 
     def parameter_terms(self) -> list[Term]:
         return [linear("scores", self.width, 2, True, "D·2")]

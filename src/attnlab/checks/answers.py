@@ -1,0 +1,154 @@
+"""Where answers stand: in the text, in the rows, and within the limits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from attnlab.checks.check import Case, Check
+from attnlab.data.dataset import Dataset
+from attnlab.data.example import Answer, Example
+from attnlab.data.rows import Rows
+from attnlab.runs.findings import Finding, When
+from attnlab.tasks.answer_spans import AnswerSpans
+
+SPLITS = ("train", "dev")
+QUESTIONS = 2000
+"""Of a split, those that are looked at."""
+MUCH = 0.02
+"""The share of answers that cannot be given from which on it is told."""
+
+
+@dataclass
+class FoundAnswers:
+    """Questions of a split, and those whose answer is not where it should be, each named."""
+
+    questions: int = 0
+    answers: int = 0
+    outside: list[str] = field(default_factory=list)
+    misplaced: list[str] = field(default_factory=list)
+    unheld: list[str] = field(default_factory=list)
+    too_long: list[str] = field(default_factory=list)
+
+    @property
+    def lost(self) -> int:
+        return len(self.unheld) + len(self.too_long)
+
+
+class Answers(Check):
+    """Answers: does each answer stand where its row says, and can it be given at all?
+
+    Formula: of the first 2,000 questions of train and dev: (a) the passage has each gold answer at its own
+    place, character for character; (b) a row that points at an answer points at characters that hold the
+    first gold answer and no more than the rest of its first and last token, and every token of a row is the
+    same stretch of the text as in the passage; a row without the whole answer points at its first token; (c)
+    answers that no window holds whole (data.length, the encoding's overlap) and those of more tokens than
+    task.longest_answer are counted: no model can give them. Above 2 % of the answers is a warning.
+
+    When it helps: offsets that are off by one after a normalisation, or bytes taken for characters, teach
+    and score other words than the answer. An answer that is cut off is trained as "no answer".
+
+    Cannot see: an answer that is wrong itself; questions behind the first 2,000.
+    """
+
+    when: ClassVar[tuple[When, ...]] = ("before",)
+    limit: ClassVar[float] = 1.0
+
+    def run(self, case: Case) -> Finding:
+        task = case.task
+        if not isinstance(task, AnswerSpans):
+            return self.not_applicable(case, "the task has no answers in a passage")
+        splits = [split for split in SPLITS if split in case.dataset.splits.names]
+        found = {split: look(case.dataset, split, task.longest_answer) for split in splits}
+        wrong = [name for one in found.values() for name in (*one.outside, *one.misplaced)]
+        if wrong:
+            return self.failed(
+                case,
+                f"{len(wrong):,} answers are not where they should be, such as {wrong[0]}",
+                float(len(wrong)),
+                meaning="Other words than the answers are taught and scored.",
+                fix="Give starts in characters of the passage as it is (not bytes, not of a cleaned text); "
+                "remove the cached rows, which are then made again.",
+            )
+        told = "; ".join(described(split, one, task.longest_answer) for split, one in found.items())
+        worst = max(one.lost / max(1, one.answers) for one in found.values())
+        if worst <= MUCH:
+            return self.passed(case, told, worst)
+        return self.warned(
+            case,
+            told,
+            worst,
+            meaning="No model can give these answers: they count as wrong, and are trained as no answer.",
+            fix="Raise data.length or the overlap of data.encoding, so that a window holds them, or "
+            "task.longest_answer.",
+        )
+
+
+def described(split: str, found: FoundAnswers, longest: int) -> str:
+    parts = [f"{split}: {found.answers:,} answers of {found.questions:,} questions are at their place"]
+    for names, what in (
+        (found.unheld, "whole in no window"),
+        (found.too_long, f"longer than {longest} tokens"),
+    ):
+        if names:
+            parts.append(f"{len(names):,} {what}, such as {names[0]}")
+    return ", ".join(parts)
+
+
+def look(dataset: Dataset, split: str, longest: int) -> FoundAnswers:
+    """The first questions of a split, and their rows."""
+    found, rows = FoundAnswers(), dataset.rows(split)
+    windows: dict[int, list[int]] = defaultdict(list)
+    for row, number in enumerate(rows.scalars("example").tolist()):
+        if number >= QUESTIONS:
+            break
+        windows[number].append(row)
+    texts = dataset.first(split, QUESTIONS)
+    for number, held in windows.items():
+        example = texts[number]
+        found.questions += 1
+        gone = [answer for answer in example.answers if not stands(example, answer)]
+        found.outside += [named(example, answer.text) for answer in gone]
+        if not found.outside:
+            _look_at(example, held, rows, longest, found)
+    return found
+
+
+def _look_at(example: Example, held: list[int], rows: Rows, longest: int, found: FoundAnswers) -> None:
+    pointing = [row for row in held if rows.scalar("start", row) or rows.scalar("end", row)]
+    if not example.answers:
+        found.misplaced += [named(example, "", "an answer where there is none")] * bool(pointing)
+        return
+    answer = example.answers[0]
+    found.answers += 1
+    for row in pointing:
+        if not all(points(example, rows, row)):
+            found.misplaced.append(named(example, answer.text))
+            return
+    if not pointing:
+        found.unheld.append(named(example, answer.text))
+    elif all(rows.scalar("end", row) - rows.scalar("start", row) >= longest for row in pointing):
+        found.too_long.append(named(example, answer.text))
+
+
+def points(example: Example, rows: Rows, row: int) -> Iterator[bool]:
+    """Whether a row's first and last token hold the answer, and nothing more than the rest of themselves."""
+    answer, text = example.answers[0], example.pair or ""
+    starts, ends = rows.ragged("char_start", row), rows.ragged("char_end", row)
+    first, last = rows.scalar("start", row), rows.scalar("end", row)
+    begin, end = int(starts[first]), int(ends[last])
+    yield 0 <= begin <= answer.start and answer.start + len(answer.text) <= end <= len(text)
+    yield answer.text in text[begin:end]
+    yield int(ends[first]) > answer.start and int(starts[last]) < answer.start + len(answer.text)
+
+
+def stands(example: Example, answer: Answer) -> bool:
+    """Whether the passage has an answer at its place."""
+    return (example.pair or "")[answer.start : answer.start + len(answer.text)] == answer.text
+
+
+def named(example: Example, answer: str, what: str = "") -> str:
+    place = f" ({example.place})" if example.place else ""
+    return f"{what or f'“{answer[:40]}”'} of “{example.text[:60]}”{place}"

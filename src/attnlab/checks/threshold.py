@@ -1,0 +1,86 @@
+"""Where the threshold comes from that decides whether a question is answered."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from attnlab.checks.check import Case, Check, Moment
+from attnlab.metrics.metric import Examples, Floats
+from attnlab.runs.findings import Finding, When
+from attnlab.tasks.answer_spans import AnswerSpans
+
+NEEDED = ("margin", "threshold", "fold", "span_f1", "silent")
+EQUAL = 1e-9
+CANDIDATES = 2000
+
+
+class Threshold(Check):
+    """Threshold: was the threshold of answers chosen without the questions that it is scored on?
+
+    Formula: the threshold of each fifth of dev (by passage) must reach the best F1 that any threshold has on
+    the other four, counted again with a plain sum for each candidate; and questions of a fold have one
+    threshold. Beside it stands the F1 of a threshold that is chosen on the scored questions themselves, and
+    the difference: what tuning on the reported split would have pretended.
+
+    When it helps: τ that is tuned on the reported split fits its noise; on a few hundred questions that is
+    worth a point or more, and no other number shows it.
+
+    Cannot see: a threshold that a person chose by these scores and then set (task.threshold), or a best
+    checkpoint, which is chosen on dev as well: judge on test.
+    """
+
+    when: ClassVar[tuple[When, ...]] = ("evaluation", "after")
+    limit: ClassVar[float] = 0.5
+
+    def run(self, case: Case) -> Finding:
+        found = case.examples
+        if not isinstance(case.task, AnswerSpans) or found is None or any(n not in found for n in NEEDED):
+            return self.not_applicable(case, "nothing is answered by a threshold")
+        return self.judge(case, found, fixed=case.task.threshold != "dev")
+
+    def judge(self, at: Moment, examples: Examples, *, fixed: bool = False) -> Finding:
+        """Of the questions of an evaluation; `fixed` says that a person set the threshold."""
+        own = float(scored(examples, examples["threshold"]).mean())
+        tuned = max(float(scored(examples, tau).mean()) for tau in candidates(examples["margin"]))
+        gain = tuned - own
+        pretended = f"F1 {own:.4f}; with τ chosen on the same questions it would be {tuned:.4f} ({gain:+.4f})"
+        if fixed:
+            return self.passed(at, f"τ was set to {examples['threshold'][0]:g}: {pretended}", gain)
+        folds = np.unique(examples["fold"])
+        if len(folds) < 2:
+            return self.not_applicable(at, "a single question: there are no others to choose a threshold on")
+        wrong = [int(fold) for fold in folds if not apart(examples, fold)]
+        if not wrong:
+            told = f"τ of each of {len(folds)} folds is the best of the others: {pretended}"
+            return self.passed(at, told, gain)
+        return self.failed(
+            at,
+            f"the τ of {len(wrong)} of {len(folds)} folds is not the best of the other folds: {pretended}",
+            gain,
+            meaning="The threshold is fitted to the questions that it is scored on: the F1 is too high.",
+            fix='Choose it on questions apart from those reported: task.threshold = "dev", or a fixed one.',
+        )
+
+
+def apart(examples: Examples, fold: int) -> bool:
+    """Whether the threshold of a fold is one, and the best for all other folds."""
+    inside = examples["fold"] == fold
+    held = np.unique(examples["threshold"][inside])
+    others = Examples({name: examples[name][~inside] for name in NEEDED})
+    best = max(float(scored(others, tau).sum()) for tau in candidates(others["margin"]))
+    return len(held) == 1 and float(scored(others, held[0]).sum()) >= best - EQUAL * max(1, len(others))
+
+
+def scored(examples: Examples, threshold: Floats | float) -> Floats:
+    """(n) the F1 of each question under a threshold."""
+    found: Floats = np.where(examples["margin"] > threshold, examples["span_f1"], examples["silent"])
+    return found
+
+
+def candidates(margin: Floats) -> Floats:
+    """Thresholds that part the questions in every way there is, or of many questions in 2,000 ways."""
+    finite = np.unique(margin[np.isfinite(margin)])
+    some = finite[:: max(1, len(finite) // CANDIDATES)]
+    return np.append(some, finite[0] - 1) if len(finite) else np.zeros(1)
