@@ -82,7 +82,7 @@ def test_what_messages_advise_exists():
     [
         ("Set training.bugdet.steps.", "there is no setting training.bugdet.steps"),
         ("Use model.attention.grups=4", "there is no setting model.attention.grups"),
-        ("Ask it: attnlab ask RUN", "there is no command attnlab ask"),
+        ("Ask it: attnlab query RUN", "there is no command attnlab query"),
         ("attnlab train X --resum", "attnlab train has no --resum"),
         ("attnlab explain counts X --allow y", "attnlab explain has no --allow"),
         ("go on with --continue", "no command has --continue"),
