@@ -80,6 +80,18 @@ def test_broken_merges_are_named(gpt2, content, words):
         load(gpt2 / "vocab.json")
 
 
+def test_a_post_processor_whose_ids_are_beyond_the_table_is_refused(gpt2):
+    held = json.loads((gpt2 / "tokenizer.json").read_text())
+    pieces = [{"SpecialToken": {"id": "[X]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+    second = [*pieces, {"Sequence": {"id": "B", "type_id": 0}}]
+    template = {"type": "TemplateProcessing", "single": pieces, "pair": second}
+    special = {"[X]": {"id": "[X]", "ids": [9999], "tokens": ["a"]}}
+    held["post_processor"] = template | {"special_tokens": special}
+    (gpt2 / "tokenizer.json").write_text(json.dumps(held))
+    with pytest.raises(DataError, match="puts the id 9,999 beside a text"):
+        load(gpt2)
+
+
 def test_a_post_processor_that_makes_the_library_panic_is_one_sentence(gpt2, capfd):
     held = json.loads((gpt2 / "tokenizer.json").read_text())
     pieces = [{"SpecialToken": {"id": "[X]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]

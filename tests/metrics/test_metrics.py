@@ -70,13 +70,18 @@ def answered(seed, n=40):
     return Examples(held | {"span_exact": f1.round(), "silent": 1.0 - there, "answerable": there})
 
 
-MADE = {"rank": ranked, "margin": answered} | {
-    "nats": counted,
-    "words": counted,
-    "label": classified,
-    "labels": chosen_sets,
-    "number": numbered,
-}
+TAGS = dict.fromkeys(("entities", "tag_counts", "invalid"), tagged)
+MADE = (
+    {"rank": ranked, "margin": answered}
+    | TAGS
+    | {
+        "nats": counted,
+        "words": counted,
+        "label": classified,
+        "labels": chosen_sets,
+        "number": numbered,
+    }
+)
 
 
 def examples_for(name, seed):

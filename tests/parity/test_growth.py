@@ -63,6 +63,9 @@ def test_a_tokenizer_with_more_words_needs_rows_for_them_and_the_old_ids(tmp_pat
     tokenizer("gpt2", [*WORDS[: V - 4], "new", "newer"], size=V + 2).save(str(tmp_path / "more.json"))
     with pytest.raises(ConfigError, match="it has 69 tokens, and the model 67"):
         convert(tmp_path / "theirs", tmp_path / "ours", tokenizer=tmp_path / "more.json")
+    with pytest.raises(ConfigError, match=r"some ids would have none. Add rows for them: --vocabulary 69"):
+        more = tmp_path / "more.json"
+        convert(tmp_path / "theirs", tmp_path / "ours", tokenizer=more, accept=["tokenizer"])
     convert(tmp_path / "theirs", tmp_path / "ours", tokenizer=tmp_path / "more.json", vocabulary=V + 2)
     assert open_run(tmp_path / "ours").prompt("w1 new") == [5, V]
     tokenizer("gpt2", [*WORDS[1 : V - 3], "new", "newer"], size=V + 2).save(str(tmp_path / "moved.json"))

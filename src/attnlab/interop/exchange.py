@@ -58,6 +58,11 @@ def take_in(
             "words; give the model's own with --tokenizer, or proceed anyway with --accept tokenizer."
         )
     spare = found.config.tokens - own.size
+    if spare < 0:  # what cannot be accepted: an id without a row is an error at the first text that has it
+        raise ConfigError(
+            f"The tokenizer has {own.size:,} tokens, and the model's table {found.config.tokens:,} rows: "
+            f"some ids would have none. Add rows for them: --vocabulary {own.size}."
+        )
     certificate = found.certificate.with_notes(
         f"the tokenizer has {own.size:,} tokens, the model {found.config.tokens:,}"
         + (f" ({spare:,} rows to spare)" if spare > 0 else ""),

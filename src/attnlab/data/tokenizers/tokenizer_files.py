@@ -162,7 +162,13 @@ def tried(make: Callable[[], Tokenizer], wrong: str) -> Tokenizer:
     try:
         with without_panics():
             made = make()
-            _ = made.form  # a broken post-processor shows when it is tried
+            form = made.form  # a broken post-processor shows when it is tried
+        beyond = max((*form.before, *form.end, *form.middle, *form.after), default=-1)
+        if beyond >= made.size:
+            raise DataError(
+                f"{wrong} that can be used: it puts the id {beyond:,} beside a text, and its {made.size:,} "
+                "tokens have ids below that. Restore it."
+            )
         return made
     except (KeyboardInterrupt, SystemExit, DataError):
         raise
