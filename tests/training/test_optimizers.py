@@ -112,11 +112,11 @@ def test_schedules_are_what_their_cards_say():
 @pytest.mark.parametrize(
     ("table", "choice", "message"),
     [
-        (SCHEDULES, "cosine(final=2.0)", r"schedule\.final is 2"),
+        (SCHEDULES, "cosine(final=2.0)", r"schedules\.final is 2"),
         (SCHEDULES, "wsd(warmup=0.6, decay=0.6)", "exceed the budget"),
-        (OPTIMIZERS, "adamw(learning_rate=0.0)", r"optimizer\.learning_rate is 0"),
+        (OPTIMIZERS, "adamw(learning_rate=0.0)", r"optimizers\.learning_rate is 0"),
         (OPTIMIZERS, "adamw(betas=[0.9])", "two numbers"),
-        (OPTIMIZERS, "muon(adamw_learning_rate=0.0)", r"optimizer\.adamw_learning_rate is 0"),
+        (OPTIMIZERS, "muon(adamw_learning_rate=0.0)", r"optimizers\.adamw_learning_rate is 0"),
     ],
 )
 def test_wrong_options_are_refused(table, choice, message):

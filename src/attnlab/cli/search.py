@@ -123,7 +123,7 @@ def show_hits(query: str, hits: list[Hit]) -> None:
     out.print(Text(visible(query), "bold"))
     for number, hit in enumerate(hits, start=1):
         place = f"[cyan]{escape(visible(hit.file))}[/], {hit.where}"
-        out.print(f"{number}. {place}  ({hit.score:.3f})", highlight=False)
+        out.print(f"{number}. {place}  ({hit.score:.3f})", highlight=False, soft_wrap=True)
         shown = Text(shortened(hit.text))
         if words:
             shown.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})\b", "bold")

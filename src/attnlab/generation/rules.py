@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from attnlab.config.ranges import Positive, Share, Whole
+from attnlab.config.ranges import Share, Whole
 from attnlab.config.streams import stream_seed
 
 
@@ -61,7 +61,7 @@ class Sample(DecodingRule):
     def __init__(
         self,
         *,
-        temperature: Positive = 1.0,
+        temperature: float = 1.0,
         top_k: Whole = 0,
         top_p: Share = 1.0,
         min_p: Share = 0.0,
