@@ -2,14 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from attnlab.data.encode.encoding import Cut, Encoding, cut_to
+from attnlab.data.encode.encoding import Shortened, cut_to
 from attnlab.data.example import Example
-from attnlab.data.labels import WRITTEN, LabelReader
 from attnlab.data.row import Row
-from attnlab.data.tokenizers.tokenizer import Tokenizer
 
 
-class Apart(Encoding):
+class Apart(Shortened):
     """Two texts in one row and apart, each in the form of a single one: `ids`, and `target` for the second.
 
     One model reads both, one after the other, as in search: neither sees the other. Both are held to
@@ -17,19 +15,6 @@ class Apart(Encoding):
     """
 
     uses = ("pair",)
-    labelled = True
-
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        length: int,
-        labels: Sequence[str] = (),
-        reader: LabelReader = WRITTEN,
-        *,
-        cut: Cut = "end",
-    ):
-        super().__init__(tokenizer, length, labels, reader)
-        self.cut: Cut = cut
 
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
         form = self.tokenizer.form

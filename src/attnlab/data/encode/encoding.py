@@ -198,6 +198,24 @@ class Encoding(ABC):
         return self.length - special
 
 
+class Shortened(Encoding):
+    """Labelled rows of a text that loses what is beyond the length: its end, its start, or it is refused."""
+
+    labelled = True
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        length: int,
+        labels: Sequence[str] = (),
+        reader: LabelReader = WRITTEN,
+        *,
+        cut: Cut = "end",
+    ):
+        super().__init__(tokenizer, length, labels, reader)
+        self.cut: Cut = cut
+
+
 def cut_to(text: Sized, room: int, cut: Cut, example: Example) -> Sized:
     """At most `room` of a text's tokens, by the rule. Whoever calls counts."""
     lost = max(0, len(text) - room)

@@ -2,38 +2,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from attnlab.data.encode.encoding import Cut, Encoding, refuse_cut
+from attnlab.data.encode.encoding import Shortened, refuse_cut
 from attnlab.data.example import Example, Word
-from attnlab.data.labels import WRITTEN, LabelReader
 from attnlab.data.row import Row
 from attnlab.data.tagged_text import words_in
 from attnlab.data.tokenizers.sized import sized
-from attnlab.data.tokenizers.tokenizer import Tokenizer
 
 NO_WORD, NO_TAG = -1, -100
 
 
-class Words(Encoding):
+class Words(Shortened):
     """One text, one row, with the word that each token belongs to, and that word's tag at its first token.
 
     Words are those of the data (CoNLL's lines, the tokens of .jsonl, or letters and signs apart in a text
     with spans); a token belongs to the word in which it begins. Text beyond the length loses its end (or its
     start), counted, with the tags of its words.
     """
-
-    labelled = True
-
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        length: int,
-        labels: Sequence[str] = (),
-        reader: LabelReader = WRITTEN,
-        *,
-        cut: Cut = "end",
-    ):
-        super().__init__(tokenizer, length, labels, reader)
-        self.cut: Cut = cut
 
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
         for number, encoding in enumerate(self.tokenizer.encode_with_offsets([e.text for e in chunk])):
