@@ -76,7 +76,7 @@ def test_a_killed_parent_leaves_no_process(tmp_path):
     code = (
         "import time\n"
         "from attnlab.data.workers import in_order\n"
-        "def wait(n):\n    import os; os.write(1, b"%d\\n" % os.getpid()); time.sleep(60)\n"
+        "def wait(n):\n    import os; os.write(1, b'%d\\n' % os.getpid()); time.sleep(60)\n"
         "list(in_order(wait, range(4), processes=2))\n"
     )
     started = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
