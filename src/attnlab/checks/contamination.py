@@ -45,7 +45,8 @@ class Contamination(Check):
     When it helps: memorised text is scored as if it had been understood. Splits that
     attnlab makes never share an equal text; given ones may be the same rows, or the same with a word changed.
 
-    Cannot see: runs of words that stand only in what a sample leaves out; paraphrases and translations;
+    Cannot see: runs of words that stand only in what a sample leaves out, and text behind the first 400,000
+    texts or 32 million characters of a split that was encoded before; paraphrases and translations;
     near duplicates that are less than 10 points more frequent than within train, as in a corpus of near
     duplicates that was split at random; those of texts of fewer than 4 words or of a few dozen different
     words; the text of a tokenizer that was trained elsewhere.

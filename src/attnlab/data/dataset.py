@@ -15,6 +15,7 @@ from typing import Any
 
 from attnlab.config.schema import DataSettings
 from attnlab.config.streams import stream_seed
+from attnlab.config.wording import in_words
 from attnlab.data import shards
 from attnlab.data.batching import BATCHING, Batching
 from attnlab.data.corpora import CORPORA
@@ -27,7 +28,8 @@ from attnlab.data.loader import Loader
 from attnlab.data.overlap import Gathering, overlap_between, overlap_of
 from attnlab.data.reading import TextObserver, read_for
 from attnlab.data.row import Row
-from attnlab.data.rows import Columns, Rows, in_memory
+from attnlab.data.rows import Rows, in_memory
+from attnlab.data.split_encoder import JointProgress, SplitEncoder
 from attnlab.data.splits import Splits, fraction
 from attnlab.data.strata import drawn
 from attnlab.data.tokenizers import TOKENIZERS
@@ -245,8 +247,9 @@ class Dataset:
             return self._encoded_alone(split)
         rows = self._found(split)
         if rows is None:
-            names = self.splits.names if split == "train" else (split,)
-            self._read("train" if split in self.splits.made else split, self._gatherers(), names)
+            names, given = (self.splits.names, "train") if split == "train" else ((split,), split)
+            given = "train" if split in self.splits.made else given
+            self._read(given, self._gatherers(given), names)
             rows = self._found(split)
         if rows is None:
             next(self.splits.read(split))  # which says that there is no text
@@ -258,19 +261,28 @@ class Dataset:
         limits = self.settings.tokens, self.settings.train_rows
         return split == "train" and limits != ("unlimited", "unlimited")
 
-    def _gatherers(self) -> tuple[TextObserver, ...]:
+    def _gatherers(self, given: str) -> tuple[TextObserver, ...]:
         """What looks at the text while it is encoded, for a check that would read it again."""
-        return () if self._kept_file(OVERLAP).exists() else (self._gathering,)
+        known = self._gathering.found.keys() & {*self.splits.sides(given)}
+        return () if known or self._kept_file(OVERLAP).exists() else (self._gathering,)
 
     def _read(self, given: str, observers: Sequence[TextObserver], names: Sequence[str] = ()) -> None:
         """Read a given split once: for the observers, and to encode those of `names` that are not yet."""
         sides = self.splits.sides(given)
         wanted = [n for n in names or sides if n in sides and not self._limited(n) and n not in self._rows]
-        with ExitStack() as stack:
-            if self.cache is not None and (missing := [n for n in wanted if self._found(n) is None]):
-                encoder = SplitEncoder(self._encoding(), self.tokenizer.size, missing, self._writer, stack)
-                observers = (*observers, encoder)
-            read_for(observers, self.splits.every(given), processes=processes_for(self.corpus))
+        missing = [] if self.cache is None else [name for name in wanted if self._found(name) is None]
+        try:
+            with ExitStack() as stack:
+                if missing:
+                    told = JointProgress(self.progress(f"Tokenising {in_words(missing)}"))
+                    writer_of = functools.partial(self._writer, told)
+                    size = self.tokenizer.size
+                    encoder = SplitEncoder(self._encoding(), size, missing, writer_of, stack)
+                    observers = (*observers, encoder)
+                read_for(observers, self.splits.every(given), processes=processes_for(self.corpus))
+        except BaseException:
+            self._gathering = Gathering()  # half of a text is not what a check asks for
+            raise
 
     def _found(self, split: str) -> Rows | None:
         """The rows of a split where they are in the cache."""
@@ -285,16 +297,17 @@ class Dataset:
         assert self.cache is not None
         return self.cache / f"rows-{fingerprint}"
 
-    def _writer(self, split: str, cuts: Cuts) -> shards.ShardWriter:
+    def _writer(self, told: JointProgress, split: str, cuts: Cuts) -> shards.ShardWriter:
         """Writes the rows of a split into the cache."""
-        return shards.ShardWriter(self._folder(self.fingerprint(split)), **self._facts(split, cuts))
+        folder = self._folder(self.fingerprint(split))
+        return shards.ShardWriter(folder, **self._facts(split, cuts, told.of(split)))
 
-    def _facts(self, split: str, cuts: Cuts) -> dict[str, Any]:
+    def _facts(self, split: str, cuts: Cuts, told: shards.Progress) -> dict[str, Any]:
         """What a writer of a split's rows has to know."""
         return {
             "fingerprint": self.fingerprint(split),
             "about": lambda: {"split": split, "cuts": asdict(cuts)},
-            "progress": self.progress(f"Tokenising {split}"),
+            "progress": told,
             "share": lambda: self.corpus.share_read,
         }
 
@@ -310,39 +323,8 @@ class Dataset:
         self.cuts[split] = encoding.cuts
         if self.cache is None:
             return in_memory(rows, vocabulary=vocabulary, fingerprint=fingerprint)
-        facts = self._facts(split, encoding.cuts)
+        facts = self._facts(split, encoding.cuts, self.progress(f"Tokenising {split}"))
         return shards.write(rows, self._folder(fingerprint), vocabulary=vocabulary, **facts)
-
-
-class SplitEncoder:
-    """Encodes the texts of a reading (reading.py), each split into shards of its own."""
-
-    def __init__(
-        self,
-        encoding: Encoding,
-        vocabulary: int,
-        splits: Sequence[str],
-        writer_of: Callable[[str, Cuts], shards.ShardWriter],
-        stack: ExitStack,
-    ):
-        self.encoding, self.vocabulary, self.splits = encoding, vocabulary, splits
-        self.writer_of, self.stack = writer_of, stack
-        self.writers: dict[str, shards.ShardWriter] = {}
-        self.cuts: dict[str, Cuts] = {}
-
-    def look(self, split: str, first: int, chunk: Sequence[Example]) -> tuple[Columns, Cuts] | None:
-        return self.encoding.columns(chunk, first, self.vocabulary) if split in self.splits else None
-
-    def take(self, split: str, chunk: Sequence[Example], found: tuple[Columns, Cuts] | None) -> None:
-        if found is None:
-            return
-        if split not in self.writers:
-            self.cuts[split] = Cuts()
-            self.writers[split] = self.stack.enter_context(self.writer_of(split, self.cuts[split]))
-        columns, cuts = found
-        self.cuts[split].add(cuts)
-        if columns:
-            self.writers[split].add(columns)
 
 
 TAUGHT, TAUGHT_SEED = 64 << 20, -1
