@@ -150,8 +150,8 @@ class Targets(OfTargets):
             )
         copied = copied_share(case, batch) if hidden else share(prepared, prepared.ids)
         what = "the hidden token" if hidden else "the next token of its text"
-        told = f"{prepared.count:,} targets, each {what}; {copied:.0%} equal their input, such as "
-        told += example(prepared, case.dataset.tokenizer)
+        shown = example(prepared, case.dataset.tokenizer)
+        told = f"{prepared.count:,} targets, each {what}, such as {shown}; {copied:.0%} equal their input"
         if copied > HALF:
             return self.warned(
                 case,
