@@ -164,7 +164,7 @@ def refuse_unseen(names: Any, asker: str | Path, *, beside: Path, key: str = "im
         if found is None:
             raise ConfigError(
                 f'{asker}: {key} asks for "{name}", and there is neither a file '
-                f"{name.removesuffix('.py')}.py beside it nor a module of that name."
+                f"{name.removesuffix('.py')}.py in its folder nor a module of that name."
             )
         if loaded_from(found.file) is None:
             unseen.append(found)

@@ -27,7 +27,7 @@ class HeadOf:
     names: Table = field(default_factory=dict)
     fields: tuple[Field, ...] = ()
     beside: tuple[str, ...] = ()
-    """Patterns of what its files may hold beside it, unused."""
+    """Patterns of what its files may also hold, unused."""
     bare: bool = False
     """Whether it is the trunk's own class, whose names have no prefix."""
     copies: tuple[str, ...] = ()
