@@ -13,6 +13,8 @@ from attnlab.cli import app
 from attnlab.config.values import ConfigError
 from attnlab.experiment.rates import best_rate, rates_of, try_rates
 from attnlab.experiment.run import train
+from attnlab.runs.events import Evaluated, Stepped
+from attnlab.runs.findings import read_findings
 from attnlab.runs.record import read_record
 from tests.experiment.adapted import RATE, KilledError, adapt, asked, weights
 
@@ -93,14 +95,32 @@ def test_rates_as_a_person_gives_them(home):
     assert best_rate(tie, "accuracy") == 1e-4 and best_rate(tie | {1e-2: 0.4}, "loss") == 1e-2
 
 
-def test_a_collapse_of_the_last_step_alone_is_not_said_of_the_best(home, tmp_path):
-    """Two epochs that learn nothing: the first is the best, since the second is no better."""
-    wanted = ["training.optimizer.learning_rate=1e-12", "training.budget.epochs=2"]
-    ended = train(asked(home, adapter="head", set=wanted), tmp_path / "run")
-    assert ended.state.best_step < ended.state.step
-    assert ended.collapsed.startswith(
-        f"After the last step, {ended.state.step}, not the best on dev: The model"
-    )
+def test_the_checks_after_training_judge_the_best_checkpoint(home, tmp_path):
+    """The last epoch is made to answer one class: the best one, which is what is opened, does not."""
+    config = asked(home, set=[RATE, "training.budget.epochs=4"])
+    last = 0
+
+    def spoiling(setup):
+        def listen(event):
+            nonlocal last
+            if isinstance(event, Evaluated) and event.scores["accuracy"] > 0.8:
+                last = last or event.step
+            if isinstance(event, Stepped) and last:
+                head = setup.model.head.scores
+                head.weight.data.zero_(), head.bias.data.copy_(torch.tensor([9.0, -9.0]))
+
+        return [listen]
+
+    ended = train(config, tmp_path / "run", watchers=spoiling)
+    assert ended.state.best_step == last < ended.state.step
+    assert not ended.collapsed and "majority" not in ended.unsound
+    told = {one.check: one for one in read_findings(tmp_path / "run") if one.when == "after"}
+    opened = lab.open(tmp_path / "run")
+    assert opened.step == last and told["collapse"].number == 2
+    share = opened.evaluate()["measures"]["accuracy"]["value"]
+    assert f"accuracy {share:.1%}" in told["majority"].found
+    spoilt = ended.model.head.scores.bias
+    assert spoilt[0] > 8.5, "the weights of the last step are back"
 
 
 def test_a_collapse_is_said_first_with_what_to_try(home, tmp_path, capsys):
@@ -109,7 +129,7 @@ def test_a_collapse_is_said_first_with_what_to_try(home, tmp_path, capsys):
     ended = adapt(home, *still, "--set", "training.budget.epochs=1", "--out", str(tmp_path / "run"))
     said = " ".join(ended.output.split())
     assert ended.exit_code == 1, "a failed check"
-    at = said.index("The usual cause is too high a learning rate; `attnlab adapt … --rates usual`")
+    at = said.index("Usual causes are too high a learning rate (`attnlab adapt … --rates usual`")
     assert said.index("always predicting “") < at < said.index("Done after")
     scored = CliRunner().invoke(app, ["evaluate", str(tmp_path / "run")])
     assert re.match(r"The model (has collapsed|is not better|cannot be distinguished)", scored.output), (

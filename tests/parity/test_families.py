@@ -8,12 +8,16 @@ import torch
 from attnlab.config.files import plain, section_of
 from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
+from attnlab.data.batch import Batch
+from attnlab.data.labels import Labels
 from attnlab.generation.generate import generate
 from attnlab.interop.families import FAMILIES
 from attnlab.interop.families.qwen2 import QWEN2
 from attnlab.interop.foreign import layout_of, load_model, save_model
 from attnlab.model.presets import PRESETS
 from attnlab.model.tokens import Tokens
+from attnlab.tasks import TASKS
+from attnlab.tasks.vocabulary import Vocabulary
 from tests.parity.theirs import ALL, CAUSAL, MASKED, OTHERS, SEQ2SEQ, V, scores
 
 CLOSE = {"rtol": 1e-4, "atol": 2e-5}
@@ -174,6 +178,31 @@ def test_gradients_of_other_heads_are_theirs(pair, name):
     weight = torch.randn(expected.shape, generator=torch.Generator().manual_seed(0))
     (expected * weight).sum().backward()
     (found * weight).sum().backward()
+    gradients_compared(theirs, ours)
+
+
+@pytest.mark.parametrize("name", [name for name in OTHERS if OTHERS[name].output == "span"])
+def test_losses_and_gradients_of_answers_are_theirs(pair, name):
+    """They let an answer begin at any token, and take the mean of its two ends, which here are added."""
+    theirs, ours, _ = pair(name)
+    theirs.train(), ours.model.train()
+    ids, place = ids_of(), torch.tensor([[0, 4, 10], [0, 6, 10]])
+    everywhere = torch.arange(11).expand(3, 11)
+    rows = Batch(
+        ids=ids,
+        real=torch.ones_like(ids, dtype=torch.bool),
+        rows=torch.arange(3),
+        sizes=torch.ones_like(ids),
+        start=place[0],
+        end=place[1],
+        char_start=everywhere,
+        char_end=everywhere + 1,
+    )
+    task = TASKS.build("answering", vocabulary=Vocabulary.draft(V), labels=Labels.draft("answer"))
+    expected = 2 * theirs(input_ids=ids, start_positions=place[0], end_positions=place[1]).loss
+    found = task.loss(ours.model, task.prepare(rows, 0)).mean
+    expected.backward(), found.backward()
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     gradients_compared(theirs, ours)
 
 

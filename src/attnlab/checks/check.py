@@ -41,7 +41,8 @@ class Case:
 
     `initial` builds the model as it was before the first step. `losses` are those of dev by step,
     `scores` what the last evaluation gave, `samples` what the model wrote then, `predictions` what a
-    classifier said, `examples` what was said of each example in numbers. `pretrained` says that the first
+    classifier said, `examples` what was said of each example in numbers: after training
+    both are of the best checkpoint, which is the one that is opened. `pretrained` says that the first
     weights were learned before. `evaluator` is the run's own way to score dev, `backward` its own way to a
     step's gradient and loss.
     """

@@ -35,7 +35,10 @@ COLLAPSES = {
     NOT_BETTER: "The model is not better than never answering",
 }
 """What a person is told first where a failed check `majority` means this."""
-CURE = "The usual cause is too high a learning rate; `attnlab adapt … --rates usual` tries several."
+CURE = (
+    "Usual causes are too high a learning rate (`attnlab adapt … --rates usual` tries several) and too few "
+    "steps (training.budget.epochs)."
+)
 
 ONE_LABEL: dict[str, Any] = {"outcome": "not applicable", "found": "all examples have the same label"}
 

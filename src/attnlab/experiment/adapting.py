@@ -69,6 +69,9 @@ RECIPES = {
     "prefix": Recipe(learning_rate=5e-3, epochs=10.0),
 }
 """By adapter: the fewer weights are trained, the larger the rate and the more epochs."""
+ANSWERING = {"full": Recipe(learning_rate=2e-4, epochs=3.0)}
+"""The same for spans of a passage: at the rate for classes a fresh span head hardly moves in an epoch of
+a few thousand questions, and the model never answers."""
 FORMULAS = 4
 """The most terms of a closed form that are shown one by one."""
 BATCHES = {"kind": "bucketed", "batch_size": 32, "tokens": 4096}
@@ -123,7 +126,7 @@ def adapting_config(
             "dev_share": HELD_OUT,
             "test_share": 0.0 if "dev" in columns else HELD_OUT,
         },
-        "training": RECIPES.get(method.kind, RECIPES["lora"]).training(),
+        "training": recipe_of(method.kind, task).training(),
     }
     return load(settings, set=overrides)
 
@@ -149,6 +152,12 @@ def task_of(corpus: Choice) -> str:
             "give --task regression; if they are names of classes, give --task classification."
         )
     return "classification"
+
+
+def recipe_of(adapter: str, task: str) -> Recipe:
+    """How a method is trained on a task; an adapter of a person's own is trained as lora is."""
+    recipes = RECIPES | ANSWERING if TASKS[task].label_kind == "answer" else RECIPES
+    return recipes.get(adapter, RECIPES["lora"])
 
 
 def answer_columns(corpus: str, named: Mapping[str, Any]) -> dict[str, Any]:

@@ -52,7 +52,7 @@ class Run:
     signal: int = 0
     unsound: tuple[str, ...] = ()  # the checks that failed, at whatever step
     failures: tuple[str, ...] = ()  # the same in words, with the step
-    collapsed: str = ""  # one sentence, where its last predictions came to the majority share
+    collapsed: str = ""  # one sentence, where its best predictions came to the majority share
 
     @property
     def model(self) -> Model:
@@ -126,8 +126,6 @@ def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: RunChecks) -> R
     told = failures(soundness.findings)
     folder.note(sound=not unsound, unsound=unsound, failures=told, trace=state.trace.record)
     collapsed = collapse_told(one for one in soundness.findings if one.when == "after")
-    if collapsed and state.best_step != state.step:  # what is opened later is another model than the last one
-        collapsed = f"After the last step, {state.step:,}, not the best on dev: {collapsed}"
     return Run(folder.path, reason, state, setup, interrupt.signal, tuple(unsound), tuple(told), collapsed)
 
 

@@ -98,16 +98,17 @@ class Watch:
             self.tell(Checking(step=event.step))
             written = [sample for file in self.samples for sample in file.last]
             scores = {"loss": event.loss, **event.scores}
-            facts: dict[str, Any] = {"scores": scores, "samples": written, **self.said()}
+            facts: dict[str, Any] = {"scores": scores, "samples": written, **self.said(self.loop.evaluation)}
             found = self.soundness.examine("during", "evaluation", step=event.step, **facts)
             self.report(event.step, found, began)
         elif isinstance(event, Ended) and event.reason != "interrupted":
             self.tell(Checking(step=event.step))
-            self.report(event.step, self.soundness.examine("after", step=event.step, **self.said()), began)
+            words = self.soundness.setup.task.predicts_words
+            said = {} if words else self.said(self.loop.best_evaluation())
+            self.report(event.step, self.soundness.examine("after", step=event.step, **said), began)
 
-    def said(self) -> dict[str, Any]:
-        """What the last evaluation says of each example."""
-        return {} if self.loop.evaluation is None else said_by(self.soundness.setup, self.loop.evaluation)
+    def said(self, evaluation: Evaluation | None) -> dict[str, Any]:
+        return {} if evaluation is None else said_by(self.soundness.setup, evaluation)
 
     def report(self, step: int, found: Sequence[Finding], began: float) -> None:
         outcomes = {one.check: one.outcome for one in found if one.outcome != "not applicable"}

@@ -24,7 +24,14 @@ from attnlab.runs.events import Ended, Evaluated, Event, Listener, Saved, Starte
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training import accumulate, budget
 from attnlab.training.budget import State
-from attnlab.training.checkpoint import Checkpoint, load_checked, save_checkpoint, weights_of
+from attnlab.training.checkpoint import (
+    Checkpoint,
+    load_checked,
+    load_weights,
+    read_checkpoint,
+    save_checkpoint,
+    weights_of,
+)
 from attnlab.training.evaluate import Evaluation, Evaluator
 from attnlab.training.failure import Failure, fault_of, gradient_norm
 from attnlab.training.features import FeaturesOf, unknown
@@ -199,6 +206,19 @@ class Loop:
         scores = {**found.scores, **self.train_scores()}
         seconds = time.perf_counter() - began
         self.tell(Evaluated(step=self.state.step, loss=found.loss, seconds=seconds, best=best, scores=scores))
+
+    def best_evaluation(self) -> Evaluation | None:
+        """What the best checkpoint says of dev: the one that is opened later, which need not be the last."""
+        best = self.state.best_step
+        held = self.evaluation is not None and best == self.state.evaluated
+        if held or self.evaluate_model is None or best not in self.checkpoints.steps():
+            return self.evaluation
+        last = {name: weights.clone() for name, weights in weights_of(self.model).items()}
+        load_weights(self.model, read_checkpoint(self.checkpoints, best).model)
+        try:
+            return self.evaluate_model()
+        finally:
+            load_weights(self.model, last)
 
     def train_scores(self) -> dict[str, float]:
         """Loss and metrics of the sample of training rows, where one is scored beside dev."""

@@ -8,8 +8,9 @@ from attnlab.model.heads.head import Head
 from attnlab.model.terms import Term, linear
 from attnlab.model.tokens import Tokens
 
-FIRST = 0.1
-"""How large the first scores are, of those of unit variance."""
+FIRST = 0.4
+"""How large the first scores are, of those of unit variance: about BERT's. Much smaller ones give the trunk
+hardly a direction to learn in at first."""
 
 
 class Span(Head):
@@ -31,8 +32,8 @@ class Span(Head):
         self.scores = nn.Linear(width, 2)
 
     def quieten(self) -> None:
-        """First scores near 0: that of the first token is the same in all rows, and would be a belief about
-        how many questions have no answer."""
+        """Small first scores: that of the first token is the same in all rows, and a large one would be a
+        belief about how many questions have no answer."""
         self.scores.weight.mul_(FIRST)
 
     def forward(self, hidden: Tensor, tokens: Tokens) -> Tensor:
