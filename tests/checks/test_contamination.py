@@ -1,9 +1,11 @@
 """Text of one split in another, put there on purpose: equal, nearly equal, by way of the tokenizer."""
 
 import random
+import re
 
 import pytest
 
+from attnlab.checks.contamination import Contamination
 from attnlab.checks.query_duplicates import QueryDuplicates
 from attnlab.config.files import section_of
 from attnlab.data import overlap
@@ -27,7 +29,7 @@ def sentences(count, seed, shortest=8, longest=14):
 
 def dataset_of(folder, **splits):
     """A corpus whose splits are given, line by line."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True, parents=True)
     for name, lines in splits.items():
         (folder / f"{name}.txt").write_text("\n".join(lines))
     made = {f"{name}_share": 0.0 for name in ("dev", "test") if name not in splits}
@@ -160,14 +162,47 @@ def test_test_in_train_is_told_where_dev_is_clean(tmp_path):
 
 
 def test_a_large_dev_split_leaves_train_to_be_read(tmp_path, monkeypatch):
-    """Of each split so much is read, not of all together: and it is said what was not."""
+    """Of each split so much is held, not of all together: and it is said what was not. Equal texts are
+    counted in all of it, wherever they stand."""
     monkeypatch.setattr(overlap, "TEXTS", 100)
     train = sentences(300, 0)
-    finding = finding_of(tmp_path / "c", train=train, dev=[*sentences(200, 1), *train[:50]])
-    assert "only the first 100 texts of train were read" in finding.found
-    assert "only the first 100 texts of dev were read" in finding.found
-    dev = [*train[:50], *sentences(200, 1)]
-    assert "50 of 100 texts are equal" in finding_of(tmp_path / "d", train=train, dev=dev).found
+    for dev in ([*sentences(200, 1), *train[:50]], [*train[-50:], *sentences(200, 1)]):
+        finding = finding_of(tmp_path / "c", train=train, dev=dev)
+        held = re.findall(r"of ([0-9]+) of the (300|250) texts of (train|dev), chosen", finding.found)
+        assert [(of, name) for _, of, name in held] == [("300", "train"), ("250", "dev")]
+        assert all(20 < int(texts) <= 100 for texts, _, _ in held)
+        assert "50 of 250 texts are equal" in finding.found
+
+
+def judged_large(folder, monkeypatch, **splits):
+    """The finding of splits of which a tenth is held, gathered while they are encoded."""
+    monkeypatch.setattr(overlap, "TEXTS", 1000)
+    data = section_of("data", dataset_of(folder / "c", **splits) | {"tokenizer": "word(minimum_count=1)"})
+    made = Dataset(data, cache=folder / "cache")
+    for split in made.splits.names:
+        made.rows(split)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(made.corpus), "read", lambda *_: pytest.fail("the text was read again"))
+        return Contamination().judge(Point(), made.overlap)
+
+
+def test_a_hundredth_of_dev_in_a_large_train_is_counted_exactly(tmp_path, monkeypatch):
+    train, pick = sentences(8000, 0), random.Random(2)
+    dev = [*sentences(990, 1), *pick.sample(train, 10)]
+    pick.shuffle(dev)
+    finding = judged_large(tmp_path, monkeypatch, train=train, dev=dev)
+    assert "dev in train: 10 of 1,000 texts are equal" in finding.found
+    assert re.search(r"of [0-9]+ of the 8,000 texts of train, chosen by their hashes", finding.found)
+
+
+@pytest.mark.parametrize("fault", [changed, swapped_neighbours])
+def test_near_duplicates_are_found_in_a_sample_of_a_large_train(tmp_path, monkeypatch, fault):
+    train, pick = sentences(8000, 0), random.Random(2)
+    spoilt_texts = spoilt(pick.sample(train, 400), fault)
+    finding = judged_large(tmp_path / "a", monkeypatch, train=train, dev=[*sentences(600, 1), *spoilt_texts])
+    assert finding.outcome == "warn" and "differ from those of train by a few words" in finding.meaning
+    sound = judged_large(tmp_path / "b", monkeypatch, train=train, dev=sentences(1000, 1))
+    assert sound.outcome == "pass"
 
 
 def test_a_corpus_without_end_is_read_to_a_bound(monkeypatch):
@@ -211,7 +246,9 @@ def test_a_dataset_that_trains_its_tokenizer_on_every_split_is_told(tmp_path, mo
     splits = {"train": sentences(600, 0), "dev": sentences(200, 1)}
     assert finding_of(tmp_path / "a", **splits).outcome == "pass"
     monkeypatch.setattr(
-        Dataset, "_texts", lambda self: (e.text for name in self.splits.names for e in self.splits.read(name))
+        Dataset,
+        "_texts",
+        lambda self, *_: (e.text for name in self.splits.names for e in self.splits.read(name)),
     )
     finding = finding_of(tmp_path / "b", **splits)
     assert finding.outcome == "warn" and "the tokenizer was trained on text of dev" in finding.meaning

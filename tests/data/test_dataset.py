@@ -11,6 +11,7 @@ import torch
 
 from attnlab.config.files import section_of
 from attnlab.config.values import ConfigError
+from attnlab.data import dataset as dataset_module
 from attnlab.data import shards
 from attnlab.data.dataset import Dataset
 from attnlab.data.errors import DataError
@@ -78,10 +79,14 @@ def test_text_is_tokenised_once_and_again_only_when_something_changed(
     reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
-    write = shards.write_parts
-    monkeypatch.setattr(
-        shards, "write_parts", lambda *a, **k: written.append(k["fingerprint"]) or write(*a, **k)
-    )
+    begin = shards.ShardWriter.__enter__
+
+    def noted(writer: shards.ShardWriter) -> shards.ShardWriter:
+        if writer.about()["split"] == "train":
+            written.append(writer.fingerprint)
+        return begin(writer)
+
+    monkeypatch.setattr(shards.ShardWriter, "__enter__", noted)
     cache = tmp_path / "cache"
     first = dataset(reviews, cache).rows("train")
     second = dataset(reviews, cache).rows("train")
@@ -180,7 +185,7 @@ def test_what_tells_texts_apart_is_read_once_and_kept(
 ) -> None:
     made = dataset(reviews, cache=tmp_path / "cache", dev_share=0.3)
     found = made.overlap
-    assert {name: len(texts) for name, texts in found["texts"].items()} == {
+    assert {name: read["of"] for name, read in found["read"].items()} == {
         name: sum(1 for _ in made.splits.read(name)) for name in made.splits.names
     }
     again = dataset(reviews, cache=tmp_path / "cache", dev_share=0.3)
@@ -200,3 +205,40 @@ def test_the_text_of_a_tokenizer_is_recorded_and_kept(reviews: Path, tmp_path: P
     assert dataset(reviews, cache=tmp_path / "cache").tokenizer.text == text and record.exists()
     other = dataset(reviews, cache=tmp_path / "cache", split_seed=1).tokenizer.text
     assert other is not None and other.fingerprint != text.fingerprint
+
+
+def test_of_a_large_text_a_sample_teaches_the_tokenizer_and_it_is_said(
+    reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chosen by the texts themselves, from all of train and from nothing else; a small text is read whole."""
+    whole = dataset(reviews).tokenizer.text
+    monkeypatch.setattr(dataset_module, "TAUGHT", reviews.stat().st_size // 3)
+    told: list[str] = []
+    sampled = dataset(reviews, tmp_path / "cache")
+    sampled.progress = lambda work: told.append(work) or shards.silent  # type: ignore[func-returns-value]
+    text, again = sampled.tokenizer.text, dataset(reviews).tokenizer.text
+    assert whole is not None and text is not None and again is not None
+    assert whole.source == "train" and text.source == "a sample of train (33% of its texts)"
+    assert told == [f"Training the tokenizer on {text.source}"]
+    assert 0.2 < text.texts / whole.texts < 0.45 and text.fingerprint == again.fingerprint
+    letters = dataset(reviews, tokenizer="character").tokenizer.text
+    assert letters is not None and letters.texts == whole.texts
+
+
+def test_all_splits_are_encoded_in_one_reading(
+    reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = dataset(reviews, tmp_path / "cache", dev_share=0.2, test_share=0.2)
+    held = dataset(reviews, dev_share=0.2, test_share=0.2)
+    _ = made.tokenizer
+    read, times = type(made.corpus).read, []
+    monkeypatch.setattr(type(made.corpus), "read", lambda *a: times.append(a) or read(*a))
+    found = {split: made.rows(split) for split in made.splits.names}
+    assert len(times) == 1 and made.overlap["read"]["dev"]["of"] > 30 and len(times) == 1
+    monkeypatch.undo()
+    for split, rows in found.items():
+        assert [rows.ragged("ids", n).tolist() for n in range(len(rows))] == [
+            held.rows(split).ragged("ids", n).tolist() for n in range(len(held.rows(split)))
+        ]
+        assert rows.scalars("example").tolist() == held.rows(split).scalars("example").tolist()
+        assert made.truncation(split) == held.truncation(split)

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Sequence
 
 import pytest
+import tokenizers as library
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from attnlab.data.encode.question import windows
 from attnlab.data.errors import DataError
 from attnlab.data.example import Answer, Example
 from attnlab.data.row import Row
+from attnlab.data.rows import columns_of
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
@@ -53,6 +55,40 @@ def test_documents_can_be_cut_or_refused_instead() -> None:
     assert vars(cutting.cuts) == lost
     with pytest.raises(DataError, match=rf"A text at notes line 3 has {total} tokens where 5 fit"):
         rows("document(long=refuse)", 5, Example(TEXT, place="notes line 3"), tokenizer=WORD)
+
+
+def closing(*, end: bool) -> Tokenizer:
+    """A tokenizer that closes a text with a token that is no stop, or with none."""
+    made = TOKENIZERS.build("word(minimum_count=1)").make([TEXT]).inner
+    made.post_processor = library.processors.TemplateProcessing(
+        single="<START> $A <SEP>" if end else "<START> $A",
+        pair="<START> $A <SEP> $B",
+        special_tokens=[(name, made.token_to_id(name)) for name in ("<START>", "<SEP>")],
+    )
+    return Tokenizer(made)
+
+
+@pytest.mark.parametrize("tokenizer", [BPE, WORD, closing(end=True), closing(end=False)])
+@pytest.mark.parametrize("long", ["split", "cut"])
+@given(texts=st.lists(st.one_of(ANY_TEXT, st.just(TEXT)), max_size=6), length=st.integers(1, 20))
+def test_documents_in_arrays_are_the_rows_one_by_one(
+    tokenizer: Tokenizer, long: str, texts: list[str], length: int
+) -> None:
+    choice, examples = f"document(long={long})", [*map(Example, texts)]
+    single, together = encoding(choice, length, tokenizer), encoding(choice, length, tokenizer)
+    wanted = list(single.rows(examples))
+    found, cuts = together.columns(examples, 0, tokenizer.size)
+    assert cuts == single.cuts
+    expected = columns_of(wanted, tokenizer.size) if wanted else {}
+    assert found.keys() == expected.keys()
+    for name, column in expected.items():
+        assert found[name].dtype == column.dtype and found[name].tolist() == column.tolist()
+
+
+def test_a_refused_document_is_named_in_arrays_too() -> None:
+    examples = [Example("the fox"), Example(TEXT, place="notes line 3"), Example(TEXT, place="line 4")]
+    with pytest.raises(DataError, match=r"A text at notes line 3 has \d+ tokens where 5 fit"):
+        encoding("document(long=refuse)", 5, WORD).columns(examples, 0, WORD.size)
 
 
 def test_a_pair_is_start_a_separator_b_stop_with_segments() -> None:

@@ -58,11 +58,9 @@ def test_text_is_encoded_and_counted_as_by_one_process(tmp_path, monkeypatch, se
     lines = (f'{{"text": "line {n} says {word}{n * n}", "label": "{n % 3}"}}' for n, word in enumerate(said))
     file.write_text("\n".join(lines), encoding="utf-8")
     monkeypatch.setattr(encoding_module, "CHUNK_TEXTS", 64)
-    monkeypatch.setattr("attnlab.data.inspection.AT_ONCE", 50)
     found = {}
     for processes in (1, 2):
         monkeypatch.setattr(dataset_module, "processes_for", lambda corpus, n=processes: n)
-        monkeypatch.setattr("attnlab.data.inspection.processes_for", lambda corpus, n=processes: n)
         chosen = {"corpus": str(file), "tokenizer": "bpe(vocabulary=300)", **settings}
         made = Dataset(section_of("data", chosen), cache=tmp_path / f"cache-{processes}")
         rows = made.rows("train")

@@ -78,8 +78,8 @@ def inspect(
     settings["encoding"] = fitting_encoding(CORPORA.build(data_of(settings, set).corpus))
     data = data_of(settings, set)
     with tempfile.TemporaryDirectory() as cache, Display(err) as display:
-        dataset = Dataset(data, cache=Path(cache), progress=display.tokenising)
-        display.work(f"Reading, and making the tokenizer ({data.tokenizer.kind})")
+        dataset = Dataset(data, cache=Path(cache), progress=display.preparing)
+        display.work("Reading the text")
         _ = dataset.tokenizer
         display.work("Counting rows, classes and duplicates")
         report = inspected(dataset, told=display.counting)

@@ -78,7 +78,9 @@ class ModelSettings:
     dropout: BelowOne = 0.0
     attention_dropout: BelowOne = 0.0
     token_types: Whole = 0
-    embedding_scale: float | Literal["unit", "root"] = "unit"  # unit: variance 1 at the start; root: √width
+    embedding_scale: Positive | Literal["unit", "root"] = (
+        "unit"  # unit: variance 1 at the start; root: √width
+    )
     embedding_norm: bool = False
 
     def __post_init__(self) -> None:

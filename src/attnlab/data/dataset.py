@@ -6,8 +6,8 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 from attnlab.config.schema import DataSettings
 from attnlab.config.streams import stream_seed
+from attnlab.config.wording import in_words
 from attnlab.data import shards
 from attnlab.data.batching import BATCHING, Batching
 from attnlab.data.corpora import CORPORA
@@ -24,22 +25,28 @@ from attnlab.data.encode.encoding import Cuts, Encoding
 from attnlab.data.example import Example
 from attnlab.data.labels import WRITTEN, LabelReader, Labels, labels_of
 from attnlab.data.loader import Loader
-from attnlab.data.overlap import overlap_of
+from attnlab.data.overlap import Gathering, overlap_between, overlap_of
+from attnlab.data.reading import TextObserver, read_for
 from attnlab.data.row import Row
 from attnlab.data.rows import Rows, in_memory
-from attnlab.data.splits import Splits
+from attnlab.data.split_encoder import JointProgress, SplitEncoder
+from attnlab.data.splits import Splits, fraction
 from attnlab.data.strata import drawn
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load
+from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe
 from attnlab.data.tokenizers.training_text import text_of
 from attnlab.data.workers import cores
 
 ProgressOf = Callable[[str], shards.Progress]
-"""Gives the progress of a split that is being tokenised."""
+"""Gives the progress of a piece of work, which it is told by name."""
 
 
-def no_progress(split: str) -> shards.Progress:
+OVERLAP = "overlap-between-splits"
+
+
+def no_progress(work: str) -> shards.Progress:
     return shards.silent
 
 
@@ -68,6 +75,7 @@ class Dataset:
         self._rows: dict[str, Rows] = {}
         self._first: dict[tuple[str, int], tuple[Example, ...]] = {}
         self._texts_of: dict[str, tuple[Example, ...]] = {}
+        self._gathering = Gathering()
 
     @functools.cached_property
     def text_fingerprint(self) -> str:
@@ -80,17 +88,25 @@ class Dataset:
         """Trained on the training split alone, or read from files. Rows that data.train_rows leaves out teach
         it too, by their text and not their labels: runs with few rows have the same dev tokens as others."""
         recipe = TOKENIZERS.build(self.settings.tokenizer)
+        share = self._taught(recipe)
+        source = "train" if share == 1 else f"a sample of train ({share:.0%} of its texts)"
         if self.cache is None or not recipe.trains:
-            return recipe.train(self._texts(), source="train")
+            return recipe.train(self._texts(share, source), source=source)
         name = hashed(self.text_fingerprint, str(self.settings.tokenizer))
         file = self.cache / f"tokenizer-{name}.json"
         if not file.exists():
-            recipe.train(self._texts(), source="train").save(file)
+            recipe.train(self._texts(share, source), source=source).save(file)
         made = load(file)
         if made.text is None:  # of an earlier version: trained again, some kinds would be another
-            made.text = text_of(self._texts(), tokenizer=made.fingerprint, source="train")
+            made.text = text_of(self._texts(1.0, "train"), tokenizer=made.fingerprint, source="train")
             made.text.save(file)
         return made
+
+    def _taught(self, recipe: TokenizerRecipe) -> float:
+        """The share of the training texts that a tokenizer learns from: of a large text a sample teaches it
+        the same, to a few of its last merges."""
+        size = self.corpus.size or 0
+        return TAUGHT / size if recipe.samples and size > TAUGHT else 1.0
 
     @functools.cached_property
     def labels(self) -> Labels:
@@ -113,7 +129,18 @@ class Dataset:
     @functools.cached_property
     def overlap(self) -> dict[str, Any]:
         """What the splits share (see overlap.py): of their text alone, so that it is counted once."""
-        return dict(self._kept("overlap-of-splits", lambda: overlap_of(self.splits)))
+        return dict(self._kept(OVERLAP, self._overlap))
+
+    def _overlap(self) -> dict[str, Any]:
+        gathered, self._gathering = self._gathering, Gathering()
+        if set(gathered.found) != set(self.splits.names):  # not all was encoded just now
+            return overlap_of(self.splits)
+        return overlap_between(gathered.complete(self.splits.names))
+
+    def read_for(self, *observers: TextObserver) -> None:
+        """Read all text once for these observers; what is not encoded yet is encoded on the way."""
+        for given in sorted(self.corpus.given, key="train".__eq__):
+            self._read(given, observers)
 
     def examples(self, split: str) -> Iterator[Example]:
         """The examples of a split; of train those that data.train_rows leaves."""
@@ -186,7 +213,7 @@ class Dataset:
         """What all text must be read for, made once and kept in the cache."""
         if self.cache is None:
             return make()
-        file = self.cache / f"{name}-{self.text_fingerprint}.json"
+        file = self._kept_file(name)
         with suppress(FileNotFoundError, ValueError):  # a cache that is damaged is made anew
             return json.loads(file.read_text(encoding="utf-8"))
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -195,9 +222,18 @@ class Dataset:
         os.replace(new, file)
         return json.loads(made)
 
-    def _texts(self) -> Any:
-        for example in self.splits.read("train"):
-            yield from (t for t in (example.text, example.pair, example.target) if t is not None)
+    def _kept_file(self, name: str) -> Path:
+        assert self.cache is not None
+        return self.cache / f"{name}-{self.text_fingerprint}.json"
+
+    def _texts(self, share: float, source: str) -> Iterator[str]:
+        """The texts of train, or a share of them, which a hash of each decides."""
+        told = self.progress(f"Training the tokenizer on {source}")
+        for number, example in enumerate(self.splits.read("train")):
+            if number % TOLD_EVERY == 0:
+                told(number, 0, self.corpus.share_read)
+            if share == 1 or fraction(example.text, TAUGHT_SEED) < share:
+                yield from (t for t in (example.text, example.pair, example.target) if t is not None)
 
     def _encoding(self) -> Encoding:
         chosen, length = self.settings.encoding, self.settings.length
@@ -207,32 +243,94 @@ class Dataset:
         return ENCODINGS.build(chosen, tokenizer=self.tokenizer, **given)
 
     def _encoded(self, split: str) -> Rows:
+        if self.cache is None or self._limited(split):
+            return self._encoded_alone(split)
+        rows = self._found(split)
+        if rows is None:
+            names, given = (self.splits.names, "train") if split == "train" else ((split,), split)
+            given = "train" if split in self.splits.made else given
+            self._read(given, self._gatherers(given), names)
+            rows = self._found(split)
+        if rows is None:
+            next(self.splits.read(split))  # which says that there is no text
+        assert rows is not None
+        return rows
+
+    def _limited(self, split: str) -> bool:
+        """Whether not all examples of a split are encoded."""
+        limits = self.settings.tokens, self.settings.train_rows
+        return split == "train" and limits != ("unlimited", "unlimited")
+
+    def _gatherers(self, given: str) -> tuple[TextObserver, ...]:
+        """What looks at the text while it is encoded, for a check that would read it again."""
+        known = self._gathering.found.keys() & {*self.splits.sides(given)}
+        return () if known or self._kept_file(OVERLAP).exists() else (self._gathering,)
+
+    def _read(self, given: str, observers: Sequence[TextObserver], names: Sequence[str] = ()) -> None:
+        """Read a given split once: for the observers, and to encode those of `names` that are not yet."""
+        sides = self.splits.sides(given)
+        wanted = [n for n in names or sides if n in sides and not self._limited(n) and n not in self._rows]
+        missing = [] if self.cache is None else [name for name in wanted if self._found(name) is None]
+        try:
+            with ExitStack() as stack:
+                if missing:
+                    told = JointProgress(self.progress(f"Tokenising {in_words(missing)}"))
+                    writer_of = functools.partial(self._writer, told)
+                    size = self.tokenizer.size
+                    encoder = SplitEncoder(self._encoding(), size, missing, writer_of, stack)
+                    observers = (*observers, encoder)
+                read_for(observers, self.splits.every(given), processes=processes_for(self.corpus))
+        except BaseException:
+            self._gathering = Gathering()  # half of a text is not what a check asks for
+            raise
+
+    def _found(self, split: str) -> Rows | None:
+        """The rows of a split where they are in the cache."""
+        fingerprint = self.fingerprint(split)
+        folder = self._folder(fingerprint)
+        if not shards.usable(folder, fingerprint):
+            return None
+        self.cuts[split] = Cuts(**shards.manifest_of(folder)["about"]["cuts"])
+        return shards.open_shards(folder)
+
+    def _folder(self, fingerprint: str) -> Path:
+        assert self.cache is not None
+        return self.cache / f"rows-{fingerprint}"
+
+    def _writer(self, told: JointProgress, split: str, cuts: Cuts) -> shards.ShardWriter:
+        """Writes the rows of a split into the cache."""
+        folder = self._folder(self.fingerprint(split))
+        return shards.ShardWriter(folder, **self._facts(split, cuts, told.of(split)))
+
+    def _facts(self, split: str, cuts: Cuts, told: shards.Progress) -> dict[str, Any]:
+        """What a writer of a split's rows has to know."""
+        return {
+            "fingerprint": self.fingerprint(split),
+            "about": lambda: {"split": split, "cuts": asdict(cuts)},
+            "progress": told,
+            "share": lambda: self.corpus.share_read,
+        }
+
+    def _encoded_alone(self, split: str) -> Rows:
+        """The rows of a split that is held in memory, or of which not all examples are encoded."""
         encoding, fingerprint, vocabulary = self._encoding(), self.fingerprint(split), self.tokenizer.size
-        rows, most = (
-            encoding.rows(self.examples(split)),
-            self.settings.tokens if split == "train" else "unlimited",
-        )
+        most = self.settings.tokens if split == "train" else "unlimited"
+        if self.cache is not None and (found := self._found(split)) is not None:
+            return found
+        rows = encoding.rows(self.examples(split))
         if most != "unlimited":
             rows = first_tokens(rows, most)
         self.cuts[split] = encoding.cuts
         if self.cache is None:
             return in_memory(rows, vocabulary=vocabulary, fingerprint=fingerprint)
-        folder = self.cache / f"rows-{fingerprint}"
-        if shards.usable(folder, fingerprint):
-            self.cuts[split] = Cuts(**shards.manifest_of(folder)["about"]["cuts"])
-            return shards.open_shards(folder)
-        facts: dict[str, Any] = {
-            "fingerprint": fingerprint,
-            "about": lambda: {"split": split, "cuts": asdict(encoding.cuts)},
-            "progress": self.progress(split),
-            "share": lambda: self.corpus.share_read,
-        }
-        if most != "unlimited":
-            return shards.write(rows, folder, vocabulary=vocabulary, **facts)
-        parts = encoding.columns(self.examples(split), vocabulary, processes_for(self.corpus))
-        return shards.write_parts(parts, folder, **facts)
+        facts = self._facts(split, encoding.cuts, self.progress(f"Tokenising {split}"))
+        return shards.write(rows, self._folder(fingerprint), vocabulary=vocabulary, **facts)
 
 
+TAUGHT, TAUGHT_SEED = 64 << 20, -1
+"""Bytes of text beyond which a tokenizer is trained on a sample of that size, and what chooses it."""
+TOLD_EVERY = 1000
+"""Texts after which it is told how far a reading is."""
 LARGE = 8 << 20
 """Bytes of text from which on several processes tokenise it: fewer are done before those have begun."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -14,20 +13,17 @@ import numpy as np
 
 from attnlab.data.batching import BATCHING
 from attnlab.data.corpora.corpus import Corpus
-from attnlab.data.dataset import Dataset, processes_for
+from attnlab.data.dataset import Dataset
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.labels import WRITTEN
 from attnlab.data.loader import Loader
 from attnlab.data.rows import Rows
-from attnlab.data.splits import Splits, passage_trace, trace
+from attnlab.data.splits import passage_trace, trace
 from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.data.workers import in_order
 
 QUANTILES = (0, 0.25, 0.5, 0.75, 0.95, 1)
-AT_ONCE = 4000
-"""Examples that are tokenised together."""
-Counting = Callable[[int, float | None], None]
+Told = Callable[[int, float | None], None]
 """Is told the rows that were counted, and the share of the text that has been read."""
 
 
@@ -127,7 +123,7 @@ def fitting_encoding(corpus: Corpus) -> str:
     return "document" if first.label is None else "single"
 
 
-def inspected(dataset: Dataset, *, samples: int = 3, told: Counting | None = None) -> Report:
+def inspected(dataset: Dataset, *, samples: int = 3, told: Told | None = None) -> Report:
     """Count, tokenise and batch a corpus, and say what came of it; `told` hears how far the count is."""
     counts = counted(dataset, told or unheard)
     splits = {name: count.report for name, count in counts.items()}
@@ -201,37 +197,33 @@ def unheard(rows: int, share: float | None) -> None:
     """Nobody asks how far it is."""
 
 
-def counted(dataset: Dataset, told: Counting = unheard) -> dict[str, Count]:
-    """Every split that has any text, counted in one reading."""
-    counts = {name: Count() for name in dataset.splits.names}
-    work = functools.partial(counted_part, dataset.tokenizer)
-    for found in in_order(work, parts_of(dataset.splits), processes=processes_for(dataset.corpus)):
-        for name, count in found.items():
-            counts[name].join(count)
-        told(sum(count.report.rows for count in counts.values()), dataset.corpus.share_read)
-    for count in counts.values():
+class Counting:
+    """Sees the texts of a reading (reading.py), and counts them by split."""
+
+    def __init__(self, dataset: Dataset, told: Told):
+        self.dataset, self.told = dataset, told
+        self.counts = {name: Count() for name in dataset.splits.names}
+        self.tokenizer = dataset.tokenizer
+
+    def look(self, split: str, first: int, chunk: Sequence[Example]) -> Count:
+        found = Count()
+        for example in chunk:
+            found.add(example)
+        found.tokenise(chunk, self.tokenizer)
+        return found
+
+    def take(self, split: str, chunk: Sequence[Example], found: Count) -> None:
+        self.counts[split].join(found)
+        self.told(sum(count.report.rows for count in self.counts.values()), self.dataset.corpus.share_read)
+
+
+def counted(dataset: Dataset, told: Told = unheard) -> dict[str, Count]:
+    """Every split that has any text, counted in one reading, in which it is encoded, too."""
+    counting = Counting(dataset, told)
+    dataset.read_for(counting)
+    for count in counting.counts.values():
         count.close()
-    return {name: count for name, count in counts.items() if count.report.rows}
-
-
-def parts_of(splits: Splits) -> Iterator[list[tuple[str, Example]]]:
-    """All examples with their splits, some at a time."""
-    every = splits.every()
-    while part := list(islice(every, AT_ONCE)):
-        yield part
-
-
-def counted_part(tokenizer: Tokenizer, part: Sequence[tuple[str, Example]]) -> dict[str, Count]:
-    """Some examples, counted by split."""
-    held: dict[str, list[Example]] = {}
-    for split, example in part:
-        held.setdefault(split, []).append(example)
-    found = {split: Count() for split in held}
-    for split, examples in held.items():
-        for example in examples:
-            found[split].add(example)
-        found[split].tokenise(examples, tokenizer)
-    return found
+    return {name: count for name, count in counting.counts.items() if count.report.rows}
 
 
 def texts(example: Example) -> Iterator[str]:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from attnlab.data.batch import Batch, Side
 
 
+KEPT_PLANS = 4
+"""Orders of the same rows that are kept: each check goes through them with a loader of its own."""
+
+
 class Loader:
     """Batches of encoded rows. Its whole position is (epoch, batch).
 
@@ -40,7 +44,6 @@ class Loader:
             )
         self.rows, self.batching, self.seed, self.pad, self.side = rows, batching, seed, pad, side
         self.epoch, self.batch = 0, 0
-        self._planned: tuple[int, Plan] | None = None
 
     def __iter__(self) -> Iterator[Batch]:
         plan = self.plan(self.epoch)
@@ -74,9 +77,13 @@ class Loader:
 
     def plan(self, epoch: int) -> Plan:
         """An epoch's batches: a pure function of the rows, the settings, the seed and the epoch."""
-        if self._planned is None or self._planned[0] != epoch:
-            self._planned = epoch, self.batching.plan(*self.rows.sizes, seed=self.seed, epoch=epoch)
-        return self._planned[1]
+        key = json.dumps([self.batching.settings(), self.seed, epoch])
+        if key not in self.rows.plans:
+            while len(self.rows.plans) >= KEPT_PLANS:
+                self.rows.plans.pop(next(iter(self.rows.plans)))
+            self.rows.plans[key] = self.batching.plan(*self.rows.sizes, seed=self.seed, epoch=epoch)
+        plan: Plan = self.rows.plans[key]
+        return plan
 
     @functools.cached_property
     def fingerprint(self) -> str:

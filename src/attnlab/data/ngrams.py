@@ -54,12 +54,12 @@ class Worded:
 
     @classmethod
     def of(cls, texts: Iterable[str], numbering: Numbering) -> Worded:
-        flat, lengths = array("Q"), array("q")
+        flat, lengths = [np.zeros(0, np.uint64)], array("q")
         for text in texts:
             words = WORD.findall(text.casefold())
-            flat.extend(map(numbering.__getitem__, words))
+            flat.append(np.fromiter(map(numbering.__getitem__, words), np.uint64, len(words)))
             lengths.append(len(words))
-        return cls(np.array(flat, np.uint64), np.array(lengths, np.int64))
+        return cls(np.concatenate(flat), np.array(lengths, np.int64))
 
     def __len__(self) -> int:
         return len(self.lengths)

@@ -29,6 +29,7 @@ class Rows:
         self.columns = tuple(parts[0]) if parts else ()
         self.lengths = self._lengths("ids")
         self.target_lengths = self._lengths("target") if self.has("target") else None
+        self.plans: dict[str, Any] = {}  # the last orders of these rows, which several loaders go through
 
     def __len__(self) -> int:
         return int(self.ends[-1]) if len(self.ends) else 0

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -34,39 +35,66 @@ def silent(rows: int, tokens: int, share: float | None) -> None:
 def write(
     rows: Iterable[Row], folder: Path, *, vocabulary: int, shard_tokens: int = SHARD_TOKENS, **facts: Any
 ) -> Rows:
-    """Write rows as shards, and open them; `facts` are those of `write_parts`."""
-    parts = (columns_of(held, vocabulary) for held in gathered(rows, shard_tokens))
-    return write_parts(parts, folder, shard_tokens=shard_tokens, **facts)
-
-
-def write_parts(
-    parts: Iterable[Columns],
-    folder: Path,
-    *,
-    fingerprint: str,
-    about: Callable[[], dict[str, Any]] = dict,
-    progress: Progress = silent,
-    share: Callable[[], float | None] = lambda: None,
-    shard_tokens: int = SHARD_TOKENS,
-) -> Rows:
-    """Write columns of rows as shards, holding one shard in memory, and open them. `about` goes in the
-    manifest."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        shards: list[dict[str, Any]] = []
-        total = {"rows": 0, "tokens": 0}
-        for columns in together(parts, shard_tokens):
-            shards.append(save_shard(columns, beside, len(shards)))
-            total = {key: total[key] + shards[-1][key] for key in total}
-            progress(total["rows"], total["tokens"], share())
-        manifest = {"format": FORMAT, "fingerprint": fingerprint, **total, "shards": shards, "about": about()}
-        (beside / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
-        replace(beside, folder)
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
+    """Write rows as shards, and open them; `facts` are those of a ShardWriter."""
+    with ShardWriter(folder, shard_tokens=shard_tokens, **facts) as writer:
+        for held in gathered(rows, shard_tokens):
+            writer.add(columns_of(held, vocabulary))
     return open_shards(folder)
+
+
+class ShardWriter:
+    """Writes columns of rows as shards, holding one shard in memory. Used with `with`, at whose end the
+    folder is in its place, or does not exist. `about` goes in the manifest."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        fingerprint: str,
+        about: Callable[[], dict[str, Any]] = dict,
+        progress: Progress = silent,
+        share: Callable[[], float | None] = lambda: None,
+        shard_tokens: int = SHARD_TOKENS,
+    ):
+        self.folder, self.fingerprint, self.about = folder, fingerprint, about
+        self.progress, self.share, self.shard_tokens = progress, share, shard_tokens
+        self.shards: list[dict[str, Any]] = []
+        self.total = {"rows": 0, "tokens": 0}
+        self._held: list[Columns] = []
+
+    def __enter__(self) -> ShardWriter:
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        self.beside = Path(tempfile.mkdtemp(prefix=f".{self.folder.name}-", dir=self.folder.parent))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                self._finish()
+        finally:
+            shutil.rmtree(self.beside, ignore_errors=True)
+
+    def add(self, columns: Columns) -> None:
+        self._held.append(columns)
+        if sum(len(one["ids"]) + len(one.get("target", ())) for one in self._held) >= self.shard_tokens:
+            self._save()
+
+    def _save(self) -> None:
+        self.shards.append(save_shard(joined(self._held), self.beside, len(self.shards)))
+        self._held = []
+        self.total = {key: self.total[key] + self.shards[-1][key] for key in self.total}
+        self.progress(self.total["rows"], self.total["tokens"], self.share())
+
+    def _finish(self) -> None:
+        if self._held:
+            self._save()
+        facts = {"format": FORMAT, "fingerprint": self.fingerprint, **self.total}
+        manifest = {**facts, "shards": self.shards, "about": self.about()}
+        text = json.dumps(manifest, indent=1, ensure_ascii=False)
+        (self.beside / MANIFEST).write_text(text, encoding="utf-8")
+        replace(self.beside, self.folder)
 
 
 def replace(beside: Path, folder: Path) -> None:
@@ -94,18 +122,6 @@ def gathered(rows: Iterable[Row], tokens: int) -> Iterator[list[Row]]:
             held, size = [], 0
     if held:
         yield held
-
-
-def together(parts: Iterable[Columns], tokens: int) -> Iterator[Columns]:
-    """Parts in shards of about `tokens` tokens."""
-    held: list[Columns] = []
-    for part in parts:
-        held.append(part)
-        if sum(len(one["ids"]) + len(one.get("target", ())) for one in held) >= tokens:
-            yield joined(held)
-            held = []
-    if held:
-        yield joined(held)
 
 
 def save_shard(columns: Columns, folder: Path, number: int) -> dict[str, Any]:

@@ -58,11 +58,16 @@ class Splits:
                 "(data.corpus.unit = line or sentence), or give the split a file of its own."
             )
 
-    def every(self) -> Iterator[tuple[str, Example]]:
-        """All examples with their splits, in one reading, the training text last; a split may stay empty."""
-        for given in sorted(self.corpus.given, key="train".__eq__):
-            for example in self.corpus.read(given):
-                yield self.side(example) if given == "train" else given, example
+    def every(self, *given: str) -> Iterator[tuple[str, Example]]:
+        """All examples of given splits (of all, without names) with the splits that they are in, in one
+        reading, the training text last; a split may stay empty."""
+        for name in sorted(given or self.corpus.given, key="train".__eq__):
+            for example in self.corpus.read(name):
+                yield self.side(example) if name == "train" else name, example
+
+    def sides(self, given: str) -> tuple[str, ...]:
+        """The splits that the examples of a given one are in."""
+        return tuple(s for s in self.names if s in ("train", *self.made)) if given == "train" else (given,)
 
     def side(self, example: Example) -> str:
         """Which split an example of "train" belongs to."""

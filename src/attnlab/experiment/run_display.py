@@ -43,7 +43,7 @@ def train_displayed(
         cache=default_cache(),
         listeners=[RunDisplay(display, config.training.device, resume=resume)],
         watchers=watchers,
-        progress=display.tokenising,
+        progress=display.preparing,
         allow=allow,
     )
 

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from attnlab.config.ranges import Share, Whole
+from attnlab.config.ranges import NotNegative, Positive, Share, Whole
 from attnlab.config.streams import stream_seed
 
 
 class DecodingRule:
     """Chooses one token a row. `draws` are numbers in [0, 1), one a row, for rules that need chance."""
 
-    def __init__(self, *, repetition: float = 1.0):
+    def __init__(self, *, repetition: Positive = 1.0):
         if repetition <= 0:
-            raise ValueError(f"repetition is {repetition}; it must be at least 1 (1: no penalty).")
+            raise ValueError(f"repetition is {repetition}; it must be above 0 (1: no penalty).")
         self.repetition = repetition
 
     def adjusted(self, logits: Tensor, said: Tensor) -> Tensor:
@@ -61,11 +61,11 @@ class Sample(DecodingRule):
     def __init__(
         self,
         *,
-        temperature: float = 1.0,
+        temperature: NotNegative = 1.0,
         top_k: Whole = 0,
         top_p: Share = 1.0,
         min_p: Share = 0.0,
-        repetition: float = 1.0,
+        repetition: Positive = 1.0,
     ):
         super().__init__(repetition=repetition)
         if temperature <= 0:

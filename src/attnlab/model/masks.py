@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from attnlab.config.ranges import Count
 from attnlab.config.registry import Registry
 from attnlab.model.tokens import Tokens
 
@@ -131,7 +132,7 @@ class Window(Mask):
     Paper: Beltagy et al. 2020, "Longformer".
     """
 
-    size: int = 64
+    size: Count = 64
 
     def __post_init__(self) -> None:
         if self.size < 1:

@@ -92,10 +92,10 @@ class Display:
         """Seconds since the last line."""
         return time.monotonic() - self._spoke
 
-    def tokenising(self, split: str) -> Tokenised:
-        """The progress of a split that is being tokenised."""
-        self.work(f"Tokenising {split}")
-        return Tokenised(self, split)
+    def preparing(self, work: str) -> PreparationProgress:
+        """The progress of text that is being made ready; `work` says for what."""
+        self.work(work)
+        return PreparationProgress(self, work)
 
     def counting(self, rows: int, share: float | None) -> None:
         """The progress of a text whose rows are being counted."""
@@ -108,15 +108,16 @@ class Display:
                 self.say(escape(f"{self._doing} … {time.monotonic() - self._began:.0f} s"))
 
 
-class Tokenised:
-    """Rows and tokens of a split, as they are counted."""
+class PreparationProgress:
+    """Rows and tokens, as they are counted."""
 
-    def __init__(self, display: Display, split: str):
-        self.display, self.split = display, split
+    def __init__(self, display: Display, work: str):
+        self.display, self.work = display, work
 
     def __call__(self, rows: int, tokens: int, share: float | None = None) -> None:
+        counted = f"{rows:,} rows" + (f", {tokens:,} tokens" if tokens else "")
         read = "" if share is None else f" ({share:.0%} of the text)"
-        self.display.update(f"Tokenising {self.split}: {rows:,} rows, {tokens:,} tokens{read}", share)
+        self.display.update(f"{self.work}: {counted}{read}", share)
 
 
 def redraws(console: Console) -> bool:

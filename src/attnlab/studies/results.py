@@ -15,12 +15,15 @@ from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.schema import Config
+from attnlab.evaluation.paired_results import comes_to
 from attnlab.experiment.setup import draft
+from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measures
+from attnlab.runs.damage import reading
 from attnlab.runs.findings import read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import RECORD, read_record
-from attnlab.runs.result import RunResult, read_result
+from attnlab.runs.result import RESULT, RunResult, read_result
 from attnlab.runs.run_error import RunError
 from attnlab.studies.collapsed import CHECKS, at_majority, learned_nothing
 from attnlab.studies.earlier_runs import left_over
@@ -33,13 +36,17 @@ from attnlab.studies.resolved import Resolved
 from attnlab.studies.run_measures import read_documents
 from attnlab.studies.spec import Study
 
+LEFT_OUT = "left out, since its files are damaged: "
+RESTORE = "Restore it from a copy, or remove the run's folder and resume the study."
+
 
 def gather(
     resolved: Resolved, folder: Path, *, record: Mapping[str, Any], tuning: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Everything that is known of a study by now."""
     study = resolved.study
-    runs = [gathered(study, folder, arm, seed) for seed in study.all_seeds for arm in resolved.configs]
+    each = [gathered(study, folder, arm, seed) for seed in study.all_seeds for arm in resolved.configs]
+    runs = without_texts(each, folder)
     idle, said = idle_arms(study, runs, folder)
     tried = Counter(row["arm"] for row in tuning if row["value"] is not None)
     arms = [
@@ -77,6 +84,7 @@ def gather(
     added = extras_of(study.extras).summarise(results, folder)
     results["study"]["notes"] += [
         *left_over(folder, study.arms),
+        *left_out_notes(runs),
         *said,
         *code_notes(folder, runs),
         *notes,
@@ -139,7 +147,7 @@ def gathered(study: Study, folder: Path, arm: str, seed: int) -> RunResult:
     try:
         return _gathered(study, folder, place, arm, seed)
     except RunError as error:  # its neighbours are still there to be compared
-        return RunResult(status="failed", reason=str(error), arm=arm, seed=seed, folder=str(place))
+        return RunResult(reason=f"{LEFT_OUT}{error}", arm=arm, seed=seed, folder=str(place))
 
 
 def _gathered(study: Study, folder: Path, place: Path, arm: str, seed: int) -> RunResult:
@@ -155,12 +163,51 @@ def _gathered(study: Study, folder: Path, place: Path, arm: str, seed: int) -> R
         folder=str(place),
         checks=tuple(read_findings(folder / place)),
     )
-    read_documents(folder / place / DOCUMENTS)  # damaged, it is told here: comparisons go by them
+    refuse_disagreement(run, folder / place / DOCUMENTS, study.metric)
     if study.collapse == "result" and learned_nothing(run):
         run = replace(run, unsound=tuple(check for check in run.unsound if check not in CHECKS))
     if run.status == "finished" and not run.sound:
         return replace(run, status="invalid", reason=f"failed the check {' and '.join(run.failures)}")
     return run
+
+
+def refuse_disagreement(run: RunResult, file: Path, metric: str) -> None:
+    """A result that its own texts do not come to: one of the two files is not what the run wrote."""
+    documents, told = read_documents(file), run.metrics.get(metric, math.nan)
+    if documents is None or metric not in METRICS or not math.isfinite(told):
+        return
+    with reading(file):
+        whole, targets = METRICS.build(metric).value(documents.examples), int(documents.targets.sum())
+    of = run.metrics.get("targets", targets)
+    if not comes_to(whole, told) or targets != of:
+        raise RunError(
+            f"{file} and {RESULT} disagree: its texts come to a {metric} of {whole:g} over {targets:,} "
+            f"targets, the result says {told:g} over {of:,.0f}. {RESTORE}"
+        )
+
+
+def without_texts(runs: Sequence[RunResult], folder: Path) -> list[RunResult]:
+    """The runs, those left out that lack the losses of texts which others have."""
+    lacking = [run.trained and not (folder / run.folder / DOCUMENTS).is_file() for run in runs]
+    if all(lack for lack, run in zip(lacking, runs, strict=True) if run.trained):
+        return list(runs)  # of a study without a dev split
+    return [
+        replace(
+            run, status="missing", reason=f"{LEFT_OUT}{folder / run.folder / DOCUMENTS} is gone. {RESTORE}"
+        )
+        if lack
+        else run
+        for lack, run in zip(lacking, runs, strict=True)
+    ]
+
+
+def left_out_notes(runs: Sequence[RunResult]) -> list[str]:
+    """Which runs are left out of all numbers, and why."""
+    return [
+        f"{run.arm} with seed {run.seed} is {run.reason}"
+        for run in runs
+        if run.status == "missing" and run.reason.startswith(LEFT_OUT)
+    ]
 
 
 def begun_of(run: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attnlab.config.ranges import Positive
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.data.errors import DataError
@@ -61,8 +62,8 @@ class Similarity(Task):
         labels: Labels,
         *,
         objective: Literal["negatives", "cosine"] = "negatives",
-        temperature: float = 0.05,
-        highest: float = 1.0,
+        temperature: Positive = 0.05,
+        highest: Positive = 1.0,
     ):
         super().__init__(vocabulary, labels)
         for name, value in (("temperature", temperature), ("highest", highest)):

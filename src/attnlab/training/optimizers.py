@@ -43,7 +43,7 @@ class AdamW(OptimizerRecipe):
         *,
         learning_rate: Positive = 5e-4,
         weight_decay: NotNegative = 0.1,
-        betas: tuple[float, ...] = (0.9, 0.95),
+        betas: tuple[BelowOne, ...] = (0.9, 0.95),
         eps: Positive = 1e-8,
     ):
         self.learning_rate = positive("learning_rate", learning_rate)
@@ -80,7 +80,7 @@ class Muon(OptimizerRecipe):
         adamw_learning_rate: Positive | Literal["same"] = "same",
         weight_decay: NotNegative = 0.1,
         momentum: BelowOne = 0.95,
-        betas: tuple[float, ...] = (0.9, 0.95),
+        betas: tuple[BelowOne, ...] = (0.9, 0.95),
         eps: Positive = 1e-8,
     ):
         self.learning_rate = positive("learning_rate", learning_rate)

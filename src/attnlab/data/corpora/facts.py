@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
+from attnlab.config.ranges import BelowOne, Count, Seed
 from attnlab.config.streams import stream_seed
 from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.corpora.synthetic import positive
@@ -44,7 +45,9 @@ class Facts(Corpus):
     is asked one question.
     """
 
-    def __init__(self, *, facts: int = 4, unanswerable: float = 0.5, examples: int = 8000, seed: int = 0):
+    def __init__(
+        self, *, facts: Count = 4, unanswerable: BelowOne = 0.5, examples: Count = 8000, seed: Seed = 0
+    ):
         self.facts, self.examples, self.seed = positive("facts", facts), positive("examples", examples), seed
         self.unanswerable = unanswerable
         if not 2 <= facts <= len(PEOPLE):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 from attnlab.data.errors import DataError
@@ -15,7 +14,6 @@ from attnlab.data.row import Row
 from attnlab.data.rows import Columns, columns_of
 from attnlab.data.tokenizers.sized import Sized
 from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.data.workers import in_order
 
 CHUNK_TEXTS, CHUNK_CHARACTERS = 8192, 1 << 20
 
@@ -52,6 +50,7 @@ class Cuts:
         self.examples, self.cut = self.examples + other.examples, self.cut + other.cut
         self.tokens, self.lost = self.tokens + other.tokens, self.lost + other.lost
         self.longest, self.inexact = max(self.longest, other.longest), self.inexact + other.inexact
+        self.answers, self.split = self.answers + other.answers, self.split + other.split
 
     @property
     def text_share(self) -> float:
@@ -111,24 +110,18 @@ class Encoding(ABC):
 
     def rows(self, examples: Iterable[Example]) -> Iterator[Row]:
         """All rows of the examples, in order; a few thousand examples are held at a time."""
-        for first, chunk in numbered(chunks(examples)):
+        first = 0
+        for _, chunk in chunks(("", example) for example in examples):
             yield from self._checked_rows(chunk, first)
+            first += len(chunk)
 
-    def columns(self, examples: Iterable[Example], vocabulary: int, processes: int) -> Iterator[Columns]:
-        """The same as columns, a part for each few thousand examples, made by so many processes at once."""
-        work = partial(self._part, vocabulary)
-        for part, cuts in in_order(work, numbered(chunks(examples)), processes=processes):
-            self.cuts.add(cuts)
-            if part:
-                yield part
-
-    def _part(self, vocabulary: int, piece: tuple[int, list[Example]]) -> tuple[Columns, Cuts]:
-        """The columns of some examples, and what was cut off of them."""
-        first, chunk = piece
+    def columns(self, chunk: Sequence[Example], first: int, vocabulary: int) -> tuple[Columns, Cuts]:
+        """The rows of some examples as columns, and what was cut off of them."""
         before, self.cuts = self.cuts, Cuts()
         try:
-            rows = list(self._checked_rows(chunk, first))
-            return (columns_of(rows, vocabulary) if rows else {}), self.cuts
+            for example in chunk:
+                self.refuse_unused(example)
+            return self.chunk_columns(chunk, first, vocabulary), self.cuts
         finally:
             self.cuts = before
 
@@ -140,6 +133,11 @@ class Encoding(ABC):
     @abstractmethod
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
         """The rows of some examples, the first of which is number `first`."""
+
+    def chunk_columns(self, chunk: Sequence[Example], first: int, vocabulary: int) -> Columns:
+        """The same rows as columns; nothing where there is none."""
+        rows = list(self.chunk_rows(chunk, first))
+        return columns_of(rows, vocabulary) if rows else {}
 
     def settings(self) -> dict[str, object]:
         """What decides the rows, besides text and tokenizer: part of the fingerprint."""
@@ -232,23 +230,16 @@ def refuse_cut(example: Example, tokens: int, room: int) -> None:
     )
 
 
-def numbered(found: Iterable[list[Example]]) -> Iterator[tuple[int, list[Example]]]:
-    """Lists of examples, each with the number of its first."""
-    first = 0
-    for chunk in found:
-        yield first, chunk
-        first += len(chunk)
-
-
-def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
-    """Lists of examples, bounded in number and in characters so that memory stays flat."""
-    held: list[Example] = []
-    characters = 0
-    for example in examples:
-        held.append(example)
-        characters += len(example.text) + len(example.pair or "") + len(example.target or "")
-        if len(held) >= CHUNK_TEXTS or characters >= CHUNK_CHARACTERS:
-            yield held
-            held, characters = [], 0
-    if held:
-        yield held
+def chunks(examples: Iterable[tuple[str, Example]]) -> Iterator[tuple[str, list[Example]]]:
+    """Examples of one split in lists, bounded in number and in characters so that memory stays flat."""
+    held: dict[str, list[Example]] = {}
+    characters: dict[str, int] = {}
+    for split, example in examples:
+        mine = held.setdefault(split, [])
+        mine.append(example)
+        size = len(example.text) + len(example.pair or "") + len(example.target or "")
+        characters[split] = characters.get(split, 0) + size
+        if len(mine) >= CHUNK_TEXTS or characters[split] >= CHUNK_CHARACTERS:
+            yield split, held.pop(split)
+            characters[split] = 0
+    yield from held.items()

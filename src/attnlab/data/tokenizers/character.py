@@ -20,6 +20,8 @@ class Character(TokenizerRecipe):
     English, sixteen times the cost of full attention. Rare characters are <UNK>.
     """
 
+    samples = False  # a character that only the rest of the text has would be unknown
+
     def __init__(self, *, vocabulary: Words = EVERYTHING, minimum_count: Whole = 1):
         room_for(vocabulary, len(OURS) + 1, "character")
         self.vocabulary, self.minimum_count = vocabulary, minimum_count

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,27 @@ class Sized:
 
     def __getitem__(self, which: slice) -> Sized:
         return Sized(self.ids[which], self.sizes[which])
+
+
+@dataclass(frozen=True, slots=True)
+class SizedTexts:
+    """Many texts as one array of ids and one of sizes; text n goes from borders[n] to borders[n + 1]."""
+
+    ids: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    borders: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, texts: Sequence[Sized]) -> SizedTexts:
+        borders = np.cumsum([0, *map(len, texts)])
+        ids = np.fromiter(chain.from_iterable(text.ids for text in texts), np.int64, borders[-1])
+        sizes = np.fromiter(chain.from_iterable(text.sizes for text in texts), np.int64, borders[-1])
+        return cls(ids, sizes, borders)
+
+    def parted(self) -> list[Sized]:
+        """Each text on its own."""
+        ids, sizes = self.ids.tolist(), self.sizes.tolist()
+        return [Sized(ids[begin:end], sizes[begin:end]) for begin, end in pairwise(self.borders.tolist())]
 
 
 def size(text: str) -> int:

@@ -15,7 +15,7 @@ import tokenizers as library
 
 from attnlab.data.errors import DataError, unusable
 from attnlab.data.tokenizers.form import Form, form_of
-from attnlab.data.tokenizers.sized import Sized, size, sized
+from attnlab.data.tokenizers.sized import Sized, SizedTexts, size, sized
 from attnlab.data.tokenizers.specials import Specials
 from attnlab.data.tokenizers.training_text import TrainingText
 from attnlab.data.tokenizers.word_cache import Words, parts_of
@@ -88,11 +88,16 @@ class Tokenizer:
 
     def encode_sized(self, texts: Sequence[str]) -> list[Sized]:
         """Ids of many texts, with the bytes of text that each stands for."""
+        return self.encode_together(texts).parted()
+
+    def encode_together(self, texts: Sequence[str]) -> SizedTexts:
+        """The same in arrays: of millions of tokens no number is made one by one."""
         if self._words is None or len(texts) < 2:
-            return [
-                sized(text, found.ids, (end for _, end in found.offsets))
-                for text, found in zip(texts, self.encode_with_offsets(texts), strict=True)
-            ]
+            found = (
+                sized(text, one.ids, (end for _, end in one.offsets))
+                for text, one in zip(texts, self.encode_with_offsets(texts), strict=True)
+            )
+            return SizedTexts.of(list(found))
         try:
             return self._words.encode_sized(texts)
         except (TypeError, AttributeError, UnicodeEncodeError) as error:

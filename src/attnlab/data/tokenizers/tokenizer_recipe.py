@@ -18,6 +18,7 @@ class TokenizerRecipe(ABC):
     """How a tokenizer comes to be: trained on text, or read from files."""
 
     trains = True
+    samples = True  # whether a part of a large text teaches it enough
     vocabulary = 10_000
 
     @property

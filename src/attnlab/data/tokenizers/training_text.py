@@ -66,6 +66,8 @@ class Watched:
                 self.hash.update(text.encode("utf-8", "surrogatepass") + b"\0")
             self.count += len(some)
             found = Worded.of(some, self.numbering).runs(RUN).hashes
+            if len(self.runs) == KEPT:  # hardly any is among the smallest: few are left to sort
+                found = found[found < self.runs[-1]]
             self.runs = smallest(np.concatenate([self.runs, found]), KEPT)
             yield from some
 

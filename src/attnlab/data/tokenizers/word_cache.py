@@ -13,7 +13,7 @@ import numpy as np
 import tokenizers as library
 from numpy.typing import NDArray
 
-from attnlab.data.tokenizers.sized import Sized, size
+from attnlab.data.tokenizers.sized import SizedTexts, size
 
 Index = NDArray[np.int64]
 
@@ -93,7 +93,7 @@ class Words:
         flat = self.ids[tokens].tolist()
         return [flat[begin:end] for begin, end in pairwise(borders.tolist())]
 
-    def encode_sized(self, texts: Sequence[str]) -> list[Sized]:
+    def encode_sized(self, texts: Sequence[str]) -> SizedTexts:
         """The ids of texts with the bytes of each."""
         numbers, last = self._numbers(texts)
         tokens, borders = self._tokens(numbers, last)
@@ -105,8 +105,7 @@ class Words:
         ends[borders[1:][some] - 1] = text_ends[some]
         sizes = np.diff(ends, prepend=0)
         sizes[borders[:-1][some]] = ends[borders[:-1][some]] - text_begins[some]
-        ids, held = self.ids[tokens].tolist(), sizes.tolist()
-        return [Sized(ids[begin:end], held[begin:end]) for begin, end in pairwise(borders.tolist())]
+        return SizedTexts(self.ids[tokens], sizes, borders)
 
     def _numbers(self, texts: Sequence[str]) -> tuple[Index, Index]:
         """The numbers of all words of all texts, each known by now, and the place of each text's last."""

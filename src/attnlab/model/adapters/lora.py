@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from attnlab.config.ranges import BelowOne, Count
+from attnlab.config.ranges import BelowOne, Count, Positive
 from attnlab.config.values import ConfigError, nearest
 from attnlab.model.adapters.adapter import Adapter, generator_for, put
 from attnlab.model.draws import fill_normal
@@ -42,7 +42,7 @@ class Lora(Adapter):
         self,
         *,
         rank: Count = 8,
-        alpha: float = 16.0,
+        alpha: Positive = 16.0,
         scaling: Scaling = "rank",
         targets: tuple[str, ...] = ("query", "value"),
         shared_down: bool = False,

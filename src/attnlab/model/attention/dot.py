@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from attnlab.config.ranges import NotNegative
+from attnlab.config.ranges import NotNegative, Positive
 from attnlab.model.attention.rule import Masking, Rule
 from attnlab.model.pairs import Pairs
 
@@ -35,7 +35,7 @@ class Dot(Rule):
         masking: Masking = "-inf",
         dropout: float = 0.0,
         *,
-        scale: float | Literal["root"] = "root",
+        scale: Positive | Literal["root"] = "root",
         softcap: NotNegative = 0.0,
     ):
         super().__init__(masking, dropout)

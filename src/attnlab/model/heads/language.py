@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from attnlab.config.ranges import Positive
 from attnlab.model.heads.head import Head
 from attnlab.model.losses import IGNORE, LossSum, vocabulary_loss
 from attnlab.model.terms import Term, linear, terms_of
@@ -47,7 +48,7 @@ class LanguageModel(Head):
         tied: bool = True,
         bias: bool = False,
         transform: Literal["none", "dense"] = "none",
-        scale: float | Literal["inverse_root"] = 1.0,
+        scale: Positive | Literal["inverse_root"] = 1.0,
     ):
         super().__init__()
         self.width, self.vocabulary, self.tied = width, tokens.num_embeddings, tied

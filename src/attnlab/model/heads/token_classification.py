@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
+from attnlab.config.ranges import Count
 from attnlab.model.heads.head import Head
 from attnlab.model.terms import Term, linear
 from attnlab.model.tokens import Tokens
@@ -31,7 +32,7 @@ class TokenClassification(Head):
         dropout: float = 0.0,
         labels: int = 2,
         *,
-        classes: int | Literal["labels"] = "labels",
+        classes: Count | Literal["labels"] = "labels",
     ):
         super().__init__()
         outputs = labels if classes == "labels" else classes

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnlab.config.ranges import AboveOne
 from attnlab.model.positions.position import Position, Rotation
 from attnlab.model.tokens import Tokens
 
@@ -25,7 +26,7 @@ class Rotary(Position):
     Paper: Su et al. 2021, "RoFormer".
     """
 
-    def __init__(self, head_width: int, *, base: float = 10_000.0):
+    def __init__(self, head_width: int, *, base: AboveOne = 10_000.0):
         super().__init__()
         if head_width % 2:
             raise ValueError(
