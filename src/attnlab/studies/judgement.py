@@ -258,7 +258,9 @@ def left_out(arm: Mapping[str, Any], notes: Sequence[str]) -> str:
 def sentence(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> str:
     """A comparison as one would tell it to a colleague."""
     arm, baseline, found = row["arm"], row["baseline"], row["verdict"]
+    unequal = row.get("unequal") or ""  # its counts stand with the comparison
     because = row["words"].removeprefix(found).removeprefix(": ")
+    because = because.removesuffix(unequal) + re.sub(r" \([^()]*\)", "", unequal).replace(";", ",")
     checks = arms.get(arm, {}).get("unsound") or []
     if found == "invalid" and checks:
         named = f"check{'s' if len(checks) > 1 else ''} {', '.join(checks)}"
