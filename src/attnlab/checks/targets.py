@@ -29,7 +29,7 @@ SHIFTS = (0, 1, 2, -1)
 NAMES = {0: "the input itself", 1: "the next token", 2: "the token after the next", -1: "the token before"}
 FIXES = {
     "hidden": "Take the targets from the text before tokens are hidden, at the same places.",
-    "next": "Let target i be token i + 1 of the same text, once, and IGNORE at its end and on padding.",
+    "next": "Let target i be token i + 1 of the same text, shifted once, and ignore its end and padding.",
     "labels": "Give the labels as they are: the loss shifts them where the model predicts the next token.",
 }
 HALF = 0.5
@@ -150,8 +150,8 @@ class Targets(OfTargets):
             )
         copied = copied_share(case, batch) if hidden else share(prepared, prepared.ids)
         what = "the hidden token" if hidden else "the next token of its text"
-        told = f"{prepared.count:,} targets, each {what}; {copied:.0%} equal their input, such as "
-        told += example(prepared, case.dataset.tokenizer)
+        shown = example(prepared, case.dataset.tokenizer)
+        told = f"{prepared.count:,} targets, each {what}, such as {shown}; {copied:.0%} equal their input"
         if copied > HALF:
             return self.warned(
                 case,
