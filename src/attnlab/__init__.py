@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from attnlab.model.adapters.adapter import Adapter
     from attnlab.model.capture import Captured, Change
     from attnlab.model.model import Model
-    from attnlab.runs.findings import Finding
+    from attnlab.runs.findings import Findings
     from attnlab.studies.spec import Study
     from attnlab.tasks.task import Prediction
 
@@ -268,7 +268,7 @@ def patch(model: Model, changes: Mapping[str, Change]) -> AbstractContextManager
     return patch(model, changes)
 
 
-def check(model: Any, tokenizer: Any = None, **settings: Any) -> list[Finding]:
+def check(model: Any, tokenizer: Any = None, **settings: Any) -> Findings:
     """What the checks find in any torch module, of transformers or your own: `lab.check(model, tokenizer)`.
 
     Dependency, padding and batch invariance, the cache, and whether the tokenizer is the model's. `settings`:
@@ -276,8 +276,9 @@ def check(model: Any, tokenizer: Any = None, **settings: Any) -> list[Finding]:
     takes it.
     """
     from attnlab.interop.module_checks import check_module
+    from attnlab.runs.findings import Findings
 
-    return check_module(model, tokenizer=tokenizer, **settings)
+    return Findings(check_module(model, tokenizer=tokenizer, **settings))
 
 
 def _model(family: str | None, seed: int, settings: dict[str, Any]) -> Model:

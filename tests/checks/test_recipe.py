@@ -257,7 +257,7 @@ def test_a_loop_that_averages_micro_batches_is_named(monkeypatch):
 
 def test_unscaled_scores_are_told_before_training():
     finding = found("attention", of(set_up(config(model={"attention": "dot(scale=1.0)", "width": 64}))))
-    assert finding.outcome == "warn" and "saturated" in finding.meaning and finding.number < 0.5
+    assert finding.outcome == "warn" and "saturation" in finding.meaning and finding.number < 0.5
 
 
 def test_sharp_heads_of_a_pretrained_model_are_told_and_no_fault():

@@ -41,6 +41,15 @@ def allowed(folder):
     return folder / "zero"
 
 
+def test_ctrl_c_says_that_nothing_was_lost(monkeypatch):
+    def stopped(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("attnlab.cli.check.found_in", stopped)
+    asked = CliRunner().invoke(app, ["check", "mini-gpt"])
+    assert asked.exit_code == 130 and "Stopped; nothing was lost." in asked.output
+
+
 def test_a_leaking_config_is_named_with_its_size_and_fix(written):
     sound = invoke("check", written)
     assert sound.exit_code == 0 and "Sound" in sound.output

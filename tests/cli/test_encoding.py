@@ -41,4 +41,4 @@ def test_json_loses_nothing():
 
 
 def test_signs_become_what_they_resemble():
-    assert "".join(map(likeness, "é−×…✓漢")) == "e-x...ok?"
+    assert "".join(map(likeness, "é−×…✓漢φΔ")) == "e-x...ok?phiDelta"

@@ -29,6 +29,11 @@ def test_what_is_no_choice_is_refused_in_words(bad):
         ("x", float, "takes a number"),
         (1, bool, "takes true or false"),
         (3, str, "takes text"),
+        (
+            "tensorboard",
+            tuple[str, ...],
+            r"list of text, not 'tensorboard'; write \[\"tensorboard\"\]\.",
+        ),
     ],
 )
 def test_wrong_types_say_what_is_taken(value, kind, message):

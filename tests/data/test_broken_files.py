@@ -88,7 +88,7 @@ def test_a_post_processor_whose_ids_are_beyond_the_table_is_refused(gpt2):
     special = {"[X]": {"id": "[X]", "ids": [9999], "tokens": ["a"]}}
     held["post_processor"] = template | {"special_tokens": special}
     (gpt2 / "tokenizer.json").write_text(json.dumps(held))
-    with pytest.raises(DataError, match="puts the id 9,999 beside a text"):
+    with pytest.raises(DataError, match="puts the id 9,999 next to a text"):
         load(gpt2)
 
 

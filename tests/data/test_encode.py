@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Encoding
 from attnlab.data.encode.pair import kept
-from attnlab.data.encode.question import windows
+from attnlab.data.encode.windows import windows
 from attnlab.data.errors import DataError
 from attnlab.data.example import Answer, Example
 from attnlab.data.row import Row
@@ -220,7 +220,7 @@ def test_a_missing_field_is_named(choice: str, field: str) -> None:
 
 
 def test_a_length_without_room_is_refused() -> None:
-    with pytest.raises(DataError, match=r"data\.length 3 leaves no room for text beside 3 special tokens"):
+    with pytest.raises(DataError, match=r"data\.length 3 leaves no room for text next to 3 special tokens"):
         rows("pair", 3, Example("a", pair="b"))
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from attnlab.checks import comparable
+from attnlab.cli.runs import compare
 from attnlab.config.values import ConfigError
 from attnlab.evaluation.comparability import Basis, comparability
 from attnlab.metrics.measures import measures
@@ -118,6 +119,15 @@ def test_accuracy_survives_another_tokenizer_and_not_another_task():
     assert comparability(one, replace(one, task={"kind": "masked"}), metric="accuracy").reasons
 
 
+def test_the_loss_of_labels_survives_another_tokenizer():
+    one = replace(Basis.of(result("a", RECORD)), metrics={"loss": 1.0, "targets": 90, "accuracy": 0.5})
+    assert not comparability(one, replace(one, tokenizer="x", dev="d"), metric="loss").reasons
+    unscored = replace(one, tokenizer="x", dev="d", metrics={})
+    assert not comparability(one, unscored, metric="loss").reasons
+    spans = replace(one, metrics={"loss": 1.0, "targets": 90, "span_f1": 0.5})
+    assert comparability(spans, replace(spans, tokenizer="x", dev="d"), metric="loss").reasons
+
+
 def test_a_part_of_dev_is_another_set_and_another_seed_another_order_by_itself():
     one = Basis.of(result("a", RECORD))
     assert "parts of dev" in comparability(one, replace(one, part=2)).reasons[0]
@@ -132,3 +142,21 @@ def test_starts_with_their_own_tokenizers_are_trained_on_the_same_texts():
     texts, tokens = replace(two, text="other"), replace(two, tokenizer="a")
     for basis, changed in ((two, []), (texts, ["start"]), (tokens, ["start"])):
         assert "they were trained on different examples" in comparability(one, basis, changed=changed).doubts
+
+
+def test_two_classifiers_with_their_own_tokenizers_are_compared_by_accuracy(tmp_path, capsys):
+    """As `attnlab compare` shows them: texts are what both count."""
+    task = {"task": {"kind": "classification"}, "training": {"evaluate_batches": "all"}, "seed": 0}
+    for name, tokenizer, train in (("one", "w", "a"), ("other", "x", "c")):
+        (tmp_path / name).mkdir()
+        config = task | {"data": {"tokenizer": {"kind": tokenizer}}}
+        data = {"train": train, "dev": name}
+        record = RECORD | {"config": config, "tokenizer": tokenizer, "data": data, "order": name}
+        (tmp_path / name / "run.json").write_text(json.dumps(record))
+        scores = {"accuracy": 0.75, "targets": 80}
+        event = {"event": "evaluated", "step": 5, "loss": 3.0, "scores": scores}
+        (tmp_path / name / "metrics.jsonl").write_text(json.dumps(event))
+    compare([tmp_path / "one", tmp_path / "other"])
+    shown = capsys.readouterr().out
+    assert "bits_per_byte" not in shown and "Not a fair comparison" not in shown
+    assert "0.7500" in shown and "[0.645, 0.832], n = 80" in shown and "loss" in shown

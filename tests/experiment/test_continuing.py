@@ -1,5 +1,7 @@
 """A run that goes on to a larger budget is the run that had it from the start, or the reason is given."""
 
+import re
+
 import pytest
 
 from attnlab.config.values import ConfigError
@@ -61,6 +63,8 @@ def test_wsd_goes_on_from_before_its_decay(tmp_path):
     ("schedule", "later", "steps", "sentence"),
     [
         ("cosine", "cosine", 16, "cosine had already lowered the learning rate for the shorter budget: step"),
+        ("cosine(warmup=0.1)", "cosine(warmup=0.1)", 12, "cosine had already lowered the learning rate"),
+        ("cosine(warmup=0.1)", "cosine(warmup=0.1)", 4, "taken 8 steps, which is more than 4 steps already"),
         ("constant(warmup=0.5)", "constant(warmup=0.5)", 16, r"--set training\.schedule\.warmup=0\.25"),
         ("constant", "linear(warmup=0.0)", 16, r"training\.schedule was constant.*now linear"),
         ("constant", "constant", 4, "taken 8 steps, which is more than 4 steps already"),
@@ -73,6 +77,18 @@ def test_where_it_cannot_the_reason_is_given_and_nothing_is_lost(tmp_path, sched
         train(asked(tmp_path, steps, later, checkpoint_every=8), tmp_path / "run", resume=True)
     assert (read_record(tmp_path / "run"), stepped(tmp_path / "run")) == before
     assert Checkpoints.of(tmp_path / "run").steps()[-1] == 8
+
+
+@pytest.mark.parametrize("schedule", ["constant(warmup=0.3)", "wsd(warmup=0.3, decay=0.2)"])
+def test_the_warm_up_that_is_advised_lets_the_run_go_on(tmp_path, schedule):
+    often = {"checkpoint_every": 4, "keep": 3}
+    train(asked(tmp_path, 9, schedule, **often), tmp_path / "run")
+    with pytest.raises(ConfigError) as refused:
+        train(asked(tmp_path, 14, schedule, **often), tmp_path / "run", resume=True)
+    advised = re.search(r"--set training\.schedule\.warmup=([\d.]+)\.$", str(refused.value))
+    assert advised, refused.value
+    later = schedule.replace("0.3", advised[1])
+    assert train(asked(tmp_path, 14, later, **often), tmp_path / "run", resume=True).state.step == 14
 
 
 def test_from_the_command_line(tmp_path):

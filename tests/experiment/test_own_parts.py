@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from attnlab.runs.record import read_record
+from attnlab.runs.run_error import RunError
 from tests.experiment.commands import command
 from tests.own_code import RULE, new_session
 from tests.training.small_run import corpus
@@ -108,10 +109,21 @@ def test_each_command_asks_for_the_file_and_works_with_it(place, kind):
         with new_session():
             asked = command(*words)
             said = f"run uses the code of mine.py (hash {held['hash']})"
-            assert said in str(asked.exception) and "--import mine.py" in str(asked.exception)
+            assert str(asked.exception).startswith(said) and "--import mine.py" in str(asked.exception)
         with new_session():
             done = command(*words, "--import", "mine.py")
             assert done.exit_code == 0, (done.output, done.exception)
+
+
+def test_an_error_in_ones_own_code_is_told_by_its_line(place):
+    (place / "mine.py").write_text(RULE.replace("return -self.rate", "return -self.rats"))
+    with new_session():
+        change = ["--set", "model.attention=own_distance", "--import", "mine.py"]
+        failed = command("train", "small.toml", *change, "--out", "run").exception
+    assert isinstance(failed, RunError)
+    line = RULE.splitlines().index("        return -self.rate * torch.cdist(q, k).square()") + 1
+    said = f"{place / 'mine.py'}, line {line}: AttributeError: 'Distance' object has no attribute 'rats'"
+    assert str(failed).startswith(said)
 
 
 def test_a_constructor_that_asks_for_what_nobody_gives_is_answered(place):

@@ -204,7 +204,7 @@ def test_a_frozen_weight_that_moves_is_named(home, tmp_path):
     )
     assert "moved" in run.unsound
     found = next(one for one in read_findings(tmp_path / "run") if one.check == "moved")
-    assert found.found == "1 frozen parameters have moved: trunk.decoder.final.weight"
+    assert found.found == "1 frozen tensor moved: trunk.decoder.final.weight"
 
 
 # ---------------------------------------------------------------- what is saved

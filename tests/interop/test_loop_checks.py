@@ -94,3 +94,32 @@ def test_a_model_that_knows_the_answer_from_the_start_is_found():
     assert all(issubclass(one.category, UnsoundWarning) for one in told)
     assert {"dependency", "first_loss"} <= set(checks.unsound)
     assert any("first_loss failed: the untrained model's loss is 0." in str(one.message) for one in told)
+
+
+def test_a_reloaded_model_is_called_as_the_loop_calls_it(tmp_path):
+    """Its ids have no name of transformers, and what goes with them is no tensor of rows."""
+
+    class Scaled(Mean):
+        def forward(self, ids, scale):
+            return super().forward(ids) * scale
+
+    model, drawn = Scaled(), torch.Generator().manual_seed(0)
+    checks = LoopChecks(tmp_path, vocabulary=V, mask="causal", forward=lambda model, ids: model(ids, 2.0))
+    checks.before(model)
+    ids = torch.randint(V, (3, 9), generator=drawn)
+    F.cross_entropy(model(ids[:, :-1], 2.0).flatten(0, 1), ids[:, 1:].flatten()).backward()
+    checks.stepping()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        same, other = Scaled(), Scaled()
+        torch.nn.init.ones_(other.out.bias)
+        (_, kept), (_, lost) = (checks.finish(1, reload=lambda one=one: one) for one in (same, other))
+    assert kept.outcome == "pass" and "bit for bit" in kept.found
+    assert lost.outcome == "fail" and "scores differ" in lost.found
+
+
+def test_findings_show_themselves_as_a_table():
+    shown = repr(run(shift=2)[0].findings)
+    words = " ".join(shown.replace("│", " ").split())
+    assert words.startswith("Not sound: ") and "the token after the next" in words
+    assert max(map(len, shown.splitlines())) <= 80

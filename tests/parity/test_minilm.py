@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from attnlab.config.values import ConfigError
 from attnlab.experiment.convert import convert
 from attnlab.experiment.trained import open_run
 
@@ -77,3 +78,12 @@ def test_there_and_back(published, ours, tmp_path):
     after = load_file(tmp_path / "back" / "model.safetensors")
     assert after.keys() == before.keys() - {"embeddings.position_ids"}
     assert all(torch.equal(tensor, before[name]) for name, tensor in after.items())
+
+
+def test_it_is_called_by_its_name(published):
+    opened = open_run("minilm")
+    assert repr(opened).startswith("Trained('minilm', ")
+    with pytest.raises(
+        ConfigError, match=r'^minilm has no head .* lab\.open\("minilm"\).* attnlab adapt minilm --'
+    ):
+        opened.refuse_headless()

@@ -156,7 +156,9 @@ def test_the_report_shows_what_each_arm_really_took(tmp_path, monkeypatch):
         "long changes 2 settings: training.optimizer, training.budget. It had 2 × the steps, tokens and FLOPs"
     )
     assert said in ended.results["verdict"]
-    assert "2 × the learning rate (0.001, dot 0.0005)" in ended.results["verdict"]
+    assert ended.results["verdict"].endswith(" and FLOPs, 2 × the learning rate.")
+    (row,) = ended.results["comparisons"]
+    assert row["words"].endswith("; 2 × the learning rate (0.001, dot 0.0005).")
     page = (ended.folder / "report.md").read_text()
     assert "Budget of each run: 8 steps (long: 16 steps)" in page
     rows = [

@@ -1,6 +1,7 @@
 """A study that grows: more arms, seeds or budget train only what is new, and end as if begun so."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -46,7 +47,9 @@ def test_a_larger_budget_goes_on_where_the_schedule_allows_it(tmp_path, trained)
     asked = {"arms": ARMS, "seeds": 1, "set": CONSTANT}
     run_study(resolve(study(tmp_path, budget={"steps": 4}, **asked)), tmp_path / "study")
     longer = resolve(study(tmp_path, budget={"steps": 8}, **asked))
-    ended = run_study(longer, tmp_path / "study", resume=True)
+    said = []
+    ended = run_study(longer, tmp_path / "study", resume=True, tell=said.append)
+    assert said[-1] == "2 runs of 2 continue to the new budget from a checkpoint."
     assert [run["steps"] for run in ended.results["runs"]] == [8, 8]
     for file in (tmp_path / "study").glob("runs/*/*/metrics.jsonl"):
         steps = [json.loads(line) for line in file.read_text().splitlines()]
@@ -55,11 +58,26 @@ def test_a_larger_budget_goes_on_where_the_schedule_allows_it(tmp_path, trained)
     assert numbers(ended.results) == numbers(whole.results)
 
 
+def test_a_warm_up_of_the_same_length_goes_with_a_larger_budget(tmp_path, trained):
+    asked = {"arms": {"dot": {}}, "seeds": 1}
+    first = study(tmp_path, budget={"steps": 4}, set={"training.schedule": "constant(warmup=0.5)"}, **asked)
+    run_study(resolve(first), tmp_path / "study")
+    with pytest.raises(ConfigError, match=r"--set training\.schedule\.warmup=0\.25\."):
+        run_study(resolve(replace(first, budget={"steps": 8})), tmp_path / "study", resume=True)
+    fitting = study(
+        tmp_path, budget={"steps": 8}, set={"training.schedule": "constant(warmup=0.25)"}, **asked
+    )
+    ended = run_study(resolve(fitting), tmp_path / "study", resume=True)
+    assert [run["steps"] for run in ended.results["runs"]] == [8]
+
+
 def test_where_it_does_not_the_reason_is_given_before_any_worker_starts(tmp_path, trained):
     run_study(resolve(study(tmp_path, seeds=1, budget={"steps": 4})), tmp_path / "study")
     trained.clear()
     before = {file: file.read_bytes() for file in (tmp_path / "study").rglob("result.json")}
-    with pytest.raises(ConfigError, match=r"dot, seed 0: .* cosine had already lowered .* So are 1 more run"):
+    with pytest.raises(
+        ConfigError, match=r"dot, seed 0: .* cosine had already lowered .* same holds for 1 more"
+    ):
         run_study(resolve(study(tmp_path, seeds=1, budget={"steps": 8})), tmp_path / "study", resume=True)
     assert not trained and {file: file.read_bytes() for file in before} == before
 

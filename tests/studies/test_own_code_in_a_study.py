@@ -43,6 +43,15 @@ def test_workers_import_what_the_person_named(folder):
         assert "mine" in from_record(record).arms
 
 
+def test_an_error_in_ones_own_code_is_told_by_its_line(folder, unchecked):
+    (folder / "mine.py").write_text(RULE.replace("return -self.rate", "return -self.rats"))
+    import_code(folder / "mine.py")
+    with here():
+        ended = run_study(resolve(study(folder, arms=ARMS, seeds=1, budget={"steps": 2})), folder / "study")
+    (reason,) = [run["reason"] for run in ended.results["runs"] if run["arm"] == "mine"]
+    assert reason.startswith(f"{folder / 'mine.py'}, line 16: AttributeError: ")
+
+
 def test_a_python_file_registers_the_parts_of_its_own_study(folder):
     text = (
         "from attnlab.studies.spec import Study\n"

@@ -11,7 +11,7 @@ from attnlab.metrics.metric import Examples, t_reach
 from attnlab.runs.findings import Finding
 
 NOT_BETTER = "The model is not better than never answering, on these questions."
-CURE = "Train longer or at another learning rate; look at the answers with `attnlab evaluate RUN`."
+CURE = "Train on more questions, longer, or at another learning rate; see `attnlab evaluate RUN`."
 
 
 def never_answering(examples: Examples) -> Finding | None:

@@ -14,6 +14,7 @@ from attnlab.checks.check import Case, Check
 from attnlab.checks.real import batch_of, held_out, piece, prepared_of
 from attnlab.model.apart import copy_of
 from attnlab.model.attention.argmax import Argmax
+from attnlab.model.attention.dot import Dot
 from attnlab.model.attention.rule import Rule, masked_softmax
 from attnlab.model.blocks import Attention as Layer
 from attnlab.model.pairs import Pairs
@@ -67,7 +68,8 @@ class Attention(Check):
             return self.not_applicable(case, "no head forms soft weights over enough tokens")
         lowest = min(heads, key=lambda head: head.entropy)
         middle = sorted(head.entropy for head in heads)[len(heads) // 2]
-        told = f"{len(heads)} heads, normalised entropy: median {middle:.2f}, lowest {lowest.entropy:.2f}"
+        entropies = f"normalised entropy: median {middle:.2f}, lowest {lowest.entropy:.2f}"
+        told = f"{len(heads)} heads, {entropies}"
         sharp = [
             head for head in heads if not head.entropy >= (head.least if case.when == "before" else SHARP)
         ]
@@ -79,12 +81,11 @@ class Attention(Check):
         elif len(sharp) >= enough:
             return self.warned(
                 case,
-                f"{len(sharp)} of {told} ({lowest.name})",
+                f"{len(sharp)} of {len(heads)} heads attend to few tokens; {entropies} ({lowest.name})",
                 lowest.entropy,
-                meaning="The softmax is saturated: nearly all weight is on one key, and hardly any "
-                "gradient reaches the scores.",
-                fix="Divide the scores by √K: model.attention = dot(scale=root); or lower the scale of "
-                "queries and keys, or the learning rate.",
+                meaning="The softmax is close to saturation: most weight is on few keys, and little gradient "
+                "reaches the scores.",
+                fix=_smaller_scores(case),
             )
         dead = [head for head in heads if not head.part >= DEAD or head.entropy > 1 - 1e-6]
         if dead:
@@ -98,6 +99,13 @@ class Attention(Check):
                 "them.",
             )
         return self.passed(case, told, lowest.entropy)
+
+
+def _smaller_scores(case: Case) -> str:
+    rules = [layer.rule for layer in case.model.trunk.attentions().values()]
+    divide = "Divide the scores by √K: model.attention = dot(scale=root); or lower"
+    begin = divide if all(isinstance(rule, Dot) for rule in rules) else "Lower"
+    return f"{begin} the scale of queries and keys, or the learning rate."
 
 
 def heads_of(case: Case) -> list[ObservedHead]:

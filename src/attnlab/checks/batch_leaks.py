@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from attnlab.checks.measure import AT_ONCE, ROUNDING, Leak, first_moved, run
+from attnlab.checks.measure import AT_ONCE, ROUNDING, Leak, distance, first_moved, run
 from attnlab.checks.paths import Made, Path
 from attnlab.model.model import Model
 
@@ -104,6 +104,6 @@ def spread_ids(vocabulary: int) -> Tensor:
 
 def apart(own: Tensor, other: Tensor, scale: Tensor) -> Tensor:
     """(…,T): how far outputs (…,T,D) are from each other, of the largest; no number is infinitely far."""
-    gap = torch.where(own == other, 0.0, (own - other).abs()).amax(-1).nan_to_num(torch.inf)
+    gap = distance(own, other).nan_to_num(torch.inf)
     largest = float(scale[scale.isfinite()].abs().amax()) if bool(scale.isfinite().any()) else 1.0
     return gap / (largest or 1.0)

@@ -73,7 +73,7 @@ class Contamination(Check):
                 worst["same_share"],
                 meaning="The splits hold the same text: what is called "
                 f"{worst['split']} is {SCORE[worst['in']]}.",
-                fix="Give a dev and test split of their own, or none, and let data.dev_share make them.",
+                fix="Take dev and test from texts that are not in train; in attnlab, data.dev_share does.",
             )
         reasons = [reason for pair in pairs for reason in reasons_of(pair, found["own"])]
         reasons += tokenizer.reasons

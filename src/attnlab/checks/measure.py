@@ -120,11 +120,17 @@ def changed(path: Path, vocabulary: int) -> Tensor:
         together = torch.cat([path.ids, *(ids for _, ids in some)]) if rows > 1 else some[0][1]
         found = run(path, together)
         base, others = (found[:1], found[1:]) if rows > 1 else (plain, found)
-        apart = torch.where(others == base, 0.0, (others - base).abs())  # −inf stays −inf: it has not moved
-        gaps = apart.amax(-1).double().cpu().nan_to_num(torch.inf) / (scale or 1.0)
+        gaps = distance(others, base).double().cpu().nan_to_num(torch.inf) / (scale or 1.0)
         for (key, _), gap in zip(some, gaps, strict=True):
             moved[:, key] = torch.maximum(moved[:, key], gap)
     return moved
+
+
+def distance(some: Tensor, other: Tensor) -> Tensor:
+    """(…,T): how far apart scores (…,T,V) are at most, of each output. −inf that stays −inf has not moved."""
+    if bool(other.isfinite().all()):
+        return (some - other).abs_().amax(-1)
+    return torch.where(some == other, 0.0, (some - other).abs()).amax(-1)
 
 
 def replaced(path: Path, vocabulary: int) -> Iterator[tuple[int, Tensor]]:
@@ -154,10 +160,10 @@ def sloped(path: Path) -> Tensor:
     """
     with torch.enable_grad(), opened(path.entrance) as held:
         outputs = len(path.judged)
-        scores = run(path, path.ids.expand(outputs, -1))
+        scores = run(path, path.ids.expand(outputs, -1)).diagonal(dim1=0, dim2=1).T
         scores = scores.masked_fill(scores.isinf(), 0.0)  # of a token that is never said
         weights = torch.randn(scores.shape[-1], generator=torch.Generator().manual_seed(0))
-        total = (scores.diagonal(dim1=0, dim2=1).T @ weights.to(scores)).sum()
+        total = (scores @ weights.to(scores)).sum()
     vectors = next((v for v in held if v.shape[:2] == (outputs, path.ids.shape[1])), None)
     if vectors is None or not total.requires_grad:
         return torch.zeros(outputs, path.ids.shape[1], dtype=torch.float64)

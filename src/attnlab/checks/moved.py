@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from attnlab.checks.check import Case, Check, Moment
-from attnlab.config.wording import first_few
+from attnlab.config.wording import count_of, first_few
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.blocks import Attention, CrossAttention, PreNorm
 from attnlab.runs.findings import Finding, When
@@ -65,7 +65,7 @@ class Moved(Check):
         if strayed:
             return self.failed(
                 at,
-                f"{len(strayed)} frozen parameters have moved: {first_few(sorted(strayed))}",
+                f"{count_of(len(strayed), 'frozen tensor')} moved: {first_few(sorted(strayed))}",
                 float(len(strayed)),
                 meaning="More was tuned than is said: counts and comparisons of what was tuned are wrong.",
                 fix="Give the optimizer only what is to be tuned, and load frozen weights before freezing.",
@@ -74,7 +74,7 @@ class Moved(Check):
         if tuned and still == tuned:
             return self.failed(
                 at,
-                f"none of {len(tuned)} tuned parameters has moved",
+                f"none of {len(tuned)} tuned tensors has moved",
                 float(len(still)),
                 meaning="Nothing was learned: the model is the one that training began with.",
                 fix="Look at the learning rate, and at what the optimizer was given.",
@@ -82,7 +82,7 @@ class Moved(Check):
         if still:
             return self.warned(
                 at,
-                f"{len(still)} of {len(tuned)} tuned parameters have not moved: {first_few(sorted(still))}",
+                f"{len(still)} of {len(tuned)} tuned tensors have not moved: {first_few(sorted(still))}",
                 float(len(still)),
                 meaning="No gradient reached them, or the optimizer does not have them.",
                 fix="Freeze what is not to be tuned; otherwise look where its gradient is lost.",
@@ -91,14 +91,15 @@ class Moved(Check):
         if slow:
             return self.warned(
                 at,
-                f"{len(slow)} of {len(tuned)} tuned parameters hardly moved: {told(slow)}",
+                f"{len(slow)} of {len(tuned)} tuned tensors hardly moved: {told(slow)}",
                 float(len(slow)),
                 meaning="They were hardly trained: their values are still nearly the initial ones.",
                 fix="Look where their gradient is lost, and whether all are in the optimizer with the same "
                 "learning rate; freeze what is not to be tuned.",
             )
         frozen = len(named) - len(tuned)
-        return self.passed(at, f"{len(tuned)} tuned parameters moved, {frozen} frozen ones did not", 0.0)
+        rest = f"{count_of(frozen, 'frozen one')} did not" if frozen else "none is frozen"
+        return self.passed(at, f"{count_of(len(tuned), 'tuned tensor')} moved, {rest}", 0.0)
 
 
 @dataclass(frozen=True)

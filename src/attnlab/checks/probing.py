@@ -264,7 +264,7 @@ def vocabulary_of(model: object) -> int:
     entrance = getattr(model, "get_input_embeddings", lambda: None)()  # as models of transformers have it
     if isinstance(entrance, nn.Embedding):
         return entrance.num_embeddings
-    raise ConfigError("Say how many tokens the model knows: probe(model, vocabulary=…).")
+    raise ConfigError("Say how many tokens the model knows: vocabulary=…, a whole number.")
 
 
 def entrance(model: nn.Module, vocabulary: int) -> nn.Module:

@@ -21,7 +21,7 @@ class Threshold(Check):
 
     Formula: the threshold of each fifth of dev (by passage) must reach the best F1 that any threshold has on
     the other four, counted again with a plain sum for each candidate; and questions of a fold have one
-    threshold. Beside it stands the F1 of a threshold that is chosen on the scored questions themselves, and
+    threshold. Given with it is the F1 of a threshold that is chosen on the scored questions themselves, and
     the difference: what tuning on the reported split would have pretended.
 
     When it helps: τ that is tuned on the reported split fits its noise; on a few hundred questions that is

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from attnlab import __version__
-from attnlab.cli.console import fail, warn
+from attnlab.cli.console import err, fail, warn
 from attnlab.cli.encoding import accept_any_terminal
 from attnlab.cli.import_option import group_with_imports, with_imports
 from attnlab.config.registry import locate
@@ -64,6 +64,13 @@ def attnlab(version: VersionOption = False) -> None:
 
 class Commands(TyperGroup):
     """The commands of the table, each imported when it is asked for."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # files are written whole or not at all; train and run say more themselves
+            err.print("Stopped; nothing was lost.", highlight=False)
+            raise typer.Exit(130) from None
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,9 +14,10 @@ from rich.table import Column, Table
 from attnlab.cli.console import JsonOption, SetOption, emit, err, out
 from attnlab.config.values import ConfigError
 from attnlab.runs.display import Display
-from attnlab.runs.findings import COLOURS
+from attnlab.runs.findings import COLOURS, Findings
 
 PREDICTIONS = (".csv", ".tsv", ".jsonl")
+VERDICT_COLOURS = {"Not sound": "bold red", "Sound, as far as was checked": "green"}
 
 
 def check(
@@ -93,12 +93,10 @@ def show(target: str, found: Sequence[Any]) -> None:
                 f"[bold]{escape(one.fix)}[/]",
                 highlight=False,
             )
-    counts = Counter(one.outcome for one in found)
-    said = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
+    verdict, _, counts = Findings(found).verdict.partition(": ")
+    colour = VERDICT_COLOURS.get(verdict, "yellow")
     seconds = sum(one.seconds for one in found)
-    verdict = "[green]Sound, as far as was checked[/]" if counts["pass"] else "[yellow]Nothing was checked[/]"
-    verdict = "[bold red]Not sound[/]" if counts["fail"] else verdict
-    out.print(f"{verdict}: {said} ({seconds:.1f} s).", highlight=False)
+    out.print(f"[{colour}]{verdict}[/]: {counts} ({seconds:.1f} s).", highlight=False)
 
 
 def findings_table(target: str, implementation: str, found: Sequence[Any]) -> Table:
@@ -108,6 +106,6 @@ def findings_table(target: str, implementation: str, found: Sequence[Any]) -> Ta
     for one in found:
         colour = COLOURS.get(one.outcome, "dim")
         mark = f"[{colour}]{one.mark}[/]"
-        moment = f"{one.when}, step {one.step:,}" if one.step else one.when
+        moment = f"{one.when},\nstep {one.step:,}" if one.step else one.when
         table.add_row(mark, one.check, moment, escape(one.found), f"{one.seconds:.1f} s")
     return table

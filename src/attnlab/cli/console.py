@@ -26,6 +26,10 @@ SetOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 
 
+OF_LEARNING = frozenset({"majority", "collapse"})
+"""Checks that doubt what a model has learned, not how it was measured."""
+
+
 def emit(value: Any) -> None:
     """JSON on stdout, and nothing else."""
     typer.echo(json.dumps(value, ensure_ascii=not is_utf8(sys.stdout), indent=2))
@@ -43,8 +47,11 @@ def warn(message: str) -> None:
 
 
 def not_sound(unsound: Iterable[str]) -> str:
-    """What stands beside every number of a run that failed a check."""
-    return f"[bold red]Not sound:[/] failed {', '.join(unsound)}; its numbers cannot be trusted."
+    """What stands with every number of a run that failed checks: "majority", or "majority (step 8)"."""
+    failed = list(unsound)
+    measured = all(one.split()[0] in OF_LEARNING for one in failed)
+    follows = "it is not shown to be better than a baseline" if measured else "its numbers cannot be trusted"
+    return f"[bold red]Not sound:[/] failed {', '.join(failed)}; {follows}."
 
 
 def say_first(collapsed: str) -> None:

@@ -50,7 +50,14 @@ def plain(error: UnicodeError) -> tuple[str, int]:
 
 def likeness(sign: str) -> str:
     bare = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode()
-    return PLAIN.get(sign) or bare or "?"
+    return PLAIN.get(sign) or bare or greek(sign) or "?"
+
+
+def greek(sign: str) -> str:
+    """The name of a Greek letter, as formulas have them: phi, Delta; nothing for other signs."""
+    alphabet, _, name = unicodedata.name(sign, "").rpartition(" LETTER ")
+    words = {"GREEK SMALL": name.lower(), "GREEK CAPITAL": name.capitalize()}
+    return words.get(alphabet, "")
 
 
 def is_utf8(stream: object) -> bool:

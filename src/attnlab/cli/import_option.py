@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from attnlab.runs.run_error import RunError
+
 ImportOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -28,12 +30,18 @@ def with_imports(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def imported(*arguments: Any, own_code: list[str] | None = None, **given: Any) -> Any:
-        if own_code:
-            from attnlab.config.imports import import_code
+        if not own_code:
+            return command(*arguments, **given)
+        from attnlab.config.imports import fault_in_own_code, import_code
 
-            for source in own_code:
-                import_code(source)
-        return command(*arguments, **given)
+        for source in own_code:
+            import_code(source)
+        try:
+            return command(*arguments, **given)
+        except Exception as error:
+            if told := fault_in_own_code(error):
+                raise RunError(told) from error
+            raise
 
     parameters = [*signature.parameters.values(), option]
     vars(imported)["__signature__"] = signature.replace(parameters=parameters)

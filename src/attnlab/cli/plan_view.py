@@ -30,7 +30,8 @@ def show_plan(resolved: Resolved, *, jobs: int, json: bool) -> None:
     for name, seconds in made.starts.items():
         table.add_row(f"{name} (trained first, once)", duration(seconds) if math.isfinite(seconds) else "")
     for arm, seconds in made.runs.items():
-        table.add_row(arm, duration(seconds) if math.isfinite(seconds) else escape(made.reasons.get(arm, "")))
+        reason = escape(made.reasons.get(arm, ""))
+        table.add_row(arm, duration(seconds) if math.isfinite(seconds) else reason)
     out.print(table)
     tuning = f" (and {made.tuning_runs} runs to choose learning rates)" if made.tuning_runs else ""
     out.print(f"The whole study{tuning}: about [bold]{duration(made.seconds)}[/].", highlight=False)

@@ -72,8 +72,10 @@ def compare(
     table = Table("measure", *(Column(named[run.folder], justify="right") for run in runs))
     table.add_row("steps", *(f"{run.steps:,}" for run in runs))
     for name in found.measures:
-        table.add_row(name.replace("_", " "), *(shown(run.metrics.get(name)) for run in runs))
+        table.add_row(name.replace("_", " "), *(shown_with_interval(name, run) for run in runs))
     out.print(table)
+    if "accuracy" in found.measures:
+        out.print("In brackets: 95 % interval over other texts like these (Wilson).", highlight=False)
     first, *others = found.runs
     for summary in others:
         changes = "; ".join(differences(first.config, summary.config)) or "nothing"
@@ -95,6 +97,17 @@ def soundness(run: RunResult) -> str:
 
 def header(run: RunResult, name: str = "") -> str:
     return escape(name or run.folder) + ("\n[bold red]✗ not sound[/]" if run.sound is False else "")
+
+
+def shown_with_interval(name: str, run: RunResult) -> str:
+    """A measure; an accuracy with its interval, which its value and the number of texts give."""
+    value, n = run.metrics.get(name), int(run.metrics.get("targets", 0))
+    if name != "accuracy" or value is None or not n:
+        return shown(value)
+    from attnlab.metrics.metric import wilson
+
+    low, high = wilson(value * n, n)
+    return f"{shown(value)}\n\\[{low:.3f}, {high:.3f}], n = {n:,}"
 
 
 def shown(value: Any) -> str:

@@ -12,7 +12,7 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -114,13 +114,24 @@ def _execute(code: OwnCode) -> None:
         _run(code)
     except Exception as error:
         sys.modules.pop(code.module, None)
-        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == code.file]
-        line = f", line {frames[-1].lineno}" if frames else ""
-        what = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
-        raise ConfigError(f"{code.file}{line}: {what}") from error
+        raise ConfigError(_told(error, [code.file]) or f"{code.file}: {_named(error)}") from error
     finally:
         sys.path.remove(folder)
     _EXECUTED[code.file] = code.hash
+
+
+def fault_in_own_code(error: Exception) -> str:
+    """The line of a person's own code in which an error arose, and the error; nothing for any other."""
+    return "" if isinstance(error, ConfigError) else _told(error, IMPORTED)
+
+
+def _told(error: Exception, files: Collection[str]) -> str:
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    return f"{frames[-1].filename}, line {frames[-1].lineno}: {_named(error)}" if frames else ""
+
+
+def _named(error: Exception) -> str:
+    return str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
 
 
 def _run(code: OwnCode) -> None:
@@ -153,7 +164,7 @@ def refuse_unseen(names: Any, asker: str | Path, *, beside: Path, key: str = "im
         if found is None:
             raise ConfigError(
                 f'{asker}: {key} asks for "{name}", and there is neither a file '
-                f"{name.removesuffix('.py')}.py beside it nor a module of that name."
+                f"{name.removesuffix('.py')}.py in its folder nor a module of that name."
             )
         if loaded_from(found.file) is None:
             unseen.append(found)
@@ -261,19 +272,23 @@ def refuse_loose(records: Iterable[Record]) -> None:
 
 
 # ---------------------------------------------------------------- asked for again
+class MissingCodeError(ConfigError):
+    """What was recorded needs own code that is not here."""
+
+
 def require_code(records: Iterable[Record], asker: str | Path) -> None:
     """Stop where something that was recorded needs own code that is not here."""
     missing = [held for held in records if _here(held) is None]
     loose = [part for held in missing if not held["file"] for part in held["parts"]]
     if loose:
         parts = " and ".join(f'{of} "{name}"' for of, name in loose)
-        raise ConfigError(
+        raise MissingCodeError(
             f"{asker} uses {parts}, which a notebook or script registered. Put the class and its register "
             "line into a file, and name it with --import FILE (in Python, import it first)."
         )
     if missing:
         codes = [_recorded(held) for held in missing]
-        raise ConfigError(f"{asker} uses the code of {listed(codes)}. {consent(codes)}")
+        raise MissingCodeError(f"{asker} uses the code of {listed(codes)}. {consent(codes)}")
 
 
 def changed_code(records: Iterable[Record]) -> list[str]:

@@ -33,8 +33,8 @@ IMPORTS = SettingCard(
     "imports",
     "a list of text",
     "none",
-    note="at the top of a config's or study's file: files beside it, or modules, that register parts of your "
-    "own. Their code is run only where you name it with --import",
+    note="at the top of a config's or study's file: files in its folder, or modules, that register parts of "
+    "your own. Their code is run only where you name it with --import",
 )
 """A key of a file that is no setting of a run."""
 PRESET = "model.preset"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import json
 import math
 import re
 import sys
@@ -164,7 +165,8 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
         raise ConfigError(f"{where} takes {described(kind)}, not {str(value).lower()}.")
     if isinstance(kind, type) and isinstance(value, kind):
         return value
-    raise ConfigError(f"{where} takes {described(kind)}, not {value!r}.")
+    fix = f"; write [{json.dumps(value)}]" if origin is tuple and isinstance(value, (str, int, float)) else ""
+    raise ConfigError(f"{where} takes {described(kind)}, not {value!r}{fix}.")
 
 
 def refuse_halves(text: str, where: str) -> None:

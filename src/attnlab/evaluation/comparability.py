@@ -24,6 +24,10 @@ SAME_BYTES = 0.02
 """The first token of each row of a long text is not predicted, and is another stretch of text under another
 tokenizer: with rows of 50 tokens or more these are 2 % of the bytes at the most."""
 
+LABELS = {"label", "labels", "number", "tag_counts"}
+OF_LABELS = ("loss", "train_loss")
+"""Of a run that is judged by LABELS these count texts or words, whatever the tokenizer."""
+
 Aspect = Literal["metric", "tokenizer", "evaluation set", "data order"]
 
 
@@ -122,7 +126,8 @@ def judged_apart(one: Basis, other: Basis, metric: str, known: Measure | None) -
     if known is not None and known.of_task and one.task != other.task:
         yield Difference("metric", "their tasks differ, and so what their losses mean")
     same_tokens = one.tokenizer == other.tokenizer
-    if not same_tokens and counts_tokens(metric):
+    of_labels = metric in OF_LABELS and judge_labels(one, other)
+    if not same_tokens and counts_tokens(metric) and not of_labels:
         yield Difference(
             "tokenizer", f"their tokenizers differ, so that {metric} counts other units; use {SURVIVES}"
         )
@@ -142,6 +147,12 @@ def judged_apart(one: Basis, other: Basis, metric: str, known: Measure | None) -
 def counts_tokens(metric: str) -> bool:
     """Whether a number is one of tokens, whatever it makes of them; not where it is of bytes or of texts."""
     return metric not in METRICS or "targets" in METRICS[metric].needs
+
+
+def judge_labels(one: Basis, other: Basis) -> bool:
+    """Whether two runs of one task are judged by labels: one of them may have no numbers yet."""
+    metrics = [METRICS[name] for name in {*one.metrics, *other.metrics} if name in METRICS]
+    return one.task == other.task and any(LABELS.intersection(metric.needs) for metric in metrics)
 
 
 def unspelt(one: Mapping[str, float], other: Mapping[str, float]) -> Iterator[str]:

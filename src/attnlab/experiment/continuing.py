@@ -42,22 +42,30 @@ def step_to_go_on_from(held: Config, wanted: Config, run: Path) -> int:
     first, reason = first_other_step(held.training, wanted.training, run)
     steps = Checkpoints.of(run).steps()
     usable = [step for step in steps if first is None or step < first]
-    if steps and not usable:
-        raise ConfigError(f"{run} cannot be continued so: {reason}")
-    last = usable[-1] if usable else 0
+    last = (usable or steps or [0])[-1]
     state = next((state for state, _ in states(run) if state.step == last), State())
     spent = [name for name, share in shares(wanted.training.budget, state).items() if share > 1]
     if spent:
         limit = amount(wanted.training.budget.limits[spent[0]], spent[0])
         raise ConfigError(
-            f"{run} cannot be continued so: it has taken {last:,} steps, which is more than {limit} already. "
+            f"{run} cannot be continued: it has taken {last:,} steps, which is more than {limit} already. "
             "Give a larger training.budget, or begin a new run with another --out."
         )
+    if steps and not usable:
+        raise ConfigError(f"{run} cannot be continued with these settings: {reason}")
     return last
 
 
 def first_other_step(held: TrainingSettings, wanted: TrainingSettings, run: Path) -> tuple[int | None, str]:
     """The first step whose learning rate would have been another, and why; none where all are the same."""
+    other = _first_other_rate(held, wanted, run)
+    return (None, "") if other is None else (other[0], _reason(*other, held, wanted, run))
+
+
+def _first_other_rate(
+    held: TrainingSettings, wanted: TrainingSettings, run: Path
+) -> tuple[int, float, float] | None:
+    """The first step whose learning rate would have been another, with the factor it had and would have."""
     schedules = SCHEDULES.build(held.schedule), SCHEDULES.build(wanted.schedule)
     for after, before in states(run):
         was, would_be = (
@@ -65,8 +73,8 @@ def first_other_step(held: TrainingSettings, wanted: TrainingSettings, run: Path
             for schedule, settings in zip(schedules, (held, wanted), strict=True)
         )
         if not math.isclose(was, would_be, rel_tol=1e-9):
-            return after.step, _reason(after.step, was, would_be, held, wanted)
-    return None, ""
+            return after.step, was, would_be
+    return None
 
 
 def states(run: Path) -> Iterator[tuple[State, State]]:
@@ -86,25 +94,38 @@ def states(run: Path) -> Iterator[tuple[State, State]]:
             state = after
 
 
-def _reason(step: int, was: float, would_be: float, held: TrainingSettings, wanted: TrainingSettings) -> str:
-    kind = held.schedule.kind
-    rates = f"step {step:,} was trained at {was:.3g} of the learning rate, and would now have {would_be:.3g}"
-    warmup = float(held.schedule.options.get("warmup", 0.0))
-    same = held.budget.limits.keys() & wanted.budget.limits.keys()
+def _reason(
+    step: int, was: float, would_be: float, held: TrainingSettings, wanted: TrainingSettings, run: Path
+) -> str:
+    digits = next(n for n in range(3, 18) if f"{was:.{n}g}" != f"{would_be:.{n}g}")
+    rates = f"step {step:,} had {was:.{digits}g} of the learning rate, would now have {would_be:.{digits}g}"
     if held.schedule != wanted.schedule:
         why = f"training.schedule was {held.schedule}, now {wanted.schedule}: {rates}."
-    elif would_be < was and warmup and same:
-        name = next(iter(same))
-        fitting = warmup * held.budget.limits[name] / wanted.budget.limits[name]
+    elif warmup := _warmup_of_the_same_length(held, wanted, run):
         return (
-            f"its warm-up is a share of the budget, and would have been longer: {rates}. Keep its length "
-            f"with --set training.schedule.warmup={fitting:.10g}."
+            f"its warm-up is a share of the budget, and would have another length: {rates}. Keep its length "
+            f"with --set training.schedule.warmup={warmup}."
         )
     else:
         why = (
-            f"training.schedule {kind} had already lowered the learning rate for the shorter budget: {rates}."
+            f"training.schedule {held.schedule.kind} had already lowered the learning rate for the shorter "
+            f"budget: {rates}."
         )
     return (
         f"{why} Train it anew with another --out. Runs that are to be continued later need "
         "training.schedule=constant, or wsd and a checkpoint from before its decay."
     )
+
+
+def _warmup_of_the_same_length(held: TrainingSettings, wanted: TrainingSettings, run: Path) -> str:
+    """The share with which the steps up to a checkpoint keep their rates; nothing where none does."""
+    warmup = float(held.schedule.options.get("warmup", 0.0))
+    first = min(Checkpoints.of(run).steps(), default=0)
+    for name in held.budget.limits.keys() & wanted.budget.limits.keys():
+        share = f"{warmup * held.budget.limits[name] / wanted.budget.limits[name]:.10g}"
+        options = {**wanted.schedule.options, "warmup": float(share)}
+        fitting = replace(wanted, schedule=replace(wanted.schedule, options=options))
+        other = _first_other_rate(held, fitting, run) if 0 < float(share) < 1 else (0, 0.0, 0.0)
+        if other is None or other[0] > first:
+            return share
+    return ""

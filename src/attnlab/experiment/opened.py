@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +15,7 @@ from attnlab.config.values import ConfigError
 from attnlab.data.corpora.records import ANSWER_COLUMNS, Columns, Names
 from attnlab.data.labels import Labels
 from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.experiment.stored import is_published, model_folder, stored_at
+from attnlab.experiment.stored import is_published, model_folder, name_of, stored_at
 from attnlab.interop.exchange import read_published
 from attnlab.model.model import Model
 from attnlab.runs.findings import unsound_of
@@ -56,7 +57,7 @@ class Opened:
 
     def __repr__(self) -> str:
         count = sum(p.numel() for p in self.model.parameters())
-        held = f"{str(self.folder)!r}, step {self.step:,}, {self.config.task.kind}, {count:,} parameters"
+        held = f"{name_of(self.folder)!r}, step {self.step:,}, {self.config.task.kind}, {count:,} parameters"
         return f"{type(self).__name__}({held})"
 
     @property
@@ -93,9 +94,10 @@ class Opened:
     def refuse_headless(self) -> None:
         """Say what can be done with a model whose head gives neither words nor labels, such as a trunk."""
         if self.config.model.output.kind not in self.task.heads:
+            name = name_of(self.folder)
             raise ConfigError(
-                f"{self.folder} has no head for words or labels. Get the vectors of texts in Python: "
-                f'lab.open("{self.folder}").embed(["…"]); or train a head: attnlab adapt {self.folder} '
+                f"{name} has no head for words or labels. Get the vectors of texts in Python: "
+                f'lab.open("{name}").embed(["…"]); or train a head: attnlab adapt {shlex.quote(name)} '
                 "--data FILE"
             )
 

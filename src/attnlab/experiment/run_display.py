@@ -83,7 +83,10 @@ class RunDisplay:
         elif isinstance(event, Stepped):
             self.step(event)
         elif isinstance(event, Evaluated):
-            scores = ", ".join(f"{name} {score:,.4g}" for name, score in event.scores.items())
+            scores = ", ".join(
+                f"{name} {score:,}" if isinstance(score, int) else f"{name} {score:,.4g}"
+                for name, score in event.scores.items()
+            )
             mark = " (best)" if event.best else ""
             self.display.say(f"step {event.step:,}: dev loss {event.loss:.4f}{mark}, {scores}")
         elif isinstance(event, Checked):

@@ -122,6 +122,14 @@ def model_folder(name: str | Path) -> Path:
     return Path(import_module(module).get_model_path())
 
 
+def name_of(folder: Path) -> str:
+    """What a person calls a model's folder: the name of a packaged one, else its path."""
+    for name, (module, _) in PACKAGED.items():
+        if find_spec(module) is not None and Path(import_module(module).get_model_path()) == folder:
+            return name
+    return str(folder)
+
+
 def is_published(place: Path) -> bool:
     """Whether a folder holds a model in transformers' layout, and no run."""
     return (place / CONFIG).is_file() and not (place / RECORD).is_file()

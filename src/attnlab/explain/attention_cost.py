@@ -109,7 +109,7 @@ class AttentionCost(Explanation):
         ]
         return [
             Listing(
-                "Fitted exponents beside the theory",
+                "Fitted exponents compared with the theory",
                 ("attention", "cost", "size", "theory", "operations", "time"),
                 rows,
                 f"Slopes of log cost over log size, other lengths held at {self.held} and the width at "

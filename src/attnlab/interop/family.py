@@ -27,7 +27,7 @@ class HeadOf:
     names: Table = field(default_factory=dict)
     fields: tuple[Field, ...] = ()
     beside: tuple[str, ...] = ()
-    """Patterns of what its files may hold beside it, unused."""
+    """Patterns of what its files may also hold, unused."""
     bare: bool = False
     """Whether it is the trunk's own class, whose names have no prefix."""
     copies: tuple[str, ...] = ()
@@ -122,11 +122,16 @@ class Family:
         ) or any(self.unused(name, head) for head in self.heads)
 
 
+KIND = ".kind"
+
+
 def misfits(wanted: Settings, given: Settings) -> Iterator[str]:
     """What a family cannot express of a model: the settings that would come back otherwise."""
     ours, theirs = _essential(wanted), _essential(given)
+    kinds = [path for path in ours if path.endswith(KIND) and ours[path] != theirs.get(path)]
+    others = tuple(path.removesuffix(KIND) + "." for path in kinds)  # whose options are others too
     for path in dict.fromkeys((*ours, *theirs)):
-        if ours.get(path) != theirs.get(path):
+        if ours.get(path) != theirs.get(path) and (path in kinds or not path.startswith(others)):
             yield f"model.{path} is {ours.get(path, 'absent')}, there {theirs.get(path, 'absent')}"
 
 

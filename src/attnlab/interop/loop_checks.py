@@ -37,10 +37,10 @@ from attnlab.data.overlap import overlap_of
 from attnlab.data.splits import Splits
 from attnlab.interop.asking import Claim, claimed_mask
 from attnlab.interop.module_checks import Point, check_module, opened, timed
-from attnlab.interop.observing import Observer, Part, scores_of
+from attnlab.interop.observing import Observer, Part, SeenCall, scores_of
 from attnlab.model.apart import undisturbed
 from attnlab.model.losses import IGNORE
-from attnlab.runs.findings import Finding, failed_checks, joined, save_findings
+from attnlab.runs.findings import Finding, Findings, failed_checks, joined, save_findings
 from attnlab.runs.run_error import UnsoundError
 
 NUMBERS = 4096
@@ -77,7 +77,7 @@ class LoopChecks:
         self.folder = None if folder is None else Path(folder)
         self.stop, self.allow = stop, tuple(sorted(set(allow)))
         self.asked: dict[str, Any] = {"vocabulary": vocabulary, "mask": mask, "forward": forward}
-        self.findings: list[Finding] = []
+        self.findings: Findings = Findings()
         self.observer = Observer()
 
     def before(
@@ -87,7 +87,7 @@ class LoopChecks:
         tokenizer: Any = None,
         data: Mapping[str, Iterable[Any]] | None = None,
         pretrained: bool | None = None,
-    ) -> list[Finding]:
+    ) -> Findings:
         """Before the loop begins: what the model depends on, padding and batch, cache, tokenizer, and what
         the given data sets share (train, dev, test: texts, or rows with `text` or `input_ids`)."""
         self.model, self.tokenizer = model, tokenizer
@@ -99,11 +99,11 @@ class LoopChecks:
         self.observer.attach(model)
         return self._add(found)
 
-    def stepping(self) -> list[Finding]:
+    def stepping(self) -> Findings:
         """Right before the optimizer's first step, when the gradients of all its batches are there: targets,
         first loss, accumulation. Later calls do nothing."""
         if self.begun:
-            return []
+            return Findings()
         self.begun, self.observer.training = True, False
         at, parts = Point(), self.observer.parts
         words = [part for part in parts if part.taught.ndim > 1]
@@ -120,7 +120,7 @@ class LoopChecks:
         *,
         labels: Sequence[Hashable] | None = None,
         predicted: Sequence[Hashable] | None = None,
-    ) -> list[Finding]:
+    ) -> Findings:
         """After an evaluation. Labels and predictions are those that the model was seen with, or given."""
         if labels is None and self.observer.labels:
             labels = torch.cat(self.observer.labels).tolist()
@@ -135,29 +135,28 @@ class LoopChecks:
     def inputs_matter(self, step: int) -> Finding:
         """The loss of a batch that was seen, with its own tokens, with shuffled ones, and with blank ones."""
         check, at = InputsMatter(), Point("evaluation")
-        inputs = {name: value[:ROWS] for name, value in self.observer.held_out.items()}
         if step < EARLY:
             return check.not_applicable(at, f"not checked before step {EARLY}")
-        ids = inputs.get("input_ids")
-        if ids is None or "labels" not in inputs:
+        seen = self.observer.held_out
+        if seen is None or seen.labels is None:
             return check.not_applicable(at, "the model was not seen with ids and labels")
+        labels, seen = seen.labels[:ROWS], seen.rows(ROWS)
+        ids = seen.ids
         blank = torch.full_like(ids, getattr(getattr(self.model, "config", None), "pad_token_id", None) or 0)
         others = {"with shuffled inputs": mixed(ids), "with blank inputs": blank}
-        own = self._loss(inputs)
+        own = self._loss(seen)
         if own is None:
             return check.not_applicable(at, "the model returns no loss")
-        losses = {
-            name: self._loss(inputs | {"input_ids": other}) or math.nan for name, other in others.items()
-        }
-        count = int((inputs["labels"] != IGNORE).sum())
-        return check.judge(at, own, losses, count, "words" if inputs["labels"].ndim > 1 else "labels")
+        losses = {name: self._loss(seen.with_ids(other)) or math.nan for name, other in others.items()}
+        count = int((labels != IGNORE).sum())
+        return check.judge(at, own, losses, count, "words" if labels.ndim > 1 else "labels")
 
-    def _loss(self, inputs: Mapping[str, Tensor]) -> float | None:
+    def _loss(self, seen: SeenCall) -> float | None:
         with undisturbed(self.model) as model:
-            found = getattr(model(**inputs), "loss", None)
+            found = getattr(seen.answer(model), "loss", None)
         return None if found is None else float(found)
 
-    def finish(self, step: int, *, reload: Callable[[], nn.Module] | None = None) -> list[Finding]:
+    def finish(self, step: int, *, reload: Callable[[], nn.Module] | None = None) -> Findings:
         """At the end: what moved, and whether the model that `reload` loads gives the same scores."""
         self.observer.detach()
         at = Point("after")
@@ -178,9 +177,9 @@ class LoopChecks:
 
     def reloaded(self, reload: Callable[[], nn.Module], at: Point) -> Finding:
         check = Reload()
-        inputs = {name: v[:2] for name, v in self.observer.held_out.items() if name != "labels"}
-        if not inputs:
+        if self.observer.held_out is None:
             return check.not_applicable(at, "the model was not seen with token ids")
+        seen = self.observer.held_out.rows(2).without_labels()
         device = next(self.model.parameters()).device
         try:
             built = reload().to(device)
@@ -189,20 +188,20 @@ class LoopChecks:
         scores = []
         for model in (self.model, built):
             with undisturbed(model):
-                found = scores_of(model(**inputs))
+                found = scores_of(seen.answer(model))
             if found is None:
                 return check.not_applicable(at, "the model returns no scores")
             scores.append(found.cpu())
         return check.judge(at, scores[0], scores[1])
 
-    def add(self, found: Sequence[Finding]) -> list[Finding]:
+    def add(self, found: Sequence[Finding]) -> Findings:
         """Findings from elsewhere, told and kept with the others."""
-        return self._add(list(found))
+        return self._add(found)
 
-    def _add(self, found: list[Finding], step: int = 0) -> list[Finding]:
-        found = [replace(one, step=step) for one in found]
+    def _add(self, given: Sequence[Finding], step: int = 0) -> Findings:
+        found = Findings(replace(one, step=step) for one in given)
         told = {(one.when, one.check): one.outcome for one in self.findings}
-        self.findings = joined(self.findings, found)
+        self.findings = Findings(joined(self.findings, found))
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             save_findings(self.folder, self.findings, self.allow)

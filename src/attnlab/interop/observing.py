@@ -79,6 +79,49 @@ def common(weights: Tensor) -> float | None:
     return middle if middle > 0 and high - low <= SPREAD * middle else None
 
 
+@dataclass(frozen=True)
+class SeenCall:
+    """A call of the model as the loop made it, with its tensors of one entry for each row. It can be made
+    again, with some of its rows or with other ids."""
+
+    args: tuple[Any, ...]
+    given: Mapping[str, Any]
+
+    @staticmethod
+    def of(args: tuple[Any, ...], given: Mapping[str, Any]) -> SeenCall | None:
+        """None where no ids were given."""
+        ids = ids_of(args, given)
+        if ids is None:
+            return None
+        return SeenCall(args, {name: v for name, v in given.items() if by_row(v, len(ids))})
+
+    @property
+    def ids(self) -> Tensor:
+        found = ids_of(self.args, self.given)
+        assert found is not None
+        return found
+
+    @property
+    def labels(self) -> Tensor | None:
+        return self.given.get("labels")
+
+    def rows(self, count: int) -> SeenCall:
+        size = len(self.ids)
+        args = tuple(value[:count] if by_row(value, size) else value for value in self.args)
+        return SeenCall(args, {name: value[:count] for name, value in self.given.items()})
+
+    def with_ids(self, ids: Tensor) -> SeenCall:
+        if "input_ids" in self.given:
+            return SeenCall(self.args, {**self.given, "input_ids": ids})
+        return SeenCall((ids, *self.args[1:]), self.given)
+
+    def without_labels(self) -> SeenCall:
+        return SeenCall(self.args, {name: v for name, v in self.given.items() if name != "labels"})
+
+    def answer(self, model: nn.Module) -> Any:
+        return model(*self.args, **self.given)
+
+
 @dataclass
 class Observer:
     """Hooks on a model: of the first step its parts, of each evaluation its labels and predictions.
@@ -89,8 +132,8 @@ class Observer:
     parts: list[Part] = field(default_factory=list)
     labels: list[Tensor] = field(default_factory=list)
     predicted: list[Tensor] = field(default_factory=list)
-    held_out: dict[str, Any] = field(default_factory=dict)
-    """The inputs of the first batch that was evaluated, or else trained on."""
+    held_out: SeenCall | None = None
+    """The first batch that was evaluated, or else trained on."""
     training: bool = True
 
     def attach(self, model: nn.Module) -> None:
@@ -126,10 +169,11 @@ class Observer:
         self.predicted.append(scores.detach().argmax(-1).cpu())
 
     def _keep(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> None:
-        ids = ids_of(args, given)
-        if ids is not None:
-            rows = {n: v for n, v in given.items() if isinstance(v, Tensor) and v.shape[:1] == ids.shape[:1]}
-            self.held_out = rows | {"input_ids": ids}
+        self.held_out = SeenCall.of(args, given) or self.held_out
+
+
+def by_row(value: Any, rows: int) -> bool:
+    return isinstance(value, Tensor) and value.ndim > 0 and len(value) == rows
 
 
 def ids_of(args: tuple[Any, ...], given: Mapping[str, Any]) -> Tensor | None:

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, TrainerCallback
 from attnlab.interop.asking import Claim
 from attnlab.interop.loop_checks import LoopChecks, contamination
 from attnlab.interop.module_checks import timed
-from attnlab.runs.findings import Finding
+from attnlab.runs.findings import Finding, Findings
 
 
 class Soundness(TrainerCallback):
@@ -41,8 +41,8 @@ class Soundness(TrainerCallback):
         self.compared = data is not None
 
     @property
-    def findings(self) -> list[Finding]:
-        return [] if self.checks is None else self.checks.findings
+    def findings(self) -> Findings:
+        return Findings() if self.checks is None else self.checks.findings
 
     @property
     def unsound(self) -> list[str]:

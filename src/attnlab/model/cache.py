@@ -14,7 +14,7 @@ from attnlab.model.tokens import Tokens
 class LayerMemory:
     """What one layer keeps of the past.
 
-    `history` holds every key, value and coordinate beside it, where someone looks at the weights of a rule
+    `history` holds every key, value and coordinate too, where someone looks at the weights of a rule
     that needs none of them (see `remember`).
     """
 

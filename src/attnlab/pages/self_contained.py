@@ -8,13 +8,16 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from attnlab import __version__
 from attnlab.config.visible_text import visible_lines
 from attnlab.pages.palette import variables
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,13 @@ class PageSection:
 
 def environment_of(package: str) -> Environment:
     """Templates of a package, with those that all pages share."""
+    from jinja2 import (  # not with every start of the command line
+        ChoiceLoader,
+        Environment,
+        PackageLoader,
+        StrictUndefined,
+    )
+
     return Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader("attnlab.pages")]),
         autoescape=lambda name: name is not None and name.endswith(".html"),

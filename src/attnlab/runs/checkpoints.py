@@ -2,7 +2,7 @@
 
 `checkpoints/step-N/` holds files of bytes, and last of all manifest.json with the size and hash of each. It
 is written in a hidden folder, flushed, and renamed; a folder of another name is never read. Files that all
-checkpoints of a run share stand beside them, once. What the bytes mean is training/checkpoint.py.
+checkpoints of a run share are in the same folder, once. What the bytes mean is training/checkpoint.py.
 """
 
 from __future__ import annotations

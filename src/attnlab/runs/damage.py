@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from attnlab.config.imports import MissingCodeError
 from attnlab.config.values import ConfigError, shortened
 from attnlab.runs.run_error import RunError
 from attnlab.runs.typed import check_record
@@ -21,7 +22,7 @@ def reading(file: Path) -> Iterator[None]:
     """While a file's content is read and used. A file that is not there is not damaged."""
     try:
         yield
-    except RunError:
+    except (RunError, MissingCodeError):
         raise  # it says already what is wrong
     except ConfigError as error:
         raise error if str(file) in str(error) else ConfigError(f"{file}: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Literal, Required, TypedDict
 
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.damage import read_object, reading
+from attnlab.runs.tabular import ShortTable, Tabular
 
 CHECKS_FILE = "checks.json"
 When = Literal["config", "before", "during", "after", "evaluation"]
@@ -43,6 +45,22 @@ class Finding:
         """It in words, for a person."""
         verb = "failed" if self.outcome == "fail" else "warns"
         return f"The check {self.check} {verb}: {self.found}. {self.meaning} {self.fix}".strip()
+
+
+class Findings(Tabular, list[Finding]):
+    """What several checks found: a list that shows itself as a table."""
+
+    def table(self) -> ShortTable:
+        rows = [(one.mark, one.check, f"{one.found}. {one.meaning} {one.fix}".strip(". ")) for one in self]
+        return ShortTable(self.verdict, ("", "check", "found"), rows)
+
+    @property
+    def verdict(self) -> str:
+        """Sound or not, and how many checks say so."""
+        counts = Counter(one.outcome for one in self)
+        said = ", ".join(f"{count} {outcome}" for outcome, count in counts.items()) or "no check was made"
+        sound = "Sound, as far as was checked" if counts["pass"] else "Nothing was checked"
+        return f"{'Not sound' if counts['fail'] else sound}: {said}"
 
 
 class ChecksRecord(TypedDict, total=False):

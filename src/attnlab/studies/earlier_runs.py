@@ -7,6 +7,7 @@ from pathlib import Path
 
 from attnlab.config.files import config_of, to_json
 from attnlab.config.values import ConfigError
+from attnlab.config.wording import count_of
 from attnlab.experiment.continuing import step_to_go_on_from
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RECORD, differences, read_record
@@ -21,6 +22,8 @@ def ready(work: list[Job], tell: Callable[[str], None] = lambda message: None) -
         job.done = is_done(job)
     if kept := sum(job.done for job in work):
         tell(f"{kept} of {len(work)} runs are done already; {len(work) - kept} are left to train.")
+    if longer := sum(not job.done and bool(changes_of(job)) for job in work):
+        tell(f"{count_of(longer, 'run')} of {len(work)} continue to the new budget from a checkpoint.")
     return work
 
 
@@ -62,7 +65,7 @@ def make_way(work: Sequence[Job]) -> None:
         except ConfigError as error:
             reasons.append(f"{job.name}: {error}")
     if reasons:
-        more = f" So are {len(reasons) - 1} more runs." if len(reasons) > 1 else ""
+        more = f" The same holds for {count_of(len(reasons) - 1, 'more run')}." if len(reasons) > 1 else ""
         raise ConfigError(f"{reasons[0]}{more} An arm with other settings needs another name.")
 
 

@@ -60,7 +60,8 @@ def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen) -> StudyPlan
         resolved = hardly_trained(resolved, Path(place))
         prepared(resolved)
         paces, reasons = timed(resolved, room, view)
-    reasons = {**reasons, **{arm: f"refused: {why}" for arm, why in resolved.refused.items()}}
+    reasons = {arm: f"failed: {why}" for arm, why in reasons.items()}
+    reasons |= {arm: f"refused: {why}" for arm, why in resolved.refused.items()}
     first = {f"{OF_STUDY}{name}": config for name, config in resolved.starts.items()}
     total = {
         name: paces[name].total(config.training.evaluate_every) if name in paces else math.nan

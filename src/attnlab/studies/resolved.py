@@ -60,6 +60,9 @@ class Resolved:
         measured = {name: getattr(self.study, name) for name in SHARED}
         base = to_json(self.base)
         base["training"] = {name: value for name, value in base["training"].items() if name != "budget"}
+        base["training"]["schedule"] = {  # the warm-up is a share of the budget, and changes with it
+            name: value for name, value in base["training"]["schedule"].items() if name != "warmup"
+        }
         starts = {"starts": {name: to_json(config) for name, config in self.starts.items()}}
         return {**measured, "base": base, **(starts if self.starts else {})}
 

@@ -59,14 +59,19 @@ def beside(run: RunSummary, first: RunSummary) -> tuple[list[str], set[str]]:
     pair = f"{one.folder} compared with {other.folder}"
     bases = basis_of(run), basis_of(first)
     of_task = [name for name, measure in measures().items() if measure.of_task]
-    by_measure = {name: comparability(*bases, metric=name) for name in of_task}
+    changed = changed_settings(run.config, first.config)
+    same_text = bases[0].text is not None and bases[0].text == bases[1].text
+    meant = [
+        key for key in changed if key == "data.tokenizer" and same_text
+    ]  # the same texts, as other tokens
+    by_measure = {name: comparability(*bases, metric=name, changed=meant) for name in of_task}
     refuse_other_questions(pair, by_measure["loss"])
     apart = {name: found.reasons for name, found in by_measure.items() if found.reasons}
     told = [reason for name in ("loss", SURVIVES) for reason in apart.get(name, ())]
     notes = [f"{pair}: {'; '.join(told)}."] if told else []
     trained = by_measure["loss"].doubts
     if not trained and one.seed == other.seed:
-        trained = fed_apart(one, other, changed=changed_settings(run.config, first.config))
+        trained = fed_apart(one, other, changed=changed)
     return [*notes, *(f"Not a fair comparison: {pair}: {reason}." for reason in trained)], {*apart}
 
 
@@ -98,7 +103,7 @@ def remarks(runs: Sequence[RunSummary]) -> Iterator[str]:
     for run, found in ((run, run.result) for run in runs):
         if found.sound is False:
             checks = " and ".join(found.failures)
-            yield f"{found.folder} is not sound: it failed the check {checks}, so its loss is not real."
+            yield f"{found.folder} is not sound (it failed the check {checks}): do not trust its numbers."
         if found.status != "finished":
             yield f"{found.folder} is {found.status} at step {found.steps}."
         if not run.whole:

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from attnlab.config.files import config_of
-from attnlab.config.imports import import_again
+from attnlab.config.imports import fault_in_own_code, import_again
 from attnlab.experiment.baselines import keep_baselines
 from attnlab.experiment.run import Run, default_cache, train
 from attnlab.experiment.trained import open_run
@@ -54,7 +54,9 @@ def work(request: dict[str, Any]) -> int:
         result = finished(request, run)
     except Exception as error:  # whatever it was, the other runs go on, and the report tells it
         traceback.print_exc()
-        result = RunResult(status="failed", reason=str(error) or type(error).__name__)
+        result = RunResult(
+            status="failed", reason=fault_in_own_code(error) or str(error) or type(error).__name__
+        )
     write_result(folder, result)
     return 0 if result.status == "finished" else 1
 

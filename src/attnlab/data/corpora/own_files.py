@@ -176,7 +176,7 @@ def refuse_nameless(files: list[Path], named: dict[str, list[Path]]) -> None:
     for file in files:
         if file not in known and reader_of(file) in formats:
             raise DataError(
-                f"{file} belongs to no split, while {named['train'][0].name} beside it does; "
+                f"{file} belongs to no split, while {named['train'][0].name} in its folder does; "
                 'put it in its name, or give each split its files: path = "train*.csv", dev = "dev*.csv".'
             )
 

@@ -190,7 +190,7 @@ class Encoding(ABC):
         """How many tokens of text fit beside the special ones."""
         if self.length <= special:
             raise DataError(
-                f"data.length {self.length} leaves no room for text beside {special} special tokens; "
+                f"data.length {self.length} leaves no room for text next to {special} special tokens; "
                 f"use at least {special + 1}, better 64 or more."
             )
         return self.length - special

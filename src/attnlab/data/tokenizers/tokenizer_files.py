@@ -166,7 +166,7 @@ def tried(make: Callable[[], Tokenizer], wrong: str) -> Tokenizer:
         beyond = max((*form.before, *form.end, *form.middle, *form.after), default=-1)
         if beyond >= made.size:
             raise DataError(
-                f"{wrong} that can be used: it puts the id {beyond:,} beside a text, and its {made.size:,} "
+                f"{wrong} that can be used: it puts the id {beyond:,} next to a text, and its {made.size:,} "
                 "tokens have ids below that. Restore it."
             )
         return made

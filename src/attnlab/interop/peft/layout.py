@@ -83,8 +83,9 @@ class NamedModel:
         for name in adapter.borrowed:
             if self.task not in HEADED or name not in known:
                 raise ConfigError(
-                    f"{name} is trained beside the adapter, and of the model itself peft's files hold only "
-                    "heads of classes and of answers; train the adapter alone, or save the whole model."
+                    f"{name} is trained in addition to the adapter, and of the model itself peft's files "
+                    "hold only heads of classes and of answers; train the adapter alone, or save the whole "
+                    "model."
                 )
         own = dict(self.model.named_parameters())
         usual = HEADED.get(self.task, ())

@@ -91,7 +91,7 @@ class Rule(nn.Module):
         return 2 * 2 * queries * keys * heads * head_width  # scores, and weighted values
 
     def saved_elements(self, queries: int, keys: int, heads: int, head_width: int) -> int:
-        """Numbers kept for the backward, beside q, k and v: scores and weights, as plainly computed."""
+        """Numbers kept for the backward, apart from q, k and v: scores and weights, as plainly computed."""
         return 2 * queries * keys * heads
 
 

@@ -3,8 +3,8 @@
 Set-up: a small decoder (mini-gpt: words, about 1.4 million parameters), one epoch of the embedded Python
 documentation, with four heads in each of its four layers (the baseline) and with eight. After training every
 head is removed in turn, by setting what it reads to 0, and the loss of dev texts is measured again, paired by
-text. Beside that stand three numbers that a picture of the head shows without removing it: the mean entropy
-of its weights, the mean distance at which it looks, and the mean length of its values.
+text. That is compared with three numbers that a picture of the head shows without removing it: the mean
+entropy of its weights, the mean distance at which it looks, and the mean length of its values.
 
 Hypothesis: many heads can be lost at little cost. Heads that look sharp or far are not the ones that matter:
 no number of the picture predicts the cost of removal well, values' length best of them.

@@ -13,8 +13,8 @@ two is better is open.
 
 How to read it: differences are those of families with the pretraining that belongs to each, at equal tokens;
 an encoder-decoder has twice the parameters while it is pretrained, and half of them are thrown away. `attnlab
-evaluate RUN` sets each run beside BM25, which needs no training. The pretraining is one run an arm, whose own
-luck the intervals do not hold.
+evaluate RUN` compares each run with BM25, which needs no training. The pretraining is one run an arm, whose
+own luck the intervals do not hold.
 
 Time: three pretrainings and three arms × 5 seeds; --plan tells what that takes on your machine.
 """

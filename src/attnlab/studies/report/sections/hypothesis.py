@@ -8,5 +8,6 @@ from attnlab.studies.report.study_results import StudyResults
 
 
 def hypothesis(study: StudyResults) -> dict[str, Any] | None:
-    told = [study.facts.get("hypothesis") or "", study.card.get("Hypothesis", "")]
-    return {"told": list(dict.fromkeys(filter(None, told)))} if any(told) else None
+    given = [study.facts.get("hypothesis") or "", study.card.get("Hypothesis", "")]
+    told = {" ".join(text.split()).casefold(): text for text in given if text}  # a card often repeats it
+    return {"told": list(told.values())} if told else None
