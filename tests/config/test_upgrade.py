@@ -25,6 +25,14 @@ def test_an_old_record_is_read_by_the_names_of_today():
     assert kept.items() <= new.training.optimizer.options.items()
 
 
+def test_taggers_that_cut_their_texts_read_them_whole_now():
+    words = {"kind": "words", "cut": "end"}
+    new = upgrade({"config": {"data": {"encoding": words}, "task": {"kind": "tagging"}}})
+    assert "cut" not in config_of(new["config"]).data.encoding.options
+    single = {"config": {"data": {"encoding": {"kind": "single", "cut": "start"}}}}
+    assert upgrade(single) == single
+
+
 def test_a_name_that_was_settled_in_one_place_stays_in_others():
     assert config_of(renamed(OLD)).training.schedule.options["decay"] == 0.3
     assert renamed({"rate": 1, "data": {"corpus": {"rows": 3}}}) == {

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from attnlab.runs.metrics_file import read_events
-from tests.training.small_run import merged, settings
+from tests.training.small_run import for_task, merged, settings
 
 CHANGES = {
     "training": {
@@ -76,6 +76,23 @@ def test_killed_while_an_adapter_is_trained_on_a_start(attnlab, file, tmp_path):
         assert killed.code == -signal.SIGKILL
         resumed = attnlab("train", "--out", folder, "--resume")
         assert resumed.code == 0, resumed.said
+        same(outcome(folder), expected)
+
+
+@pytest.mark.parametrize("task", ["answering", "tagging", "similarity"])
+def test_killed_while_it_learns_to_understand(attnlab, task, tmp_path):
+    """Windows, words and vectors: tasks whose evaluation puts several rows together."""
+    given = merged(merged(settings(tmp_path), for_task(task, tmp_path)), CHANGES)
+    given["training"]["evaluate_batches"] = "all"
+    (file := tmp_path / "run.json").write_text(json.dumps(given))
+    ended = attnlab("train", file, "--out", tmp_path / "whole", inject="count")
+    assert "Done after 9 steps" in ended.said, ended.said  # sound or not: it learned little
+    expected, points = outcome(tmp_path / "whole"), int(ended.said.split("points ")[-1])
+    for at in random.Random(0).sample(range(points // 3, points), 2):
+        folder = tmp_path / f"run-{at}"
+        assert attnlab("train", file, "--out", folder, inject="kill", at=at).code == -signal.SIGKILL
+        resumed = attnlab("train", "--out", folder, "--resume")
+        assert resumed.code == ended.code, resumed.said
         same(outcome(folder), expected)
 
 

@@ -70,6 +70,15 @@ def test_held_out_rows_are_taken_unless_they_are_given(home):
     assert given.data.test_share == 0
 
 
+def test_pairs_with_a_label_are_graded(home, tmp_path):
+    rows = [{"a": f"text {n}", "b": f"other {n}", "score": n % 5} for n in range(20)]
+    (file := tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for label, objective in (({}, "negatives"), ({"label": "score"}, "cosine")):
+        reading = {"text": "a", "pair": "b"} | label
+        found = adapting_config(home / "bert", data=file, task="similarity", reading=reading)
+        assert found.task.options["objective"] == objective
+
+
 def test_the_task_follows_from_the_labels_where_they_are_plain(home, tmp_path):
     assert asked(home, "words").task.kind == "classification", "few whole numbers"
     with pytest.raises(ConfigError, match=r"different numbers, such as .* --task regression"):

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn import metrics as sk
 
 from attnlab.config.registry import card
 from attnlab.metrics import METRICS
-from attnlab.metrics.metric import Examples, freedom_of, mean_of, t_reach, wilson
+from attnlab.metrics.metric import CLUSTER, Examples, freedom_of, mean_of, t_reach, wilson
 
 
 def classified(seed, n=60, classes=4, skill=1.0):
@@ -125,6 +126,37 @@ def test_sets_and_numbers_as_scikit_learn_scores_them(seed):
     }
     for name, value in wanted.items():
         assert METRICS.build(name).value(numbers) == pytest.approx(value), name
+
+
+@settings(max_examples=20, derandomize=True)
+@given(SEEDS)
+def test_correlations_as_scipy_computes_them(seed):
+    """With ties, far from 0, and of no correlation where one side is constant."""
+    draw = np.random.default_rng(seed)
+    number = draw.integers(0, 6, 30) + 1e4
+    said = np.round(number + draw.normal(0, 2, 30))
+    found = Examples({"number": number, "predicted_number": said})
+    assert METRICS.build("pearson").value(found) == pytest.approx(stats.pearsonr(said, number).statistic)
+    assert METRICS.build("spearman").value(found) == pytest.approx(stats.spearmanr(said, number).statistic)
+    constant = Examples({"number": number, "predicted_number": np.ones(30)})
+    assert math.isnan(METRICS.build("spearman").value(constant))
+
+
+def test_examples_that_share_a_passage_are_left_out_together():
+    """Twenty queries that are ten, each asked twice, have the interval of the ten."""
+    ten = ranked(5, n=10)
+    twice = Examples({"rank": np.tile(ten["rank"], 2), CLUSTER: np.tile(np.arange(10)[::-1], 2)})
+    metric = METRICS.build("reciprocal_rank")
+    one, other = metric.interval(ten), metric.interval(twice)
+    assert (one.low, one.high) == pytest.approx((other.low, other.high)) and other.n == 20
+    alone = Examples({"rank": twice["rank"]})
+    assert metric.interval(alone).high - metric.interval(alone).low < 0.8 * (one.high - one.low)
+    recall = METRICS.build("recall_at_1").interval(twice)
+    assert recall.high - recall.low > 0.3
+    better = Examples({"rank": np.ones(20, int), CLUSTER: twice[CLUSTER]})
+    halves = [Examples({name: x[:10] for name, x in e.columns.items()}) for e in (better, twice)]
+    both, once = metric.difference(better, twice), metric.difference(*halves)
+    assert (both.low, both.high) == pytest.approx((once.low, once.high))
 
 
 def test_words_by_hand():

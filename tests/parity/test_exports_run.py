@@ -9,17 +9,21 @@ import pytest
 import torch
 from transformers import (
     AutoModelForCausalLM,
+    AutoModelForQuestionAnswering,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
     AutoTokenizer,
     pipeline,
 )
 
+from attnlab.data.tagged_text import words_in
 from attnlab.experiment import soundness
 from attnlab.experiment.convert import convert
 from attnlab.experiment.run import train
 from attnlab.experiment.trained import open_run
 from attnlab.generation.rules import Greedy
+from attnlab.metrics.tags import entities
 from tests.parity.folders import published
 from tests.training.small_run import config, for_task, merged, sentences
 
@@ -117,6 +121,57 @@ def test_exported_heads_for_sets_and_numbers_answer_the_same(task, tmp_path):
             assert found[0]["score"] == pytest.approx(one.answer, rel=1e-4)
         else:
             assert {said["label"]: said["score"] for said in found} == pytest.approx(one.scores, rel=1e-4)
+
+
+def test_an_exported_tagger_finds_the_same_entities_and_comes_back(tmp_path):
+    ours, folder = exported(tmp_path, "tagging", {"preset": "bert"})
+    texts = sentences(4, seed=3)
+    expected = [one.spans for one in ours.predict(texts)]
+    assert any(expected)
+    tag = asked("token-classification", folder, ignore_labels=[])
+    for text, spans in zip(texts, expected, strict=True):
+        found = tag(text)  # a word is a token here
+        assert [(one["start"], one["end"]) for one in found] == [(w.start, w.end) for w in words_in(text)]
+        assert [(span.label, span.start, span.end) for span in spans] == [
+            (label, found[first]["start"], found[after - 1]["end"])
+            for label, first, after in entities([one["entity"] for one in found])
+        ]
+    theirs = AutoModelForTokenClassification.from_pretrained(folder).eval()
+    assert tuple(theirs.config.id2label.values()) == ours.labels.names
+    ids = torch.tensor([ours.tokenizer.encode(texts[0])])
+    with torch.no_grad():
+        torch.testing.assert_close(theirs(input_ids=ids).logits, ours.model.eval()(ids), rtol=1e-4, atol=1e-5)
+    convert(folder, tmp_path / "back")
+    back = open_run(tmp_path / "back")
+    assert back.labels.names == ours.labels.names and back.labels.kind == "tags"
+    assert [one.spans for one in back.predict(texts)] == expected
+
+
+def test_an_exported_model_answers_questions_the_same_and_keeps_its_threshold(tmp_path):
+    ours, folder = exported(tmp_path, "answering", {"preset": "bert", "length": 96})
+    theirs = AutoModelForQuestionAnswering.from_pretrained(folder).eval()
+    read = AutoTokenizer.from_pretrained(folder)
+    question, passage = "who sees a dog ?", "the cat sees a dog . my sister hears the bird ."
+    given = read(question, passage, return_tensors="pt", return_offsets_mapping=True)
+    offsets, inside = given.pop("offset_mapping")[0], given["token_type_ids"][0].bool()
+    with torch.no_grad():
+        found = theirs(**given)
+        mine = ours.model.eval()(given["input_ids"], types=given["token_type_ids"])[0]
+    start, end = found.start_logits[0], found.end_logits[0]
+    torch.testing.assert_close(torch.stack([start, end], -1), mine, rtol=1e-4, atol=1e-5)
+    inside[-1] = False  # the separator
+    places = inside.nonzero()[:, 0].tolist()
+    score, first, last = max(
+        (float(start[i] + end[j]), i, j) for i in places for j in places if i <= j < i + 30
+    )
+    (said,) = ours.predict([(question, passage)])
+    threshold = -theirs.config.null_score_diff_threshold
+    assert passage[offsets[first][0] : offsets[last][1]] == said.span
+    assert score - float(start[0] + end[0]) - threshold == pytest.approx(said.margin, abs=1e-4)
+    convert(folder, tmp_path / "back")
+    (again,) = open_run(tmp_path / "back").predict([(question, passage)])
+    assert (again.span, again.answer) == (said.span, said.answer)
+    assert again.margin == pytest.approx(said.margin, abs=1e-4)
 
 
 def test_an_exported_encoder_decoder_writes_the_same_targets(tmp_path):

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 import attnlab as lab
 from attnlab.config.values import ConfigError
@@ -88,7 +89,8 @@ def test_a_rank_is_among_all_second_texts_each_once():
         1 + sum(q @ vectors[1][other] >= q @ vectors[1][n] for other in range(20) if other != key[n])
         for n, q in enumerate(vectors[0])
     ]
-    assert found["rank"].tolist() == slow and set(found) == {"nats", "rank"}
+    assert found["rank"].tolist() == slow and set(found) == {"nats", "rank", "cluster"}
+    assert found["cluster"].tolist() == key.tolist()
 
 
 def test_wrong_options_are_refused():
@@ -112,6 +114,44 @@ def test_it_learns_to_find_and_is_sound(run):
     assert mrr["value"] > 0.5 and told["retrieval"]["measures"]["reciprocal_rank"]["bm25"]["value"] < 0.3
     shown = command("evaluate", run.folder)
     assert "model − BM25" in shown.stdout and shown.exit_code == 0
+
+
+def test_graded_pairs_are_learned_scored_and_predicted(tmp_path):
+    """Numbers from 0 to 4: the share of the parts of two sentences that both have."""
+    rows = [json.loads(line) for line in paired(tmp_path).read_text().splitlines()]
+    codes = {row["pair"]: frozenset(row["pair"].split()) for row in rows}
+    pick = np.random.default_rng(0)
+    graded = []
+    for row in rows * 2:
+        other = rows[pick.integers(len(rows))]["pair"] if pick.random() < 0.6 else row["pair"]
+        shared = len(codes[row["pair"]] & codes[other]) / len(codes[row["pair"]] | codes[other])
+        graded.append({"text": row["text"], "pair": other, "score": round(4 * shared, 2)})
+    (tmp_path / "graded.jsonl").write_text("".join(json.dumps(one) + "\n" for one in graded))
+    changes = {
+        "task": {"kind": "similarity", "objective": "cosine", "highest": 4.0},
+        "data": {"corpus": {"kind": "files", "path": str(tmp_path / "graded.jsonl"), "label": "score"}},
+        "training": {
+            "budget": {"steps": 150},
+            "evaluate_every": 75,
+            "evaluate_batches": "all",
+            "optimizer": {"kind": "adamw", "learning_rate": 5e-3},
+        },
+    }
+    run = train(config(tmp_path, **merged(for_task("similarity", tmp_path), changes)), tmp_path / "run")
+    assert run.unsound == (), run.failures
+    opened = open_run(run.folder)
+    measures = opened.evaluate("dev")["measures"]
+    assert list(measures)[:2] == ["spearman", "pearson"]
+    low, high = measures["spearman"]["interval"]
+    assert 0.3 < low < measures["spearman"]["value"] < high < 1
+    (tmp_path / "few.jsonl").write_text("".join(json.dumps(one) + "\n" for one in graded[:30]))
+    said = [one.answer for one in opened.predict([(one["text"], one["pair"]) for one in graded[:30]])]
+    told = answer("evaluate", run.folder, "--on", tmp_path / "few.jsonl")["text"]
+    wanted = stats.spearmanr(said, [one["score"] for one in graded[:30]]).statistic
+    assert told["measures"]["spearman"]["value"] == pytest.approx(wanted, abs=1e-6)
+    (tmp_path / "high.jsonl").write_text(json.dumps(graded[0] | {"score": 7}) + "\n")
+    refused = command("evaluate", run.folder, "--on", tmp_path / "high.jsonl")
+    assert refused.exit_code and "is above task.highest 4" in str(refused.exception)
 
 
 def test_it_searches_with_the_pooling_that_it_learned(run, tmp_path, monkeypatch):

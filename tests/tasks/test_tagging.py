@@ -1,5 +1,6 @@
 """Entities as seqeval finds them, words and their tokens, and a tagger from its files to its marked text."""
 
+import itertools
 import json
 import random
 
@@ -18,12 +19,14 @@ from attnlab.data.example import Example, Word
 from attnlab.data.labels import LabelReader, Labels, tags_of
 from attnlab.data.tagged_text import tagged_words, words_in
 from attnlab.data.tokenizers import TOKENIZERS
+from attnlab.experiment.predicting import Predictor
 from attnlab.experiment.run import train
 from attnlab.experiment.trained import open_run
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.metrics.tags import entities, entity_counts, invalid, labels_of_tags
 from attnlab.tasks import TASKS
+from attnlab.training.accumulate import backward
 from tests.experiment.commands import answer, command
 from tests.tasks.examples import SIZE, batch, vocabulary
 from tests.training.small_run import config, for_task, merged, tagged
@@ -156,17 +159,93 @@ def test_every_word_has_its_tag_at_its_first_token(kind):
         assert {*firsts} == {*range(len(example.words))}
 
 
-def test_what_is_cut_is_counted():
-    tokenizer = TOKENIZERS.build("word").train(["a b c d e f"], source="train")
-    reader = LabelReader("tags", tags_of, "t")
-    example = Example("a b c d e f", words=tuple(Word(n * 2, n * 2 + 1, "O") for n in range(6)))
-    for cut, kept in (("end", [0, 1, 2]), ("start", [3, 4, 5])):
-        length = 3 + tokenizer.form.single_room
-        encoding = ENCODINGS.build(
-            {"kind": "words", "cut": cut}, tokenizer=tokenizer, length=length, labels=("O",), reader=reader
-        )
-        (row,) = encoding.rows([example])
-        assert [word for word in row.words if word >= 0] == kept and encoding.cuts.lost == 3
+def windowed(length, overlap=64, words=40, pieces=1):
+    """The rows of a text of words of so many tokens each, and the text."""
+    text = " ".join("abcdefgh"[n % 8] * pieces for n in range(words))
+    held = tuple(Word(w.start, w.end, "OAB"[n % 3]) for n, w in enumerate(words_in(text)))
+    tokenizer = TOKENIZERS.build("character").train([text], source="train")
+    encoding = ENCODINGS.build(
+        {"kind": "words", "overlap": overlap},
+        tokenizer=tokenizer,
+        length=length,
+        labels=("A", "B", "O"),
+        reader=LabelReader("tags", tags_of, "t"),
+    )
+    return list(encoding.rows([Example(text, words=held)])), held, encoding
+
+
+@pytest.mark.parametrize(
+    ("length", "overlap", "pieces"), [(16, 64, 1), (21, 3, 1), (3, 0, 1), (24, 5, 3), (12, 0, 4), (6, 2, 9)]
+)
+def test_every_word_of_a_long_text_is_labelled_once_where_it_has_most_context(length, overlap, pieces):
+    rows, words, encoding = windowed(length, overlap, pieces=pieces)
+    assert len(rows) > 1 and encoding.cuts.lost == 0
+    before = len(encoding.tokenizer.form.before)
+    room = length - encoding.tokenizer.form.single_room
+    step = room - min(overlap, room // 2)
+    seen = {}
+    for number, row in enumerate(rows):
+        begin = number * step
+        for place, tag in enumerate(row.tags):
+            if tag != -100:
+                assert row.words[place] not in seen, "a word is labelled in one window alone"
+                seen[row.words[place]] = begin + place - before, number, tag
+    assert {word: ("A", "B", "O")[tag] for word, (_, _, tag) in seen.items()} == {
+        number: word.tag for number, word in enumerate(words)
+    }
+    total = words[-1].end  # a character is a token
+    for word, (first, chosen, _) in seen.items():
+        after = first + words[word].end - words[word].start
+        assert first == words[word].start
+
+        def context(number, first=first, after=after):
+            begin, end = number * step, min(number * step + room, total)
+            if not begin <= first < end:
+                return (-1, -1)
+            left = first - begin if begin else 10**9
+            right = end - after if end < total else 10**9
+            return min(after, end), min(left, right)
+
+        assert context(chosen) == max(map(context, range(len(rows))))
+
+
+def test_entities_and_counts_of_a_long_text_are_those_of_the_whole_text():
+    """Windows that are scored in any order give what one long row gives."""
+    labels = Labels("tags", ("B-x", "I-x", "O"), (1, 1, 1), 3)
+    task = TASKS.build("tagging", vocabulary=vocabulary(), labels=labels)
+    pick = np.random.default_rng(3)
+    right, said = pick.integers(0, 3, (2, 50))
+    whole, numbers = task.by_example(
+        {
+            "word": np.arange(50)[None],
+            "word_tags": said[None],
+            "word_truth": right[None],
+            "nats": np.array([7.0]),
+            "targets": np.array([50.0]),
+        },
+        np.array([4]),
+    )
+    assert numbers.tolist() == [4]
+    names = [[labels.names[n] for n in one] for one in (right, said)]
+    assert whole["entities"][0].tolist() == entity_counts(*names, ["x"]).tolist()
+    assert whole["tag_counts"][0][:3].tolist() == [
+        int(((right == said) & (right == n)).sum()) for n in range(3)
+    ]
+    cuts, order = [0, 13, 29, 50], [2, 0, 3, 1]  # and a text of two words between them
+    rows = [np.arange(a, b) for a, b in itertools.pairwise(cuts)]
+    columns = {name: np.full((4, 25), -1) for name in ("word", "word_tags", "word_truth")}
+    for row, word in enumerate(rows):
+        for name, values in (("word", np.arange(50)), ("word_tags", said), ("word_truth", right)):
+            columns[name][row, : len(word)] = values[word]
+    columns["word"][3, :2], columns["word_tags"][3, :2], columns["word_truth"][3, :2] = [0, 1], [0, 1], [0, 1]
+    columns |= {"nats": np.array([1.0, 2, 4, 0.5]), "targets": np.array([13.0, 16, 21, 2])}
+    parts, numbers = task.by_example(
+        {name: column[order] for name, column in columns.items()}, np.array([4, 4, 4, 9])[order]
+    )
+    assert numbers.tolist() == [4, 9]
+    for name, column in whole.items():
+        assert parts[name][0].tolist() == column[0].tolist(), name
+    assert parts["entities"][1].tolist() == [1, 1, 1] and parts["targets"].tolist() == [50, 2]
 
 
 # ---------------------------------------------------------------- the loss
@@ -199,8 +278,37 @@ def test_the_loss_is_that_of_each_word_written_out(pieces):
                 own = [n for n, w in enumerate(words[row]) if w == words[row][place]]
                 vector = hidden[row, own if pieces == "mean" else own[:1]].mean(0)
                 total -= float((weight @ vector + bias).log_softmax(0)[tag])
-            assert float(found.each[row]) == pytest.approx(total / task.mean_words, abs=1e-12)
-    assert int(found.count) == 2
+            assert float(found.each[row]) == pytest.approx(total, abs=1e-12)
+    assert int(found.count) == 4
+
+
+def test_parts_of_a_step_add_up_to_the_whole():
+    """Rows of 1 to 6 words: micro-batches give the gradient of one large batch, of the mean over words."""
+    labels = Labels("tags", ("B-x", "I-x", "O"), (1, 1, 1), 3)
+    task = TASKS.build("tagging", vocabulary=vocabulary(), labels=labels)
+    model = lab.encoder(
+        vocabulary=SIZE, width=16, layers=1, heads=2, length=16, output="token_classification(classes=3)"
+    ).double()
+    sizes = [1, 6, 2, 5, 3]
+    ids = [[2, *range(7, 7 + size), 3] for size in sizes]
+    words = [[-1, *range(size), -1] for size in sizes]
+    tags = [[-100, *(n % 3 for n in range(size)), -100] for size in sizes]
+
+    def gradient(*parts):
+        model.zero_grad()
+        prepared = [task.prepare(batch(*ids[a:b], words=words[a:b], tags=tags[a:b]), 0) for a, b in parts]
+        loss, _ = backward(model, task, prepared)
+        return loss, torch.cat([p.grad.flatten() for p in model.parameters()])
+
+    whole, apart = gradient((0, 5)), gradient((0, 1), (1, 3), (3, 5))
+    assert whole[0] == pytest.approx(apart[0], abs=1e-12)
+    torch.testing.assert_close(whole[1], apart[1], rtol=0, atol=1e-12)
+    with torch.no_grad():
+        each = [
+            task.loss(model, task.prepare(batch(ids[n], words=[words[n]], tags=[tags[n]]), 0))
+            for n in range(5)
+        ]
+    assert whole[0] == pytest.approx(sum(float(one.total) for one in each) / sum(sizes), abs=1e-12)
 
 
 # ---------------------------------------------------------------- from its files to its marked text
@@ -251,6 +359,31 @@ def test_it_is_scored_on_a_file_and_shown(run, tmp_path):
     answer("predict", run.folder, "--data", tmp_path / "new.jsonl", "--out", tmp_path / "said.jsonl")
     said = [json.loads(line) for line in (tmp_path / "said.jsonl").read_text().splitlines()]
     assert said[0]["prediction"] == ["a dog (WHO)", "hears (DOES)", "my sister (WHO)"]
+
+
+def test_a_text_beyond_the_length_is_tagged_to_its_end(run):
+    """Each word as in the one window that labels it."""
+    sentence = "the old man sees a dog near the river . "
+    opened = open_run(run.folder)
+    text = sentence * 12
+    (found,) = opened.predict([text])
+    predictor = Predictor(opened)
+    rows = list(predictor.encoding.rows([Example(text)]))
+    assert len(rows) > 2 and predictor.cuts.lost == 0
+    tags = {}
+    for row in rows:
+        with torch.no_grad():
+            scores = opened.model.eval()(torch.tensor([row.ids]))[0]
+        for place, word in enumerate(row.words):
+            if word >= 0:
+                tags.setdefault(word, opened.labels.names[int(scores[place].argmax())])
+    words = words_in(text)
+    assert sorted(tags) == list(range(len(words)))
+    wanted = entities([tags[n] for n in range(len(words))])
+    assert [(s.label, s.start, s.end) for s in found.spans] == [
+        (label, words[first].start, words[after - 1].end) for label, first, after in wanted
+    ]
+    assert any(span.start > len(text) - len(sentence) for span in found.spans)
 
 
 def test_a_tagger_that_finds_nothing_is_named(run):

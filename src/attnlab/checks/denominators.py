@@ -11,6 +11,7 @@ import numpy as np
 from attnlab.checks.check import Case, Check
 from attnlab.checks.retokenised import Retokenised
 from attnlab.data.rows import Column, Rows
+from attnlab.model.losses import IGNORE
 from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Task
 
@@ -26,12 +27,12 @@ class Denominators(Check):
     """Denominators: does each score of an evaluation have the denominator that its name says?
 
     Formula: the number of targets is that of the split's rows (all tokens but the first of each text
-    for tasks that predict the next, at most all tokens for others, one a row for labels); perplexity is
-    e^loss over all targets (of its first part, where it has several), not a mean of sentences'; bits per
-    byte are nats·targets / ln 2 / bytes, where the bytes are those of the text that the predicted tokens
-    stand for. For the first 200 dev texts these are counted anew: each text is read and tokenised again, the
-    predicted ids are searched in it, and the bytes from the first to the last of them must be those of the
-    rows, to 0.5 %.
+    for tasks that predict the next, at most all tokens for others, one a row for labels, one a word for
+    tags); perplexity is e^loss over all targets (of its first part, where it has several), not a mean of
+    sentences'; bits per byte are nats·targets / ln 2 / bytes, where the bytes are those of the text that the
+    predicted tokens stand for. For the first 200 dev texts these are counted anew: each text is read and
+    tokenised again, the predicted ids are searched in it, and the bytes from the first to the last of them
+    must be those of the rows, to 0.5 %.
 
     When it helps: a mean of batch means, or of exponentials, is another number under the same name; and the
     bytes of a whole text under the nats of a part of it make bits per byte too small.
@@ -57,7 +58,7 @@ class Denominators(Check):
                 case, f"{targets:,.0f} targets; the rows have {bounds}", "some count twice or never"
             )
         if not case.task.predicts_words:
-            return self.passed(case, f"{targets:,.0f} examples, as the rows have", targets)
+            return self.passed(case, f"{targets:,.0f} targets, as the rows have", targets)
         usual = math.exp(min(of_words(scores), 700.0))
         perplexity = scores.get("perplexity", usual)
         if not abs(perplexity - usual) <= EQUAL * usual:
@@ -118,6 +119,9 @@ def expected(case: Case) -> tuple[int, int, int]:
     plan, batches = loader.plan(0), case.config.training.evaluate_batches
     end = len(plan) if batches == "all" else min(batches, len(plan))
     rows = plan.order[: plan.place_bounds[plan.batch_bounds[end]]]
+    if loader.rows.has("tags"):
+        count = sum(int((loader.rows.ragged("tags", int(row)) != IGNORE).sum()) for row in rows)
+        return count, count, 0
     if not case.task.predicts_words:
         return len(rows), len(rows), 0
     lengths = loader.rows.sizes

@@ -135,7 +135,7 @@ class Truth:
 
     @property
     def count(self) -> int:
-        return sum(map(len, self.each))
+        return sum(prepared.count for prepared, _ in self.batches)
 
     @property
     def loss(self) -> float:
@@ -152,10 +152,10 @@ def recomputed(evaluator: Evaluator) -> Truth:
         prepared = evaluator.prepare(batch, number)
         if prepared.of_examples:
             nats = label_nats(evaluator, batch, prepared)
-            held = zip(rows.scalars("example")[batch.rows.numpy()].tolist(), nats.tolist(), strict=True)
-            for example, one in held:
+            examples, counts = rows.scalars("example")[batch.rows.numpy()], prepared.row_targets
+            for example, one, targets in zip(examples.tolist(), nats.tolist(), counts.tolist(), strict=True):
                 before = of_text.get(example, (0.0, 0))
-                of_text[example] = before[0] + one, before[1] + 1
+                of_text[example] = before[0] + one, before[1] + targets
             batches.append((prepared, nats))
             texts += len(nats)
             continue
@@ -341,7 +341,7 @@ def tag_nats(task: Task, scores: Tensor, prepared: Prepared, line: int, real: Te
         own = [n for n, word in enumerate(words) if word == words[place]]
         mean = scores[own[:1] if task.first_piece else own].mean(0)
         total = total + mean.logsumexp(-1) - mean[tag]
-    return total / task.mean_words
+    return total
 
 
 def answer_nats(scores: Tensor, targets: Tensor, places: Tensor) -> Tensor:
@@ -369,6 +369,7 @@ def labels_alone(evaluator: Evaluator) -> Iterator[tuple[int, float]]:
     example = loader.rows.scalars("example")
     single = np.bincount(example) == 1
     for number, batch in enumerate(batches):
-        nats = label_nats(evaluator, batch, evaluator.prepare(batch, number))
+        prepared = evaluator.prepare(batch, number)
+        nats = label_nats(evaluator, batch, prepared) / prepared.row_targets.clamp(min=1)
         held = zip(example[batch.rows.numpy()].tolist(), nats.tolist(), strict=True)
         yield from ((n, one) for n, one in held if single[n])

@@ -68,7 +68,8 @@ class Targets(OfTargets):
     of the same text, id for id; where tokens were hidden, it is the one that stood there. Then a
     model that answers with the right token must lose less, by the task's own loss, than models
     that answer with their input, the token before it, or the one after the next. Of a task about labels:
-    the labels of the first 200 rows of train are those of their texts, read again.
+    the labels that rows hold of the first 200 texts of train are those of the texts, read again; tags of
+    words, each in one row alone.
 
     When it helps: labels that were shifted twice, or not at all; targets across the border of two
     texts, or on padding. The loss falls all the same, and means nothing.
@@ -86,16 +87,16 @@ class Targets(OfTargets):
         if task.label_kind == "pair":
             return self.of_pairs(case, rows)
         examples = case.dataset.first("train", EXAMPLES)
-        count = min(len(rows), len(examples))
-        wrong = [row for row in range(count) if not agree(label_of(rows, row), wanted(task, examples[row]))]
+        held = labels_of(rows, len(examples))
+        right = {number: wanted(task, examples[number]) for number in held}
+        wrong = [number for number in held if not agree(held[number], right[number])]
         if not wrong:
-            return self.passed(case, f"the labels of {count} rows are those of their texts", 0.0)
-        row = wrong[0]
+            return self.passed(case, f"the labels of {len(held)} texts are those of their rows", 0.0)
         return self.failed(
             case,
-            f"{len(wrong)} of {count} rows have another label than their text, such as row {row}: "
-            f"{label_of(rows, row)}, where the text says {wanted(task, examples[row])}",
-            len(wrong) / count,
+            f"{len(wrong)} of {len(held)} texts have another label in their rows, such as text {wrong[0]}: "
+            f"{held[wrong[0]]}, where the text says {right[wrong[0]]}",
+            len(wrong) / len(held),
             meaning="Texts are trained with the labels of other texts.",
             fix="Look at how rows are encoded; remove the cached rows, which are then made again.",
         )
@@ -287,27 +288,40 @@ def example(prepared: Prepared, tokenizer: Tokenizer) -> str:
     return f'"{tokenizer.token(read)}" → "{tokenizer.token(said)}"'
 
 
+def labels_of(rows: Rows, count: int) -> dict[int, Any]:
+    """The labels that the rows of the first examples hold, by their number; tags of windows together."""
+    found: dict[int, Any] = {}
+    for row in range(len(rows)):
+        example, label = rows.scalar("example", row), label_of(rows, row)
+        if example >= count:
+            break
+        found[example] = (*found.get(example, ()), *label) if rows.has("tags") else label
+    return found
+
+
 def label_of(rows: Rows, row: int) -> Any:
-    """The label that an encoded row holds: a number of a class, flags of classes, tags of words, or a
+    """The label that an encoded row holds: a number of a class, flags of classes, words and their tags, or a
     number."""
     if rows.has("tags"):
         held = zip(rows.ragged("words", row).tolist(), rows.ragged("tags", row).tolist(), strict=True)
-        return {word: tag for word, tag in held if tag != IGNORE}
+        return tuple((word, tag) for word, tag in held if tag != IGNORE)
     if rows.has("label"):
         return rows.scalar("label", row)
     return rows.ragged("labels", row).tolist() if rows.has("labels") else rows.number("number", row)
 
 
 def agree(held: Any, right: Any) -> bool:
-    """Whether a row holds the right label; of tags those of the words that it has not lost."""
-    return held.items() <= right.items() and bool(held) if isinstance(held, dict) else bool(held == right)
+    """Whether rows hold the right label; of tags each once, for all words that have a token."""
+    if not isinstance(held, tuple):
+        return bool(held == right)
+    return bool(held) and len({*held}) == len(held) and {*held} <= {*right}
 
 
 def wanted(task: Task, example: Example) -> Any:
     """The same, read off the text's own label."""
     found = task.label_of(example)
     if task.label_kind == "tags":
-        return {word: task.labels.names.index(tag) for word, tag in enumerate(found)}
+        return tuple((word, task.labels.names.index(tag)) for word, tag in enumerate(found))
     if task.label_kind == "class":
         return task.labels.names.index(found)
     return (

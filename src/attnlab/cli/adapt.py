@@ -45,7 +45,11 @@ def adapt(
     dev: DevOption = "",
     test: TestOption = "",
     task: Annotated[
-        str, typer.Option(help="classification, multilabel, regression or answering. Default: from the data.")
+        str,
+        typer.Option(
+            help="classification, multilabel, regression, tagging, answering or similarity; its options with "
+            "--set task.NAME=VALUE. Default: from the data."
+        ),
     ] = "",
     adapter: Annotated[
         str, typer.Option(help="What is trained, e.g. lora(rank=8); see attnlab list adapters.")

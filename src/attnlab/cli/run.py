@@ -188,11 +188,12 @@ def arms_table(results: dict[str, Any]) -> Table:
 
 
 def interval(estimate: dict[str, Any] | None) -> str:
-    """A value with half of its interval."""
+    """A value with half of its interval, in as many digits as that supports."""
+    from attnlab.studies.report.number_text import decimals
+
     if estimate is None or estimate["value"] is None:
         return "–"
-    value = estimate["value"]
-    places = 0 if abs(value) >= 1000 else 3
+    value, places = estimate["value"], decimals([estimate])
     if estimate["low"] is None:
         return f"{value:,.{places}f}"
     return f"{value:,.{places}f} ± {(estimate['high'] - estimate['low']) / 2:,.{places}f}"

@@ -148,7 +148,7 @@ def show_retrieval(scored: dict[str, Any]) -> None:
         out.print(f"[bright_black]{name}: {escape(one['definition'])}.[/]", highlight=False)
     out.print(
         "[bright_black]BM25 ranks by shared words and needs no model. Below each value is its 95 % interval "
-        "over queries.[/]",
+        "over queries, those of one passage taken together.[/]",
         highlight=False,
     )
     show_findings(scored["checks"])

@@ -22,6 +22,10 @@ def upgrade(record: Mapping[str, Any]) -> dict[str, Any]:
     if "recompute" in config.get("training", {}):  # while model.vocabulary was written, and not used
         used = record.get("vocabulary", "tokenizer")
         config = config | {"model": config.get("model", {}) | {"vocabulary": used}}
+    encoding = config.get("data", {}).get("encoding")
+    if isinstance(encoding, Mapping) and encoding.get("kind") == "words":  # while long texts were cut
+        kept = {name: value for name, value in encoding.items() if name != "cut"}
+        config = config | {"data": config["data"] | {"encoding": kept}}
     return {**record, "config": renamed(config)}
 
 

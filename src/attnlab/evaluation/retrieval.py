@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.evaluation.bm25 import BM25
-from attnlab.metrics.metric import Examples
+from attnlab.metrics.metric import CLUSTER, Examples
 from attnlab.metrics.retrieval import ranks
 
 Vectors = NDArray[np.float32]
@@ -33,10 +33,11 @@ class Questions:
 
 def by_vectors(queries: Vectors, passages: Vectors, own: NDArray[np.int64]) -> Examples:
     """Ranks by the cosine of vectors of length 1, (n, D) and (m, D)."""
-    return Examples({"rank": ranks(lambda some: queries[some] @ passages.T, own)})
+    return Examples({"rank": ranks(lambda some: queries[some] @ passages.T, own), CLUSTER: own})
 
 
 def by_words(questions: Questions) -> Examples:
     """Ranks by BM25."""
     index = BM25(questions.passages)
-    return Examples({"rank": ranks(lambda some: index.scores(questions.queries[some]), questions.own)})
+    found = ranks(lambda some: index.scores(questions.queries[some]), questions.own)
+    return Examples({"rank": found, CLUSTER: questions.own})

@@ -112,11 +112,12 @@ def adapting_config(
     held, taught = start_at(str(start)).settings, TASKS[task]
     labelled = "classification" in taught.heads and held.output.kind not in taught.heads
     read_last = labelled and held.family == "decoder"
+    graded = taught.label_kind == "pair" and "label" in columns  # a label says how alike two texts are
     form = taught.encodings[0] if "pair" not in columns or "pair" not in taught.encodings else "pair"
     settings = {
         "start": str(start),
         "adapter": method,
-        "task": task,
+        "task": {"kind": task} | ({"objective": "cosine"} if graded else {}),
         "model": {"output": "classification(pooling=last)"} if read_last else {},
         "data": {
             "corpus": corpus,
@@ -253,6 +254,8 @@ def _labels_told(setup: Setup) -> str:
     if labels.kind == "answer":
         counts = zip(labels.counts, labels.names, strict=True)
         return f"Questions of train: {', '.join(f'{count:,} {name}' for count, name in counts)}"
+    if labels.kind == "pair":
+        return f"Pairs of train: {labels.examples:,}; other pairs of a batch are the wrong answers"
     if labels.kind == "number":
         return f"Numbers of mean {labels.mean:.4g} and deviation {labels.deviation:.4g}"
     counted = [f"{name} {count:,}" for name, count in zip(labels.names, labels.counts, strict=True)]

@@ -19,6 +19,7 @@ from attnlab.interop.fetch import fetch
 from attnlab.interop.foreign import CONFIG, layout_of
 from attnlab.interop.peft.adapter_files import write_adapter
 from attnlab.runs.record import RECORD
+from attnlab.tasks.answer_spans import AnswerSpans
 
 
 def convert(
@@ -73,7 +74,9 @@ def _give_out(run: Path, target: Path) -> Certificate:
     if target.suffix == ".onnx":
         return give_onnx(model, settings, target)
     base = read_json(trained.folder / RECORD).get("source", {}).get("config", {})
-    return give_out(model, settings, trained.tokenizer, target, base=base, labels=labels)
+    task = trained.deciding
+    threshold = task.threshold if isinstance(task, AnswerSpans) and task.threshold != "dev" else None
+    return give_out(model, settings, trained.tokenizer, target, base=base, labels=labels, threshold=threshold)
 
 
 def give_adapter(run: str | Path, target: str | Path) -> GivenAdapter:

@@ -60,7 +60,7 @@ LABELLED = {
 }
 LOSS_OF_LABELS = {
     "pair": "nats per pair, among the second texts of its batch",
-    "tags": "nats of a text's tags, by the mean number of words of a training text",
+    "tags": "nats per word",
     "class": "nats per label, over all labels",
     "classes": "nats per text, of all its labels together",
     "number": "squared error per number, in standard deviations of those trained on; 1 for their mean",

@@ -30,12 +30,21 @@ def task_of(labels: Labels) -> str | None:
     return next((name for name, kind in kinds.items() if kind == labels.kind != "none"), None)
 
 
+NAMED: tuple[Kind, ...] = (*PROBLEMS, "tags")
+"""Labels whose number, and mostly names, stand in config.json."""
+NULL_THRESHOLD = "null_score_diff_threshold"
+"""How far no answer must be above the best span to be given, −τ: so called in transformers' scripts."""
+
+
 def labels_in(theirs: Theirs, outputs: int) -> Labels:
-    """What their config.json says of the labels of a head; their frequency it does not know."""
+    """What their config.json says of the labels of a head for texts; their frequency it does not know."""
     kinds = {problem: kind for kind, problem in PROBLEMS.items()}
     kind = kinds.get(str(theirs.get("problem_type")), "number" if outputs == 1 else "class")
-    if kind == "number":
-        return Labels("number")
+    return Labels("number") if kind == "number" else named_labels(theirs, kind, outputs)
+
+
+def named_labels(theirs: Theirs, kind: Kind, outputs: int) -> Labels:
+    """Labels by the names of their config.json."""
     named = theirs.get("id2label")
     held = {int(n): str(name) for n, name in named.items()} if isinstance(named, Mapping) else {}
     names = tuple(held.get(n, f"LABEL_{n}") for n in range(outputs))
@@ -44,9 +53,9 @@ def labels_in(theirs: Theirs, outputs: int) -> Labels:
 
 def labels_out(labels: Labels) -> Theirs:
     """The same in their config.json; nothing where there are no labels."""
-    if labels.kind not in PROBLEMS:
+    if labels.kind not in NAMED:
         return {}
-    found: dict[str, Any] = {"problem_type": PROBLEMS[labels.kind]}
+    found: dict[str, Any] = {"problem_type": PROBLEMS[labels.kind]} if labels.kind in PROBLEMS else {}
     if labels.names:
         found["id2label"] = {str(n): name for n, name in enumerate(labels.names)}
         found["label2id"] = {name: n for n, name in enumerate(labels.names)}
@@ -55,7 +64,7 @@ def labels_out(labels: Labels) -> Theirs:
 
 def counted(settings: ModelSettings, labels: Labels) -> ModelSettings:
     """Settings whose head says how many classes it has, where it says "what the labels have"."""
-    if labels.kind not in PROBLEMS:
+    if labels.kind not in NAMED:
         return settings
     options = {**settings.output.options, "classes": labels.outputs}
     return replace(settings, output=Choice(settings.output.kind, options))

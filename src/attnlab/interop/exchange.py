@@ -16,7 +16,7 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.interop.belonging import moved, special_names, strangeness
 from attnlab.interop.certificate import Certificate
-from attnlab.interop.class_names import labels_in, labels_out, task_of
+from attnlab.interop.class_names import NULL_THRESHOLD, labels_in, labels_out, named_labels, task_of
 from attnlab.interop.fields import Theirs
 from attnlab.interop.fold import folded
 from attnlab.interop.foreign import Foreign, built_with, load_model, resize, save_model
@@ -24,6 +24,7 @@ from attnlab.interop.onnx import write_onnx
 from attnlab.interop.tokenizer_export import save_tokenizer
 from attnlab.model.heads.classification import Classification
 from attnlab.model.heads.span import Span
+from attnlab.model.heads.token_classification import TokenClassification
 from attnlab.model.model import Model
 from attnlab.model.witness import answer, differs
 from attnlab.runs.folder import RunFolder
@@ -95,7 +96,7 @@ def read_published(folder: Path) -> Published:
     tokenizer = load_tokenizer(folder)
     found = load_belonging(folder, tokenizer)
     labels = labels_of(found)
-    return Published(found.model, tokenizer, labels, _run_config(found.config, labels, folder))
+    return Published(found.model, tokenizer, labels, _run_config(found.config, labels, folder, found.theirs))
 
 
 def load_belonging(folder: Path, tokenizer: Tokenizer) -> Foreign:
@@ -121,7 +122,7 @@ def _tokenizer(source: Path, given: str | Path | None) -> Tokenizer:
 def _write_run(target: Path, found: Foreign, own: Tokenizer, certificate: Certificate, source: str) -> None:
     folder = RunFolder(target)
     labels = labels_of(found)
-    config = _run_config(found.config, labels, Path("tokenizer.json"))
+    config = _run_config(found.config, labels, Path("tokenizer.json"), found.theirs)
     with folder.opened(config, resume=False, versions=versions()), folder.recorded():
         own.save(target)
         converted = Checkpoint(weights_of(found.model), {}, {"step": 0}, answer(found.model))
@@ -141,15 +142,19 @@ def labels_of(found: Foreign) -> Labels:
     head = found.model.head
     if isinstance(head, Span):
         return Labels.draft("answer")
+    if isinstance(head, TokenClassification):
+        return named_labels(found.theirs, "tags", head.classes)
     return labels_in(found.theirs, head.classes) if isinstance(head, Classification) else Labels()
 
 
-def _run_config(model: ModelSettings, labels: Labels, tokenizer: Path) -> Config:
+def _run_config(model: ModelSettings, labels: Labels, tokenizer: Path, theirs: Theirs) -> Config:
     """The record of a model that was not trained here: what it was trained on is not known."""
     data: dict[str, Any] = {"tokenizer": {"kind": "file", "path": str(tokenizer)}, "length": model.length}
     if labels.kind == "answer":
         data["encoding"] = {"kind": "question", "types": model.token_types > 1}
-    task = task_of(labels) or USUAL_TASKS[model.family]
+    task: dict[str, Any] = {"kind": task_of(labels) or USUAL_TASKS[model.family]}
+    if labels.kind == "answer" and isinstance(theirs.get(NULL_THRESHOLD), int | float):
+        task["threshold"] = -float(theirs[NULL_THRESHOLD])
     return config_of({"model": plain(model), "data": data, "task": task})
 
 
@@ -190,14 +195,18 @@ def give_out(
     *,
     base: Theirs,
     labels: Labels,
+    threshold: float | None = None,
 ) -> Certificate:
     """A folder that transformers' `from_pretrained` loads, tokenizer included.
 
-    `base` is the config.json that the model came with; empty for a model that was trained here.
+    `base` is the config.json that the model came with; empty for a model that was trained here. `threshold`
+    is the margin above which an answer is given, where the model answers questions.
     """
     model, equal = _without_folds(trained, settings)
     facts = {"tokenizer": tokenizer.fingerprint}
     known = {**_special_ids(tokenizer, settings), **base, **labels_out(labels)}
+    if threshold is not None:
+        known[NULL_THRESHOLD] = -threshold
     certificate = save_model(target, model, equal, base=known, facts=facts)
     save_tokenizer(tokenizer, target, model, length=settings.length, typed=settings.token_types > 1)
     if model.writes:

@@ -26,6 +26,8 @@ METRICS: Registry[Metric] = Registry(
         "mean_squared_error": "attnlab.metrics.numbers:MeanSquaredError",
         "mean_absolute_error": "attnlab.metrics.numbers:MeanAbsoluteError",
         "explained_variance": "attnlab.metrics.numbers:ExplainedVariance",
+        "pearson": "attnlab.metrics.correlations:Pearson",
+        "spearman": "attnlab.metrics.correlations:Spearman",
         "entity_f1": "attnlab.metrics.tags:EntityF1",
         "entity_precision": "attnlab.metrics.tags:EntityPrecision",
         "entity_recall": "attnlab.metrics.tags:EntityRecall",

@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from scipy import special
 
 Floats = NDArray[np.float64]
+CLUSTER = "cluster"
+"""The column that numbers examples which are not independent, such as queries about one passage: intervals
+leave out all of a cluster at once. Without it every example is one of its own."""
 
 
 @dataclass(frozen=True)
@@ -91,14 +94,24 @@ class Metric(ABC):
         return float(self.of(self.parts(examples).sum(0)))
 
     def influences(self, examples: Examples) -> Floats:
-        """(n) what each example does to the value; the sum of squares is its variance over examples."""
-        return jackknife(self.parts(examples), self.of)
+        """(n) what each example does to the value; the sum of squares is its variance over examples. What a
+        cluster does stands at its first example, 0 at the others."""
+        parts = self.parts(examples)
+        if CLUSTER not in examples:
+            return jackknife(parts, self.of)
+        _, first, cluster = np.unique(examples[CLUSTER], return_index=True, return_inverse=True)
+        found = np.zeros(len(parts))
+        found[first] = jackknife(summed_by(cluster, parts), self.of)
+        return found
 
     def interval(self, examples: Examples, level: float = 0.95) -> Estimate:
         """The value with its interval over examples like these."""
         value, weights = self.value(examples), self.weights(examples)
         n = int((weights > 0).sum())
-        if n < 2:
+        if CLUSTER in examples:
+            _, cluster = np.unique(examples[CLUSTER], return_inverse=True)
+            weights = summed_by(cluster, weights)
+        if (weights > 0).sum() < 2:
             return Estimate(value, math.nan, math.nan, n, level)
         half = t_reach(freedom_of(weights), 1 - level) * float(
             np.sqrt((self.influences(examples) ** 2).sum())
@@ -111,8 +124,9 @@ class Metric(ABC):
     def difference(self, one: Examples, other: Examples, level: float = 0.95) -> Estimate:
         """one − other of two models on the same examples, paired: what both find hard does not widen it."""
         n, value = len(one), self.value(one) - self.value(other)
+        apart = len(np.unique(one[CLUSTER])) if CLUSTER in one else n
         spread = self.influences(one) - self.influences(other)
-        half = t_reach(max(n - 1, 1), 1 - level) * float(np.sqrt((spread**2).sum()))
+        half = t_reach(max(apart - 1, 1), 1 - level) * float(np.sqrt((spread**2).sum()))
         if n < 2 or half == 0:
             return Estimate(value, math.nan, math.nan, n, level)
         return Estimate(value, value - half, value + half, n, level)
@@ -150,6 +164,13 @@ def jackknife(parts: Floats, of: Callable[[Floats], Floats]) -> Floats:
     """
     n, without = parts.shape[-2], of(parts.sum(-2, keepdims=True) - parts)
     found: Floats = math.sqrt((n - 1) / n) * (without.mean(-1, keepdims=True) - without)
+    return found
+
+
+def summed_by(cluster: NDArray[np.int64], parts: Floats) -> Floats:
+    """(n, …) what examples add -> (c, …) what clusters add, numbered from 0."""
+    found = np.zeros((int(cluster.max(initial=-1)) + 1, *parts.shape[1:]))
+    np.add.at(found, cluster, parts)
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnlab.metrics.metric import Estimate, Examples, Floats, Mean, wilson
+from attnlab.metrics.metric import CLUSTER, Estimate, Examples, Floats, Mean, wilson
 
 AT_ONCE = 256
 """Queries that are scored at a time."""
@@ -20,8 +20,8 @@ ScoresOf = Callable[[slice], NDArray[Any]]
 class RecallAt1(Mean):
     """Recall@1: the share of queries whose own passage is the nearest of all.
 
-    Formula: Σ [rank ≤ 1] / n, with Wilson's interval; rank is 1 + the number of other texts that score at
-    least as high, so that ties count against the model.
+    Formula: Σ [rank ≤ 1] / n, with Wilson's interval, or the jackknife's where queries share a passage; rank
+    is 1 + the number of other texts that score at least as high, so that ties count against the model.
     """
 
     better = "higher"
@@ -34,7 +34,7 @@ class RecallAt1(Mean):
 
     def interval(self, examples: Examples, level: float = 0.95) -> Estimate:
         n = len(examples)
-        if not n:
+        if not n or (CLUSTER in examples and len(np.unique(examples[CLUSTER])) < n):
             return super().interval(examples, level)
         low, high = wilson(float(self.each(examples).sum()), n, level)
         return Estimate(self.value(examples), low, high, n, level)
@@ -43,7 +43,7 @@ class RecallAt1(Mean):
 class RecallAt10(RecallAt1):
     """Recall@10: the share of queries whose own passage is among the ten nearest.
 
-    Formula: Σ [rank ≤ 10] / n, with Wilson's interval; ranks as in recall@1.
+    Formula: Σ [rank ≤ 10] / n; interval and ranks as in recall@1.
     """
 
     depth = 10

@@ -221,7 +221,7 @@ def verdict(
     """The study's answer, a sentence or two for each arm; `notes` say why some were not compared."""
     known = {arm["name"]: arm for arm in arms}
     failed = [told for arm in arms if (told := failure_of(arm, notes))]
-    said = [sentence(row, known) for row in rows]
+    said = [sentence(row, known) for row in rows] + apart_from_that(rows)
     compared = {row["arm"] for row in rows} | set(study.baselines)
     others = [arm for arm in arms if arm["name"] not in compared and not failure_of(arm, notes)]
     rest = [left_out(arm, notes) for arm in others]
@@ -258,9 +258,7 @@ def left_out(arm: Mapping[str, Any], notes: Sequence[str]) -> str:
 def sentence(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> str:
     """A comparison as one would tell it to a colleague."""
     arm, baseline, found = row["arm"], row["baseline"], row["verdict"]
-    unequal = row.get("unequal") or ""  # its counts stand with the comparison
-    because = row["words"].removeprefix(found).removeprefix(": ")
-    because = because.removesuffix(unequal) + re.sub(r" \([^()]*\)", "", unequal).replace(";", ",")
+    because = row["words"].removesuffix(row.get("unequal") or "").removeprefix(found).removeprefix(": ")
     checks = arms.get(arm, {}).get("unsound") or []
     if found == "invalid" and checks:
         named = f"check{'s' if len(checks) > 1 else ''} {', '.join(checks)}"
@@ -270,7 +268,16 @@ def sentence(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> s
         said = f"{arm} is {found} than {baseline}"
     else:
         said = f"{arm} compared with {baseline} (baseline): {found}"
-    return f"{': '.join(filter(None, [said, because]))}".rstrip(".") + "."
+    return f"{': '.join(filter(None, [said, because]))}".rstrip(". ") + "."
+
+
+def apart_from_that(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """That arms differ in more than is compared: of one in what, by ratios; the counts, and what several
+    differ in, stand with the comparisons."""
+    unequal = [row["unequal"] for row in rows if row.get("unequal") and row["verdict"] != "invalid"]
+    if len(unequal) > 1:
+        return ["Arms differ from their baselines in more than what is compared; the report says in what."]
+    return [re.sub(r" \([^()]*\)", "", said).replace(";", ",") for said in unequal]
 
 
 def fault_of(checks: Sequence[str]) -> str:

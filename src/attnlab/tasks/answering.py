@@ -19,6 +19,7 @@ from attnlab.data.example import Example
 from attnlab.data.labels import Labels, answer_class
 from attnlab.data.splits import fraction, key_of
 from attnlab.metrics.answers import exact_match, gold_of, overlap_f1
+from attnlab.metrics.metric import CLUSTER
 from attnlab.metrics.thresholds import FOLDS, cross_fitted, curve, folds
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
@@ -160,6 +161,7 @@ class Answering(AnswerSpans):
             "silent": np.array([exact_match("", g) for g in gold]),
             "answerable": np.array([bool(one.answers) for one in texts]),
             "fold": _folds(texts),
+            CLUSTER: np.unique([one.pair or "" for one in texts], return_inverse=True)[1],
         }
         found = said | columns
         return found | {"threshold": self._thresholds(found)}

@@ -76,9 +76,10 @@ class Labelled(Task):
         return super().flops(model, prepared) + 3 * head * (prepared.count - 1)
 
 
-def summed(each: Tensor, plain: Tensor | None = None) -> LossSum:
-    """A loss out of those of each example (B); `plain` are those to report, where training adds to them."""
-    count = torch.tensor(len(each), device=each.device)
+def summed(each: Tensor, plain: Tensor | None = None, count: int | None = None) -> LossSum:
+    """A loss out of those of each example (B), of `count` targets where an example has several; `plain` are
+    those to report, where training adds to them."""
+    found = torch.tensor(len(each) if count is None else count, device=each.device)
     total = each.sum()
     penalty = None if plain is None else (total - plain.sum()).detach()
-    return LossSum(total, count, each=None if each.requires_grad else each, penalty=penalty)
+    return LossSum(total, found, each=None if each.requires_grad else each, penalty=penalty)

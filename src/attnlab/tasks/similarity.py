@@ -17,6 +17,7 @@ from attnlab.data.batch import Batch
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.labels import Kind, Labels, at, number_of
+from attnlab.metrics.metric import CLUSTER
 from attnlab.metrics.retrieval import ranks
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
@@ -25,7 +26,7 @@ from attnlab.tasks.labelled import summed
 from attnlab.tasks.task import ExampleColumns, Prediction, Prepared, SplitColumns, Task, tokens_of
 from attnlab.tasks.vocabulary import Vocabulary
 
-OF_NUMBERS = ("mean_squared_error", "explained_variance", "loss")
+OF_NUMBERS = ("spearman", "pearson", "mean_squared_error", "explained_variance", "loss")
 
 
 class Similarity(Task):
@@ -38,7 +39,7 @@ class Similarity(Task):
     Cost: two texts a row. With negatives, larger batches are harder and teach more.
 
     When it helps: search, duplicates, clustering. Judge it by recall and reciprocal rank among all second
-    texts of the split, compared with BM25.
+    texts of the split, compared with BM25; of graded pairs by Spearman's correlation.
 
     Paper: Reimers and Gurevych 2019, "Sentence-BERT"; van den Oord et al. 2018 (InfoNCE).
     """
@@ -162,7 +163,7 @@ class Similarity(Task):
         queries, passages, keys = held.pop("query_vector"), held.pop("passage_vector"), held.pop("passage")
         _, first, own = np.unique(keys, return_index=True, return_inverse=True)
         among = passages[first]
-        return held | {"rank": ranks(lambda some: queries[some] @ among.T, own)}, example
+        return held | {"rank": ranks(lambda some: queries[some] @ among.T, own), CLUSTER: own}, example
 
     def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         column = said["cosine"] if self.contrasts else said["predicted_number"]

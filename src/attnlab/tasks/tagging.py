@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from attnlab.config.values import ConfigError
@@ -21,7 +22,7 @@ from attnlab.model.heads.token_classification import TokenClassification
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
 from attnlab.tasks.labelled import summed
-from attnlab.tasks.task import ExampleColumns, Prediction, Prepared, Task, TextSpan, tokens_of
+from attnlab.tasks.task import ExampleColumns, Prediction, Prepared, SplitColumns, Task, TextSpan, tokens_of
 from attnlab.tasks.vocabulary import Vocabulary
 
 NO_WORD = -1
@@ -30,12 +31,12 @@ NO_WORD = -1
 class Tagging(Task):
     """Tagging: each word of a text has a tag, such as B-PERSON, I-PERSON or O.
 
-    Formula: Σ_words −log softmax(scores)[tag] of a text, divided by the mean number of words of a training
-    text, so that every word counts the same and the scale is that of a word. The scores of a word are those
-    of its first token (`pieces=first`), or the mean over its tokens (`pieces=mean`), which is the score of
-    their mean vector. Tags with B-, I-, E- and S- before a hyphen make entities; others label single words.
+    Formula: −log softmax(scores)[tag], the mean over words: every word counts the same. The scores of a word
+    are those of its first token (`pieces=first`), or the mean over its tokens (`pieces=mean`), which is the
+    score of their mean vector. Tags with B-, I-, E- and S- before a hyphen make entities; others label
+    single words.
 
-    Cost: one score for each class at each token.
+    Cost: one score for each class at each token; a long text is read in overlapping windows, each a row.
 
     When it helps: names, dates, terms, parts of speech. Judge it by entity F1, compared with the rows of its
     classes; accuracy over words is high for a model that says O to all.
@@ -55,7 +56,6 @@ class Tagging(Task):
         super().__init__(vocabulary, labels)
         self.pieces = pieces
         self.entity_labels = labels_of_tags(labels.names)
-        self.mean_words = max(1.0, sum(labels.counts) / max(1, labels.examples))
 
     @property
     def first_piece(self) -> bool:
@@ -65,8 +65,11 @@ class Tagging(Task):
         return tags_of(example)
 
     def blind_loss(self, prepared: Prepared) -> float:
-        words = int((prepared.targets != IGNORE).sum())
-        return words / max(1, len(prepared.ids)) / self.mean_words * math.log(self.labels.outputs)
+        return math.log(self.labels.outputs)
+
+    def flops(self, model: Model, prepared: Prepared) -> int:
+        places = prepared.ids.numel() - prepared.count  # every token is scored, not the words alone
+        return super().flops(model, prepared) + 3 * model.head.flops(places)
 
     def prepare(self, batch: Batch, seed: int) -> Prepared:
         if batch.tags is None:
@@ -101,47 +104,50 @@ class Tagging(Task):
     def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
         scores = self.scores(model, hidden, prepared).transpose(1, 2)
         each = F.cross_entropy(scores, prepared.targets, reduction="none", ignore_index=IGNORE)
-        return summed(each.sum(1) / self.mean_words)
+        return summed(each.sum(1), count=prepared.count)
 
+    # ------------------------------------------------------------ rows
     def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
-        """What of each row is right, as counts: rows have different numbers of words."""
+        """(B,W) the words that each row labels, their tags by the model and in truth."""
         said = self.scores(model, hidden, prepared).argmax(-1)
-        rows = [
-            self.counts(right[right != IGNORE].tolist(), found[right != IGNORE].tolist())
-            for right, found in zip(prepared.targets.cpu(), said.cpu(), strict=True)
-        ]
-        return {name: torch.from_numpy(np.stack([row[name] for row in rows])) for name in rows[0]}
-
-    def counts(self, right: Sequence[int], said: Sequence[int]) -> dict[str, np.ndarray]:
-        """Of a sentence: entities by label and words by tag (right, true, predicted), and invalid tags."""
-        names = self.labels.names
-        true, told = [names[n] for n in right], [names[n] for n in said]
-        tags = np.zeros((3, len(names)))
-        np.add.at(tags[0], [n for n, m in zip(right, said, strict=True) if n == m], 1)
-        np.add.at(tags[1], list(right), 1)
-        np.add.at(tags[2], list(said), 1)
-        return {
-            "entities": entity_counts(true, told, self.entity_labels),
-            "tag_counts": tags.reshape(-1),
-            "invalid": np.array(float(invalid(told))),
-        }
+        return of_words(prepared, {"word_tags": said, "word_truth": prepared.targets})
 
     def predict(self, model: Model, prepared: Prepared) -> ExampleColumns:
-        """(B,W) the tag of each word, and how sure the model is of it; −1 where there is no such word, or it
-        is cut off."""
-        assert prepared.words is not None
+        """(B,W) the words that each row labels, their tags, and how sure the model is of these."""
         chances = self.scores(model, self.hidden(model, prepared), prepared).softmax(-1)
         sure, tag = chances.max(-1)
-        first = first_pieces(prepared.words)
-        rows, places = first.nonzero(as_tuple=True)
-        shape = len(first), int(prepared.words.max()) + 1 if len(rows) else 1
-        said = {
-            "word_tags": tag.new_full(shape, NO_WORD),
-            "word_confidence": sure.new_full(shape, NO_WORD),
+        return of_words(prepared, {"word_tags": tag, "word_confidence": sure})
+
+    # ------------------------------------------------------------ texts
+    def by_example(
+        self, columns: SplitColumns, example: NDArray[np.int64]
+    ) -> tuple[SplitColumns, NDArray[np.int64]]:
+        """The words of each text out of those of its windows: what of them is right, as counts, since texts
+        have different numbers of words; where that is not known, (n,W) their tags, −1 for a word without."""
+        numbers, text = np.unique(example, return_inverse=True)
+        row, entry = np.nonzero(columns["word"] != NO_WORD)
+        row, entry = (found[np.lexsort([columns["word"][row, entry], text[row]])] for found in (row, entry))
+        word, said = columns["word"][row, entry], columns["word_tags"][row, entry]
+        if "word_truth" not in columns:
+            held = {name: columns[name][row, entry] for name in ("word_tags", "word_confidence")}
+            shape = len(numbers), int(word.max(initial=0)) + 1
+            return {name: _placed(shape, text[row], word, one) for name, one in held.items()}, numbers
+        ends = np.searchsorted(text[row], np.arange(1, len(numbers)))
+        truth = np.split(columns["word_truth"][row, entry], ends)
+        counts = [self.counts(*pair) for pair in zip(truth, np.split(said, ends), strict=True)]
+        lost = {name: np.bincount(text, columns[name]) for name in ("nats", "targets") if name in columns}
+        return lost | {name: np.stack([one[name] for one in counts]) for name in counts[0]}, numbers
+
+    def counts(self, right: NDArray[np.int64], said: NDArray[np.int64]) -> SplitColumns:
+        """Of a text: entities by label and words by tag (right, true, predicted), and invalid tags."""
+        names = self.labels.names
+        true, told = [names[n] for n in right], [names[n] for n in said]
+        tags = [np.bincount(one, minlength=len(names)) for one in (right[right == said], right, said)]
+        return {
+            "entities": entity_counts(true, told, self.entity_labels),
+            "tag_counts": np.concatenate(tags).astype(np.float64),
+            "invalid": np.array(float(invalid(told))),
         }
-        said["word_tags"][rows, prepared.words[rows, places]] = tag[rows, places]
-        said["word_confidence"][rows, prepared.words[rows, places]] = sure[rows, places]
-        return said
 
     def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         rows = zip(said["word_tags"].tolist(), said["word_confidence"].tolist(), texts, strict=True)
@@ -166,6 +172,30 @@ def first_pieces(words: Tensor) -> Tensor:
     """(B,T) whether a token is the first of its word."""
     before = F.pad(words[:, :-1], (1, 0), value=-1)
     return (words >= 0) & (words != before)
+
+
+def of_words(prepared: Prepared, columns: Mapping[str, Tensor]) -> ExampleColumns:
+    """(B,W) out of columns (B,T) what they hold at the first token of each word, and the word; −1 after the
+    last word of a row."""
+    assert prepared.words is not None
+    first = first_pieces(prepared.words)
+    row, place = first.nonzero(as_tuple=True)
+    entry = (first.cumsum(1) - 1)[row, place]
+    shape = len(first), max(1, int(first.sum(1).max()))
+    found: ExampleColumns = {}
+    for name, column in {"word": prepared.words, **columns}.items():
+        found[name] = column.new_full(shape, NO_WORD)
+        found[name][row, entry] = column[row, place]
+    return found
+
+
+def _placed(
+    shape: tuple[int, int], text: NDArray[np.int64], word: NDArray[np.int64], values: NDArray[Any]
+) -> NDArray[Any]:
+    """(n,W) values at their text and word, −1 elsewhere."""
+    found = np.full(shape, NO_WORD, values.dtype)
+    found[text, word] = values
+    return found
 
 
 def mean_of_pieces(scores: Tensor, prepared: Prepared) -> Tensor:

@@ -76,7 +76,8 @@ class PassagePlaces:
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
     """What one forward needs: ids (B,T) that the model reads, targets (B,T) with IGNORE for none; of a task
-    about examples, one target for each: (B) classes or numbers, (B,C) flags, (B,2) first and last token.
+    about examples, one target for each: (B) classes or numbers, (B,C) flags, (B,2) first and last token;
+    where words are labelled, (B,T) the tag of each at its first token.
 
     `source` (B,S) is what an encoder reads beside them. `sizes` (B,T) are the bytes of text that each
     target stands for; None where bits per byte would mean nothing, since much of the text is given.
@@ -92,7 +93,7 @@ class Prepared:
     passage: PassagePlaces | None = None
     sizes: Tensor | None = None
     of_examples: bool = False
-    """Whether targets are one for each row, and not one for each token."""
+    """Whether what is said is about a row as a whole, and not about each of its tokens."""
     second: Tensor | None = None
     """(B,U) a second text of each row that the same model reads apart, and its coordinates."""
     second_tokens: Tokens | None = None
@@ -109,7 +110,14 @@ class Prepared:
     @property
     def count(self) -> int:
         """How many targets there are."""
-        return len(self.ids) if self.of_examples else int((self.targets != IGNORE).sum())
+        return int(self.row_targets.sum())
+
+    @property
+    def row_targets(self) -> Tensor:
+        """(B) how many targets each row has: one of an example, but for a task that labels its words."""
+        if self.of_examples and self.words is None:
+            return torch.ones(len(self.ids), dtype=torch.long, device=self.ids.device)
+        return (self.targets != IGNORE).sum(1)
 
     def to(self, device: torch.device | str) -> Prepared:
         if torch.device(device) == self.ids.device:
@@ -193,9 +201,6 @@ class Task(ABC):
         """What the head gives, of these texts."""
         found: Tensor = model.head(self.hidden(model, prepared), prepared.tokens)
         return found
-
-    mean_words: float = 1.0
-    """Words of a training text, on average, where words are labelled: what a text's loss is divided by."""
 
     @property
     def first_piece(self) -> bool:

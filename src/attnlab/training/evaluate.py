@@ -60,7 +60,8 @@ class Judged:
         if self.loss.each is not None and self.prepared.of_examples:
             nats = self.loss.each.double().cpu().numpy()
             said = {name: array_of(column) for name, column in self.said.items()}
-            return {"nats": nats, "targets": np.ones_like(nats), **said}
+            targets = self.prepared.row_targets.double().cpu().numpy()
+            return {"nats": nats, "targets": targets, **said}
         sums = {"nats": self.loss.total, "targets": self.loss.count, "words": self.loss.of_words.total}
         size = {"bytes": self.prepared.bytes} if self.prepared.sizes is not None else {}
         return {name: np.array([float(value)]) for name, value in (sums | size).items()}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from attnlab.config.ranges import Count, Whole
 from attnlab.data.encode.encoding import Encoding, cut_to
+from attnlab.data.encode.windows import windows
 from attnlab.data.errors import DataError
 from attnlab.data.example import Answer, Example
 from attnlab.data.row import Row
@@ -131,14 +132,3 @@ def tokens_of(example: Example, passage: Passage) -> tuple[int, int] | None:
 
 def span(answer: Answer) -> tuple[int, int]:
     return answer.start, answer.start + len(answer.text)
-
-
-def windows(count: int, room: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """Stretches of at most `room` that cover `count` tokens, neighbours sharing `overlap`."""
-    begin = 0
-    while True:
-        end = min(begin + room, count)
-        yield begin, end
-        if end >= count:
-            return
-        begin = end - overlap

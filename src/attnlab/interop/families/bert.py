@@ -87,6 +87,13 @@ BERT = Family(
             names={"bert.pooler.dense": "head.transform.0", "cls.seq_relationship": "head.scores"},
         ),
         HeadOf(
+            "BertForTokenClassification",
+            {"kind": "token_classification", "classes": 2},
+            names={"classifier": "head.scores"},
+            fields=(Classes(),),
+            beside=_POOLER,
+        ),
+        HeadOf(
             "BertForQuestionAnswering", {"kind": "span"}, names={"qa_outputs": "head.scores"}, beside=_POOLER
         ),
         HeadOf(

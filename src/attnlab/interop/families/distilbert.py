@@ -59,6 +59,12 @@ DISTILBERT = Family(
             names={"pre_classifier": "head.transform.0", "classifier": "head.scores"},
             fields=(Classes(),),
         ),
+        HeadOf(
+            "DistilBertForTokenClassification",
+            {"kind": "token_classification", "classes": 2},
+            names={"classifier": "head.scores"},
+            fields=(Classes(),),
+        ),
         HeadOf("DistilBertForQuestionAnswering", {"kind": "span"}, names={"qa_outputs": "head.scores"}),
         HeadOf("DistilBertModel", {"kind": "features"}, bare=True),
     ),

@@ -60,6 +60,13 @@ ROBERTA = Family(
             beside=("pooler.dense.*",),
         ),
         HeadOf(
+            "RobertaForTokenClassification",
+            {"kind": "token_classification", "classes": 2},
+            names={"classifier": "head.scores"},
+            fields=(Classes(),),
+            beside=("pooler.dense.*",),
+        ),
+        HeadOf(
             "RobertaForQuestionAnswering",
             {"kind": "span"},
             names={"qa_outputs": "head.scores"},

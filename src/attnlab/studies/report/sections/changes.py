@@ -22,7 +22,7 @@ def changes(study: StudyResults) -> dict[str, Any]:
     ]
     summary = list(filter(None, study.card.get("", "").split("\n")))  # its first line asks the question
     return {
-        "card": [*summary[bool(facts.get("question")) :], *filter(None, [study.card.get("Set-up")])],
+        "card": [*filter(None, [study.card.get("Set-up")]), *summary[bool(facts.get("question")) :]],
         "common": [(name, value) for name, value in common if value],
         "rows": [
             (
