@@ -160,6 +160,6 @@ def test_imports_is_a_list_of_names(folder, wrong):
 def test_imports_that_are_not_there_are_named(folder):
     (folder / "given.toml").write_text('imports = ["yours"]\n')
     with pytest.raises(
-        ConfigError, match=r'asks for "yours", and there is neither a file yours\.py beside it'
+        ConfigError, match=r'asks for "yours", and there is neither a file yours\.py in its folder'
     ):
         load("given.toml")

@@ -94,7 +94,8 @@ def show(report: Report, file: str) -> None:
     out.print(splits_table(report, file))
     made_splits(report)
     warnings(report)
-    heading(f"Length in tokens, {report.vocabulary:,} in the vocabulary")
+    learned = f", trained on {report.trained_on}" if report.trained_on else ""
+    heading(f"Length in tokens, {report.vocabulary:,} in the vocabulary{learned}")
     show_lengths(train, report.length)
     if train.classes:
         heading(classes_heading(report))

@@ -99,6 +99,7 @@ class Report:
     skipped: int
     length: int
     vocabulary: int
+    trained_on: str  # the text of the tokenizer; empty where that was trained elsewhere
     encoding: str
 
     def as_json(self) -> dict[str, Any]:
@@ -141,6 +142,7 @@ def inspected(dataset: Dataset, *, samples: int = 3, told: Told | None = None) -
         skipped=dataset.corpus.skipped,
         length=dataset.settings.length,
         vocabulary=dataset.tokenizer.size,
+        trained_on=dataset.tokenizer.text.source if dataset.tokenizer.text else "",
         encoding=dataset.settings.encoding.kind,
     )
 
