@@ -9,8 +9,7 @@ from attnlab.model.terms import Term, linear
 from attnlab.model.tokens import Tokens
 
 FIRST = 0.4
-"""How large the first scores are, of those of unit variance: about BERT's. Much smaller ones give the trunk
-hardly a direction to learn in at first."""
+"""How large the first scores are, of those of unit variance: about BERT's."""
 
 
 class Span(Head):
