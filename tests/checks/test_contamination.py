@@ -205,6 +205,15 @@ def test_near_duplicates_are_found_in_a_sample_of_a_large_train(tmp_path, monkey
     assert sound.outcome == "pass"
 
 
+def test_a_large_text_that_repeats_itself_is_no_alarm(tmp_path, monkeypatch):
+    """Of train few texts are held, of dev all: what is near depends on how many are searched."""
+    base, pick = sentences(400, 0), random.Random(5)
+    texts = [line for seed in range(24) for line in spoilt(base, changed, seed)]
+    pick.shuffle(texts)
+    parts = {"train": texts[:8000], "dev": texts[8000:8800], "test": texts[8800:]}
+    assert judged_large(tmp_path, monkeypatch, **parts).outcome == "pass"
+
+
 def test_a_corpus_without_end_is_read_to_a_bound(monkeypatch):
     """Splits made from it too: what is read is bounded by characters."""
     data = section_of("data", {"corpus": "copy(examples=10000000)", "encoding": "prefix"})

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnlab.data.errors import DataError
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.pieces import PairCounts, Score, learned
 from attnlab.data.tokenizers.tokenizer import Tokenizer
@@ -120,3 +121,9 @@ def test_wordpiece_takes_the_longest_match_first_and_whole_unknown_words() -> No
     )
     tokens = [tokenizer.token(i) for i in tokenizer.encode("hugs bugs zug")]
     assert tokens == ["hug", "##s", "b", "##ug", "##s", "<UNK>"]
+
+
+def test_a_vocabulary_that_cannot_hold_the_characters_is_refused_in_our_words() -> None:
+    """Input 408 of the soak with seed 2: the library's own error has no name."""
+    with pytest.raises(DataError, match=r"cannot be trained on this text: .* larger vocabulary"):
+        TOKENIZERS.build("unigram(vocabulary=7)").make(["the quick brown fox"] * 3)

@@ -40,7 +40,7 @@ class Contamination(Check):
     it is 30 points above their share in train. Equal texts and passages are counted in all text. Of a split
     of more than 100,000 texts or 8 million characters the rest is searched in a sample of that size, chosen
     by the texts' hashes from the whole of it; up to 2,000 texts are then looked up, and the bound of 10
-    points falls with the share of train that is searched.
+    points falls with the share of train that is searched, to that of train in itself at the least.
 
     When it helps: memorised text is scored as if it had been understood. Splits that
     attnlab makes never share an equal text; given ones may be the same rows, or the same with a word changed.
@@ -134,11 +134,19 @@ def near_reasons(pair: Counts, own: Counts) -> list[str]:
     n, m = near["texts"], own["texts"]
     pooled = (near["near"] + own["near"]) / (n + m)
     error = math.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
-    more = MORE * near["searched"]  # of a split of which a tenth is held, a tenth can be found
-    above = share(near) - share(own) > max(more, DEVIATIONS * error)
+    # A text that repeats itself is found the more often, the more texts are searched.
+    usual = share(own) * max(1.0, near["held"] / max(own["held"], 1))
+    above = share(near) - usual > max(margin(near, own), DEVIATIONS * error)
     return (
         [f"{pair['split']} has texts that differ from those of {pair['in']} by a few words"] if above else []
     )
+
+
+def margin(near: Counts, own: Counts) -> float:
+    """How much more than usual is told. Of a split of which a tenth is searched, a tenth can be found; but
+    texts that repeat themselves come in groups, whose share varies more than that of single ones."""
+    searched = float(near["searched"])
+    return MORE if searched == 1 else max(MORE * searched, min(MORE, share(own)))
 
 
 def judged(near: Counts, own: Counts) -> bool:

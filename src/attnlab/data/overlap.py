@@ -213,6 +213,7 @@ class SplitLookup:
             "texts": len(judged),
             "near": len(near),
             "searched": self.theirs.share,
+            "held": len(self.theirs.texts),
             "example": [shortened(text) for text in pair],
         }
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import tokenizers as library
 from tokenizers.trainers import Trainer
 
-from attnlab.data.errors import DataError
+from attnlab.data.errors import DataError, reason_of
 from attnlab.data.tokenizers.specials import OURS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.training_text import Watched
@@ -42,7 +42,15 @@ class TokenizerRecipe(ABC):
 def trained(tokenizer: library.Tokenizer, trainer: Trainer, texts: Iterable[str]) -> Tokenizer:
     """Train with the library, and finish."""
     seen = Counted(texts)
-    tokenizer.train_from_iterator(seen.batches(), trainer=trainer)
+    try:
+        tokenizer.train_from_iterator(seen.batches(), trainer=trainer)
+    except Exception as error:
+        if type(error) is not Exception:  # the library's own errors have no other name
+            raise
+        raise DataError(
+            f"The tokenizer cannot be trained on this text: {reason_of(error)}. Give it a larger vocabulary "
+            "(data.tokenizer.vocabulary), or other text."
+        ) from error
     return closed(tokenizer, seen.count)
 
 
