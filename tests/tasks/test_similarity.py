@@ -93,6 +93,12 @@ def test_a_rank_is_among_all_second_texts_each_once():
     assert found["cluster"].tolist() == key.tolist()
 
 
+def test_rows_of_graded_pairs_are_kept_apart_from_those_of_others():
+    """They hold a number: rows that were encoded for the other objective must not serve."""
+    identities = {task_of(objective=name).reader.identity for name in ("negatives", "cosine")}
+    assert len(identities) == 2
+
+
 def test_wrong_options_are_refused():
     with pytest.raises(ConfigError, match="temperature"):
         task_of(temperature=0.0)

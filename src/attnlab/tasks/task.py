@@ -217,7 +217,10 @@ class Task(ABC):
         if self.predicts_words:
             return UNREAD
         read = type(self).label_of
-        return LabelReader(self.label_kind, self.label_of, f"{read.__module__}.{read.__qualname__}")
+        identity = f"{read.__module__}.{read.__qualname__}"
+        if self.label_kind != type(self).label_kind:  # by its options, with other rows
+            identity += f" {self.label_kind}"
+        return LabelReader(self.label_kind, self.label_of, identity)
 
     def truth(self, prepared: Prepared) -> ExampleColumns:
         """What was right for each example, in the columns that metrics go by; nothing for words."""
