@@ -310,6 +310,7 @@ def test_an_argument_of_transformers_is_answered_with_ours(name):
     for suggestion in str(told.value).partition("; give ")[2].removesuffix(".").split(" or "):
         given, _, value = suggestion.partition("=")
         if given == "rule":
-            DECODING.build(request_of({given: value.strip('"').replace("…", "1")}).rule)
+            written = value.strip('"').replace("…", "0.5" if name == "min_p" else "1")
+            DECODING.build(request_of({given: written}).rule)
         else:
             request_of({given: "." if given == "stop" else 1})
