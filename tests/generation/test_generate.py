@@ -5,6 +5,9 @@ import torch
 from scipy.stats import chisquare
 
 import attnlab as lab
+from attnlab.config.values import ConfigError
+from attnlab.experiment.request import ELSEWHERE, request_of
+from attnlab.generation import DECODING
 from attnlab.generation.beam import beam_search, beam_searches
 from attnlab.generation.generate import Written, generate, stream
 from attnlab.generation.rules import FIRST, Chance, Greedy, Sample
@@ -297,3 +300,17 @@ def test_impossible_settings_are_refused(options, words):
         generate(small(), [[]])
     with pytest.raises(ValueError, match="nothing to cache"):
         generate(lab.encoder(vocabulary=5, width=16, layers=1), [[1]])
+
+
+@pytest.mark.parametrize("name", sorted(ELSEWHERE))
+def test_an_argument_of_transformers_is_answered_with_ours(name):
+    """And what is suggested is accepted."""
+    with pytest.raises(ConfigError, match=f'there is no "{name}"; give ') as told:
+        request_of({name: 1})
+    for suggestion in str(told.value).partition("; give ")[2].removesuffix(".").split(" or "):
+        given, _, value = suggestion.partition("=")
+        if given == "rule":
+            written = value.strip('"').replace("…", "0.5" if name == "min_p" else "1")
+            DECODING.build(request_of({given: written}).rule)
+        else:
+            request_of({given: "." if given == "stop" else 1})

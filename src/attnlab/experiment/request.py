@@ -51,10 +51,26 @@ class Request:
         return [prompt for prompt in prompts for _ in range(self.copies)]
 
 
+BY_SAMPLING = 'rule="sample({}=…)"'
+ELSEWHERE = {
+    **dict.fromkeys(("max_new_tokens", "max_tokens", "max_length"), "length=…"),
+    **{name: BY_SAMPLING.format(name) for name in ("temperature", "top_k", "top_p", "min_p")},
+    "repetition_penalty": BY_SAMPLING.format("repetition"),
+    "do_sample": 'rule="sample" or rule="greedy"',
+    "num_beams": "beam=…",
+    "length_penalty": "penalty=…",
+    "num_return_sequences": "copies=…",
+    "stop_strings": "stop=…",
+}
+"""What transformers calls an argument, as it is written here."""
+
+
 def request_of(wanted: dict[str, Any]) -> Request:
     """A request from arguments by name; a name that there is not is told with the nearest that there is."""
     names = [field.name for field in fields(Request)]
     for name in wanted:
+        if name in ELSEWHERE:
+            raise ConfigError(f'generate: there is no "{name}"; give {ELSEWHERE[name]}.')
         if name not in names:
             raise unknown("generate", name, names)
     stop = several(wanted.get("stop", ()), "stop")
