@@ -6,18 +6,20 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import math
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from attnlab.checks.answered import never_answering
 from attnlab.checks.predictions import collapse_told, judge_examples
 from attnlab.checks.threshold import Threshold
 from attnlab.data.rows import Rows
 from attnlab.experiment.setup import set_up
 from attnlab.interop.module_checks import Point
-from attnlab.metrics.metric import Examples
+from attnlab.metrics.metric import CLUSTER, Examples, t_reach
 from attnlab.metrics.thresholds import curve
 from attnlab.tasks.answering import Answering
 from attnlab.tasks.labelled import summed
@@ -199,6 +201,21 @@ def test_f1_that_is_no_better_than_never_answering_is_told_first():
     assert "not better than never answering" in collapse_told(findings)
     good = judge_examples(case("answering").task, said(*drawn(skill=3.0, n=400)))
     assert [one.outcome for one in good] == ["pass", "pass"] and not collapse_told(good)
+
+
+def test_questions_of_one_passage_do_not_count_as_many():
+    """Injected: each of 20 questions is there 20 times. By passage the interval is that of leaving out
+    each passage in turn, and what 400 questions would have shown is not shown."""
+    margin, f1, there = (np.repeat(column, 20) for column in drawn(skill=1.2, n=20))
+    alone, together = said(margin, f1, there), said(margin, f1, there)
+    together.columns[CLUSTER] = np.repeat(np.arange(20), 20)
+    above = np.where(margin > 0, f1, 1.0 - there) - (1.0 - there)
+    left = [np.delete(above.reshape(20, 20), n, 0).mean() for n in range(20)]
+    half = t_reach(19, 0.05) * math.sqrt(19 / 20 * sum((one - np.mean(left)) ** 2 for one in left))
+    low, high = above.mean() - half, above.mean() + half
+    one, both = never_answering(alone), never_answering(together)
+    assert f"[{low:+.1%}, {high:+.1%}]" in both.found
+    assert (one.outcome, both.outcome) == ("pass", "fail")
 
 
 def test_questions_that_all_have_an_answer_may_all_be_answered():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.metrics.answers import SpanF1, answered
-from attnlab.metrics.metric import Examples, t_reach
+from attnlab.metrics.metric import Examples
 from attnlab.runs.findings import Finding
 
 NOT_BETTER = "The model is not better than never answering, on these questions."
@@ -15,19 +15,19 @@ CURE = "Train on more questions, longer, or at another learning rate; see `attnl
 
 
 def never_answering(examples: Examples) -> Finding | None:
-    """Span F1 against that of never answering, question by question; None where no question has an answer."""
+    """Span F1 against that of never answering, paired by question, questions of one passage taken together;
+    None where no question has an answer."""
     if not examples["answerable"].any():
         return None
-    each = SpanF1().each(examples)
-    above, n = each - examples["silent"], len(each)
-    half = t_reach(n - 1, 0.05) * float(above.std(ddof=1)) / n**0.5 if n > 1 else np.inf
-    low, high = above.mean() - half, above.mean() + half
+    silent = Examples(dict(examples.columns) | {"margin": np.full(len(examples), -np.inf)})
+    found = SpanF1().difference(examples, silent)
+    low, high = (found.low, found.high) if np.isfinite(found.low) else (found.value, found.value)
     told = (
-        f"span F1 {each.mean():.1%} of {n:,} questions; never answering gives "
-        f"{examples['silent'].mean():.1%} (difference {above.mean():+.1%} [{low:+.1%}, {high:+.1%}])"
+        f"span F1 {SpanF1().value(examples):.1%} of {found.n:,} questions; never answering gives "
+        f"{SpanF1().value(silent):.1%} (difference {found.value:+.1%} [{low:+.1%}, {high:+.1%}])"
     )
-    common: dict[str, Any] = {"check": "majority", "when": "evaluation", "number": float(above.mean())}
-    if low > 0:
+    common: dict[str, Any] = {"check": "majority", "when": "evaluation", "number": found.value}
+    if low > 0 and found.n > 1:
         return Finding(outcome="pass", found=told, **common)
     return Finding(outcome="fail", found=told, meaning=NOT_BETTER, fix=CURE, **common)
 

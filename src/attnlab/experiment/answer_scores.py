@@ -16,9 +16,9 @@ from attnlab.experiment.label_scores import WRONG, shown
 from attnlab.interop.module_checks import Point
 from attnlab.metrics import METRICS
 from attnlab.metrics.answers import SpanF1, answered, exact_match, gold_of, normalised, overlap_f1
-from attnlab.metrics.metric import Estimate, Examples
+from attnlab.metrics.metric import CLUSTER, Estimate, Examples
 from attnlab.metrics.thresholds import curve
-from attnlab.tasks.answer_spans import AnswerSpans, span_of
+from attnlab.tasks.answer_spans import AnswerSpans, passages_of, span_of
 
 POINTS = 12
 """Thresholds of the curve that are told, evenly spread over the questions."""
@@ -127,6 +127,7 @@ def _said(texts: Sequence[Example], answers: Sequence[str]) -> Examples:
         {
             "margin": np.array([1.0 if answer else -1.0 for answer in answers]),
             "threshold": np.zeros(len(texts)),
+            CLUSTER: passages_of(texts),
             "span_f1": np.array([overlap_f1(*one) for one in both]),
             "span_exact": np.array([exact_match(*one) for one in both]),
             "silent": np.array([exact_match("", right) for right in gold]),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from attnlab.config.values import ConfigError
@@ -83,3 +86,8 @@ def best_spans(start: Tensor, end: Tensor, longest: int) -> tuple[Tensor, Tensor
 def span_of(example: Example, start: int, end: int) -> str:
     """The characters of a passage; none where the model found no token to answer with."""
     return (example.pair or "")[start:end] if start >= 0 else ""
+
+
+def passages_of(texts: Sequence[Example]) -> NDArray[np.int64]:
+    """(n) the number of each question's passage: questions of one are not independent."""
+    return np.unique([one.pair or "" for one in texts], return_inverse=True)[1]

@@ -29,6 +29,7 @@ from attnlab.tasks.answer_spans import (
     best_spans,
     choices,
     first_places,
+    passages_of,
     span_of,
 )
 from attnlab.tasks.labelled import summed
@@ -161,7 +162,7 @@ class Answering(AnswerSpans):
             "silent": np.array([exact_match("", g) for g in gold]),
             "answerable": np.array([bool(one.answers) for one in texts]),
             "fold": _folds(texts),
-            CLUSTER: np.unique([one.pair or "" for one in texts], return_inverse=True)[1],
+            CLUSTER: passages_of(texts),
         }
         found = said | columns
         return found | {"threshold": self._thresholds(found)}
