@@ -80,7 +80,7 @@ SHORT = (
 
 
 def shortened(command):
-    if " train classifier-mini" in command:
+    if " train classifier-mini" in command or " train tagger-mini" in command:
         return f"{command} {SHORT}"
     if " train mini-gpt" in command:
         return f"{command} --set training.budget.steps=2"
