@@ -13,7 +13,7 @@ from attnlab.cli import app
 from attnlab.config.values import ConfigError
 from attnlab.experiment.rates import best_rate, rates_of, try_rates
 from attnlab.experiment.run import train
-from attnlab.runs.events import Evaluated, Stepped
+from attnlab.runs.events import Evaluated, Saved, Stepped, Warned
 from attnlab.runs.findings import read_findings
 from attnlab.runs.record import read_record
 from tests.experiment.adapted import RATE, KilledError, adapt, asked, weights
@@ -121,6 +121,23 @@ def test_the_checks_after_training_judge_the_best_checkpoint(home, tmp_path):
     assert f"accuracy {share:.1%}" in told["majority"].found
     spoilt = ended.model.head.scores.bias
     assert spoilt[0] > 8.5, "the weights of the last step are back"
+
+
+def test_a_best_checkpoint_that_is_damaged_by_then_does_not_end_the_run_in_an_error(home, tmp_path):
+    """Two epochs that learn nothing: the first is the best, since the second is no better."""
+    still = ["training.optimizer.learning_rate=1e-12", "training.budget.epochs=2"]
+    said = []
+
+    def listen(event):
+        said.append(event)
+        if isinstance(event, Saved):
+            (tmp_path / "run" / "checkpoints" / event.place / "model.safetensors").write_bytes(b"cut")
+
+    ended = train(asked(home, adapter="head", set=still), tmp_path / "run", listeners=[listen])
+    assert ended.state.best_step < ended.state.step and ended.collapsed
+    told = [one.message for one in said if isinstance(one, Warned)]
+    assert any(f"best checkpoint, of step {ended.state.best_step}, is damaged" in one for one in told)
+    assert read_record(tmp_path / "run")["status"] == "finished"
 
 
 def test_a_collapse_is_said_first_with_what_to_try(home, tmp_path, capsys):

@@ -19,7 +19,7 @@ from attnlab.metrics import METRICS
 from attnlab.metrics.measures import TRAIN
 from attnlab.model.model import Model
 from attnlab.model.witness import answer
-from attnlab.runs.checkpoints import Checkpoints
+from attnlab.runs.checkpoints import Checkpoints, DamagedError
 from attnlab.runs.events import Ended, Evaluated, Event, Listener, Saved, Started, Stepped, Warned
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training import accumulate, budget
@@ -213,8 +213,13 @@ class Loop:
         held = self.evaluation is not None and best == self.state.evaluated
         if held or self.evaluate_model is None or best not in self.checkpoints.steps():
             return self.evaluation
+        try:
+            found = read_checkpoint(self.checkpoints, best)
+        except DamagedError as damage:
+            self.warn(f"The best checkpoint, of step {best}, is damaged: {damage} The last step is judged.")
+            return self.evaluation
         last = {name: weights.clone() for name, weights in weights_of(self.model).items()}
-        load_weights(self.model, read_checkpoint(self.checkpoints, best).model)
+        load_weights(self.model, found.model)
         try:
             return self.evaluate_model()
         finally:
