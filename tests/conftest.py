@@ -2,11 +2,12 @@ import os
 import shutil
 import tempfile
 
+os.environ["OMP_NUM_THREADS"] = "1"  # tests run side by side, one worker a core
+
 import hypothesis
 import pytest
 import torch
 
-torch.set_num_threads(1)  # tests run side by side, one worker a core
 CACHE = os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="attnlab-tests-")  # not a person's own
 
 hypothesis.settings.register_profile("attnlab", deadline=None)  # a busy machine is no fault

@@ -1,14 +1,16 @@
-"""Work on text in several processes at once, its results in order: Python itself uses one core."""
+"""Work in several processes at once, its results in order: Python itself uses one core."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -49,6 +51,10 @@ def forked(work: Callable[[Given], Made], count: int) -> Iterator[Callable[[Give
     with without_threads():
         try:
             yield lambda piece: pool.submit(_do, piece)
+        except BrokenProcessPool:
+            raise MemoryError(
+                "a process was ended from outside, as systems do when there is none left"
+            ) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
             _work = None
@@ -69,7 +75,8 @@ def without_threads() -> Iterator[None]:
 
 
 def _begin(parent: int) -> None:
-    """A process whose parent was killed ends, too."""
+    """A process whose parent was killed ends, too; a person's Ctrl-C is the parent's to answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 
 
