@@ -118,7 +118,7 @@ def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:
     model each has work for one core."""
     chosen = list(names) or [name for name in CHECKS if case.when in CHECKS[name].when]
     processes = unused_cores(case.model) if case.when in LONG else 1
-    return list(in_order(partial(_made, case), chosen, processes=processes))
+    return list(in_order(partial(_made, case), chosen, processes=processes, ahead=len(chosen)))
 
 
 def _made(case: Case, name: str) -> Finding:

@@ -24,10 +24,14 @@ _work: Callable[[Any], Any] | None = None
 
 
 def in_order(
-    work: Callable[[Given], Made], pieces: Iterable[Given], *, processes: int | None = None
+    work: Callable[[Given], Made],
+    pieces: Iterable[Given],
+    *,
+    processes: int | None = None,
+    ahead: int = AHEAD,
 ) -> Iterator[Made]:
     """`work` of each piece, in the order of the pieces. With one core, or where processes cannot be forked,
-    it is done here; what comes out is the same."""
+    it is done here; what comes out is the same. `ahead`: see AHEAD."""
     count = cores() if processes is None else processes
     if count < 2 or not can_fork():
         yield from map(work, pieces)
@@ -36,7 +40,7 @@ def in_order(
         waiting: deque[Future[Made]] = deque()
         for piece in pieces:
             waiting.append(submit(piece))
-            if len(waiting) > AHEAD * count:
+            if len(waiting) > ahead * count:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
