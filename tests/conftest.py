@@ -1,3 +1,4 @@
+import gc
 import os
 import shutil
 import tempfile
@@ -12,6 +13,10 @@ CACHE = os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="attnlab-tests-")
 
 hypothesis.settings.register_profile("attnlab", deadline=None)  # a busy machine is no fault
 hypothesis.settings.load_profile("attnlab")
+
+
+def pytest_collection_finish():
+    gc.freeze()  # libraries and collected tests stay: looking through them for garbage is a waste
 
 
 def pytest_unconfigure():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from attnlab.config.ranges import MOST, BelowOne, Count, Positive, Range, Seed, Whole
@@ -40,8 +41,13 @@ Tally = Annotated[int, Range(least=1)]
 """What is counted and never held at once, such as steps or tokens."""
 
 
-def declared(section: Any) -> dict[str, Any]:
+def declared(section: Any) -> Mapping[str, Any]:
     """The annotations of a section's fields, ranges included."""
+    return _declared(section)
+
+
+@cache  # evaluating them takes longer than all else of a config
+def _declared(section: Any) -> Mapping[str, Any]:
     return get_type_hints(section, include_extras=True)
 
 
