@@ -24,8 +24,8 @@ def test_every_combination_equals_its_plain_form(attention, which):
     assert len(everything) >= 280
     cases = everything if which == "all" else grid.covering(everything)
     for two in pairs_of(("mask", "positions", "projections", "family", "masking"), 2):
-        chosen, possible = ({tuple(str(getattr(c, n)) for n in two) for c in of} for of in (cases, everything))
-        assert chosen == possible, two
+        tried, possible = ({tuple(str(getattr(c, n)) for n in two) for c in of} for of in (cases, everything))
+        assert tried == possible, two
     for case in cases:
         model = case.model()
         for layout in grid.LAYOUTS:
