@@ -4,11 +4,11 @@ import shutil
 import tempfile
 from pathlib import Path
 
+os.environ["OMP_NUM_THREADS"] = "1"  # tests run side by side, one worker a core
+
 import hypothesis
 import pytest
 import torch
-
-torch.set_num_threads(1)  # tests run side by side, one worker a core
 
 
 def folder_of_all() -> str:
