@@ -6,6 +6,8 @@ import hypothesis
 import pytest
 import torch
 
+from tests.crash.commands import Commands
+
 torch.set_num_threads(1)  # tests run side by side, one worker a core
 CACHE = os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="attnlab-tests-")  # not a person's own
 
@@ -32,3 +34,11 @@ def unchecked(monkeypatch):
     That checks change nothing of a run has tests of its own (tests/checks/test_recipe.py, the goldens).
     """
     monkeypatch.setattr("attnlab.experiment.soundness.run_checks", lambda case: [])
+
+
+@pytest.fixture(scope="session")
+def attnlab(tmp_path_factory):
+    """`attnlab …` in processes of their own, forked from one that has everything loaded."""
+    commands = Commands(tmp_path_factory.mktemp("commands"))
+    yield commands
+    commands.close()
