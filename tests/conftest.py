@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.crash.commands import Commands
+from tests.unchecked import checked_by
 
 torch.set_num_threads(1)  # tests run side by side, one worker a core
 CACHE = os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="attnlab-tests-")  # not a person's own
@@ -28,12 +29,10 @@ def double():
 
 
 @pytest.fixture
-def unchecked(monkeypatch):
-    """Runs without their checks, which take as long as a small training: for tests of something else.
-
-    That checks change nothing of a run has tests of its own (tests/checks/test_recipe.py, the goldens).
-    """
-    monkeypatch.setattr("attnlab.experiment.soundness.run_checks", lambda case: [])
+def unchecked():
+    """Runs without their checks: for tests of something else."""
+    with checked_by():
+        yield
 
 
 @pytest.fixture(scope="session")
