@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from attnlab.config.ranges import MOST, BelowOne, Count, Positive, Range, Seed, Whole
@@ -40,14 +41,16 @@ Tally = Annotated[int, Range(least=1)]
 """What is counted and never held at once, such as steps or tokens."""
 
 
-def declared(section: Any) -> dict[str, Any]:
+@cache  # every config is read against them, and annotations that are text are compiled each time
+def declared(section: Any) -> Mapping[str, Any]:
     """The annotations of a section's fields, ranges included."""
     return get_type_hints(section, include_extras=True)
 
 
 def check_ranges(section: Any, name: str) -> None:
     """Refuse numbers that the annotations of a section's fields do not allow, however it was made."""
-    for field_name, kind in declared(type(section)).items():
+    of: Any = type(section)
+    for field_name, kind in declared(of).items():
         refuse_out_of_range(getattr(section, field_name), kind, f"{name}.{field_name}")
 
 

@@ -63,7 +63,8 @@ def section_text(key: str) -> str:
 
 def _below(holder: Any, path: list[str], above: str) -> Iterator[SettingCard]:
     """The settings below an object that has all defaults."""
-    hints = schema.declared(type(holder))
+    of: Any = type(holder)
+    hints = schema.declared(of)
     for f in fields(holder):
         if path and f.name != path[0]:
             continue

@@ -55,7 +55,7 @@ class Link:
         return joined.T if self.transposed and joined.ndim == 2 else joined
 
     def shape(self, ours: Sequence[Sequence[int]]) -> tuple[int, ...]:
-        """The shape that theirs must have; joining tensors on "meta" would give it too, and load a compiler."""
+        """The shape that theirs must have; joining tensors on "meta" would load torch's compiler."""
         joined = (sum(shape[0] for shape in ours), *ours[0][1:]) if len(ours) > 1 else tuple(ours[0])
         return joined[::-1] if self.transposed and len(joined) == 2 else joined
 
