@@ -7,12 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+LONGEST = 900.0
+"""Seconds after which a command hangs, and is killed."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +70,17 @@ class Commands:
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         number = json.loads(self.process.stdout.readline())["pid"]
+        ended_late = threading.Timer(LONGEST, os.kill, (number, signal.SIGKILL))
+        ended_late.start()
         try:
             if meanwhile is not None:
                 meanwhile(number)
         except BaseException:
-            os.kill(number, signal.SIGKILL)  # not yet waited for, so that the number is still its own
+            os.kill(number, signal.SIGKILL)
             raise
         finally:
             code = json.loads(self.process.stdout.readline())["code"]
+            ended_late.cancel()
         return Ended(code, self.errors.read_text(encoding="utf-8", errors="replace"))
 
     def close(self) -> None:

@@ -145,7 +145,11 @@ def test_killed_from_outside_at_random_times(attnlab, file, whole, tmp_path):
     pick = random.Random(1)
 
     def kill(number):
-        time.sleep(pick.uniform(0.0, 0.3))
+        """At any time, or soon after a checkpoint was begun."""
+        until = time.monotonic() + 60
+        while attempt % 2 and not list(folder.glob("checkpoints/*")) and time.monotonic() < until:
+            time.sleep(0.001)
+        time.sleep(pick.uniform(0.0, 0.05 if attempt % 2 else 0.3))
         with contextlib.suppress(ProcessLookupError):  # a fast machine may be done by then
             os.kill(number, signal.SIGKILL)
 
