@@ -4,6 +4,9 @@ BIN := .venv/bin
 # a file stays on one of the two workers, so that what its tests share is made once
 PYTEST := -n 2 --dist loadfile --durations=10
 
+# the tests start hundreds of processes: each would compile the whole package anew
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-all bench look lint types clean
 .DEFAULT_GOAL := help
 

@@ -1,6 +1,9 @@
+import gc
 import os
 import shutil
 import tempfile
+
+os.environ["OMP_NUM_THREADS"] = "1"  # tests run side by side, one worker a core
 
 import hypothesis
 import pytest
@@ -9,11 +12,14 @@ import torch
 from tests.crash.commands import Commands
 from tests.unchecked import checked_by
 
-torch.set_num_threads(1)  # tests run side by side, one worker a core
 CACHE = os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="attnlab-tests-")  # not a person's own
 
 hypothesis.settings.register_profile("attnlab", deadline=None)  # a busy machine is no fault
 hypothesis.settings.load_profile("attnlab")
+
+
+def pytest_collection_finish():
+    gc.freeze()  # libraries and collected tests stay: looking through them for garbage is a waste
 
 
 def pytest_unconfigure():

@@ -13,6 +13,7 @@ from attnlab.config.files import section_of
 from attnlab.config.values import ConfigError
 from attnlab.data import dataset as dataset_module
 from attnlab.data import shards
+from attnlab.data import splits as splits_module
 from attnlab.data.dataset import Dataset
 from attnlab.data.errors import DataError
 from attnlab.data.row import Row
@@ -225,16 +226,18 @@ def test_of_a_large_text_a_sample_teaches_the_tokenizer_and_it_is_said(
     assert letters is not None and letters.texts == whole.texts
 
 
-def test_all_splits_are_encoded_in_one_reading(
-    reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("most", "expected"), [(0, 2), (splits_module.HELD, 1)])
+def test_text_is_read_once_for_the_tokenizer_and_once_for_all_splits_and_a_small_one_is_held(
+    reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, expected: int
 ) -> None:
+    monkeypatch.setattr(splits_module, "HELD", most)
     made = dataset(reviews, tmp_path / "cache", dev_share=0.2, test_share=0.2)
     held = dataset(reviews, dev_share=0.2, test_share=0.2)
-    _ = made.tokenizer
     read, times = type(made.corpus).read, []
     monkeypatch.setattr(type(made.corpus), "read", lambda *a: times.append(a) or read(*a))
+    assert made.tokenizer and len(times) == 1
     found = {split: made.rows(split) for split in made.splits.names}
-    assert len(times) == 1 and made.overlap["read"]["dev"]["of"] > 30 and len(times) == 1
+    assert made.overlap["read"]["dev"]["of"] > 30 and len(times) == expected
     monkeypatch.undo()
     for split, rows in found.items():
         assert [rows.ragged("ids", n).tolist() for n in range(len(rows))] == [

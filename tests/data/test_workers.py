@@ -37,6 +37,27 @@ def test_what_is_refused_there_is_refused_here():
         list(in_order(square, range(20), processes=2))
 
 
+def test_a_process_that_is_ended_from_outside_is_told_as_memory():
+    with pytest.raises(MemoryError, match="ended from outside"):
+        list(in_order(lambda number: os.kill(os.getpid(), signal.SIGKILL), range(3), processes=2))
+
+
+def test_a_persons_interrupt_is_answered_here_alone():
+    code = (
+        "import os, time\n"
+        "from attnlab.data.workers import in_order\n"
+        "def wait(n):\n    os.write(1, b'x\\n'); time.sleep(0.5)\n"
+        "try:\n    list(in_order(wait, range(4), processes=2))\n"
+        "except KeyboardInterrupt:\n    print('stopped')\n"
+    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    started = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, **pipes)
+    assert started.stdout.readline() == "x\n"
+    os.killpg(started.pid, signal.SIGINT)  # as a terminal sends it: to the parent and its processes
+    said, _ = started.communicate(timeout=60)
+    assert said.replace("x\n", "") == "stopped\n"
+
+
 def test_only_a_few_pieces_are_read_ahead():
     read = []
 

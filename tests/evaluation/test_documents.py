@@ -13,7 +13,7 @@ from attnlab.data.loader import Loader
 from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.documents import document_losses
-from attnlab.evaluation.spread import of_documents
+from attnlab.evaluation.spread import influences_of
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.experiment.run import set_up
 from attnlab.metrics import METRICS
@@ -165,7 +165,7 @@ def test_perplexity_is_of_the_hidden_words_alone(tmp_path):
     (tmp_path / "kept").write_bytes(save(columns(each)))
     kept = read_documents(tmp_path / "kept")
     assert kept.perplexity == each.perplexity and kept.loss == each.loss
-    assert np.allclose(of_documents(kept, "perplexity"), of_documents(each.of_words, "perplexity"))
+    assert np.allclose(*influences_of([kept, each.of_words], "perplexity"))
 
 
 def test_an_task_that_tells_no_more_than_its_sum_is_refused(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from attnlab.evaluation.documents import DocumentLosses
-from attnlab.evaluation.spread import Spread, error_over_texts, of_documents, spread_between
+from attnlab.evaluation.spread import Spread, error_over_texts, influences_of, spread_between
 from attnlab.evaluation.statistics import (
     SeedResult,
     compare,
@@ -93,7 +93,7 @@ def test_influences_are_what_leaving_out_each_text_does(metric):
         rest = [np.delete(column, text) for column in columns(documents)]
         without.append(getattr(DocumentLosses(*rest), metric))
     variance = (n - 1) / n * sum((w - np.mean(without)) ** 2 for w in without)
-    u = of_documents(documents, metric)
+    (u,) = influences_of([documents], metric)
     assert (u**2).sum() == pytest.approx(variance)
     # and that is what resampling texts gives
     rng = np.random.default_rng(0)

@@ -6,18 +6,21 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from attnlab.checks import CHECKS
 from attnlab.config.schema import Config
 from attnlab.data.dataset import Dataset
+from attnlab.data.workers import in_order
 from attnlab.generation.generate import Written
 from attnlab.metrics.metric import Examples
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training.evaluate import Evaluator
+from attnlab.training.machine import unused_cores
 
 NO_WORDS = "the task predicts no words"
 EARLY = 200
@@ -106,12 +109,22 @@ class Check(ABC):
         return Finding(check=CHECKS.name_of(type(self)), when=at.when, **facts)
 
 
+LONG: tuple[When, ...] = ("before", "after")
+"""The moments whose checks take long enough for several processes to share them."""
+
+
 def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:
-    """Every check of this moment, or only the named ones, each timed."""
+    """Every check of this moment, or only the named ones, each timed. They are independent, and of a small
+    model each has work for one core."""
     chosen = list(names) or [name for name in CHECKS if case.when in CHECKS[name].when]
-    found = []
-    for name in chosen:
-        began = time.perf_counter()
-        finding = CHECKS.build(name).run(case)
-        found.append(replace(finding, seconds=time.perf_counter() - began, step=case.step))
-    return found
+    processes = unused_cores(case.model) if case.when in LONG else 1
+    longest_first = sorted(chosen, key=lambda name: -CHECKS[name].limit)  # none is begun last and waited for
+    made = in_order(partial(_made, case), longest_first, processes=processes, ahead=len(chosen))
+    found = dict(zip(longest_first, made, strict=True))
+    return [found[name] for name in chosen]
+
+
+def _made(case: Case, name: str) -> Finding:
+    began = time.perf_counter()
+    finding = CHECKS.build(name).run(case)
+    return replace(finding, seconds=time.perf_counter() - began, step=case.step)

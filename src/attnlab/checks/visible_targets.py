@@ -7,7 +7,6 @@ from difflib import SequenceMatcher
 from typing import ClassVar
 
 import torch
-from scipy.special import bdtrc
 from torch import Tensor
 
 from attnlab.checks.check import Case
@@ -67,6 +66,8 @@ class VisibleTargets(OfTargets):
 
     def at_their_place(self, case: Case, prepared: Prepared) -> Finding:
         """Hidden targets: the answer is what stood there."""
+        from scipy.special import bdtrc  # takes a while to import, and most tasks hide nothing
+
         there = prepared.targets != IGNORE
         left = there & (prepared.ids == prepared.targets)
         stretches = [bool(left[row, places].all()) for row, places in runs(there)]

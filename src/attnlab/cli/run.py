@@ -14,7 +14,6 @@ from attnlab.cli.console import JsonOption, SetOption, emit, err, fail, out
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.values import ConfigError
 from attnlab.runs.damage import reading
-from attnlab.runs.summary import STUDY_FILE
 
 if TYPE_CHECKING:
     from attnlab.studies.runner import EndedStudy
@@ -61,6 +60,7 @@ def run(
         from attnlab.cli.plan_view import show_plan
 
         return show_plan(resolved, jobs=jobs, json=json)
+    from attnlab.runs.summary import STUDY_FILE
     from attnlab.studies.live_view import live
     from attnlab.studies.runner import default_folder, run_study
 
@@ -112,6 +112,7 @@ def study_of(
         )
     if quick:
         raise ConfigError("--quick cannot be given with --resume --out: a quick study is another one.")
+    from attnlab.runs.summary import STUDY_FILE
     from attnlab.studies.resolved import from_record
     from attnlab.studies.runner import read_study_record
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -12,8 +12,10 @@ from rich.table import Column, Table
 
 from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.values import ConfigError
-from attnlab.runs.result import RunResult
-from attnlab.runs.summary import RunSummary, runs_in
+
+if TYPE_CHECKING:
+    from attnlab.runs.result import RunResult
+    from attnlab.runs.summary import RunSummary
 
 
 def runs(
@@ -21,6 +23,7 @@ def runs(
     json: JsonOption = False,
 ) -> None:
     """List the runs of a folder: state, steps, dev score, date, and whether they are sound."""
+    from attnlab.runs.summary import runs_in
 
     found = runs_in(folder)
     if json:

@@ -41,16 +41,19 @@ Tally = Annotated[int, Range(least=1)]
 """What is counted and never held at once, such as steps or tokens."""
 
 
-@cache  # every config is read against them, and annotations that are text are compiled each time
 def declared(section: Any) -> Mapping[str, Any]:
     """The annotations of a section's fields, ranges included."""
+    return _declared(section)
+
+
+@cache  # evaluating them takes longer than all else of a config
+def _declared(section: Any) -> Mapping[str, Any]:
     return get_type_hints(section, include_extras=True)
 
 
 def check_ranges(section: Any, name: str) -> None:
     """Refuse numbers that the annotations of a section's fields do not allow, however it was made."""
-    of: Any = type(section)
-    for field_name, kind in declared(of).items():
+    for field_name, kind in declared(type(section)).items():
         refuse_out_of_range(getattr(section, field_name), kind, f"{name}.{field_name}")
 
 

@@ -63,8 +63,7 @@ def section_text(key: str) -> str:
 
 def _below(holder: Any, path: list[str], above: str) -> Iterator[SettingCard]:
     """The settings below an object that has all defaults."""
-    of: Any = type(holder)
-    hints = schema.declared(of)
+    hints = schema.declared(type(holder))
     for f in fields(holder):
         if path and f.name != path[0]:
             continue

@@ -84,6 +84,19 @@ class Gathered:
         """The characters of all texts."""
         return np.concatenate([np.zeros(0, np.int64), *(part.characters for part in self.parts)])
 
+    @functools.cached_property
+    def counted(self) -> tuple[Hashes, Index]:
+        """Each trace once, in order, and how many texts have it."""
+        return np.unique(self.traces, return_counts=True)
+
+    def occurrences(self, traces: Hashes) -> Index:
+        """How many texts have each of these traces."""
+        kinds, counts = self.counted
+        if not len(kinds):
+            return np.zeros(len(traces), np.int64)
+        place = np.minimum(np.searchsorted(kinds, traces), len(kinds) - 1)
+        return np.where(kinds[place] == traces, counts[place], 0)
+
     @property
     def share(self) -> float:
         """How much of the split's text is held."""
@@ -181,8 +194,8 @@ class SplitLookup:
 
     def counts(self) -> dict[str, Any]:
         mine, theirs = self.mine, self.theirs
-        same = np.isin(mine.traces, theirs.traces)
-        shown = np.flatnonzero(np.isin(np.array(mine.held, np.uint64), theirs.traces))
+        same = theirs.occurrences(mine.traces) > 0
+        shown = np.flatnonzero(theirs.occurrences(np.array(mine.held, np.uint64)))
         asked = self.queries.runs(RUN).hashes
         return {
             "split": self.one,
@@ -203,7 +216,7 @@ class SplitLookup:
         own = self.chosen if self.within else [-1] * len(self.chosen)
         matches = best_matches(self.queries, self.their_words, own)
         asked = np.array([self.mine.held[number] for number in self.chosen], np.uint64)
-        often = occurrences(asked, self.theirs.traces)
+        often = self.theirs.occurrences(asked)
         judged = [at for at, n in enumerate(often) if matches.pairs[at] >= FEWEST and n <= self.within]
         near = [at for at in judged if matches.share[at] >= NEAR]
         pair = (
@@ -221,15 +234,6 @@ class SplitLookup:
 def queries(share: float) -> int:
     """How many texts are looked up: the less of a split is held, the more, so that as many would be found."""
     return min(MOST_QUERIES, round(SAMPLE / share)) if share else SAMPLE
-
-
-def occurrences(some: Hashes, among: Hashes) -> Index:
-    """How often each of some traces is among others."""
-    kinds, counts = np.unique(among, return_counts=True)
-    if not len(kinds):
-        return np.zeros(len(some), np.int64)
-    place = np.minimum(np.searchsorted(kinds, some), len(kinds) - 1)
-    return np.where(kinds[place] == some, counts[place], 0)
 
 
 def shortened(text: str) -> str:

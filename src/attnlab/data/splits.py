@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 
 SPLITS = ("train", "dev", "test")
+HELD = 4_000_000
+"""Characters of a text that is held at most."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Splits:
     dev_share: float = 0.05
     test_share: float = 0.05
     seed: int = 0
+    _held: dict[str, list[tuple[str, Example]]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -47,8 +50,8 @@ class Splits:
             yield from self.corpus.read(split)
             return
         found = False
-        for example in self.corpus.read("train"):
-            if self.side(example) == split:
+        for side, example in self._sided("train"):
+            if side == split:
                 found = True
                 yield example
         if not found:
@@ -62,8 +65,23 @@ class Splits:
         """All examples of given splits (of all, without names) with the splits that they are in, in one
         reading, the training text last; a split may stay empty."""
         for name in sorted(given or self.corpus.given, key="train".__eq__):
-            for example in self.corpus.read(name):
-                yield self.side(example) if name == "train" else name, example
+            yield from self._sided(name)
+
+    def _sided(self, given: str) -> Iterator[tuple[str, Example]]:
+        """The examples of a given split with their sides. A small text is divided once, and held: a tokenizer
+        is trained on it, then it is encoded."""
+        if given in self._held:
+            yield from self._held[given]
+            return
+        held, characters = list[tuple[str, Example]](), 0
+        for example in self.corpus.read(given):
+            side = self.side(example) if given == "train" else given
+            characters += len(example.text) + len(example.pair or "") + len(example.target or "")
+            if characters <= HELD:
+                held.append((side, example))
+            yield side, example
+        if characters <= HELD:
+            self._held[given] = held
 
     def sides(self, given: str) -> tuple[str, ...]:
         """The splits that the examples of a given one are in."""

@@ -1,14 +1,16 @@
-"""Work on text in several processes at once, its results in order: Python itself uses one core."""
+"""Work in several processes at once, its results in order: Python itself uses one core."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -22,10 +24,14 @@ _work: Callable[[Any], Any] | None = None
 
 
 def in_order(
-    work: Callable[[Given], Made], pieces: Iterable[Given], *, processes: int | None = None
+    work: Callable[[Given], Made],
+    pieces: Iterable[Given],
+    *,
+    processes: int | None = None,
+    ahead: int = AHEAD,
 ) -> Iterator[Made]:
     """`work` of each piece, in the order of the pieces. With one core, or where processes cannot be forked,
-    it is done here; what comes out is the same."""
+    it is done here; what comes out is the same. `ahead`: see AHEAD."""
     count = cores() if processes is None else processes
     if count < 2 or not can_fork():
         yield from map(work, pieces)
@@ -34,7 +40,7 @@ def in_order(
         waiting: deque[Future[Made]] = deque()
         for piece in pieces:
             waiting.append(submit(piece))
-            if len(waiting) > AHEAD * count:
+            if len(waiting) > ahead * count:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
@@ -49,6 +55,10 @@ def forked(work: Callable[[Given], Made], count: int) -> Iterator[Callable[[Give
     with without_threads():
         try:
             yield lambda piece: pool.submit(_do, piece)
+        except BrokenProcessPool:
+            raise MemoryError(
+                "a process was ended from outside, as systems do when there is none left"
+            ) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
             _work = None
@@ -69,7 +79,8 @@ def without_threads() -> Iterator[None]:
 
 
 def _begin(parent: int) -> None:
-    """A process whose parent was killed ends, too."""
+    """A process whose parent was killed ends, too; a person's Ctrl-C is the parent's to answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 
 

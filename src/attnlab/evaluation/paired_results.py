@@ -11,7 +11,7 @@ import numpy as np
 
 from attnlab.config.wording import in_words
 from attnlab.evaluation.documents import DocumentLosses
-from attnlab.evaluation.spread import Spread, several_texts, spread_between, weights
+from attnlab.evaluation.spread import Spread, several_texts, spread_between, weights_of
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Floats, t_reach
 
@@ -46,11 +46,16 @@ class PairedResults:
     def spread(self) -> Spread:
         return spread_between(self.differences, *self.texts, self.metric)
 
+    @functools.cached_property
+    def weights(self) -> list[Floats]:
+        """(n) how much each text counts, for every seed of both; none where there are no texts."""
+        mine, theirs = self.texts
+        return weights_of([*mine, *theirs], self.metric) if mine else []
+
     @property
     def documents(self) -> int:
         """How many texts the metric is over; 0 where it is not told by texts."""
-        mine, theirs = self.texts
-        return max((int((weights(d, self.metric) > 0).sum()) for d in (*mine, *theirs)), default=0)
+        return max((int((weights > 0).sum()) for weights in self.weights), default=0)
 
     @property
     def identical(self) -> bool:
@@ -70,7 +75,7 @@ class PairedResults:
     def half_width_over_texts(self, level: float) -> float:
         """Half of the interval of these trained models' difference over texts alone; nan where unknown."""
         mine, theirs = self.texts
-        if not mine or not several_texts([*mine, *theirs], self.metric):
+        if not mine or not several_texts(self.weights):
             return math.nan
         fixed = spread_between(self.differences[:1], mine[:1], theirs[:1], self.metric)
         return float(t_reach(fixed.freedom, 1 - level)) * fixed.texts
@@ -127,11 +132,12 @@ def _refuse_texts(
             f'"{arm}" and the baseline were not judged on the same texts: {shown} of them; evaluate all '
             "seeds on one split."
         )
+    built = METRICS.build(metric)
     for result in results:
         if result.documents is None:
             continue
         finite(f'nats of the texts of "{arm}"', result.documents.nats)
-        whole = METRICS.build(metric).value(result.documents.examples)
+        whole = built.value(result.documents.examples)
         if not comes_to(whole, result.value):
             raise ValueError(
                 f'{metric} of "{arm}" with seed {result.seed} is {result.value:g}, but its texts come to '

@@ -123,19 +123,21 @@ def error_over_texts(u: Floats) -> Floats:
     return found
 
 
-def weights(documents: DocumentLosses, metric: str) -> Floats:
-    """(n) how much each text counts in a metric."""
-    return METRICS.build(metric).weights(documents.examples)
+def weights_of(all_documents: Sequence[DocumentLosses], metric: str) -> list[Floats]:
+    """(n) how much each text counts in a metric, for each model's texts."""
+    built = METRICS.build(metric)
+    return [built.weights(documents.examples) for documents in all_documents]
 
 
-def of_documents(documents: DocumentLosses, metric: str) -> Floats:
-    """(n) the influences of a model's texts on a metric."""
-    return METRICS.build(metric).influences(documents.examples)
+def influences_of(all_documents: Sequence[DocumentLosses], metric: str) -> list[Floats]:
+    """(n) the influences of its texts on a metric, for each model."""
+    built = METRICS.build(metric)
+    return [built.influences(documents.examples) for documents in all_documents]
 
 
-def several_texts(all_documents: Sequence[DocumentLosses], metric: str) -> bool:
+def several_texts(weights: Sequence[Floats]) -> bool:
     """Whether there are texts to vary by: one says nothing of others."""
-    return all((weights(documents, metric) > 0).sum() > 1 for documents in all_documents)
+    return all((held > 0).sum() > 1 for held in weights)
 
 
 def spread_between(
@@ -143,9 +145,9 @@ def spread_between(
 ) -> Spread:
     """The spread of an arm's difference: from its values by seed (S), and from its texts where there are."""
     seeds = float(differences.std(ddof=1)) if len(differences) > 1 else math.nan
-    if not arm or not several_texts([*arm, *baseline], metric):
+    weights = weights_of([*arm, *baseline], metric) if arm else []
+    if not weights or not several_texts(weights):
         return Spread(seeds)
-    pairs = zip(arm, baseline, strict=True)
-    u = np.stack([of_documents(a, metric) - of_documents(b, metric) for a, b in pairs])
-    below = np.mean([weights(documents, metric) for documents in (*arm, *baseline)], 0)
-    return Spread(seeds, float(error_over_texts(u)), float(freedom_of(below)))
+    pairs = zip(influences_of(arm, metric), influences_of(baseline, metric), strict=True)
+    u = np.stack([a - b for a, b in pairs])
+    return Spread(seeds, float(error_over_texts(u)), float(freedom_of(np.mean(weights, 0))))

@@ -11,11 +11,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 Floats = NDArray[np.float64]
 CLUSTER = "cluster"
@@ -184,6 +184,8 @@ def ratio(above: Floats, below: Floats) -> Floats:
 
 def t_reach(freedom: float | Floats, missing: float) -> Any:
     """How many standard errors to either side leave out `missing` of Student's distribution."""
+    from scipy import special  # takes a while to import, and a language model's training does without
+
     return -special.stdtrit(freedom, missing / 2)
 
 
@@ -194,7 +196,7 @@ def freedom_of(weights: Floats) -> Any:
 
 def wilson(right: float, n: int, level: float = 0.95) -> tuple[float, float]:
     """The interval of a share, which stays between 0 and 1 and holds for few examples too."""
-    z = float(special.ndtri((1 + level) / 2))
+    z = NormalDist().inv_cdf((1 + level) / 2)
     share, below = right / n, 1 + z**2 / n
     middle = (share + z**2 / (2 * n)) / below
     half = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / below

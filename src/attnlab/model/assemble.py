@@ -8,13 +8,13 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
 from attnlab.config import schema
 from attnlab.config.values import ConfigError
 from attnlab.model.attention import ATTENTION
 from attnlab.model.blocks import RESIDUALS, Alone, Attention, Block, CrossAttention, SelfAttention
 from attnlab.model.combinations import Parts, refusal
+from attnlab.model.draws import Undrawn
 from attnlab.model.feedforward import FEEDFORWARDS
 from attnlab.model.heads import HEADS
 from attnlab.model.initial import initialise, table_std
@@ -36,7 +36,7 @@ def build_model(
     On the device "meta" nothing is allocated.
     """
     try:
-        with torch.device(device), _Undrawn() if device == "meta" else nullcontext():
+        with torch.device(device), Undrawn() if device == "meta" else nullcontext():
             model = _assemble(config, labels)
     except ConfigError:
         raise
@@ -50,17 +50,6 @@ def build_model(
     if device != "meta":
         initialise(model, seed)
     return model
-
-
-class _Undrawn(TorchFunctionMode):
-    """Leaves out torch's own random numbers, which on "meta" fill nothing and load its compiler."""
-
-    def __torch_function__(
-        self, function: Any, types: Any, arguments: Any = (), named: dict[str, Any] | None = None
-    ) -> Any:
-        if getattr(function, "__name__", "") in ("normal_", "uniform_", "kaiming_uniform_"):
-            return arguments[0] if arguments else (named or {})["tensor"]
-        return function(*arguments, **(named or {}))
 
 
 def _assemble(config: schema.ModelSettings, labels: int) -> Model:

@@ -14,6 +14,7 @@ from attnlab.config.values import Choice
 from attnlab.model.attention import ATTENTION
 from attnlab.model.attention.blockwise import Blockwise
 from attnlab.model.attention.rule import Rule
+from attnlab.model.draws import Undrawn
 from attnlab.model.masks import MASKS, Bidirectional, Mask, incremental
 from attnlab.model.positions import POSITIONS
 from attnlab.model.positions.position import Position
@@ -119,20 +120,23 @@ def examples(registry: Any) -> list[Choice]:
 
 def combinations() -> Iterator[tuple[Combination, str | None]]:
     """Every combination of registered parts, with the reason where it is refused."""
-    with torch.device("meta"):
+    with torch.device("meta"), Undrawn():
         sizes = {"heads": 4, "head_width": 4, "width": 16, "layers": 1, "length": 16}
         rules = {str(c): ATTENTION.build(c, **sizes) for c in examples(ATTENTION)}
         schemes = {str(c): POSITIONS.build(c, **sizes) for c in examples(POSITIONS)}
     masks = {str(c): MASKS.build(c) for c in MASK_CHOICES}
-    reasons: dict[tuple[str, str, str, str], str | None] = {}
-    tables = (examples(ATTENTION), MASK_CHOICES, examples(POSITIONS), examples(PROJECTIONS))
-    for attention, mask, positions, projections, family, masking in product(*tables, FAMILIES, MASKINGS):
-        key = (str(attention), str(mask), str(positions), family)
-        if key not in reasons:
-            parts = Parts(rules[key[0]], masks[key[1]], schemes[key[2]], decodes=family != "encoder")
-            encoder = Parts(rules[key[0]], Bidirectional(), schemes[key[2]], decodes=False)
-            reasons[key] = refusal(parts) or (refusal(encoder) if family == "encoder_decoder" else None)
-        yield Combination(attention, mask, positions, projections, family, masking), reasons[key]
+    for attention, mask, positions in product(examples(ATTENTION), MASK_CHOICES, examples(POSITIONS)):
+        built = rules[str(attention)], masks[str(mask)], schemes[str(positions)]
+        reasons = {family: _reason(*built, family) for family in FAMILIES}
+        for projections, family, masking in product(examples(PROJECTIONS), FAMILIES, MASKINGS):
+            yield Combination(attention, mask, positions, projections, family, masking), reasons[family]
+
+
+def _reason(rule: Rule, mask: Mask, scheme: Position, family: str) -> str | None:
+    decoder = refusal(Parts(rule, mask, scheme, decodes=family != "encoder"))
+    if decoder is not None or family != "encoder_decoder":
+        return decoder
+    return refusal(Parts(rule, Bidirectional(), scheme, decodes=False))
 
 
 def survey() -> dict[str, Any]:

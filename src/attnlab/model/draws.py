@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 
 @torch.no_grad()
@@ -21,3 +24,14 @@ def seed_everything(seed: int) -> None:
         torch.cuda.manual_seed_all(seed)
     if torch.backends.mps.is_available():
         torch.mps.manual_seed(seed)
+
+
+class Undrawn(TorchFunctionMode):
+    """Leaves out torch's own random numbers, which on "meta" fill nothing and load its compiler."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, arguments: Any = (), named: dict[str, Any] | None = None
+    ) -> Any:
+        if getattr(function, "__name__", "") in ("normal_", "uniform_", "kaiming_uniform_"):
+            return arguments[0] if arguments else (named or {})["tensor"]
+        return function(*arguments, **(named or {}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 import time
 from collections.abc import Callable
@@ -62,6 +63,13 @@ def threads_for_step(flops: float) -> int:
     """The threads of a run, by the size of its steps: the same on an idle machine and on a busy one, since
     other threads round otherwise."""
     return int(min(cores(), max(1, flops // FLOPS_A_THREAD)))
+
+
+def unused_cores(model: nn.Module) -> int:
+    """How many processes may ask a model at once: one for each core that the threads of one leave. One where
+    the model is on an accelerator, or where OMP_NUM_THREADS says that the other cores are for others."""
+    on_cpu = all(parameter.device.type == "cpu" for parameter in model.parameters())
+    return cores() // torch.get_num_threads() if on_cpu and "OMP_NUM_THREADS" not in os.environ else 1
 
 
 def peak_flops(device: torch.device, *, size: int = 1024, rounds: int = 4) -> float:

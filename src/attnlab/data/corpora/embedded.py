@@ -18,6 +18,7 @@ from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.corpora.units import Unit, divided
 from attnlab.data.errors import DataError, unusable
 from attnlab.data.example import Example
+from attnlab.data.workers import in_order
 
 OPTIONAL = {"test", "tests", "idlelib", "lib2to3", "tkinter", "turtledemo", "distutils", "ensurepip"}
 """Packages that distributions leave out or that newer Pythons dropped: the corpus goes without them."""
@@ -27,6 +28,9 @@ PACKAGES = (
     *("unittest", "urllib", "xml"),
 )
 """The classes of labelled docstrings."""
+
+FILES = 40
+"""Source files that a process parses at a time."""
 
 INSTALLED = {"site-packages", "dist-packages", "__pycache__"}
 
@@ -182,6 +186,11 @@ def source_hash(files: tuple[tuple[str, Path], ...]) -> str:
 @functools.cache
 def docstrings_of(files: tuple[tuple[str, Path], ...]) -> tuple[tuple[str, str], ...]:
     """(module, docstring) of every module, class and function that has one, in source order."""
+    together = [files[start : start + FILES] for start in range(0, len(files), FILES)]
+    return tuple(found for some in in_order(_docstrings, together) for found in some)
+
+
+def _docstrings(files: Iterable[tuple[str, Path]]) -> list[tuple[str, str]]:
     found = []
     with uncollected():
         for module, file in files:
@@ -193,7 +202,7 @@ def docstrings_of(files: tuple[tuple[str, Path], ...]) -> tuple[tuple[str, str],
                     text = ast.get_docstring(node)
                     if text and text.strip() and not unusable(text):
                         found.append((module, text))
-    return tuple(found)
+    return found
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from attnlab.data.ngrams import Hashes, Numbering, Worded
+from attnlab.data.ngrams import Hashes, Numbering, Worded, distinct
 
 RUN = 5
 """Words of a run by which text is known again, however it was cut into lines or sentences."""
@@ -85,7 +85,7 @@ def text_of(texts: Iterable[str], *, tokenizer: str, source: str) -> TrainingTex
 
 def smallest(hashes: Hashes, most: int) -> Hashes:
     """Each once, in order."""
-    return np.unique(hashes)[:most]
+    return distinct(hashes)[:most]
 
 
 def beside(tokenizer: Path) -> Path:
