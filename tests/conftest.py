@@ -2,6 +2,7 @@ import gc
 import os
 import shutil
 import tempfile
+from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # tests run side by side, one worker a core
 
@@ -12,7 +13,18 @@ import torch
 from tests.crash.commands import Commands
 from tests.unchecked import checked_by
 
-CACHE = os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="attnlab-tests-")  # not a person's own
+
+def folder_of_all() -> str:
+    """Where every file of the tests stands: in memory where there is room, since a run waits for the disk
+    again and again until what it wrote is safe there."""
+    memory = Path("/dev/shm")
+    room = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 4 * 2**30
+    inside = "TMPDIR" in os.environ or not room  # a person's choice, or that of the process above this one
+    return tempfile.mkdtemp(prefix="attnlab-tests-", dir=None if inside else memory)
+
+
+FOLDER = os.environ["TMPDIR"] = tempfile.tempdir = folder_of_all()
+os.environ["XDG_CACHE_HOME"] = f"{FOLDER}/cache"  # not a person's own
 
 hypothesis.settings.register_profile("attnlab", deadline=None)  # a busy machine is no fault
 hypothesis.settings.load_profile("attnlab")
@@ -22,8 +34,9 @@ def pytest_collection_finish():
     gc.freeze()  # libraries and collected tests stay: looking through them for garbage is a waste
 
 
-def pytest_unconfigure():
-    shutil.rmtree(CACHE, ignore_errors=True)
+def pytest_sessionfinish(exitstatus):
+    if not exitstatus:  # the files of failed tests stay to be looked at
+        shutil.rmtree(FOLDER, ignore_errors=True)
 
 
 @pytest.fixture

@@ -122,6 +122,18 @@ def _working(attention: tuple[str, ...]) -> list[Case]:
     ]
 
 
+def covering(cases: list[Case]) -> list[Case]:
+    """As few of these cases as have every two choices that stand together in any of them (greedy)."""
+    choices = [[(f.name, str(getattr(case, f.name))) for f in fields(case)[:6]] for case in cases]
+    pairs = [set(pairs_of(held, 2)) for held in choices]
+    wanted, chosen = set().union(*pairs), list[Case]()
+    while wanted:
+        best = max(range(len(cases)), key=lambda n: len(pairs[n] & wanted))
+        wanted -= pairs[best]
+        chosen.append(cases[best])
+    return chosen
+
+
 CORE = {
     "attention": examples(ATTENTION),
     "mask": list(MASK_CHOICES),

@@ -1,5 +1,7 @@
 """Every combination as a whole model: fast against plain, cached against uncached, and the reference."""
 
+from itertools import combinations as pairs_of
+
 import pytest
 import torch
 
@@ -9,22 +11,21 @@ from tests import reference
 from tests.contracts import grid
 from tests.contracts.grid import LEFT, B, S, T
 
-SAMPLE = 7
-"""Every so-manieth combination is tried by `make test`, all of them by `make test-all`. A number that divides
-no table's size, so that every choice of every part is among them."""
-STRIDES = [SAMPLE, pytest.param(1, marks=pytest.mark.slow)]
+WHICH = ["covering", pytest.param("all", marks=pytest.mark.slow)]
+"""`make test` has every three choices together, attention and any two others; `make test-all` has all six."""
 
 
-@pytest.mark.parametrize("stride", STRIDES)
+@pytest.mark.parametrize("which", WHICH)
 @pytest.mark.parametrize("attention", examples(ATTENTION), ids=str)
 @torch.no_grad()
-def test_every_combination_equals_its_plain_form(attention, stride):
+def test_every_combination_equals_its_plain_form(attention, which):
     """Plain, left-padded and packed, and decoded step by step with a cache."""
     everything = [case for case in grid.working() if case.attention == attention]
     assert len(everything) >= 280
-    cases = everything[::stride]
-    for part in ("mask", "positions", "projections", "family", "masking"):
-        assert {str(getattr(c, part)) for c in cases} == {str(getattr(c, part)) for c in everything}, part
+    cases = everything if which == "all" else grid.covering(everything)
+    for two in pairs_of(("mask", "positions", "projections", "family", "masking"), 2):
+        tried, possible = ({tuple(str(getattr(c, n)) for n in two) for c in of} for of in (cases, everything))
+        assert tried == possible, two
     for case in cases:
         model = case.model()
         for layout in grid.LAYOUTS:

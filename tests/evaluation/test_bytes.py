@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
     for name in ("text", "pair", "target"):
         rows = [
             {"text": f"{n} {words(pick)}"} | ({} if name == "text" else {name: words(pick)})
-            for n in range(90)
+            for n in range(60)
         ]
         (made / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     pick = random.Random(1)
@@ -64,7 +64,7 @@ def set_up_for(folder, task, encoding, form):
         "dev_share": 0.5,
     }
     data |= {"encoding": encoding, "length": LENGTH, "batching": "padded(batch_size=5)"}
-    model = {"length": LENGTH + 1, "family": family, "dropout": 0.0, "token_types": 2}
+    model = {"length": LENGTH + 1, "family": family, "dropout": 0.0, "token_types": 2, "layers": 1}
     setup = set_up(small_run.config(folder, task=task, data=data, model=model))
     grid.loosen(setup.model, seed=3)
     setup.model.double()

@@ -48,7 +48,7 @@ def losses(setup, loader, **chosen):
 
 @pytest.mark.parametrize("task", TASKS)
 def test_texts_add_up_to_the_whole(tmp_path, task):
-    setup = made(tmp_path, task)
+    setup = made(tmp_path, task, model={"layers": 1})
     for batching in KINDS if setup.task.packs else KINDS[1:]:
         for precision in ("float32", "bfloat16"):
             length = setup.config.data.length

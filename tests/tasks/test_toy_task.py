@@ -104,7 +104,7 @@ def test_it_is_compared_in_a_study_by_a_metric_of_its_own(tmp_path, unchecked):
         metric="near",
         extras="tests.tasks.vowels:Registered",
         seeds=2,
-        budget={"steps": 120},
+        budget={"steps": 60},
         quick=Quick(seeds=1, budget={"steps": 2}),
     )
     with here():

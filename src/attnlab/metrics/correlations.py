@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import stats
 
 from attnlab.metrics.metric import Examples, Floats, Metric, ratio
 
@@ -42,7 +41,7 @@ class Spearman(Pearson):
     """
 
     def parts(self, examples: Examples) -> Floats:
-        return products(*(stats.rankdata(one) for one in numbers_of(examples)))
+        return products(*(mean_ranks(one) for one in numbers_of(examples)))
 
     def influences(self, examples: Examples) -> Floats:
         x, y = numbers_of(examples)
@@ -53,13 +52,21 @@ class Spearman(Pearson):
     def _without(self, x: Floats, y: Floats, left_out: slice) -> Floats:
         """(m) the value without each of some examples: those that were above it move down by one."""
         ranks = [
-            stats.rankdata(one) - (one > one[left_out, None]) - 0.5 * (one == one[left_out, None])
+            mean_ranks(one) - (one > one[left_out, None]) - 0.5 * (one == one[left_out, None])
             for one in (x, y)
         ]
         own = np.arange(len(x))[left_out]
         parts = products(*ranks)
         parts[np.arange(len(own)), own] = 0.0
         return self.of(parts.sum(1))
+
+
+def mean_ranks(numbers: Floats) -> Floats:
+    """(n) from 1; equal numbers share the mean of theirs."""
+    from scipy.stats import rankdata  # slow to import, and every study asks each metric for its card
+
+    found: Floats = rankdata(numbers)
+    return found
 
 
 def numbers_of(examples: Examples) -> tuple[Floats, Floats]:
