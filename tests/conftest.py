@@ -10,6 +10,9 @@ import hypothesis
 import pytest
 import torch
 
+from tests.crash.commands import Commands
+from tests.unchecked import checked_by
+
 
 def folder_of_all() -> str:
     """Where every file of the tests stands: in memory where there is room, since a run waits for the disk
@@ -45,9 +48,15 @@ def double():
 
 
 @pytest.fixture
-def unchecked(monkeypatch):
-    """Runs without their checks, which take as long as a small training: for tests of something else.
+def unchecked():
+    """Runs without their checks: for tests of something else."""
+    with checked_by():
+        yield
 
-    That checks change nothing of a run has tests of its own (tests/checks/test_recipe.py, the goldens).
-    """
-    monkeypatch.setattr("attnlab.experiment.soundness.run_checks", lambda case: [])
+
+@pytest.fixture(scope="session")
+def attnlab(tmp_path_factory):
+    """`attnlab …` in processes of their own, forked from one that has everything loaded."""
+    commands = Commands(tmp_path_factory.mktemp("commands"))
+    yield commands
+    commands.close()

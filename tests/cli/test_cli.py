@@ -1,13 +1,14 @@
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import attnlab
-from attnlab.cli import app
+from attnlab.cli import app, main
 from attnlab.config.overview import overview
 from attnlab.config.registry import TABLES, card, table
 
@@ -19,6 +20,20 @@ def run(*arguments):
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
     )
     return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def mistaken(monkeypatch, capsys):
+    """The same in this process, which has imported what commands need."""
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["attnlab", *arguments])
+        monkeypatch.setattr("warnings.showwarning", warnings.showwarning)  # which the command replaces
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capsys.readouterr()
+
+    return run
 
 
 def answer(*arguments):
@@ -142,8 +157,8 @@ def test_mask_draws_source_document_e():
         (("explain", "mask", "--documents", "2,x"), "add up to 9"),
     ],
 )
-def test_mistakes_are_one_sentence_and_exit_code_2(arguments, words):
-    code, output, error = run(*arguments)
+def test_mistakes_are_one_sentence_and_exit_code_2(mistaken, arguments, words):
+    code, output, error = mistaken(*arguments)
     assert code == 2 and output == ""
     assert words in " ".join(error.split()) and "Traceback" not in error
 

@@ -60,7 +60,7 @@ def test_an_earlier_study_tells_the_spread(tmp_path):
     assert spread.seeds == pytest.approx(1.0) and told_by == str(folder)  # differences 0, 1, 2
 
 
-def test_rates_are_tuned_alike_for_every_arm_and_reported(tmp_path):
+def test_rates_are_tuned_alike_for_every_arm_and_reported(tmp_path, unchecked):
     """One rate does not learn, the other does; the study's own seed has no part in the choice."""
     asked = study(tmp_path, learning_rates=(1e-7, 1e-2), seeds=1, arms={"dot": {}})
     ended = run_study(resolve(asked), tmp_path / "study")
@@ -78,7 +78,7 @@ def test_rates_are_tuned_alike_for_every_arm_and_reported(tmp_path):
     assert any("edge of the grid" in note for note in ended.results["study"]["notes"])
 
 
-def test_scale_keeps_how_sharp_attention_is(tmp_path):
+def test_scale_keeps_how_sharp_attention_is(tmp_path, unchecked):
     """A study's own measures: noted at each evaluation, in metrics, curves and report."""
     extras = "attnlab.studies.builtin.scale:Saturation"
     arms = {"dot": {"model.attention": "dot(scale=50.0)"}}

@@ -1,7 +1,8 @@
 """Commands in processes of their own, without a second's import each: a loaded process that forks.
 
 Reads one JSON request a line: {"argv": […], "inject": "kill" | "count" | "file-limit", "at": n,
-"errors": FILE}. Answers with the child's number at once, and with its exit status when it ends.
+"checked": whether runs are checked, "forks": whether a study's workers are forked too, "errors": FILE}.
+Answers with the child's number at once, and with its exit status when it ends.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ import pkgutil
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, TextIO
 
 import torch
+from typer.testing import CliRunner
 
 import attnlab
-from attnlab.cli import main
+from attnlab.cli import app, main
+from attnlab.experiment import soundness
 from attnlab.runs import atomic, checkpoints
 from attnlab.runs.metrics_file import MetricsFile
+from attnlab.studies import pool
 from attnlab.tasks.task import Task
 from attnlab.training.optimizers import Optimizers
 
@@ -88,10 +94,61 @@ class Points:
         MetricsFile.__call__ = half_a_line  # type: ignore[method-assign]
 
 
+class ForkedWorker:
+    """In the place of `subprocess.Popen([python, "-m", module], …)`: a process, session and standard input
+    of its own, without an interpreter's start."""
+
+    def __init__(self, words: list[str], *, stdout: TextIO, env: dict[str, str], **_: Any):
+        asked, ask = os.pipe()
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._work(words[-1], asked, stdout, env)
+        os.close(asked)
+        self.stdin = os.fdopen(ask, "w")
+
+    def _work(self, module: str, asked: int, log: TextIO, env: dict[str, str]) -> None:
+        os.setsid()
+        for number, file in enumerate((asked, log.fileno(), log.fileno())):
+            os.dup2(file, number)
+        os.closerange(3, 256)  # as a new program would: locks are the parent's
+        sys.stdin = os.fdopen(0)
+        sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.environ.update(env)
+        code: Any = 1
+        try:
+            importlib.import_module(module).main()
+        except SystemExit as end:
+            code = end.code or 0
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(int(code))
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if ended else None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
 def child(request: dict[str, Any]) -> None:
     errors = os.open(request["errors"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(errors, 2)
     os.dup2(errors, 1)
+    if request["forks"]:
+        pool.subprocess = SimpleNamespace(Popen=ForkedWorker, PIPE=subprocess.PIPE)  # type: ignore[assignment]
+    if not request["checked"]:
+        soundness.run_checks = lambda case: []
     inject, at = request.get("inject"), int(request.get("at", 0))
     points = Points(at if inject == "kill" else 0)
     if inject in ("kill", "count"):
@@ -111,13 +168,18 @@ def child(request: dict[str, Any]) -> None:
     os._exit(int(code))
 
 
+NO_COMMANDS = ("attnlab.__main__", "attnlab.pytest_plugin", "attnlab.interop.transformers")
+"""Modules that no command imports; the last takes as long to load as all others together."""
+
+
 def load_everything() -> None:
     """What commands import when they need it, before the first fork: children then have it at once."""
     for found in pkgutil.walk_packages(attnlab.__path__, "attnlab."):
-        if found.name not in ("attnlab.__main__", "attnlab.pytest_plugin"):
+        if found.name not in NO_COMMANDS:
             importlib.import_module(found.name)
     for name in ("csv", "pyarrow.parquet", "rich.progress", "rich.table", "plotly.offline", "jinja2"):
         importlib.import_module(name)
+    CliRunner().invoke(app, ["explain", "counts"])  # what typer and rich import on their way
 
 
 def serve() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from attnlab.experiment.run import train
 from tests.training.small_run import config, for_task, merged, sentences
+from tests.unchecked import checked_by
 
 LONGER = {"training": {"budget": {"steps": 40}, "optimizer": {"kind": "adamw", "learning_rate": 1e-2}}}
 
@@ -18,7 +19,8 @@ def causal(tmp_path_factory):
 @pytest.fixture(scope="session")
 def masked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("masked")
-    train(config(folder, **merged(LONGER, for_task("masked", folder))), folder / "run")
+    with checked_by():
+        train(config(folder, **merged(LONGER, for_task("masked", folder))), folder / "run")
     return folder / "run"
 
 
@@ -26,14 +28,16 @@ def masked(tmp_path_factory):
 def spans(tmp_path_factory):
     """With the boundary's loss beside that of the hidden words."""
     folder = tmp_path_factory.mktemp("spans")
-    train(config(folder, **for_task("span", folder)), folder / "run")
+    with checked_by():
+        train(config(folder, **for_task("span", folder)), folder / "run")
     return folder / "run"
 
 
 @pytest.fixture(scope="session")
 def three_masks(tmp_path_factory):
     folder = tmp_path_factory.mktemp("unilm")
-    train(config(folder, **for_task("unilm", folder)), folder / "run")
+    with checked_by():
+        train(config(folder, **for_task("unilm", folder)), folder / "run")
     return folder / "run"
 
 
@@ -48,7 +52,8 @@ def leaking(tmp_path_factory):
 @pytest.fixture(scope="session")
 def translating(tmp_path_factory):
     folder = tmp_path_factory.mktemp("translating")
-    train(config(folder, **merged(LONGER, for_task("seq2seq", folder))), folder / "run")
+    with checked_by("decoding"):  # which is repeated when it is opened
+        train(config(folder, **merged(LONGER, for_task("seq2seq", folder))), folder / "run")
     return folder / "run"
 
 
@@ -56,8 +61,9 @@ def translating(tmp_path_factory):
 def home(tmp_path_factory):
     """A folder with runs of an encoder and of a decoder, and a table of reviews."""
     folder = tmp_path_factory.mktemp("home")
-    train(config(folder), folder / "gpt")
-    train(config(folder, task="masked", model={"family": "encoder"}), folder / "bert")
+    with checked_by():
+        train(config(folder), folder / "gpt")
+        train(config(folder, task="masked", model={"family": "encoder"}), folder / "bert")
     about = [s for s in dict.fromkeys(sentences(800)) if ("cat" in s) != ("dog" in s)]
     rows = [f"{s},{'cat' if 'cat' in s else 'dog'},{len(s.split())},{len(s) / 7:.2f}" for s in about]
     (folder / "reviews.csv").write_text("body,who,words,size\n" + "\n".join(rows) + "\n")

@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -329,16 +327,18 @@ def test_rows_of_different_columns_lose_nothing(classifier, tmp_path):
     assert "extra" in told and ".jsonl" in told and not (tmp_path / "p.csv").exists()
 
 
-def test_a_killed_prediction_leaves_no_result(classifier, tmp_path):
+def test_a_killed_prediction_leaves_no_result(classifier, attnlab, tmp_path):
     data, to, part = tmp_path / "new.csv", tmp_path / "p.csv", tmp_path / ".p.csv.part"
-    table(data, [{"text": f"the cat sees a dog {n} ."} for n in range(300_000)])
-    called = [sys.executable, "-c", "from attnlab.cli import main; main()", "predict", classifier]
-    process = subprocess.Popen([*map(str, called), "--data", str(data), "--out", str(to)], env=os.environ)
-    until = time.monotonic() + 120
-    while not (part.exists() and part.stat().st_size) and process.poll() is None and time.monotonic() < until:
-        time.sleep(0.05)
-    process.kill()
-    assert process.wait() == -signal.SIGKILL and part.stat().st_size and not to.exists()
+    table(data, [{"text": f"the cat sees a dog {n} ."} for n in range(100_000)])
+
+    def kill(process):
+        until = time.monotonic() + 120
+        while not (part.exists() and part.stat().st_size) and time.monotonic() < until:
+            time.sleep(0.01)
+        os.kill(process, signal.SIGKILL)
+
+    killed = attnlab("predict", classifier, "--data", data, "--out", to, meanwhile=kill)
+    assert killed.code == -signal.SIGKILL and part.stat().st_size and not to.exists()
     data.write_text("text\nthe cat sees a dog .\n")
     assert answer("predict", classifier, "--data", data, "--out", to)["rows"] == 1
     assert {one.name for one in tmp_path.iterdir()} == {"new.csv", "p.csv"}

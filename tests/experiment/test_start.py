@@ -27,6 +27,7 @@ from attnlab.runs.run_error import RunError
 from attnlab.tasks import TASKS
 from attnlab.training.checkpoint import read_checkpoint
 from tests.training.small_run import config, merged, sentences, settings
+from tests.unchecked import checked_by
 
 STEPS = 12
 TUNED = {
@@ -52,15 +53,30 @@ def stored(folder, step=STEPS):
 def home(tmp_path_factory):
     """A folder with its corpus, and the runs `start` and, with another seed, `other`."""
     folder = tmp_path_factory.mktemp("home")
-    for name, seed in (("start", 0), ("other", 5)):
-        train(config(folder, seed=seed, model={"output": HEAD}), folder / name)
+    with checked_by():
+        for name, seed in (("start", 0), ("other", 5)):
+            train(config(folder, seed=seed, model={"output": HEAD}), folder / name)
     return folder
+
+
+@pytest.fixture(scope="module")
+def whole(home):
+    """Trains a run of each adapter once, with all its checks."""
+    runs = {}
+
+    def trained(adapter):
+        if adapter not in runs:
+            runs[adapter] = train(adapted(home, adapter), home / f"run-{len(runs)}")
+        return runs[adapter]
+
+    return trained
 
 
 def adapted(home, adapter="full", start=None, **changes):
     """A run's config that begins from `start`: other text order and dropout, rows of one text each."""
     base = {"seed": 1, "start": str(start or home / "start"), "adapter": adapter}
     apart = {"data": {"batching": {"kind": "padded", "batch_size": 4}, "length": 20}}
+    apart |= {"training": {"evaluate_every": STEPS}}
     return config(home, **merged(base | apart, changes))
 
 
@@ -94,7 +110,7 @@ def test_the_start_decides_the_settings_and_dropout_may_be_set(home):
     assert tokenizer.fingerprint == read_record(home / "start")["tokenizer"]
 
 
-def test_a_head_that_the_start_lacks_is_drawn_from_the_seed(home, tmp_path):
+def test_a_head_that_the_start_lacks_is_drawn_from_the_seed(home, tmp_path, unchecked):
     """The trunk of a masked model gets the head of span boundaries."""
     encoder = {"task": "masked", "model": {"family": "encoder"}}
     train(config(home, **encoder), tmp_path / "masked")
@@ -149,10 +165,10 @@ def test_a_language_model_becomes_a_classifier_and_that_one_a_start(home, tmp_pa
 
 # ---------------------------------------------------------------- what stays frozen
 @every
-def test_what_is_frozen_stays_so_bit_for_bit_and_what_is_tuned_moves(home, tmp_path, adapter):
-    run = train(adapted(home, adapter), tmp_path / "run")
+def test_what_is_frozen_stays_so_bit_for_bit_and_what_is_tuned_moves(home, whole, adapter):
+    run = whole(adapter)
     assert run.reason == "budget" and not run.unsound
-    began, ended = stored(home / "start").model, stored(tmp_path / "run")
+    began, ended = stored(home / "start").model, stored(run.folder)
     tuned = {name for name in ended.model if TUNED[adapter](name)}
     assert tuned and {name for name, p in run.model.named_parameters() if p.requires_grad} == tuned
     for name, value in ended.model.items():
@@ -162,7 +178,7 @@ def test_what_is_frozen_stays_so_bit_for_bit_and_what_is_tuned_moves(home, tmp_p
             assert not torch.equal(value, began[name]), f"{name} is tuned"
     held = {name for name in ended.model if any(name in key for key in ended.optimizer)}
     assert held == tuned, "the optimizer has what is tuned, and nothing else"
-    judged = {one.check: one.outcome for one in read_findings(tmp_path / "run")}
+    judged = {one.check: one.outcome for one in read_findings(run.folder)}
     assert judged["moved"] == judged["reload"] == "pass" and judged["first_loss"] == "not applicable"
 
 
@@ -171,19 +187,18 @@ class KilledError(Exception):
 
 
 @every
-def test_a_run_that_was_killed_goes_on_to_the_same_bits(home, tmp_path, unchecked, adapter):
+def test_a_run_that_was_killed_goes_on_to_the_same_bits(home, tmp_path, whole, unchecked, adapter):
     def kill(event):
         if isinstance(event, Stepped) and event.step == 8:
             raise KilledError
 
     settings = adapted(home, adapter)
-    train(settings, tmp_path / "whole")
     with pytest.raises(KilledError):
         train(settings, tmp_path / "killed", listeners=[kill])
     assert Checkpoints.of(tmp_path / "killed").steps()[-1] < 8
     resumed = train(settings, tmp_path / "killed", resume=True)
-    whole, killed = stored(tmp_path / "whole"), stored(tmp_path / "killed")
-    for one, two in ((whole.model, killed.model), (whole.optimizer, killed.optimizer)):
+    expected, killed = stored(whole(adapter).folder), stored(tmp_path / "killed")
+    for one, two in ((expected.model, killed.model), (expected.optimizer, killed.optimizer)):
         assert one.keys() == two.keys() and all(torch.equal(one[name], two[name]) for name in one)
     tuned = {name for name, p in resumed.model.named_parameters() if p.requires_grad}
     assert tuned == {name for name in killed.model if TUNED[adapter](name)}
@@ -196,12 +211,13 @@ def test_a_frozen_weight_that_moves_is_named(home, tmp_path):
                 model[0].trunk.decoder.final.weight.add_(0.1)
 
     model = []
-    run = train(
-        adapted(home, "lora(rank=2)"),
-        tmp_path / "run",
-        listeners=[push],
-        watchers=lambda setup: model.append(setup.model) or [],
-    )
+    with checked_by("moved"):
+        run = train(
+            adapted(home, "lora(rank=2)"),
+            tmp_path / "run",
+            listeners=[push],
+            watchers=lambda setup: model.append(setup.model) or [],
+        )
     assert "moved" in run.unsound
     found = next(one for one in read_findings(tmp_path / "run") if one.check == "moved")
     assert found.found == "1 frozen tensor moved: trunk.decoder.final.weight"
@@ -209,18 +225,18 @@ def test_a_frozen_weight_that_moves_is_named(home, tmp_path):
 
 # ---------------------------------------------------------------- what is saved
 @every
-def test_a_checkpoint_holds_what_is_tuned_and_the_rest_is_saved_once(home, tmp_path, unchecked, adapter):
-    train(adapted(home, adapter), tmp_path / "run")
-    checkpoints = Checkpoints.of(tmp_path / "run")
-    whole = stored(tmp_path / "run").model
-    tuned = {name for name in whole if TUNED[adapter](name)}
+def test_a_checkpoint_holds_what_is_tuned_and_the_rest_is_saved_once(whole, adapter):
+    folder = whole(adapter).folder
+    checkpoints, everything = Checkpoints.of(folder), stored(folder).model
+    tuned = {name for name in everything if TUNED[adapter](name)}
+    assert len(checkpoints.steps()) > 1
     for step in checkpoints.steps():
         assert set(load_file(checkpoints.path(step) / "model.safetensors")) == tuned
-        assert stored(tmp_path / "run", step).model.keys() == whole.keys()
+        assert stored(folder, step).model.keys() == everything.keys()
     once = checkpoints.folder / "frozen.safetensors"
     assert once.is_file() == (adapter != "full")
     if once.is_file():
-        assert set(load_file(once)) == whole.keys() - tuned
+        assert set(load_file(once)) == everything.keys() - tuned
 
 
 def test_frozen_weights_that_are_damaged_are_told_and_mended(home, tmp_path, unchecked):
@@ -263,7 +279,7 @@ def test_it_is_opened_and_scored_without_its_start(home, tmp_path, unchecked, ad
     assert trained.evaluate()["measures"]["loss"]["value"] == pytest.approx(scored[-1], rel=1e-6)
 
 
-def test_checks_of_a_run_do_without_its_start_where_they_can(home, tmp_path):
+def test_checks_of_a_run_do_without_its_start_where_they_can(home, tmp_path, unchecked):
     shutil.copytree(home / "start", tmp_path / "start")
     settings = adapted(home, "lora(rank=2)", start=tmp_path / "start", training={"budget": {"steps": 3}})
     train(settings, tmp_path / "run")
@@ -351,7 +367,7 @@ def test_virtual_tokens_cannot_be_merged_into_a_start(home, tmp_path, unchecked)
 
 
 # ---------------------------------------------------------------- from the command line
-def test_from_the_command_line(home, tmp_path):
+def test_from_the_command_line(home, tmp_path, unchecked):
     file = tmp_path / "mine.json"
     file.write_text(json.dumps(settings(home)))
     asked = ["train", str(file), "--set", f"start={home / 'start'}", "--set", "adapter=lora(rank=2)"]

@@ -15,6 +15,7 @@ from attnlab.studies.report.study_results import StudyResults
 from tests.studies.here import here
 from tests.studies.small_study import study
 from tests.training.small_run import for_task, merged, settings
+from tests.unchecked import checked_by
 
 ARMS = {
     "fast": {"training.optimizer.learning_rate": 0.02},
@@ -37,7 +38,7 @@ def ended(tmp_path_factory):
         probes=(),
         sentence="",
     )
-    with here():
+    with here(), checked_by("majority", "collapse"):
         return asked.run(folder / "study", jobs=1)
 
 

@@ -44,6 +44,7 @@ def results(place, monkeypatch, request):
     monkeypatch.setattr("attnlab.studies.worker.default_cache", lambda: place / "cache")
     monkeypatch.setattr("attnlab.studies.runner.report.write", lambda results, folder: None)
     monkeypatch.setattr("attnlab.studies.run_measures.written", lambda trained: {})
+    monkeypatch.setattr("attnlab.studies.run_measures.HONEST_TEXTS", 2)
 
     def ended(arms=None, **changes):
         given = {"probes": (), "sentence": "", "set": QUIET} | ({"arms": arms} if arms else {}) | changes

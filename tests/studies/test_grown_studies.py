@@ -25,6 +25,7 @@ def trained(monkeypatch, unchecked):
         found.append("/".join(request["folder"].split("/")[-2:]))
         return worker.work(request)
 
+    monkeypatch.setattr("attnlab.studies.run_measures.HONEST_TEXTS", 2)
     monkeypatch.setitem(WORK, "attnlab.studies.worker", work)
     with here():
         yield found

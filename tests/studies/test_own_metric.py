@@ -11,6 +11,7 @@ from attnlab.experiment.trained import open_run
 from attnlab.metrics import METRICS
 from tests.studies.here import here
 from tests.studies.small_study import study
+from tests.unchecked import checked_by
 
 NAME = "easy_texts"
 
@@ -25,7 +26,7 @@ def ended(tmp_path_factory):
     asked = study(
         folder, arms=arms, metric=NAME, extras="tests.studies.own_metric:Registered", budget={"steps": 40}
     )
-    with here():
+    with here(), checked_by():
         ran = asked.run(folder / "study", jobs=1)
     yield ran
     METRICS.unregister(NAME)

@@ -4,8 +4,6 @@ import fcntl
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -18,8 +16,6 @@ from attnlab.studies.study_files import GIVEN
 from tests.studies.here import here
 from tests.studies.small_study import ARMS, numbers, study
 from tests.training.small_run import corpus
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -80,31 +76,13 @@ def test_a_failing_arm_takes_no_other_down_and_one_job_gives_the_same_numbers(wh
     assert ended.results["verdict"].startswith("broken: all runs failed: Step ")
 
 
-@pytest.fixture
-def command(base):
-    """Starts the small study by `attnlab run`; what a failing test leaves is killed."""
-    started = []
-
-    def start(folder, *options):
-        started.append(launched(base, folder, *options))
-        return started[-1]
-
-    yield start
-    for process in (p for p in started if p.poll() is None):
-        process.kill()
-        process.communicate()
-
-
-def launched(base, folder, *options):
+@pytest.fixture(scope="module")
+def file(base):
+    """The small study as a file."""
+    held = to_record(resolve(study(base)))["study"]
     file = base / "small.json"
-    if not file.exists():
-        held = to_record(resolve(study(base)))["study"]
-        file.write_text(json.dumps({k: v for k, v in held.items() if k not in ("name", *GIVEN)}))
-    program = "from attnlab.cli import main; main()"
-    words = [sys.executable, "-c", program, "run", str(file), "--out", str(folder), *options]
-    return subprocess.Popen(
-        words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ
-    )
+    file.write_text(json.dumps({k: v for k, v in held.items() if k not in ("name", *GIVEN)}))
+    return file
 
 
 def wait_for_steps(folder, count):
@@ -128,30 +106,37 @@ def workers_of(folder):
     return held
 
 
-def test_killed_with_its_workers_and_resumed_it_ends_the_same(command, base, tmp_path):
+def test_killed_with_its_workers_and_resumed_it_ends_the_same(attnlab, file, base, tmp_path):
     folder = tmp_path / "study"
-    parent = command(folder, "--seeds", "1", "--jobs", "2")
-    wait_for_steps(folder, 3)
-    for number in (parent.pid, *workers_of(folder)):
-        os.kill(number, signal.SIGKILL)
-    parent.communicate()
+
+    def kill(parent):
+        wait_for_steps(folder, 3)
+        for number in (parent, *workers_of(folder)):
+            os.kill(number, signal.SIGKILL)
+
+    words = "run", file, "--out", folder, "--seeds", "1"
+    assert attnlab(*words, "--jobs", "2", forks=True, meanwhile=kill).code == -signal.SIGKILL
     assert not (folder / "results.json").exists()
-    resumed = command(folder, "--resume", "--seeds", "1")
-    said, _ = resumed.communicate()
-    assert resumed.returncode == 0, said
+    resumed = attnlab(*words, "--resume", forks=True)
+    assert resumed.code == 0, resumed.said
     with here():
         expected = run_study(resolve(study(base, seeds=1)), tmp_path / "untouched")
     assert numbers(json.loads((folder / "results.json").read_text())) == numbers(expected.results)
 
 
-def test_workers_of_a_killed_parent_save_and_leave(command, tmp_path):
-    folder = tmp_path / "study"
-    parent = command(folder, "--set", "training.budget.steps=100000", "--only", "dot", "--seeds", "1")
-    wait_for_steps(folder, 3)
-    workers = workers_of(folder)
+LONG = "--set", "training.budget.steps=100000", "--only", "dot", "--seeds", "1"
+
+
+def test_workers_of_a_killed_parent_save_and_leave(attnlab, file, tmp_path):
+    folder, workers = tmp_path / "study", []
+
+    def kill(parent):
+        wait_for_steps(folder, 3)
+        workers.extend(workers_of(folder))
+        os.kill(parent, signal.SIGKILL)
+
+    assert attnlab("run", file, "--out", folder, *LONG, forks=True, meanwhile=kill).code == -signal.SIGKILL
     assert workers
-    parent.kill()
-    parent.communicate()
     deadline = time.monotonic() + 120
     while any(Path(f"/proc/{number}").exists() for number in workers) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -160,14 +145,16 @@ def test_workers_of_a_killed_parent_save_and_leave(command, tmp_path):
     assert any(record["status"] == "interrupted" for record in records)
 
 
-def test_asked_to_stop_it_saves_and_says_how_to_go_on(command, tmp_path):
+def test_asked_to_stop_it_saves_and_says_how_to_go_on(attnlab, file, tmp_path):
     folder = tmp_path / "study"
-    parent = command(folder, "--set", "training.budget.steps=100000", "--only", "dot", "--seeds", "1")
-    wait_for_steps(folder, 2)
-    parent.send_signal(signal.SIGINT)
-    said, _ = parent.communicate(timeout=300)
-    assert parent.returncode == 128 + signal.SIGINT, said
-    assert "attnlab run --resume --out" in said
+
+    def interrupt(parent):
+        wait_for_steps(folder, 2)
+        os.kill(parent, signal.SIGINT)
+
+    stopped = attnlab("run", file, "--out", folder, *LONG, forks=True, meanwhile=interrupt)
+    assert stopped.code == 128 + signal.SIGINT, stopped.said
+    assert "attnlab run --resume --out" in stopped.said
     results = json.loads((folder / "results.json").read_text())
     assert {run["status"] for run in results["runs"]} == {"missing"}
     assert not workers_of(folder)

@@ -19,6 +19,7 @@ from attnlab.studies.study_files import adjusted
 from tests.studies.here import here
 from tests.studies.small_study import study
 from tests.training.small_run import for_task, merged, settings
+from tests.unchecked import checked_by
 
 MODEL = {"family": "encoder", "width": 16, "layers": 1, "heads": 2, "length": 24, "dropout": 0.1}
 SCRATCH = {f"model.{name}": value for name, value in MODEL.items()} | {"data.tokenizer": "study:first"}
@@ -46,8 +47,7 @@ def weights(run):
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory):
     folder = tmp_path_factory.mktemp("starts")
-    with here(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("attnlab.experiment.soundness.run_checks", lambda case: [])
+    with here(), checked_by():
         return run_study(resolve(adapting(folder)), folder / "study", jobs=1)
 
 
@@ -99,7 +99,7 @@ def test_killed_while_it_is_trained_it_goes_on_to_the_same_bytes(ended, tmp_path
     ):
         run_study(asked, tmp_path / "study", jobs=1, view=kill)
     assert killed == ["first"]
-    with here():
+    with here(), checked_by():
         run_study(asked, tmp_path / "study", jobs=1, resume=True)
     assert weights(tmp_path / "study/starts/first") == weights(ended.folder / "starts/first")
 
@@ -113,8 +113,7 @@ def test_a_start_that_exists_takes_its_place(ended):
     assert resolve(trained).identity != resolve(adapting(ended.folder.parent)).identity
 
 
-def test_the_plan_times_it_and_trains_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("attnlab.experiment.soundness.run_checks", lambda case: [])
+def test_the_plan_times_it_and_trains_nothing(tmp_path, unchecked, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with here():
         made = plan(resolve(adapting(tmp_path, seeds=1)), jobs=1)

@@ -8,6 +8,7 @@ from attnlab.studies.run_measures import read_documents
 from tests.studies.here import here
 from tests.studies.small_study import study
 from tests.training.small_run import for_task, merged, settings
+from tests.unchecked import checked_by
 
 ARMS = {
     "slow": {"training.optimizer.learning_rate": 1e-6},
@@ -22,7 +23,7 @@ def ended(tmp_path_factory):
     base["training"] |= {"checkpoint_every": 50, "evaluate_every": 20}
     allow = dict.fromkeys(ARMS, ("majority", "collapse"))
     asked = study(folder, base=base, arms=ARMS, metric="accuracy", budget={"steps": 60}, allow=allow, seeds=2)
-    with here():
+    with here(), checked_by("majority", "collapse"):
         return asked.run(folder / "study", jobs=1)
 
 

@@ -127,7 +127,7 @@ def _accepted(names: Iterable[str], accept: Collection[str]) -> bool:
 
 
 def _expected(link: Link, places: dict[str, nn.Parameter]) -> tuple[int, ...]:
-    return tuple(link.outward([places[name].to("meta") for name in link.ours]).shape)
+    return link.shape([places[name].shape for name in link.ours])
 
 
 def _misshapen(link: Link, places: dict[str, nn.Parameter], weights: Weights) -> Iterator[str]:

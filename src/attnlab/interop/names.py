@@ -50,9 +50,14 @@ class Link:
         return turned.split(list(rows)) if len(rows) > 1 else [turned]
 
     def outward(self, parts: Sequence[Tensor]) -> Tensor:
-        """Their tensor from our parameters; on "meta" it shows the shape that theirs must have."""
+        """Their tensor from our parameters."""
         joined = torch.cat(list(parts)) if len(parts) > 1 else parts[0]
         return joined.T if self.transposed and joined.ndim == 2 else joined
+
+    def shape(self, ours: Sequence[Sequence[int]]) -> tuple[int, ...]:
+        """The shape that theirs must have; joining tensors on "meta" would load torch's compiler."""
+        joined = (sum(shape[0] for shape in ours), *ours[0][1:]) if len(ours) > 1 else tuple(ours[0])
+        return joined[::-1] if self.transposed and len(joined) == 2 else joined
 
 
 def links(table: Table, layers: int, known: Container[str], *, prefix: str = "") -> Iterator[Link]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
 from attnlab.config.registry import card
 from attnlab.metrics import METRICS
@@ -65,5 +66,10 @@ def measures(own: Mapping[str, Measure] | None = None) -> dict[str, Measure]:
 
 def measure_of(name: str) -> Measure:
     """A metric as one of the measures: its definition is the first line of its card."""
+    return _measure_of(METRICS[name], name)
+
+
+@cache  # of the class: a name may be given to another
+def _measure_of(metric: Any, name: str) -> Measure:
     summary = card(METRICS, name).summary
-    return Measure(summary.partition(": ")[2].rstrip(".") or summary, METRICS[name].better, of_task=True)
+    return Measure(summary.partition(": ")[2].rstrip(".") or summary, metric.better, of_task=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import keyword
 import tokenize
@@ -45,19 +46,24 @@ class PythonNames(Corpus):
 
     def read(self, split: str = "train") -> Iterator[Example]:
         self.check_given(split)
-        seen: set[str] = set()
-        with uncollected():
-            for module, file in self._files():
-                for example in statements_of(module, file):
-                    if example.text not in seen:
-                        seen.add(example.text)
-                        yield example
+        yield from labelled_statements(self._files())
 
     def fingerprint(self) -> str:
         return digest("python_names", *self.packages, source_hash(self._files()))
 
     def _files(self) -> tuple[tuple[str, Path], ...]:
         return tuple(f for f in standard_library() if f[0].split(".")[0] in self.packages)
+
+
+@functools.cache
+def labelled_statements(files: tuple[tuple[str, Path], ...]) -> tuple[Example, ...]:
+    """The statements of all files, each once. A run asks for them four times, and each parses every file."""
+    found: dict[str, Example] = {}
+    with uncollected():
+        for module, file in files:
+            for example in statements_of(module, file):
+                found.setdefault(example.text, example)
+    return tuple(found.values())
 
 
 def statements_of(module: str, file: Path) -> Iterator[Example]:

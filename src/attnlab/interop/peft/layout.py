@@ -113,7 +113,7 @@ class NamedModel:
         for link in self._head_links():
             if link.theirs in tensors:
                 theirs = tensors.pop(link.theirs)
-                wanted = tuple(link.outward([own[name] for name in link.ours]).shape)
+                wanted = link.shape([own[name].shape for name in link.ours])
                 if tuple(theirs.shape) != wanted:
                     raise ConfigError(
                         f"{link.theirs} has shape {list(theirs.shape)}, and this model's head asks for "

@@ -1,0 +1,28 @@
+"""Runs without their checks, or with a few: all of them take three times as long as a small training.
+
+That checks change nothing of a run has tests of its own (tests/checks/test_recipe.py, the goldens).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from attnlab.checks import CHECKS
+from attnlab.checks.check import Case, run_checks
+from attnlab.runs.findings import Finding
+
+
+@contextmanager
+def checked_by(*names: str) -> Iterator[None]:
+    """Runs are checked by these checks alone."""
+
+    def some(case: Case) -> list[Finding]:
+        due = [name for name in names if case.when in CHECKS[name].when]
+        return run_checks(case, due) if due else []
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("attnlab.experiment.soundness.run_checks", some)
+        yield
