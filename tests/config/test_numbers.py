@@ -4,6 +4,7 @@ import pytest
 
 from attnlab.config.files import load, parse_override
 from attnlab.config.values import ConfigError
+from attnlab.model.feedforward import FEEDFORWARDS
 
 
 def refused(*settings):
@@ -51,6 +52,13 @@ def test_large_numbers_that_mean_something_are_taken():
 
 def test_a_negative_count_among_options_is_refused_with_its_name():
     assert "minimum_count is -1" in refused("data.tokenizer={kind='word',minimum_count=-1}")
+
+
+@pytest.mark.parametrize("kind", FEEDFORWARDS)
+@pytest.mark.parametrize("expand", ["100000000000000000000", "1e20", "1e300"])
+def test_a_multiple_that_no_tensor_can_have_is_refused(kind, expand):
+    """Such a hidden size is more than the library underneath can count."""
+    assert "at most 1,000,000" in refused(f"model.feedforward={kind}(expand={expand})")
 
 
 def test_tables_of_absurd_depth_are_refused():

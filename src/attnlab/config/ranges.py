@@ -45,4 +45,6 @@ Share = Annotated[float, Range(least=0, most=1)]
 BelowOne = Annotated[float, Range(least=0, below=1)]
 AboveOne = Annotated[float, Range(above=1)]
 Positive = Annotated[float, Range(above=0)]
+Multiple = Annotated[float, Range(above=0, most=1_000_000)]
+"""Of another size; the sizes of tensors stay within what a library can count."""
 NotNegative = Annotated[float, Range(least=0)]

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attnlab.config.ranges import BelowOne, Positive
+from attnlab.config.ranges import BelowOne, Multiple
 from attnlab.config.registry import Registry
 from attnlab.model.dropout import Dropout
 from attnlab.model.terms import Term, linear
@@ -84,7 +84,7 @@ class Gelu(FeedForward):
         width: int,
         bias: bool = True,
         *,
-        expand: Positive = 4.0,
+        expand: Multiple = 4.0,
         approximate: Approximate = "none",
         dropout: BelowOne = 0.0,
     ):
@@ -101,7 +101,7 @@ class Relu(FeedForward):
     Paper: Vaswani et al. 2017, "Attention Is All You Need".
     """
 
-    def __init__(self, width: int, bias: bool = True, *, expand: Positive = 4.0, dropout: BelowOne = 0.0):
+    def __init__(self, width: int, bias: bool = True, *, expand: Multiple = 4.0, dropout: BelowOne = 0.0):
         super().__init__(width, bias, dropout, F.relu, expand)
 
 
@@ -116,7 +116,7 @@ class SwiGLU(Gated):
     Paper: Shazeer 2020, "GLU Variants Improve Transformer".
     """
 
-    def __init__(self, width: int, bias: bool = True, *, expand: Positive = 2.6875, dropout: BelowOne = 0.0):
+    def __init__(self, width: int, bias: bool = True, *, expand: Multiple = 2.6875, dropout: BelowOne = 0.0):
         super().__init__(width, bias, dropout, F.silu, expand)
 
 
@@ -135,7 +135,7 @@ class GeGLU(Gated):
         width: int,
         bias: bool = True,
         *,
-        expand: Positive = 2.6875,
+        expand: Multiple = 2.6875,
         approximate: Approximate = "none",
         dropout: BelowOne = 0.0,
     ):
