@@ -19,6 +19,7 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.experiment.setup import Setup
 from attnlab.generation.generate import Written, generate
 from attnlab.generation.rules import Sample
+from attnlab.model.apart import undisturbed
 from attnlab.model.model import Model
 from attnlab.runs.events import Evaluated, Event
 
@@ -54,12 +55,10 @@ class SampleFile:
                 out.write(self.text(event.step))
 
     def text(self, step: int) -> str:
-        """The samples of a step. Evaluation disturbs no other stream, and leaves the model as it was."""
-        training = self.model.training
-        try:
+        """The samples of a step. They disturb no other stream, and leave the model as it was; compiled code
+        is for whole batches, and not for a token at a time."""
+        with undisturbed(self.model):
             lines = self.answers() if self.sources else self.alone()
-        finally:
-            self.model.train(training)
         numbered = (f"{n}. {text}" for n, text in enumerate(lines, start=1))
         return f"step {step}\n" + "\n".join(numbered) + "\n\n"
 
