@@ -73,3 +73,10 @@ def test_a_choice_of_absurd_depth_is_refused_and_not_shown_in_full():
     deep = "group(inner=" * 3000 + "dot" + ")" * 3000
     told = refused(f"model.attention={deep}")
     assert len(told) < 600 and "model.attention" in told
+
+
+@pytest.mark.parametrize("value", ["causal & " * 3000, "x" * 30_000])
+def test_what_is_quoted_makes_no_message_too_long_to_read(value):
+    said = refused(f'training.listeners="{value}"')
+    assert "training.listeners takes a list" in said and "more characters" in said
+    assert len(f"Error: {said}\n") <= 2000

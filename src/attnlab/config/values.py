@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from attnlab.config.ranges import Range
 
-LONGEST_WORD, LONGEST_MESSAGE = 300, 2000
+LONGEST_WORD, LONGEST_MESSAGE = 300, 1900
 """Characters of a word, and of all, that an error shows: what it quotes may be a file's whole content."""
 
 
