@@ -9,6 +9,7 @@ import torch
 from attnlab.checks import CHECKS
 from attnlab.checks.check import Check, run_checks
 from attnlab.experiment.run import train
+from attnlab.runs.events import Checking
 from attnlab.training import machine
 from tests.checks.cases import case
 from tests.checks.test_decoding import seen_padding
@@ -61,18 +62,32 @@ def test_other_cores_are_used_only_where_they_are_free(two_cores, where_it_runs,
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as the workers of a study have it
     assert place() == own
     monkeypatch.delenv("OMP_NUM_THREADS")
-    torch.set_num_threads(2)
-    try:
+    assert place() != own
+    with monkeypatch.context() as patch:
+        patch.setattr(machine, "COPIED", 100)  # parameters: there may be no room for several copies
         assert place() == own
-    finally:
-        torch.set_num_threads(1)
     about = replace(about, when="during")  # soon done
     assert place() == own
 
 
+def test_threads_of_this_process_are_no_hindrance(two_cores):
+    """They do not survive a fork: a process that waited for them would wait for ever."""
+    torch.set_num_threads(2)
+    try:
+        a = torch.ones(600, 600)
+        assert float((a @ a)[0, 0]) == 600.0
+        outcomes = {one.outcome for one in run_checks(case("causal"))}
+        assert torch.get_num_threads() == 2 and "fail" not in outcomes
+    finally:
+        torch.set_num_threads(1)
+
+
 def test_a_run_is_the_same_bit_for_bit(two_cores, tmp_path, monkeypatch):
     config = small_run.config(tmp_path)
-    first = train(config, tmp_path / "shared")
+    said = []
+    first = train(config, tmp_path / "shared", listeners=[said.append])
+    before = [event for event in said if isinstance(event, Checking) and not event.step and event.of > 5]
+    assert [event.done for event in before] == list(range(1, before[0].of + 1))  # it is told how far it is
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     second = train(config, tmp_path / "alone")
     for name, value in first.model.state_dict().items():

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+import torch
+
 from attnlab.checks import CHECKS
 from attnlab.config.schema import Config
 from attnlab.data.dataset import Dataset
@@ -20,7 +22,7 @@ from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training.evaluate import Evaluator
-from attnlab.training.machine import unused_cores
+from attnlab.training.machine import askers
 
 NO_WORDS = "the task predicts no words"
 EARLY = 200
@@ -47,7 +49,7 @@ class Case:
     classifier said, `examples` what was said of each example in numbers: after training
     both are of the best checkpoint, which is the one that is opened. `pretrained` says that the first
     weights were learned before. `evaluator` is the run's own way to score dev, `backward` its own way to a
-    step's gradient and loss.
+    step's gradient and loss. `told` hears how many of how many checks are done.
     """
 
     when: When
@@ -65,6 +67,7 @@ class Case:
     pretrained: bool = False
     evaluator: Evaluator | None = None
     backward: Callable[[Model, list[Prepared]], tuple[float, Mapping[str, float]]] | None = None
+    told: Callable[[int, int], None] = lambda done, of: None
 
 
 class Moment(Protocol):
@@ -114,14 +117,22 @@ LONG: tuple[When, ...] = ("before", "after")
 
 
 def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:
-    """Every check of this moment, or only the named ones, each timed. They are independent, and of a small
-    model each has work for one core."""
+    """Every check of this moment, or only the named ones, each timed. They are independent of each other."""
     chosen = list(names) or [name for name in CHECKS if case.when in CHECKS[name].when]
-    processes = unused_cores(case.model) if case.when in LONG else 1
+    processes = askers(case.model) if case.when in LONG else 1
     longest_first = sorted(chosen, key=lambda name: -CHECKS[name].limit)  # none is begun last and waited for
-    made = in_order(partial(_made, case), longest_first, processes=processes, ahead=len(chosen))
-    found = dict(zip(longest_first, made, strict=True))
+    work = partial(_made if processes == 1 else _made_by_one_thread, case)
+    made = in_order(work, longest_first, processes=processes, ahead=len(chosen))
+    found: dict[str, Finding] = {}
+    for name, finding in zip(longest_first, made, strict=True):
+        found[name] = finding
+        case.told(len(found), len(chosen))
     return [found[name] for name in chosen]
+
+
+def _made_by_one_thread(case: Case, name: str) -> Finding:
+    torch.set_num_threads(1)
+    return _made(case, name)
 
 
 def _made(case: Case, name: str) -> Finding:

@@ -77,7 +77,7 @@ class RunDisplay:
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Checking):
-            self.display.work("Checking" if event.step else "Checking the run before its first step")
+            self.check(event)
         elif isinstance(event, Started):
             self.start(event)
         elif isinstance(event, Stepped):
@@ -93,6 +93,13 @@ class RunDisplay:
             self.display.say(checks_line(event.outcomes, event.seconds))
         elif isinstance(event, Warned):
             self.display.say(f"[yellow]Warning:[/] {escape(event.message)}")
+
+    def check(self, event: Checking) -> None:
+        text = "Checking" if event.step else "Checking the run before its first step"
+        if event.done:
+            self.display.update(f"{text}, {event.done} of {event.of} checks done", event.done / event.of)
+        else:
+            self.display.work(text)
 
     def start(self, event: Started) -> None:
         self.display.say(f"{event.parameters:,} parameters. {event.ends}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +55,9 @@ class RunChecks:
         self.save()
         return found
 
-    def before(self) -> list[Finding]:
+    def before(self, **facts: Any) -> list[Finding]:
         """The checks before the first step. One that fails stops the run, unless it is allowed."""
-        found = self.examine("config", "before")
+        found = self.examine("config", "before", **facts)
         stopping = [one for one in found if one.outcome == "fail" and one.check not in self.allow]
         if stopping:
             raise UnsoundError("\n".join(map(refusal, stopping)))
@@ -90,22 +90,27 @@ class Watch:
         """The checks before the first step; what fails and is not allowed raises."""
         began = time.perf_counter()
         self.tell(Checking(step=0))
-        self.report(0, self.soundness.before(), began)
+        self.report(0, self.soundness.before(told=self.progress(0)), began)
 
     def __call__(self, event: Event) -> None:
-        began = time.perf_counter()
+        began, facts = time.perf_counter(), dict[str, Any]()
         if isinstance(event, Evaluated):
             self.tell(Checking(step=event.step))
             written = [sample for file in self.samples for sample in file.last]
             scores = {"loss": event.loss, **event.scores}
-            facts: dict[str, Any] = {"scores": scores, "samples": written, **self.said(self.loop.evaluation)}
+            facts = {"scores": scores, "samples": written, **self.said(self.loop.evaluation)}
             found = self.soundness.examine("during", "evaluation", step=event.step, **facts)
             self.report(event.step, found, began)
         elif isinstance(event, Ended) and event.reason != "interrupted":
             self.tell(Checking(step=event.step))
             words = self.soundness.setup.task.predicts_words
             said = {} if words else self.said(self.loop.best_evaluation())
-            self.report(event.step, self.soundness.examine("after", step=event.step, **said), began)
+            facts = {"step": event.step, "told": self.progress(event.step), **said}
+            self.report(event.step, self.soundness.examine("after", **facts), began)
+
+    def progress(self, step: int) -> Callable[[int, int], None]:
+        """Tells how many checks are done: of a deep model they take minutes."""
+        return lambda done, of: self.tell(Checking(step=step, done=done, of=of))
 
     def said(self, evaluation: Evaluation | None) -> dict[str, Any]:
         return {} if evaluation is None else said_by(self.soundness.setup, evaluation)

@@ -61,9 +61,11 @@ class Warned:
 
 @dataclass(frozen=True, kw_only=True)
 class Checking:
-    """Checks begin."""
+    """Checks begin, or so many of them are done."""
 
     step: int
+    done: int = 0
+    of: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

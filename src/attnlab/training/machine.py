@@ -65,11 +65,18 @@ def threads_for_step(flops: float) -> int:
     return int(min(cores(), max(1, flops // FLOPS_A_THREAD)))
 
 
-def unused_cores(model: nn.Module) -> int:
-    """How many processes may ask a model at once: one for each core that the threads of one leave. One where
-    the model is on an accelerator, or where OMP_NUM_THREADS says that the other cores are for others."""
-    on_cpu = all(parameter.device.type == "cpu" for parameter in model.parameters())
-    return cores() // torch.get_num_threads() if on_cpu and "OMP_NUM_THREADS" not in os.environ else 1
+COPIED = 50_000_000
+"""Parameters of a model of which each of several processes may hold a copy in float64."""
+
+
+def askers(model: nn.Module) -> int:
+    """How many processes may ask a model at once, with one thread each: what a few tokens take is too little
+    for two threads, which on a busy machine wait for each other. One where the model is large or on an
+    accelerator, or where OMP_NUM_THREADS says that the other cores are for others."""
+    parameters = list(model.parameters())
+    there = all(parameter.device.type == "cpu" for parameter in parameters)
+    small = sum(parameter.numel() for parameter in parameters) <= COPIED
+    return cores() if there and small and "OMP_NUM_THREADS" not in os.environ else 1
 
 
 def peak_flops(device: torch.device, *, size: int = 1024, rounds: int = 4) -> float:
