@@ -26,9 +26,8 @@ from attnlab.config.registry import locate
 from attnlab.config.values import ConfigError
 from tests.crash.zygote import load_everything
 
-SECONDS, GIBIBYTES = 240, 6
-"""Of processor time for one request, and of memory beside what is loaded. What is sound takes two and one;
-a model of a thousand layers is checked for two minutes, and says how far it is."""
+SECONDS, GIBIBYTES = 60, 6
+"""Of processor time for one request, and of memory beside what is loaded: what is sound takes two and one."""
 APP = cli.app
 
 
@@ -61,7 +60,7 @@ def limit_time() -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     most = int(used.ru_utime + used.ru_stime) + SECONDS
     resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
-    signal.alarm(3 * SECONDS)  # for what waits without working; a busy machine is given time
+    signal.alarm(10 * SECONDS)  # for what waits without working; a busy machine is given time
 
 
 def limit_memory() -> None:
