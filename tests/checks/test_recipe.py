@@ -101,6 +101,12 @@ def blinded(stack):
     stack.embedding.forward = lambda ids, *rest: forward(torch.zeros_like(ids), *rest) * 0 + 1
 
 
+def test_a_model_of_very_many_layers_is_not_tried_for_minutes():
+    """Hundreds of steps of a thousand layers: it is said that they were not made."""
+    deep = found("overfit", of(set_up(config(model={"layers": 101}))))
+    assert deep.outcome == "not applicable" and "100 layers" in deep.found
+
+
 @pytest.mark.parametrize("task", ["causal", "seq2seq"])
 def test_an_input_that_does_not_arrive_cannot_be_overfitted(task):
     about = case(task)

@@ -28,9 +28,9 @@ def ended(tmp_path_factory):
     return resolved, place / "study"
 
 
-def disagreeing(run):
+def changed(run, change):
     held = json.loads((run / "result.json").read_text())
-    held["metrics"]["loss"] += 1
+    change(held)
     (run / "result.json").write_text(json.dumps(held))
 
 
@@ -59,7 +59,21 @@ def not_json(run):
     (run / "result.json").write_text("{")
 
 
+def disagreeing(run):
+    changed(run, lambda held: held["metrics"].update(loss=held["metrics"]["loss"] + 1))
+
+
+def weights_that_are_a_number(run):
+    changed(run, lambda held: held["initial"].update({next(iter(held["initial"])): 1.5}))
+
+
+def batches_that_are_a_number(run):
+    changed(run, lambda held: held["trace"].update(batches=1.5))
+
+
 FAULTS = {
+    weights_that_are_a_number: "is a number, not text",
+    batches_that_are_a_number: "trace.batches is a number",
     disagreeing: "disagree",
     cut: "documents.safetensors is damaged",
     overwritten: "documents.safetensors is damaged",

@@ -28,6 +28,8 @@ ATTEMPTS = ((0.3, 80), (0.9, 80), (0.1, 80), (0.03, 320))
 model. A high one may learn how often targets occur with weights so large that inputs hardly matter beside
 them, and stay there: the last is low, and long."""
 SHARE = 0.3
+DEEPEST = 100
+"""Layers beyond which it is not tried."""
 
 
 class Overfit(Check):
@@ -42,7 +44,7 @@ class Overfit(Check):
     an input that is cut off, targets that do not belong to it), and no amount of text will help.
 
     Cannot see: a part that others make up for on so few tokens, or one that learns too slowly for
-    the run's own rate and budget.
+    the run's own rate and budget; models of more than 100 layers are not tried.
     """
 
     when: ClassVar[tuple[When, ...]] = ("before",)
@@ -51,6 +53,8 @@ class Overfit(Check):
     def run(self, case: Case) -> Finding:
         if case.config.adapter.kind != "full":
             return self.not_applicable(case, "a part of the model is frozen, and the rest may be too small")
+        if case.config.model.layers > DEEPEST:
+            return self.not_applicable(case, f"more than {DEEPEST} layers take minutes to learn a batch")
         rows = ROWS if case.task.predicts_words else EXAMPLES
         prepared = prepared_of(case, piece(batch_of(case, least=LENGTH), rows, LENGTH))
         if not prepared.count:

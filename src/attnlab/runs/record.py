@@ -61,7 +61,7 @@ class RunRecord(TypedDict, total=False):
     labels: dict[str, Any]
     truncation: dict[str, dict[str, float]]
     epoch_batches: int | None
-    trace: dict[str, Any] | None
+    trace: dict[str, dict[str, str] | None] | None
     initial: dict[str, str] | None
 
 

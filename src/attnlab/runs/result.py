@@ -56,7 +56,7 @@ class RunResult:
     checks: tuple[Finding, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
     fingerprints: Mapping[str, Any] = field(default_factory=dict)
-    trace: Mapping[str, Any] | None = None
+    trace: Mapping[str, Mapping[str, str] | None] | None = None
     initial: Mapping[str, str] | None = None
     epoch_batches: int | None = None
     truncation: Mapping[str, Any] = field(default_factory=dict)

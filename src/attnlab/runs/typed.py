@@ -41,7 +41,10 @@ def check_type(value: Any, kind: Any, where: str, *, unknown: bool = False) -> N
     if not fits(value, kind):
         raise TypeError(f"{where} is {NAMES.get(type(value), type(value).__name__)}, not {described(kind)}")
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (dict, Mapping):
+    if origin in (typing.Union, types.UnionType):
+        chosen = next(option for option in arguments if fits(value, option))
+        check_type(value, chosen, where, unknown=unknown)
+    elif origin in (dict, Mapping):
         for name, inner in value.items():
             check_type(inner, arguments[1], f"{where}.{name}", unknown=unknown)
     elif origin in (list, tuple, Sequence):
