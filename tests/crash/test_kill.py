@@ -50,7 +50,7 @@ def outcome(folder):
 def whole(attnlab, file, tmp_path_factory):
     """The run that nothing happened to, and how many instants it has."""
     folder = tmp_path_factory.mktemp("whole") / "run"
-    attnlab("train", file, "--out", folder.parent / "first", checked=False)  # so that the text is tokenised
+    attnlab("train", file, "--out", folder.parent / "first")  # so that the text is tokenised and compared
     ended = attnlab("train", file, "--out", folder, inject="count")
     assert ended.code == 0, ended.said
     found = outcome(folder)

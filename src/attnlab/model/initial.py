@@ -13,6 +13,7 @@ from attnlab.model.blocks import Attention
 from attnlab.model.draws import fill_normal
 from attnlab.model.feedforward import FeedForward
 from attnlab.model.heads.span import Span
+from attnlab.model.heads.token_classification import TokenClassification
 from attnlab.model.stack import Stack
 
 
@@ -45,7 +46,7 @@ def initialise(model: nn.Module, seed: int) -> None:
     for module in model.modules():
         if isinstance(module, Stack):
             _quiet_residuals(module)
-        elif isinstance(module, Span):
+        elif isinstance(module, (Span, TokenClassification)):
             module.quieten()
 
 
