@@ -51,7 +51,7 @@ def test_train_says_how_it_ended_and_where(run, file, tmp_path):
 
 
 def test_ctrl_c_during_the_checks_loses_nothing_and_says_so(run, file, monkeypatch):
-    def interrupted(self):
+    def interrupted(self, **facts):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
