@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from benchmarks.measure import row, wikitext
-from benchmarks.starting import attnlab, stepped
+from benchmarks.starting import attnlab, until_first_step
 
 SIZE = 300_000_000
 EXCHANGED = 12
@@ -57,15 +57,7 @@ def inspection(file: Path, folder: Path) -> dict[str, object]:
 
 def first_step(file: Path, folder: Path) -> list[dict[str, object]]:
     out = folder / "run"
-    began = time.perf_counter()
-    settings = ("--set", f"data.corpus={file}")
-    process = attnlab("train", "mini-gpt", *settings, "--out", str(out), cache=folder / "trained")
-    while not stepped(out / "metrics.jsonl"):
-        assert process.poll() is None, "the run ended before its first step"
-        time.sleep(0.1)
-    seconds = time.perf_counter() - began
-    process.kill()
-    process.wait()
+    seconds = until_first_step(("--set", f"data.corpus={file}"), out, folder / "trained")
     events = map(json.loads, (out / "metrics.jsonl").read_text().splitlines())
     checks = next(float(event["seconds"]) for event in events if event["event"] == "checked")
     return [

@@ -59,19 +59,24 @@ def first_steps(
     """From the command to its first step: text, tokenizer, checks. The second time the text is known."""
     found = []
     for which, limit in zip(("first", "second"), most, strict=True):
-        out = folder / which
-        began = time.perf_counter()
-        run = attnlab("train", "mini-gpt", *settings, "--out", str(out), cache=folder / "cache")
-        while not stepped(out / "metrics.jsonl"):
-            assert run.poll() is None, "the run ended before its first step"
-            time.sleep(0.005)
-        seconds = time.perf_counter() - began
-        run.kill()
-        run.wait()
+        seconds = until_first_step(settings, folder / which, folder / "cache")
         found.append(
             _row(f"attnlab train mini-gpt to its first step, {text}, the {which} time", seconds, limit)
         )
     return found
+
+
+def until_first_step(settings: tuple[str, ...], out: Path, cache: Path) -> float:
+    """Seconds from the command to its first step, after which it is killed."""
+    began = time.perf_counter()
+    run = attnlab("train", "mini-gpt", *settings, "--out", str(out), cache=cache)
+    while not stepped(out / "metrics.jsonl"):
+        assert run.poll() is None, "the run ended before its first step"
+        time.sleep(0.005)
+    seconds = time.perf_counter() - began
+    run.kill()
+    run.wait()
+    return seconds
 
 
 def stepped(metrics: Path) -> bool:

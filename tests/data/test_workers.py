@@ -47,7 +47,7 @@ def test_a_persons_interrupt_is_answered_here_alone():
         "import os, time\n"
         "from attnlab.data.workers import in_order\n"
         "def wait(n):\n    os.write(1, b'x\\n'); time.sleep(0.5)\n"
-        "try:\n    list(in_order(wait, range(4), processes=2))\n"
+        "try:\n    list(in_order(wait, range(1), processes=2))\n"
         "except KeyboardInterrupt:\n    print('stopped')\n"
     )
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}

@@ -12,8 +12,7 @@ from attnlab.config.streams import stream_seed
 from attnlab.model.blocks import Attention
 from attnlab.model.draws import fill_normal
 from attnlab.model.feedforward import FeedForward
-from attnlab.model.heads.span import Span
-from attnlab.model.heads.token_classification import TokenClassification
+from attnlab.model.heads.head import Head
 from attnlab.model.stack import Stack
 
 
@@ -46,7 +45,7 @@ def initialise(model: nn.Module, seed: int) -> None:
     for module in model.modules():
         if isinstance(module, Stack):
             _quiet_residuals(module)
-        elif isinstance(module, (Span, TokenClassification)):
+        elif isinstance(module, Head):
             module.quieten()
 
 

@@ -20,6 +20,9 @@ class Head(nn.Module):
     def forward(self, hidden: Tensor, tokens: Tokens) -> Tensor:
         raise NotImplementedError
 
+    def quieten(self) -> None:
+        """Make the first weights smaller, where the usual ones would give too large first scores."""
+
     def shared_tables(self) -> list[nn.Embedding]:
         """The token tables that are the trunk's as well."""
         return []
