@@ -32,6 +32,16 @@ def test_results_come_in_order_from_several_processes():
     assert [value for value, _ in in_order(square, range(5), processes=1)] == [0, 1, 4, 9, 16]
 
 
+def squares_shared_again(number):
+    return [value for value, _ in in_order(square, range(number), processes=2)]
+
+
+def test_a_process_that_shares_its_own_work_does_the_next_piece_too():
+    # as when a check, which has a process of its own, reads text that was not counted before
+    found = in_order(squares_shared_again, range(1, 7), processes=2)
+    assert list(found) == [[n * n for n in range(count)] for count in range(1, 7)]
+
+
 def test_what_is_refused_there_is_refused_here():
     with pytest.raises(DataError, match="13 is refused"):
         list(in_order(square, range(20), processes=2))

@@ -20,7 +20,7 @@ AHEAD = 2
 """Pieces of work for each process that are read before their results are wanted: memory stays flat."""
 
 _work: Callable[[Any], Any] | None = None
-"""What the processes do: they are forked, and have it without its being sent."""
+"""What a process that was forked does: it has it without its being sent."""
 
 
 def in_order(
@@ -48,10 +48,8 @@ def in_order(
 
 @contextmanager
 def forked(work: Callable[[Given], Made], count: int) -> Iterator[Callable[[Given], Future[Made]]]:
-    global _work
-    _work = work
     context = multiprocessing.get_context("fork")
-    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(os.getpid(),))
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(os.getpid(), work))
     with without_threads():
         try:
             yield lambda piece: pool.submit(_do, piece)
@@ -61,7 +59,6 @@ def forked(work: Callable[[Given], Made], count: int) -> Iterator[Callable[[Give
             ) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-            _work = None
 
 
 @contextmanager
@@ -78,8 +75,10 @@ def without_threads() -> Iterator[None]:
             os.environ[name] = before
 
 
-def _begin(parent: int) -> None:
+def _begin(parent: int, work: Callable[[Any], Any]) -> None:
     """A process whose parent was killed ends, too; a person's Ctrl-C is the parent's to answer."""
+    global _work
+    _work = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 
