@@ -71,7 +71,7 @@ def leaks_of(model: nn.Module, path: Path, rows: Tensor) -> Iterator[Leak]:
     other = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(5))]
     for some, new in zip(rows.split(together), other.split(together), strict=True):
         plain = run(path, some)
-        for key in range(rows.shape[1]):
+        for key in (~path.reach).any(0).nonzero()[:, 0].tolist():  # what all outputs may see cannot leak
             changed = some.clone()
             changed[:, key] = new[:, key]
             size = torch.where(path.reach[:, key], 0.0, apart(plain, run(path, changed), plain))

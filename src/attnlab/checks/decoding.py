@@ -220,8 +220,7 @@ class Trial:
                 sources=self.sources(self.texts),
             )
             for text, written in zip(self.texts, found, strict=True):
-                for place, token in enumerate(written.new):
-                    scores = self.alone(replace(text, new=tuple(written.new[:place])))
+                for scores, token in zip(self.along(text, written.new), written.new, strict=True):
                     yield distance(scores[token], scores.max(), scores)
         yield 0.0  # also where every text ended at once
 
@@ -232,11 +231,8 @@ class Trial:
         found = beam_searches(self.model, prompts, width=BEAMS, length=length, sources=self.sources(texts))
         for text, hypotheses in zip(texts, found, strict=True):
             for one in hypotheses:
-                sums = [
-                    self.alone(replace(text, new=tuple(one.new[:place]))).log_softmax(-1)[token]
-                    for place, token in enumerate(one.new)
-                ]
-                total = torch.stack(sums).sum()
+                likely = self.along(text, one.new).log_softmax(-1)
+                total = likely.gather(1, torch.tensor(one.new)[:, None]).sum()
                 yield distance(torch.tensor(one.total, dtype=total.dtype), total, total)
 
     def sources(self, texts: Sequence[TrialText]) -> list[tuple[int, ...]] | None:
@@ -245,16 +241,26 @@ class Trial:
     def alone(self, text: TrialText) -> Tensor:
         """The scores (V) of the token after a text, read anew in a batch of its own."""
         if text not in self.known:
-            ids = torch.tensor([[*text.prompt, *text.new]])
-            prompt = (torch.arange(ids.shape[1]) < len(text.prompt))[None]
-            source = prompt if self.model.trunk.asks_for_source else None
-            tokens = Tokens.of(ids.shape[1], source=source)
-            inputs: dict[str, Any] = {}
-            if self.model.trunk.reads_source:
-                inputs = {"source": torch.tensor([text.source])}
-            hidden = self.model.trunk(ids, tokens, **inputs)
-            self.known[text] = self.model.head(hidden[:, -1:], tokens)[0, 0]
+            self.known[text] = self.read(text, last=1)[0]
         return self.known[text]
+
+    def along(self, text: TrialText, new: Sequence[int]) -> Tensor:
+        """The scores (n,V) of each of n new tokens, from one reading: where they depended on later tokens,
+        they would not be those of writing, and `differs` finds it."""
+        return self.read(replace(text, new=tuple(new[:-1])), last=len(new))
+
+    def read(self, text: TrialText, *, last: int) -> Tensor:
+        """The scores (n,V) after each of the last n tokens of a text, in a batch of its own."""
+        ids = torch.tensor([[*text.prompt, *text.new]])
+        prompt = (torch.arange(ids.shape[1]) < len(text.prompt))[None]
+        source = prompt if self.model.trunk.asks_for_source else None
+        tokens = Tokens.of(ids.shape[1], source=source)
+        inputs: dict[str, Any] = {}
+        if self.model.trunk.reads_source:
+            inputs = {"source": torch.tensor([text.source])}
+        hidden = self.model.trunk(ids, tokens, **inputs)
+        scores: Tensor = self.model.head(hidden[:, ids.shape[1] - last :], tokens)[0]
+        return scores
 
 
 class CachedBatch:

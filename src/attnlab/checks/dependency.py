@@ -36,9 +36,10 @@ class Dependency(Check):
     every score is also computed from its prefix alone; and no output of a text may move when another
     text of the batch is changed.
 
-    Paths: training and evaluation mode, padded on either side, packed, rows of one token, some inputs
-    of a row as long as the model reads (up to 1024), short rows of 320 token ids, and a piece of a
-    real batch as the task makes it; the source of an encoder-decoder too.
+    Paths: training and evaluation mode (once, where both give the same scores), padded on either
+    side, packed, rows of one token, some inputs of a row as long as the model reads (up to 1024),
+    short rows of 320 token ids, and a piece of a real batch as the task makes it; the source of an
+    encoder-decoder too.
 
     When it helps: a mask that leaks makes the loss look better and the text worse. A permitted pair
     that nothing joins is a warning (never for argmax, which looks at one key by design).

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -45,15 +46,13 @@ class Invariance(Check):
         generator = torch.Generator().manual_seed(2)
         lengths = [min(length, case.config.longest_text) for length in LENGTHS]
         rows = [torch.randint(vocabulary, (n,), generator=generator).tolist() for n in lengths]
-        single = [Scored(model, [row], "right") for row in rows]
-        scores = [one.scores[0] for one in single]
-        gradient = {
-            name: torch.stack([one.gradient[name] for one in single]).sum(0) for name in single[0].gradient
-        }
+        alone = Scored(model, [[row] for row in rows], "right")
+        backwards = Scored(model, [rows[::-1]], "right")
+        backwards.scores.reverse()
         gaps = {
-            "padded on the right": self.gap(Scored(model, rows, "right"), scores, gradient),
-            "padded on the left": self.gap(Scored(model, rows, "left"), scores, gradient),
-            "in another order": self.gap(Scored(model, rows[::-1], "right"), scores[::-1], gradient),
+            "padded on the right": self.gap(Scored(model, [rows], "right"), alone),
+            "padded on the left": self.gap(Scored(model, [rows], "left"), alone),
+            "in another order": self.gap(backwards, alone),
         }
         return self.judge(case, gaps, len(rows), EQUAL)
 
@@ -74,19 +73,30 @@ class Invariance(Check):
         return self.passed(at, f"{texts} texts in {len(gaps)} arrangements agree to {size:.1g}", size)
 
     @staticmethod
-    def gap(scored: Scored, scores: list[Tensor], gradient: dict[str, Tensor]) -> float:
+    def gap(scored: Scored, alone: Scored) -> float:
         """The largest difference in scores, of the largest score, or in gradients, of the largest one."""
-        largest = max(float(g.abs().max()) for g in gradient.values())  # some are zero but for rounding
-        pairs = zip(scored.scores, scores, strict=True)
+        pairs = zip(scored.scores, alone.scores, strict=True)
         found = [distance(own, other, float(other.abs().max())) for own, other in pairs]
-        found += [distance(scored.gradient[name], other, largest) for name, other in gradient.items()]
+        largest = alone.largest_gradient  # some are zero but for rounding
+        found += [distance(scored.gradient[name], other, largest) for name, other in alone.gradient.items()]
         return max(found)
 
 
 class Scored:
-    """Rows in one batch: each row's scores, and every parameter's gradient of a weighted sum of them."""
+    """Batches of rows: each row's scores, and every parameter's gradient of a weighted sum of all of them."""
 
-    def __init__(self, model: Model, rows: Rows, side: str):
+    def __init__(self, model: Model, batches: Sequence[Rows], side: str):
+        model.zero_grad()
+        self.scores = [scores for rows in batches for scores in self.of_batch(model, rows, side)]
+        held = ((name, parameter.grad) for name, parameter in model.named_parameters())
+        self.gradient = {name: gradient for name, gradient in held if gradient is not None}
+
+    @cached_property
+    def largest_gradient(self) -> float:
+        return max(float(gradient.abs().max()) for gradient in self.gradient.values())
+
+    def of_batch(self, model: Model, rows: Rows, side: str) -> list[Tensor]:
+        """Each row's scores; gradients are added to the model's."""
         ids, real = padded(rows, side=side)
         tokens = Tokens.of(ids.shape[1], real=real, source=self.source(model, ids, real))
         inputs: dict[str, Any] = {}
@@ -99,12 +109,10 @@ class Scored:
             whole = scores.new_empty(len(ids), 0) if model.head.scores_words else model.head(scores, tokens)
             of_real = whole[kept] if whole.ndim == 3 else whole  # a head may score place by place as well
             (weighted(scores[kept]) + weighted(of_real)).backward()
-        self.scores = [
+        return [
             torch.cat([row[where].flatten(), judged[where].flatten() if judged.ndim > 1 else judged]).detach()
             for row, where, judged in zip(scores, kept, whole, strict=True)
         ]
-        self.gradient = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
-        model.zero_grad()
 
     @staticmethod
     def source(model: Model, ids: Tensor, real: Tensor | None) -> Tensor | None:

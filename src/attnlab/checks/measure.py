@@ -109,12 +109,12 @@ def measure(path: Path, vocabulary: int) -> Measured:
 @torch.no_grad()
 def changed(path: Path, vocabulary: int) -> Tensor:
     """(T,S): how far each output moves when one input is replaced, by two other tokens in turn."""
-    plain = run(path, path.ids)
+    plain, drawless = run_noting_draws(path)
     scale = float(plain[plain.isfinite()].abs().amax()) if bool(plain.isfinite().any()) else 1.0
     moved = torch.zeros(plain.shape[1], path.ids.shape[1], dtype=torch.float64)
     variants = list(replaced(path, vocabulary))
     # rows of one batch draw different dropout: only where nothing is drawn may they be run together
-    rows = max(AT_ONCE // plain.numel(), 1) if drawless(path, plain) else 1
+    rows = max(AT_ONCE // plain.numel(), 1) if drawless else 1
     for start in range(0, len(variants), rows):
         some = variants[start : start + rows]
         together = torch.cat([path.ids, *(ids for _, ids in some)]) if rows > 1 else some[0][1]
@@ -142,11 +142,11 @@ def replaced(path: Path, vocabulary: int) -> Iterator[tuple[int, Tensor]]:
             yield key, ids
 
 
-def drawless(path: Path, plain: Tensor) -> bool:
-    """Whether other random numbers give the same scores."""
-    with torch.random.fork_rng():
-        seed_everything(1)
-        return bool(torch.equal(path.forward(path.ids), plain))
+def run_noting_draws(path: Path) -> tuple[Tensor, bool]:
+    """The path's scores, and whether they were computed without a random number."""
+    with seeded():
+        before = torch.get_rng_state()
+        return path.forward(path.ids), bool(torch.equal(torch.get_rng_state(), before))
 
 
 def replacements(token: int, vocabulary: int) -> set[int]:

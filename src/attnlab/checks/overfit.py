@@ -23,7 +23,7 @@ from attnlab.training.updates import AdamWUpdate, ParameterGroup
 ROWS, LENGTH = 2, 16
 EXAMPLES = 12
 """Rows that are learned where each is one target."""
-ATTEMPTS = ((0.3, 80), (0.9, 80), (0.1, 80), (0.03, 320))
+ATTEMPTS = ((0.6, 80), (0.3, 80), (0.1, 80), (0.03, 320))
 """Rates and steps, tried in turn, each from the start; rates are divided by the width: no one suits every
 model. A high one may learn how often targets occur with weights so large that inputs hardly matter beside
 them, and stay there: the last is low, and long."""

@@ -75,20 +75,35 @@ def paths_of(
     Every pair of `length` tokens, and some inputs of a row of `whole`: blocks and groups have borders there.
     """
     made, single = Made(model, vocabulary, length), Made(model, vocabulary, 1)
-    for training in (True, False):
-        yield from made.paths("training" if training else "evaluation", training=training)
+    for name, training in modes(model, next(made.paths("either"))).items():
+        yield from made.paths(name, training=training)
         yield from single.paths("a row of one token", training=training)
+    # by now heads have shown that they look at one position each: from here on, what they would see is
+    # enough, at a fraction of a vocabulary's cost; the check of invariance asks them about padding
     half = torch.arange(length)[None] >= length // 3
-    yield from made.paths("padded on the left", real=half)
-    yield from made.paths("padded on the right", real=half.flip(1))
+    yield from made.paths("padded on the left", real=half, asked=model.trunk)
+    yield from made.paths("padded on the right", real=half.flip(1), asked=model.trunk)
     if model.adapter is None or not model.adapter.stands_before:
-        yield from made.paths("packed documents", document=half.long())
+        yield from made.paths("packed documents", document=half.long(), asked=model.trunk)
     long = Made(model, vocabulary, whole)
-    # heads look at one position each: what they would see is enough, at a fraction of a vocabulary's cost
     for path in long.paths("a whole row", asked=model.trunk):
         yield replace(path, keys=spread_over(whole))
     if prepared is not None:
         yield from of_batch(model, prepared, length)
+
+
+@torch.no_grad()
+def modes(model: Model, path: Path) -> dict[str, bool]:
+    """Training and evaluation, and whether each is training. They are one where both give the same scores,
+    which a leak in one of them alone would change."""
+    with torch.random.fork_rng():
+        model.train()
+        trained = path.forward(path.ids)
+        model.eval()
+        evaluated = path.forward(path.ids)
+    if torch.equal(trained, evaluated):
+        return {"training and evaluation": False}
+    return {"training": True, "evaluation": False}
 
 
 def spread_over(length: int) -> tuple[int, ...]:
@@ -150,9 +165,7 @@ def of_batch(model: Model, prepared: Prepared, length: int) -> Iterator[Path]:
         source=None if prepared.source is None else prepared.source[:1],
         source_tokens=None if prepared.source_tokens is None else prepared.source_tokens.select(row),
     )
-    longest = max(part.shape[1] for part in (piece.ids, piece.source) if part is not None)
-    asked = model.trunk if longest > length else None
-    for path in through(model, piece, "a real batch", training=True, asked=asked):
+    for path in through(model, piece, "a real batch", training=True, asked=model.trunk):
         inputs = path.ids.shape[1]
         yield path if inputs <= length else replace(path, keys=spread_over(inputs))
 

@@ -36,8 +36,9 @@ HALF = 0.5
 ROWS = 4
 EXAMPLES = 200
 """Rows whose labels are read again."""
-LOUD = 1000.0
-"""How far an answer's score is above the others', in nats, about: no other then has any chance."""
+LOUD = 300.0
+"""How far an answer's score is above the others', in nats, about: no other then has any chance. Of larger
+ones the exponentials would be too small for full precision, which takes a processor many times as long."""
 
 
 class OfTargets(Check):
