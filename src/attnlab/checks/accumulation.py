@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.real import batch_of, piece, prepared_of, rows_of
-from attnlab.model.apart import copy_of
+from attnlab.model.apart import sample_of
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared, Task
@@ -37,6 +37,7 @@ class Accumulation(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 0.5
+    samples_layers: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         if case.task.contrasts:
@@ -44,7 +45,7 @@ class Accumulation(Check):
         whole = prepared_of(case, piece(batch_of(case, least=LENGTH), ROWS, LENGTH))
         if len(whole.ids) < 2:
             return self.not_applicable(case, "a batch has one row, which cannot be split")
-        model = copy_of(case.model).double().eval()
+        model = sample_of(case.model).double().eval()
         parts = [rows_of(whole, 0, 1), rows_of(whole, 1, len(whole.ids))]
         together = gradient(model, case.task, [whole])
         apart = gradient(model, case.task, parts)

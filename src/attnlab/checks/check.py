@@ -18,6 +18,7 @@ from attnlab.data.dataset import Dataset
 from attnlab.data.workers import in_order
 from attnlab.generation.generate import Written
 from attnlab.metrics.metric import Examples
+from attnlab.model.apart import sampled
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared, Task
@@ -87,6 +88,8 @@ class Check(ABC):
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 2.0
     """Seconds that it may take for a small model on two cores."""
+    samples_layers: ClassVar[bool] = False
+    """Whether it asks a sample of a very deep model's layers, see `sample_of`; what it found then says so."""
 
     @abstractmethod
     def run(self, case: Case) -> Finding:
@@ -137,5 +140,8 @@ def _made_by_one_thread(case: Case, name: str) -> Finding:
 
 def _made(case: Case, name: str) -> Finding:
     began = time.perf_counter()
-    finding = CHECKS.build(name).run(case)
+    check = CHECKS.build(name)
+    finding = check.run(case)
+    if check.samples_layers and finding.outcome != "not applicable":
+        finding = replace(finding, found=finding.found + sampled(case.model))
     return replace(finding, seconds=time.perf_counter() - began, step=case.step)

@@ -15,7 +15,7 @@ from attnlab.checks.dependency import EQUAL, LENGTH, prefix_gap
 from attnlab.generation.beam import beam_searches
 from attnlab.generation.decoder import Decoder
 from attnlab.generation.generate import generate
-from attnlab.model.apart import copy_of
+from attnlab.model.apart import sample_of
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, When
@@ -59,6 +59,7 @@ class Decoding(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before", "after")
     limit: ClassVar[float] = 1.0
+    samples_layers: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         return self.of_model(case, case.model, case.dataset.tokenizer.size, case.config.longest_text)
@@ -69,7 +70,7 @@ class Decoding(Check):
             return self.not_applicable(at, "the model does not generate text from left to right")
         if room < FEW:
             return self.not_applicable(at, f"a model that reads {room} tokens cannot continue a text")
-        trial = Trial(copy_of(model).double().eval(), vocabulary, room)
+        trial = Trial(sample_of(model).double().eval(), vocabulary, room)
         largest = 0.0
         for name, gap in trial.gaps():
             largest = max(largest, gap)
@@ -113,7 +114,7 @@ def miswrites(model: Model, vocabulary: int, room: int) -> bool:
     if not model.writes or room < FEW:
         return False
     small = sum(parameter.numel() for parameter in model.parameters()) < COPIED
-    trial = Trial(copy_of(model).double().eval() if small else model.eval(), vocabulary, room)
+    trial = Trial(sample_of(model).double().eval() if small else model.eval(), vocabulary, room)
     allowed = EQUAL if small else ROUNDED
     try:
         gap = trial.brief()

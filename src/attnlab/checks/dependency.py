@@ -14,7 +14,7 @@ from attnlab.checks.measure import Leak, Measured
 from attnlab.checks.paths import paths_of, place_by_place
 from attnlab.checks.probing import Probe, cut_gap, measured, worst
 from attnlab.checks.real import real
-from attnlab.model.apart import copy_of
+from attnlab.model.apart import sample_of
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
@@ -45,16 +45,18 @@ class Dependency(Check):
     that nothing joins is a warning (never for argmax, which looks at one key by design).
     The module in which a leak begins decides the advice: scores, embedding, or statistics.
 
-    Cannot see: a leak of less than 1e-11, one that needs an id that was not tried, or one that in
-    long rows begins and ends between the sampled inputs.
+    Cannot see: a leak of less than 1e-11, one that needs an id that was not tried, one that in long
+    rows begins and ends between the sampled inputs, or, of more than 100 layers, one in a layer that is
+    not among the 100 that are asked.
     """
 
     when: ClassVar[tuple[When, ...]] = ("before", "after")
     limit: ClassVar[float] = 4.0
+    samples_layers: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         try:
-            return self.asked(case, copy_of(case.model).double(), case.dataset.tokenizer.size)
+            return self.asked(case, sample_of(case.model).double(), case.dataset.tokenizer.size)
         except (IndexError, RuntimeError, ValueError) as error:
             return self.failed(
                 case,

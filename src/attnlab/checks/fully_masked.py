@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks.check import Case, Check
-from attnlab.model.apart import copy_of
+from attnlab.model.apart import sample_of
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, When
@@ -31,9 +31,10 @@ class FullyMasked(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 0.3
+    samples_layers: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
-        model = copy_of(case.model).eval()
+        model = sample_of(case.model).eval()
         outputs: list[tuple[str, Tensor]] = []
         for name, attention in model.trunk.attentions().items():
             attention.rule.register_forward_hook(noted(name, outputs))

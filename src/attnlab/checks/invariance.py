@@ -12,7 +12,7 @@ from torch import Tensor
 from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.paths import place_by_place
 from attnlab.generation.decoder import padded
-from attnlab.model.apart import copy_of
+from attnlab.model.apart import sample_of
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, When
@@ -40,9 +40,10 @@ class Invariance(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 1.0
+    samples_layers: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
-        model, vocabulary = copy_of(case.model).double().eval(), case.dataset.tokenizer.size
+        model, vocabulary = sample_of(case.model).double().eval(), case.dataset.tokenizer.size
         generator = torch.Generator().manual_seed(2)
         lengths = [min(length, case.config.longest_text) for length in LENGTHS]
         rows = [torch.randint(vocabulary, (n,), generator=generator).tolist() for n in lengths]

@@ -208,7 +208,8 @@ def asked_of(model: nn.Module, path: Path, vocabulary: int) -> Measured:
 
 def measured(model: nn.Module, path: Path, vocabulary: int) -> Measured:
     """A path in the mode that it is about."""
-    model.train(path.training)
+    if model.training != path.training:  # of a deep model, setting it takes as long as a forward
+        model.train(path.training)
     return measure(path, vocabulary)
 
 
