@@ -54,6 +54,36 @@ def test_chunked_loss_is_the_plain_one(
         torch.testing.assert_close(mine, theirs, msg=name)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("z_weight", [0.0, 0.01])
+@pytest.mark.parametrize("scale", [1.0, 60.0, 1e4])
+def test_targets_too_unlikely_for_a_share_of_the_softmax_lose_what_they_lose_in_float64(
+    monkeypatch, smoothing, z_weight, scale
+):
+    """In float32 a share is 0 from 104 nats on: then neither the loss nor its gradient may be infinite."""
+    monkeypatch.setattr(losses, "CHUNK", 4)
+    torch.manual_seed(0)
+    x, table = scale * torch.randn(T, D), torch.randn(V, D)
+    targets = torch.randint(V, (T,))
+    mine, theirs = (
+        [part.detach().to(kind).requires_grad_() for part in (x, table)]
+        for kind in (torch.float32, torch.float64)
+    )
+    found = losses.vocabulary_loss(*mine, None, targets, smoothing=smoothing, z_weight=z_weight)
+    wanted = plain_loss((theirs[0] @ theirs[1].T)[None], targets[None], smoothing, z_weight)
+    lost = wanted.detach()
+    assert bool(lost > 104 * T) == (scale > 1)
+    torch.testing.assert_close(found.total.detach().double(), lost, rtol=1e-6, atol=1e-5)
+    found.total.backward(), wanted.backward()
+    for own, other in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(
+            own.grad.double(), other.grad, rtol=1e-4, atol=1e-5 * float(other.grad.abs().max())
+        )
+    with torch.no_grad():
+        each = losses.vocabulary_loss(*mine, None, targets, smoothing=smoothing, z_weight=z_weight).each
+    torch.testing.assert_close(each.double().sum(), lost, rtol=1e-6, atol=1e-5)
+
+
 def test_logits_are_never_held_whole(monkeypatch):
     """No tensor of rows × vocabulary comes into being, with and without gradient."""
     monkeypatch.setattr(losses, "CHUNK", 16)

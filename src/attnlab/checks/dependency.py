@@ -125,7 +125,7 @@ class Dependency(Check):
     def leaking(
         self, at: Moment, model: nn.Module, leaks: list[Leak], pairs: int, masking: str = "-inf"
     ) -> Finding:
-        leak = max(leaks, key=lambda one: one.size)
+        leak = leaks[0]  # of the simplest path, which a person understands best
         names = ", ".join(one.path for one in leaks)
         cause = cause_of(model, leak.place)
         fix = FIXES[cause]

@@ -95,10 +95,10 @@ def _loss(
     total, penalty = each.new_zeros(()), each.new_zeros(())
     products = _Products(x, table, bias)
     for rows in _chunks(len(x)):
-        softmax = _Softmax(products.logits(rows), targets[rows], smoothing, z_weight)
-        each[rows] = softmax.losses
+        losses = _Losses(products.logits(rows), targets[rows], smoothing, z_weight)
+        each[rows] = losses.each
         total += each[rows].sum()
-        penalty += softmax.penalty
+        penalty += losses.penalty
     return total, penalty, each
 
 
@@ -126,20 +126,22 @@ class _Products:
         return found.float() if x.dtype in (torch.float16, torch.bfloat16) else found
 
 
-class _Softmax:
-    """Logits (N, V), written over with their exponentials: one exp serves the loss and its gradient."""
+class _Losses:
+    """The loss of each row of logits (N, V)."""
 
     def __init__(self, logits: Tensor, targets: Tensor, smoothing: float, z_weight: float):
-        self.targets, self.smoothing, self.z_weight = targets, smoothing, z_weight
-        self.wanted = logits.gather(1, targets[:, None])[:, 0]
+        self.targets, self.smoothing, self.z_weight = targets[:, None], smoothing, z_weight
+        self.wanted = logits.gather(1, self.targets)[:, 0]
         self.mean = logits.mean(-1) if smoothing else None
+        self.log_z = self.sum_of(logits)
+
+    def sum_of(self, logits: Tensor) -> Tensor:
+        """(N) the logarithm of the softmax's sum; logits are written over."""
         largest = logits.amax(-1, keepdim=True)
-        self.exponentials = logits.sub_(largest).exp_()
-        self.z = self.exponentials.sum(-1)
-        self.log_z = self.z.log() + largest[:, 0]
+        return logits.sub_(largest).exp_().sum(-1).log() + largest[:, 0]
 
     @property
-    def losses(self) -> Tensor:
+    def each(self) -> Tensor:
         loss = self.log_z - (1 - self.smoothing) * self.wanted
         if self.mean is not None:
             loss = loss - self.smoothing * self.mean
@@ -152,17 +154,27 @@ class _Softmax:
         """What smoothing and z-loss add to the cross-entropies, over all rows."""
         if not self.smoothing and not self.z_weight:
             return 0.0
-        return (self.losses - (self.log_z - self.wanted)).sum()
+        return (self.each - (self.log_z - self.wanted)).sum()
+
+
+class _Softmax(_Losses):
+    """Logits (N, V), written over with their softmax, which serves the loss and its gradient."""
+
+    def sum_of(self, logits: Tensor) -> Tensor:
+        largest = logits.amax(-1) if self.z_weight else None
+        self.softmax = torch.softmax(logits, -1, out=logits)  # a row at a time, which stays in the cache
+        if largest is None:  # infinite where the target's share is 0: see `_ChunkedLoss`
+            return self.wanted - self.softmax.gather(1, self.targets)[:, 0].log()
+        return largest - self.softmax.amax(-1).log()
 
     def gradient(self) -> Tensor:
-        """∂loss/∂logits, written over the exponentials."""
-        scale = self.z.reciprocal()
+        """∂loss/∂logits, written over the softmax."""
+        d = self.softmax
         if self.z_weight:
-            scale = scale * (1 + 2 * self.z_weight * self.log_z)
-        d = self.exponentials.mul_(scale[:, None])
+            d *= (1 + 2 * self.z_weight * self.log_z)[:, None]
         if self.smoothing:
             d -= self.smoothing / d.shape[1]
-        return d.scatter_add_(1, self.targets[:, None], d.new_full((len(d), 1), self.smoothing - 1))
+        return d.scatter_add_(1, self.targets, d.new_full((len(d), 1), self.smoothing - 1))
 
 
 class _ChunkedLoss(torch.autograd.Function):
@@ -187,7 +199,7 @@ class _ChunkedLoss(torch.autograd.Function):
         products = _Products(x, table, bias)
         for rows in _chunks(len(x)):
             softmax = _Softmax(products.logits(rows), targets[rows], smoothing, z_weight)
-            total += softmax.losses.sum()
+            total += softmax.each.sum()
             penalty += softmax.penalty
             d = softmax.gradient().to(x.dtype)
             if dx is not None:
@@ -198,6 +210,8 @@ class _ChunkedLoss(torch.autograd.Function):
                 dtable += d.T @ x[rows]
             if dbias is not None:
                 dbias += d.sum(0)
+        if not bool(total.isfinite()):  # a target so unlikely that its share of the softmax is 0
+            total, penalty, _ = _loss(x, table, bias, targets, smoothing, z_weight)
         ctx.save_for_backward(dx, dtable, dbias)
         ctx.mark_non_differentiable(penalty)
         return total, penalty
