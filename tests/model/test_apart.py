@@ -1,15 +1,19 @@
 """Copies of a model to be asked: as deepcopy makes them, or with some of very many layers."""
 
 import copy
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 import torch
 from torch import nn
 
+from attnlab.checks.check import run_checks
 from attnlab.checks.paths import paths_of
 from attnlab.checks.probing import measured, worst
 from attnlab.model.apart import DEEPEST, copy_of, sample_of, sampled, undisturbed
+from attnlab.model.assemble import build_model
+from tests.checks.cases import case
 from tests.checks.faults import VOCABULARY, Leaky, next_token, small
 
 IDS = torch.arange(7)[None]
@@ -112,3 +116,16 @@ def test_a_model_that_is_asked_keeps_the_modes_of_its_parts():
     with undisturbed(model) as asked:
         assert not any(module.training for module in asked.modules())
     assert [module.training for module in model.modules()] == before
+
+
+def test_findings_about_a_sample_say_so_and_others_do_not():
+    about = case("causal")
+    settings = replace(about.config.model, layers=DEEPEST + 1)
+    model = build_model(settings.with_tokenizer(about.dataset.tokenizer.size))
+    config = replace(about.config, model=settings)
+    asked = ["invariance", "decoding", "first_loss"]
+    told = {one.check: one for one in run_checks(replace(about, model=model, config=config), asked)}
+    assert {one.outcome for one in told.values()} == {"pass"}
+    ends = {name: one.found.endswith("(in 100 of 101 layers)") for name, one in told.items()}
+    assert ends == {"invariance": True, "decoding": True, "first_loss": False}
+    assert "layers" not in run_checks(about, ["invariance"])[0].found
