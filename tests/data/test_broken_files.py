@@ -111,3 +111,34 @@ def test_a_word_list_with_other_bytes_is_named(tmp_path):
     (tmp_path / "vocab.txt").write_bytes(b"[UNK]\n[CLS]\nna\xefve\n")
     with pytest.raises(DataError, match=r"vocab.txt is not UTF-8 \(byte 0xEF at 14\)"):
         load(tmp_path)
+
+
+DIGITS = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(DIGITS, "more than 4,300 digits"), ("[" * 9999, "nested too deep")],
+)
+def test_json_that_python_does_not_read_is_one_sentence(tmp_path, value, words):
+    tail = "]" * (len(value) if value[0] == "[" else 0)
+    row = f'{{"text": "a row", "number": {value}{tail}}}'
+    for name, content in {
+        "list.json": f"[{row}]",
+        "squad.json": f'{{"data": [{row}]}}',
+        "lines.jsonl": row,
+    }.items():
+        (tmp_path / name).write_text(content)
+        with pytest.raises(DataError, match=words) as refused:
+            list(Files(path=str(tmp_path / name)).read("train"))
+        assert name in str(refused.value) and len(str(refused.value)) < 600
+
+
+@pytest.mark.parametrize("start", [DIGITS, "[" * 9999, "7" * 4000])
+def test_an_answers_place_that_is_none_is_told_in_short(tmp_path, start):
+    row = {"question": "who sees?", "context": "the cat sees a dog", "answers": "the cat", "answer_start": 0}
+    row["answers" if start[0] == "[" else "answer_start"] = start
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    with pytest.raises(DataError, match="answer") as refused:
+        list(Files(path=str(tmp_path / "rows.jsonl")).read("train"))
+    assert len(str(refused.value)) < 900

@@ -154,6 +154,8 @@ def test_classes_are_numbered_by_value_or_by_alphabet():
     assert names("10", "2", "-1", "2") == ("-1", "2", "10")
     assert names("b", "a", "b") == ("a", "b")
     assert names("10", "2", "x") == ("10", "2", "x")
+    long = "9" * 5000  # more digits than Python reads
+    assert names("10", "--5", "9") == ("--5", "10", "9") and names("10", long, "9") == ("10", "9", long)
 
 
 def test_counts_and_numbers_are_those_of_the_rows():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -142,8 +143,8 @@ def _by_value(name: str) -> tuple[int, str]:
 
 
 def whole(text: str) -> bool:
-    """Whether a label is written as a whole number."""
-    return text.isascii() and text.lstrip("-").isdigit()
+    """Whether a label is written as a whole number; thousands of digits are none that Python reads."""
+    return re.fullmatch("-?[0-9]{1,18}", text) is not None
 
 
 def refuse_unlearnable(labels: Labels, *, declared: bool) -> None:

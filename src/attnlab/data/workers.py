@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 Given = TypeVar("Given")
@@ -52,13 +53,23 @@ def forked(work: Callable[[Given], Made], count: int) -> Iterator[Callable[[Give
     pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(os.getpid(), work))
     with without_threads():
         try:
-            yield lambda piece: pool.submit(_do, piece)
+            yield partial(_submitted, pool)
         except BrokenProcessPool:
             raise MemoryError(
                 "a process was ended from outside, as systems do when there is none left"
             ) from None
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _submitted(pool: ProcessPoolExecutor, piece: Any) -> Future[Any]:
+    """A piece in the hands of the processes. The first one forks them: until they are told not to answer a
+    person's interrupt, it waits."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return pool.submit(_do, piece)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import gzip
 import io
 import json
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
@@ -89,11 +90,10 @@ def read_json_lines(file: Path, encoding: str, unit: Unit) -> Iterator[Record | 
 def parsed_line(line: str, place: str) -> Record | Broken:
     try:
         value = json.loads(line)
+    except json.JSONDecodeError as error:
+        return Broken(place, f"not JSON ({error.msg} at column {error.colno})")
     except (ValueError, RecursionError) as error:
-        reason = (
-            f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
-        )
-        return Broken(place, f"not JSON ({reason})")
+        return Broken(place, f"it has {beyond_python(error)}")
     if not isinstance(value, dict):
         return Broken(place, f"a JSON object with columns is needed, this is a {type(value).__name__}")
     return Record(place, value)
@@ -154,14 +154,14 @@ def read_json(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken
         raise DataError(f"{file}: {reason}.")
     try:
         value = json.loads(text)
-    except RecursionError:
-        raise DataError(f"{file} is nested too deep to be read.") from None
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":
             return read_json_lines(file, encoding, unit)
         raise DataError(
             f"{file} line {error.lineno} is not JSON: {error.msg} at column {error.colno}."
         ) from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{file} cannot be read: it has {beyond_python(error)}.") from None
     if isinstance(value, dict) and isinstance(value.get("data"), list):
         return articles(file, value["data"])
     if isinstance(value, list):
@@ -169,6 +169,13 @@ def read_json(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken
     raise DataError(
         f'{file} holds neither a list of rows nor SQuAD\'s "data"; use .jsonl with one object a line.'
     )
+
+
+def beyond_python(error: Exception) -> str:
+    """What well-formed JSON has that Python does not read."""
+    if isinstance(error, RecursionError):
+        return "values that are nested too deep"
+    return f"a whole number of more than {sys.get_int_max_str_digits():,} digits"
 
 
 def numbered(file: Path, rows: Iterable[Any]) -> Iterator[Record | Broken]:

@@ -22,6 +22,8 @@ ANSWER_COLUMNS = ("answers", "answer")
 """Where answers to questions stand; `answer` alone may be a label as well."""
 ANSWER_START = "answer_start"
 """The column that says where an answer begins, where there is one answer in a cell of its own."""
+LONGEST_PLACE = 18
+"""Digits of a place; what has more is none, and Python refuses to read thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,12 +262,13 @@ def answers_in(value: Any, start: Any) -> Any:
     if value.lstrip()[:1] in ("[", "{"):
         try:
             return json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             pass  # an answer may begin like that
     if not value.strip():
         return []
     digits = start.strip() if isinstance(start, str) else start
-    known = int(digits) if isinstance(digits, str) and digits.isdecimal() else digits
+    written = isinstance(digits, str) and digits.isdecimal() and len(digits) <= LONGEST_PLACE
+    known = int(digits) if written else digits
     return [{"text": value, "answer_start": None if known == "" else known}]
 
 
@@ -297,6 +300,6 @@ def answers_of(value: Any, passage: str) -> tuple[Answer, ...]:
             start = place_of(text, passage)
         sound = isinstance(text, str) and isinstance(start, int) and start >= 0
         if not sound or passage[start : start + len(text)] != text:
-            raise BrokenRowError(f"its answer {text!r:.40} is not at character {start} of the passage")
+            raise BrokenRowError(f"its answer {text!r:.40} is not at character {start!s:.40} of the passage")
         answers.append(Answer(text, start))
     return tuple(answers)
