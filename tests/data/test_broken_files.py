@@ -80,6 +80,16 @@ def test_broken_merges_are_named(gpt2, content, words):
         load(gpt2 / "vocab.json")
 
 
+def test_merges_that_make_the_library_panic_are_one_sentence(gpt2, capfd):
+    """A merge of more bytes than any token has, whose outcome the vocabulary lacks."""
+    held = json.loads((gpt2 / "vocab.json").read_text())
+    (gpt2 / "vocab.json").write_text(json.dumps(held | {"ä½łå¥½": len(held)}))
+    (gpt2 / "merges.txt").write_text("#version: 0.2\nĠ ä½łå¥½\n", encoding="utf-8")
+    with pytest.raises(DataError, match="merges.txt and its vocabulary do not go together"):
+        load(gpt2 / "vocab.json")
+    assert "panicked" not in capfd.readouterr().err
+
+
 def test_a_post_processor_whose_ids_are_beyond_the_table_is_refused(gpt2):
     held = json.loads((gpt2 / "tokenizer.json").read_text())
     pieces = [{"SpecialToken": {"id": "[X]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]

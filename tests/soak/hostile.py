@@ -46,7 +46,7 @@ OTHER = (None, True, False, [], {}, [1], [[]], {"a": 1}, {"kind": "dot"}, {"kind
 
 def value(pick: Random) -> Any:
     """Any value that JSON and TOML can hold, more or less."""
-    return pick.choice(pick.choice((WHOLE, WHOLE, REAL, TEXT, OTHER)))
+    return copy.deepcopy(pick.choice(pick.choice((WHOLE, WHOLE, REAL, TEXT, OTHER))))
 
 
 def near(pick: Random, held: Any) -> Any:

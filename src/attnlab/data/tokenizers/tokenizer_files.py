@@ -159,31 +159,30 @@ def refuse_odd_ids(vocabulary: Mapping[str, Any], place: Path) -> None:
 
 def tried(make: Callable[[], Tokenizer], wrong: str) -> Tokenizer:
     """A tokenizer that works, or an error."""
-    try:
-        with without_panics():
-            made = make()
-            form = made.form  # a broken post-processor shows when it is tried
-        beyond = max((*form.before, *form.end, *form.middle, *form.after), default=-1)
-        if beyond >= made.size:
-            raise DataError(
-                f"{wrong} that can be used: it puts the id {beyond:,} next to a text, and its {made.size:,} "
-                "tokens have ids below that. Restore it."
-            )
-        return made
-    except (KeyboardInterrupt, SystemExit, DataError):
-        raise
-    except BaseException as error:  # the library raises bare Exception, and panics that are not even that
-        raise DataError(f"{wrong} that can be read: {reason_of(error)}.") from error
+    with in_a_sentence(f"{wrong} that can be read"):
+        made = make()
+        form = made.form  # a broken post-processor shows when it is tried
+    beyond = max((*form.before, *form.end, *form.middle, *form.after), default=-1)
+    if beyond >= made.size:
+        raise DataError(
+            f"{wrong} that can be used: it puts the id {beyond:,} next to a text, and its {made.size:,} "
+            "tokens have ids below that. Restore it."
+        )
+    return made
 
 
 @contextmanager
-def without_panics() -> Iterator[None]:
-    """Before it raises, the library writes a stack of its own to stderr; we answer in one sentence."""
+def in_a_sentence(wrong: str) -> Iterator[None]:
+    """What the library raises, as an error of ours; where it panics, it first writes a stack to stderr."""
     sys.stderr.flush()
     held, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nothing, 2)
         yield
+    except (KeyboardInterrupt, SystemExit, DataError):
+        raise
+    except BaseException as error:  # it raises bare Exception, and panics that are not even that
+        raise DataError(f"{wrong}: {reason_of(error)}.") from error
     finally:
         os.dup2(held, 2)
         os.close(held)
@@ -197,10 +196,8 @@ def gpt2(vocabulary: dict[str, int], merges: Path) -> Tokenizer:
     pairs = [tuple(line.split(" ")) for line in lines if line.strip() and not line.startswith("#version")]
     if bad := next((pair for pair in pairs if len(pair) != 2), None):
         raise DataError(f'{merges} is not a list of merges: "{" ".join(bad)}" is not two parts.')
-    try:
+    with in_a_sentence(f"{merges} and its vocabulary do not go together"):
         tokenizer = library.Tokenizer(models.BPE(vocab=vocabulary, merges=pairs))  # type: ignore[arg-type]
-    except Exception as error:  # of the library, which has no class of its own for it
-        raise DataError(f"{merges} and its vocabulary do not go together: {reason_of(error)}.") from error
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     if {"<s>", "</s>"} <= set(vocabulary):
@@ -220,7 +217,8 @@ def bert(file: Path) -> Tokenizer:
     if "[UNK]" not in vocabulary:
         raise DataError(f"{file} is not BERT's vocabulary: [UNK] is not in it.")
     lowercase = uncased(file, vocabulary)
-    tokenizer = library.Tokenizer(models.WordPiece(vocab=vocabulary, unk_token="[UNK]"))
+    with in_a_sentence(f"{file} is not BERT's vocabulary"):
+        tokenizer = library.Tokenizer(models.WordPiece(vocab=vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(prefix="##")
