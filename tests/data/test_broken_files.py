@@ -85,7 +85,7 @@ def test_merges_that_make_the_library_panic_are_one_sentence(gpt2, capfd):
     held = json.loads((gpt2 / "vocab.json").read_text())
     (gpt2 / "vocab.json").write_text(json.dumps(held | {"ä½łå¥½": len(held)}))
     (gpt2 / "merges.txt").write_text("#version: 0.2\nĠ ä½łå¥½\n", encoding="utf-8")
-    with pytest.raises(DataError, match="merges.txt and its vocabulary do not go together"):
+    with pytest.raises(DataError, match=r"merges\.txt and its vocabulary do not go together"):
         load(gpt2 / "vocab.json")
     assert "panicked" not in capfd.readouterr().err
 
