@@ -69,6 +69,35 @@ def test_tables_of_absurd_depth_are_refused():
         load({"model": {"attention": deep}})
 
 
+@pytest.mark.parametrize("depth", [21, 60, 200, 400, 1000, 3000])
+@pytest.mark.parametrize("form", ["--set", "toml", "json"])
+def test_choices_of_any_depth_that_is_written_are_refused_by_a_sentence(tmp_path, form, depth):
+    """A few hundred could be read, and ended in an error of Python where they were built or written."""
+    if form == "json":
+        written = '{"kind": "group", "inner": ' * depth + '"dot"' + "}" * depth
+        (tmp_path / "deep.json").write_text(f'{{"model": {{"attention": {written}}}}}')
+    else:
+        written = "{kind='group',inner=" * depth + "'dot'" + "}" * depth
+        (tmp_path / "deep.toml").write_text(f"[model]\nattention = {written}\n")
+    with pytest.raises(ConfigError, match="nested too deep") as told:
+        load("mini-gpt", set=[f"model.attention={written}"]) if form == "--set" else load(
+            tmp_path / f"deep.{form}"
+        )
+    assert len(str(told.value)) < 300
+
+
+@pytest.mark.parametrize("form", ["--set", "toml", "json"])
+def test_a_number_of_thousands_of_digits_is_named_wherever_it_is_written(tmp_path, form):
+    digits = "9" * 5000
+    (tmp_path / "long.toml").write_text(f"[model]\nwidth = {digits}\n")
+    (tmp_path / "long.json").write_text(f'{{"model": {{"width": {digits}}}}}')
+    with pytest.raises(ConfigError, match="it has a whole number of more than 4,300 digits") as told:
+        load("mini-gpt", set=[f"model.width={digits}"]) if form == "--set" else load(
+            tmp_path / f"long.{form}"
+        )
+    assert ("model.width" if form == "--set" else f"long.{form}") in str(told.value)
+
+
 def test_a_choice_of_absurd_depth_is_refused_and_not_shown_in_full():
     deep = "group(inner=" * 3000 + "dot" + ")" * 3000
     told = refused(f"model.attention={deep}")

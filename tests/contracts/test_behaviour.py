@@ -5,7 +5,8 @@ from collections import OrderedDict
 import pytest
 import torch
 
-from attnlab.model.combinations import REFUSALS
+import attnlab as lab
+from attnlab.model.combinations import LAYOUTS, REFUSALS
 from attnlab.model.masks import MASKS
 from attnlab.model.pairs import Pairs
 from attnlab.model.tokens import Tokens
@@ -202,3 +203,15 @@ def test_three_masks_of_one_sequence():
 def test_refusals_are_few_and_give_reasons():
     assert len(REFUSALS) <= 6
     assert all(len(refusal.reason) > 40 for refusal in REFUSALS)
+
+
+def test_layouts_nested_without_end_are_refused():
+    """Each sorts padding into blocks of its own: twenty of them took all of a machine's memory."""
+
+    def built(depth):
+        nested = "group(inner=" * depth + "dot" + ")" * depth
+        return lab.decoder(vocabulary=9, width=8, layers=1, heads=2, length=8, attention=nested)
+
+    built(LAYOUTS)
+    with pytest.raises(ValueError, match="More than 3 of group and window are nested"):
+        built(LAYOUTS + 1)

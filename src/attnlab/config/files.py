@@ -15,6 +15,7 @@ from attnlab.config.elsewhere import unknown_setting
 from attnlab.config.imports import refuse_unseen
 from attnlab.config.registry import Registry, as_json, locate, table
 from attnlab.config.schema import FAMILIES, SECTIONS, Config
+from attnlab.config.untrusted import beyond_python
 from attnlab.config.values import Choice, ConfigError, choice_of, coerce, nearest, unknown
 
 FOUNDATIONS = ("model.preset", "model.family", "task")
@@ -77,8 +78,10 @@ def read(file: Path) -> dict[str, Any]:
     notation = "JSON" if file.suffix == ".json" else "TOML"
     try:
         settings = json.loads(text) if notation == "JSON" else tomllib.loads(text)
-    except ValueError as error:
+    except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{file} is not valid {notation}: {error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{file} cannot be read: it has {beyond_python(error)}.") from None
     if not isinstance(settings, dict):
         raise ConfigError(f"{file} holds no table of settings, but {type(settings).__name__}.")
     return settings
@@ -93,6 +96,8 @@ def parse_override(text: str) -> tuple[str, Any]:
         return key.strip(), tomllib.loads(f"value = {written}")["value"]
     except tomllib.TOMLDecodeError:
         return key.strip(), written.strip()
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"--set {key.strip()} cannot be read: it has {beyond_python(error)}.") from None
 
 
 BUDGET = "training.budget"

@@ -19,6 +19,8 @@ from attnlab.config.elsewhere import unknown_setting
 from attnlab.config.values import Choice, ConfigError, choice_of, coerce, described, unknown
 
 T = TypeVar("T")
+DEEPEST = 20
+"""Choices inside a choice; what builds and writes them calls itself for each."""
 
 TABLES = {
     "attention": "attnlab.model.attention:ATTENTION",
@@ -165,6 +167,9 @@ class Registry(Generic[T]):
     def resolve(self, value: Any, where: str = "") -> Choice:
         """The complete choice: every option there and of its declared type."""
         where = where or self.name
+        if where.count(".") > DEEPEST:
+            short = ".".join(where.split(".")[:2])
+            raise ConfigError(f"{short}: choices are nested too deep, more than {DEEPEST} in each other.")
         choice = self.read(value, where)
         if choice.kind not in self:
             raise unknown(where, choice.kind, self)

@@ -1,8 +1,9 @@
-"""JSON from files that someone else wrote: read without surprise, or refused with the reason."""
+"""What someone else wrote, read without surprise, or refused with the reason."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,21 @@ def read_json(file: Path, *, most: int = 16 * MEBIBYTE) -> dict[str, Any]:
         held = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{file} does not exist.") from None
-    except RecursionError:
-        raise ConfigError(f"{file} is nested too deep; it is not a file of this kind.") from None
     except ConfigError:
         raise
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror or error}.") from error
-    except ValueError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not JSON: {error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{file} cannot be read: it has {beyond_python(error)}.") from None
     if not isinstance(held, dict):
         raise ConfigError(f"{file} must hold a JSON object, not a {type(held).__name__}.")
     return held
+
+
+def beyond_python(error: Exception) -> str:
+    """What well-formed JSON or TOML has that Python does not read."""
+    if isinstance(error, RecursionError):
+        return "values that are nested too deep"
+    return f"a whole number of more than {sys.get_int_max_str_digits():,} digits"

@@ -45,6 +45,15 @@ class Refusal:
     reason: str
 
 
+LAYOUTS = 3
+"""Groups by position, groups by ids and a window: more that differ there are not."""
+
+
+def layouts(rule: Rule) -> int:
+    """How many layouts are nested in each other."""
+    return 1 + layouts(rule.inner) if isinstance(rule, Blockwise) else 0
+
+
 REFUSALS = (
     Refusal(
         lambda p: p.positions.gives_bias and not p.attention.takes_bias,
@@ -65,6 +74,11 @@ REFUSALS = (
         lambda p: p.decodes and not incremental(p.mask),
         "a decoder writes from left to right, and this mask shows it the future; "
         "use causal, prefix, or causal & the mask you want",
+    ),
+    Refusal(
+        lambda p: layouts(p.attention) > LAYOUTS,
+        f"more than {LAYOUTS} of group and window are nested in each other, and each doubles what a padded "
+        "row takes; use one of each kind",
     ),
     Refusal(
         lambda p: isinstance(p.cross_attention, Blockwise),

@@ -11,13 +11,13 @@ import gzip
 import io
 import json
 import re
-import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
+from attnlab.config.untrusted import beyond_python
 from attnlab.data.corpora.records import Broken, Record
 from attnlab.data.corpora.units import Unit, divided, paragraphs
 from attnlab.data.errors import DataError, reason_of, unusable
@@ -169,13 +169,6 @@ def read_json(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken
     raise DataError(
         f'{file} holds neither a list of rows nor SQuAD\'s "data"; use .jsonl with one object a line.'
     )
-
-
-def beyond_python(error: Exception) -> str:
-    """What well-formed JSON has that Python does not read."""
-    if isinstance(error, RecursionError):
-        return "values that are nested too deep"
-    return f"a whole number of more than {sys.get_int_max_str_digits():,} digits"
 
 
 def numbered(file: Path, rows: Iterable[Any]) -> Iterator[Record | Broken]:
