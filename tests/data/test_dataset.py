@@ -70,10 +70,36 @@ def test_shards_that_could_not_be_finished_leave_nothing(tmp_path: Path) -> None
 def test_damaged_shards_are_not_used(tmp_path: Path) -> None:
     folder = tmp_path / "s"
     shards.write(iter(example_rows()), folder, fingerprint="f", vocabulary=100)
-    assert shards.usable(folder, "f") and not shards.usable(folder, "g")
-    file = next(folder.glob("*.ids.npy"))
-    file.write_bytes(file.read_bytes()[:-1])
-    assert not shards.usable(folder, "f")
+    assert shards.opened(folder, "f") is not None and shards.opened(folder, "g") is None
+    whole = {file: file.read_bytes() for file in folder.iterdir()}
+    for file, content in whole.items():
+        other = bytearray(content)
+        other[-3] ^= 1  # of a row, or of the manifest: as long as before, and still an array
+        for damaged in (content[:-1], bytes(other), b""):
+            file.write_bytes(damaged)
+            assert shards.opened(folder, "f") is None, file
+        file.write_bytes(content)
+    assert shards.opened(folder, "f") is not None
+
+
+def test_what_is_damaged_in_the_cache_is_made_anew(reviews: Path, tmp_path: Path) -> None:
+    """Another value in it that can be read would change a result, and nobody would know why."""
+    cache = tmp_path / "cache"
+
+    def found() -> tuple[object, ...]:
+        made = dataset(reviews, cache)
+        rows = [made.rows(split).ragged("ids", 0).tolist() for split in made.splits.names]
+        return rows, made.tokenizer.fingerprint, made.labels, made.overlap, made.fingerprint("train")
+
+    expected = found()
+    files = [file for file in sorted(cache.rglob("*")) if file.is_file()]
+    assert len(files) > 8
+    for file in files:
+        content = file.read_bytes()
+        other = content.replace(b"1", b"2", 1) if file.suffix == ".json" else content[:-1] + b"\x07"
+        for damaged in (other, content[: len(content) // 2], b"[1, 2]", b"5", b"\xff"):
+            file.write_bytes(damaged)
+            assert found() == expected, file
 
 
 def test_text_is_tokenised_once_and_again_only_when_something_changed(

@@ -1,6 +1,7 @@
 """Passages of files: nothing is lost, and each stands where it says."""
 
 import gzip
+import random
 import re
 
 import pytest
@@ -82,3 +83,16 @@ def test_what_is_not_there_is_said(tmp_path):
         files_in(tmp_path / "none")
     with pytest.raises(DataError, match="has no files"):
         files_in(tmp_path)
+
+
+def test_files_that_cannot_be_read_are_named_with_the_reason(tmp_path):
+    cut = tmp_path / "cut.jsonl.gz"
+    cut.write_bytes(gzip.compress(b'{"text": "a passage"}\n' * 2000)[:60])
+    damaged = tmp_path / "damaged.txt.gz"
+    damaged.write_bytes(gzip.compress(random.Random(0).randbytes(4000).hex().encode())[:300] + b"\0" * 400)
+    (tmp_path / "plain.txt").write_text("a passage")
+    for file in (cut, damaged):
+        found, skipped = read_passages(file)
+        assert not found and "not a whole gzip file" in skipped[0].reason
+    found, skipped = read_passages(tmp_path / "plain.txt", "(" * 400)
+    assert not found and "There is no encoding" in skipped[0].reason

@@ -184,3 +184,10 @@ def test_the_commands(tmp_path):
 def test_bad_input_is_answered(options, message):
     result = command("explain", "query", *options)
     assert message in str(result.exception)
+
+
+@pytest.mark.parametrize("content", [b"\xe2\x28\xa1 1 2\n", b"1 2 nan\n1 2 3\n1 inf 3\n", b"1 2\n1 2 3\n"])
+def test_a_file_of_no_numbers_is_answered(tmp_path, content):
+    (tmp_path / "keys.txt").write_bytes(content)
+    result = command("explain", "query", "--target", "all", "--keys", tmp_path / "keys.txt")
+    assert "keys.txt" in str(result.exception) and isinstance(result.exception, ConfigError)

@@ -1,8 +1,9 @@
 """Answers many commands in one process, forked from a loaded one: a process for each costs more than most.
 
-Reads one JSON list of requests a line: {"argv": […], "said": FILE, "call": "module:function" in place of the
-command}. Writes {"code": n} for each as it ends, and {"ended": status} when the process does: one that was
-killed, hung or took too much memory has answered all requests but those from the fatal one on.
+Reads one JSON list of requests a line: {"argv": […], "said": FILE, "call": "module:function" in place of
+the command, "environment": {…} that it has}. Writes {"code": n} for each as it ends, and {"ended": status}
+when the process does: one that was killed, hung or took too much memory has answered all requests but those
+from the fatal one on.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ def answer(request: dict[str, Any]) -> int:
     chosen: Any = strictly(called or APP)
     cli.app = (lambda **options: chosen(*request["argv"])) if called else chosen  # type: ignore[assignment]
     code: Any = 0
+    before = {name: os.environ[name] for name in request.get("environment", {})}
+    os.environ.update(request.get("environment", {}))
     try:
         cli.main()
     except SystemExit as end:
@@ -50,6 +53,7 @@ def answer(request: dict[str, Any]) -> int:
     except BaseException:
         traceback.print_exc()
         code = 1
+    os.environ.update(before)
     sys.stdout.flush()
     sys.stderr.flush()
     return int(code)

@@ -49,6 +49,21 @@ def value(pick: Random) -> Any:
     return copy.deepcopy(pick.choice(pick.choice((WHOLE, WHOLE, REAL, TEXT, OTHER))))
 
 
+def nested(pick: Random) -> str:
+    """Choices in each other, of any depth, as a person writes them."""
+    depth = pick.choice((2, 3, 4, 5, 8, 15, 25, 60, 150, 300, 600, 2000))
+    match pick.randrange(4):
+        case 0:
+            return "{kind='group',inner=" * depth + "'dot'" + "}" * depth
+        case 1:
+            kinds = [pick.choice(("group", "window", "group")) for _ in range(depth)]
+            return "".join(f"{kind}(inner=" for kind in kinds) + "dot" + ")" * depth
+        case 2:
+            return f" {pick.choice('&|')} ".join(["causal"] * depth)
+        case _:
+            return pick.choice(("[" * depth + "]" * depth, "9" * depth, "{a=" * depth + "1" + "}" * depth))
+
+
 def near(pick: Random, held: Any) -> Any:
     """Another value, often one of the same type."""
     if isinstance(held, bool) or pick.random() < 0.3:

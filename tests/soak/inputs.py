@@ -5,29 +5,16 @@ from __future__ import annotations
 import functools
 import json
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from attnlab.config.files import load, ready_configs, to_json
 from attnlab.config.registry import TABLES, table
-from tests.soak.hostile import changed, near, spoiled, value
-
-
-@dataclass(frozen=True)
-class Input:
-    """A command and its arguments; `call` is a function of calls.py that stands for one."""
-
-    argv: tuple[Any, ...]
-    call: str = ""
-    about: dict[str, Any] = field(default_factory=dict)
-
-
-Maker = Callable[[Random, Path, Path], Input]
-"""From random numbers, the folder of the sound files, and an empty folder to work in."""
-
+from tests.soak.damage import damage_one, damaged_data
+from tests.soak.hostile import changed, near, nested, spoiled, value
+from tests.soak.input import Input, Maker, usable
+from tests.soak.uses import caches, indexes, model_uses, own_data
 
 # ---------------------------------------------------------------- settings
 CHOICES = {
@@ -84,6 +71,8 @@ def setting(pick: Random) -> str:
     if pick.random() < 0.5:
         key, default = pick.choice(plain_settings())
         return f"{key}={written(near(pick, default))}"
+    if pick.random() < 0.1:
+        return f"{pick.choice(('model.attention', 'model.mask'))}={nested(pick)}"
     key = pick.choice(list(CHOICES))
     of = table(CHOICES[key])
     kind = pick.choice(list(of))
@@ -95,14 +84,6 @@ def setting(pick: Random) -> str:
         default = options[name].default
         chosen[name] = near(pick, default if isinstance(default, (int, float, str)) else 1)
     return f"{key}={written({'kind': kind, **chosen})}"
-
-
-def usable(text: str) -> bool:
-    """Whether a process can be given it at all: arguments end at a NUL, and are bytes."""
-    try:
-        return "\0" not in text and bool(text.encode("utf-8"))
-    except UnicodeEncodeError:
-        return False
 
 
 def settings(pick: Random, sound: Path, work: Path) -> Input:
@@ -141,18 +122,7 @@ def study_files(pick: Random, sound: Path, work: Path) -> Input:
 
 # ---------------------------------------------------------------- text and tokenizers
 def data_files(pick: Random, sound: Path, work: Path) -> Input:
-    source = pick.choice(sorted((sound / "data").iterdir()))
-    file = work / source.name
-    if source.suffix == ".json" and pick.random() < 0.6:
-        held = json.loads(source.read_text(encoding="utf-8"))
-        file.write_text(json.dumps(changed(pick, held, pick.choice((1, 3)))), encoding="utf-8")
-    elif source.suffix == ".jsonl" and pick.random() < 0.6:
-        lines = source.read_text(encoding="utf-8").splitlines()
-        at = pick.randrange(len(lines))
-        lines[at] = json.dumps(changed(pick, json.loads(lines[at])))
-        file.write_text("\n".join(lines), encoding="utf-8")
-    else:
-        file.write_bytes(spoiled(pick, source.read_bytes()))
+    file = damaged_data(pick, sound, work)
     options = pick.choice(
         ((), (), (), ("--skip-bad",), ("--unit", "line"), ("--label", "label"), ("--encoding", "latin-1"))
     )
@@ -166,26 +136,6 @@ def tokenizers(pick: Random, sound: Path, work: Path) -> Input:
     damage_one(pick, folder)
     target = pick.choice((folder, *sorted(folder.iterdir())))
     return Input(("data", "inspect", sound / "data" / "plain.txt", "--tokenizer", target))
-
-
-def damage_one(pick: Random, folder: Path) -> Path:
-    """Another content of one file of a folder: other values where it is JSON, or other bytes."""
-    file = pick.choice(sorted(f for f in folder.rglob("*") if f.is_file() and f.name != "lock"))
-    content = file.read_bytes()
-    what = pick.random()
-    if file.suffix == ".json" and what < 0.6:
-        held = changed(pick, json.loads(content), pick.choice((1, 1, 2)))
-        file.write_text(json.dumps(held), encoding="utf-8")
-    elif file.suffix == ".jsonl" and what < 0.6:
-        lines = content.decode().splitlines() or ["{}"]
-        at = pick.randrange(len(lines))
-        lines[at] = json.dumps(changed(pick, json.loads(lines[at])))
-        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    elif what < 0.65:
-        file.unlink()
-    else:
-        file.write_bytes(spoiled(pick, content))
-    return file
 
 
 # ---------------------------------------------------------------- checkpoints and runs
@@ -240,16 +190,20 @@ def predictions(pick: Random, sound: Path, work: Path) -> Input:
 
 
 KINDS: dict[str, tuple[int, Maker]] = {
-    "settings": (30, settings),
-    "config files": (10, config_files),
-    "study files": (8, study_files),
-    "data files": (14, data_files),
-    "tokenizers": (10, tokenizers),
-    "foreign folders": (8, foreign),
-    "peft folders": (4, peft),
-    "run folders": (12, run_folders),
+    "settings": (27, settings),
+    "config files": (8, config_files),
+    "study files": (7, study_files),
+    "data files": (10, data_files),
+    "tokenizers": (8, tokenizers),
+    "foreign folders": (7, foreign),
+    "peft folders": (3, peft),
+    "run folders": (10, run_folders),
     "study folders": (3, study_folders),
     "predictions": (1, predictions),
+    "options of commands": (8, model_uses),
+    "own data": (4, own_data),
+    "caches": (3, caches),
+    "indexes": (1, indexes),
 }
 """How often each is drawn, of a hundred."""
 assert set(CHOICES.values()) <= set(TABLES)

@@ -24,7 +24,8 @@ from typing import Any
 
 from tests.crash.commands import ROOT, Commands, Ended
 from tests.soak import sound
-from tests.soak.inputs import KINDS, Input
+from tests.soak.input import Input
+from tests.soak.inputs import KINDS
 
 TOGETHER = 40
 """Inputs that one process answers."""
@@ -89,6 +90,7 @@ class Asked:
                 "argv": list(map(str, one.argv)),
                 "call": f"tests.soak.calls:{one.call}" if one.call else "",
                 "said": str(work / f"said-{number}"),
+                "environment": dict(one.environment),
             }
             for number, one in enumerate(made)
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 from tests.crash.commands import Commands
@@ -50,7 +51,10 @@ def make(folder: Path, attnlab: Commands) -> Path:
     ask(attnlab, "train", folder / "gpt2.json", *tuned, "--out", folder / "tuned")
     ask(attnlab, "convert", folder / "tuned", folder / "peft", "--adapter")
     ask(attnlab, "run", folder / "question.json", "--out", folder / "study", "--jobs", 1)
+    shutil.copytree(folder.parent / "cache", folder / "cache")
     write_data(folder / "data")
+    searched = ("--in", folder / "data" / "plain.txt", "--index", folder / "index")
+    ask(attnlab, "search", folder / "gpt2", "the tower", *searched)
     write_tokenizers(folder / "tokenizers")
     (folder / "ready").touch()
     return folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,13 +84,11 @@ def numbers_in(file: Path) -> NDArray[Any]:
     """A table of numbers, separated by commas or spaces; a first line of names is left out."""
     import numpy as np
 
+    from attnlab.data.corpora.readers import lines_of
+
     if not file.is_file():
         raise ConfigError(f"{file} does not exist; give a file with a row of numbers for each key.")
-    lines = [
-        line.replace(",", " ").split()
-        for line in file.read_text(encoding="utf-8").splitlines()
-        if line.strip()
-    ]
+    lines = [line.replace(",", " ").split() for line in lines_of(file, "utf-8") if line.strip()]
     if lines and not _are_numbers(lines[0]):
         lines = lines[1:]
     for number, line in enumerate(lines, 1):
@@ -104,7 +103,6 @@ def numbers_in(file: Path) -> NDArray[Any]:
 
 def _are_numbers(parts: list[str]) -> bool:
     try:
-        list(map(float, parts))
+        return all(map(math.isfinite, map(float, parts)))
     except ValueError:
         return False
-    return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
@@ -29,15 +28,17 @@ from attnlab.data.overlap import Gathering, overlap_between, overlap_of
 from attnlab.data.reading import TextObserver, read_for
 from attnlab.data.row import Row
 from attnlab.data.rows import Rows, in_memory
+from attnlab.data.sealed import seal, unseal
 from attnlab.data.split_encoder import JointProgress, SplitEncoder
 from attnlab.data.splits import Splits, fraction
 from attnlab.data.strata import drawn
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.data.tokenizers.tokenizer_files import load
+from attnlab.data.tokenizers.tokenizer_files import cached, load
 from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe
 from attnlab.data.tokenizers.training_text import text_of
 from attnlab.data.workers import cores
+from attnlab.runs.damage import FAULTS
 
 ProgressOf = Callable[[str], shards.Progress]
 """Gives the progress of a piece of work, which it is told by name."""
@@ -94,9 +95,10 @@ class Dataset:
             return recipe.train(self._texts(share, source), source=source)
         name = hashed(self.text_fingerprint, str(self.settings.tokenizer))
         file = self.cache / f"tokenizer-{name}.json"
-        if not file.exists():
+        made = cached(file)
+        if made is None:
             recipe.train(self._texts(share, source), source=source).save(file)
-        made = load(file)
+            made = load(file)
         if made.text is None:  # of an earlier version: trained again, some kinds would be another
             made.text = text_of(self._texts(1.0, "train"), tokenizer=made.fingerprint, source="train")
             made.text.save(file)
@@ -214,13 +216,12 @@ class Dataset:
         if self.cache is None:
             return make()
         file = self._kept_file(name)
-        with suppress(FileNotFoundError, ValueError):  # a cache that is damaged is made anew
-            return json.loads(file.read_text(encoding="utf-8"))
+        with suppress(FileNotFoundError, *FAULTS):  # a cache that is damaged is made anew
+            return unseal(file)
+        made = make()
         file.parent.mkdir(parents=True, exist_ok=True)
-        new, made = file.with_name(f".{file.name}.{os.getpid()}"), json.dumps(make())
-        new.write_text(made, encoding="utf-8")
-        os.replace(new, file)
-        return json.loads(made)
+        seal(file, made)
+        return unseal(file)
 
     def _kept_file(self, name: str) -> Path:
         assert self.cache is not None
@@ -287,11 +288,12 @@ class Dataset:
     def _found(self, split: str) -> Rows | None:
         """The rows of a split where they are in the cache."""
         fingerprint = self.fingerprint(split)
-        folder = self._folder(fingerprint)
-        if not shards.usable(folder, fingerprint):
+        found = shards.opened(self._folder(fingerprint), fingerprint)
+        if found is None:
             return None
-        self.cuts[split] = Cuts(**shards.manifest_of(folder)["about"]["cuts"])
-        return shards.open_shards(folder)
+        rows, about = found
+        self.cuts[split] = Cuts(**about["cuts"])
+        return rows
 
     def _folder(self, fingerprint: str) -> Path:
         assert self.cache is not None

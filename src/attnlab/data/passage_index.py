@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from attnlab.data.errors import DataError
 from attnlab.data.passages import PlacedPassage, Skipped, files_in, read_passages
-from attnlab.data.verified_arrays import DamagedIndexError, VerifiedArrays
+from attnlab.data.verified_arrays import DamagedArrayError, VerifiedArrays
 
 SEGMENT = 2048
 """Passages that are embedded between two writings: what a kill can cost."""
@@ -109,7 +109,7 @@ class PassageIndex:
             self.arrays.open()
             self._open()
             return self._update(source, files, embed, encoding, told)
-        except DamagedIndexError as damage:
+        except DamagedArrayError as damage:
             self.arrays.forget()
             self.files = {}
             return replace(self._update(source, files, embed, encoding, told), rebuilt=str(damage))
@@ -199,7 +199,7 @@ class PassageIndex:
         self.files = {name: ReadFile.from_record(one) for name, one in listing["files"].items()}
         self.ends = np.cumsum([one.count for one in self.files.values()], dtype=np.int64)
         if len({len(self.rows), len(self.texts), len(self.where), int(self.ends[-1])}) > 1:
-            raise DamagedIndexError(f"{self.arrays.folder} lists another number of passages than it holds")
+            raise DamagedArrayError(f"{self.arrays.folder} lists another number of passages than it holds")
 
     def _passages(self, name: str) -> list[PlacedPassage]:
         """Those of a file, as they were read."""

@@ -14,6 +14,7 @@ from attnlab.data.corpora.readers import (
     drained,
     opened,
     read_text,
+    readable,
     reader_of,
     sound_lines,
 )
@@ -75,9 +76,9 @@ def not_text(file: Path, encoding: str) -> str:
     if file.suffix.lower() == ".parquet":
         return ""
     check_mark(file, encoding)
-    with opened(file) as stream:
+    with readable(file, encoding), opened(file) as stream:
         start = stream.read(LOOKED_AT)
-    text = start.decode(encoding, "surrogateescape")
+        text = start.decode(encoding, "surrogateescape")
     if "\0" in text:
         return "it is a binary file"
     whole = text[:-4] if len(start) == LOOKED_AT else text  # the last character may be cut

@@ -5,7 +5,6 @@ A folder of shards is whole or it does not exist: it is written beside its place
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -14,13 +13,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
-from attnlab.data.errors import DataError
 from attnlab.data.row import Row
 from attnlab.data.rows import Columns, Rows, columns_of, joined
+from attnlab.data.sealed import seal, unseal
+from attnlab.data.verified_arrays import DamagedArrayError, load_array, save_array
+from attnlab.runs.damage import FAULTS
 
-FORMAT = 2
+FORMAT = 3
 SHARD_TOKENS = 1 << 20
 MANIFEST = "manifest.json"
 
@@ -39,7 +38,9 @@ def write(
     with ShardWriter(folder, shard_tokens=shard_tokens, **facts) as writer:
         for held in gathered(rows, shard_tokens):
             writer.add(columns_of(held, vocabulary))
-    return open_shards(folder)
+    found = opened(folder, writer.fingerprint)
+    assert found is not None, f"{folder} was just written"
+    return found[0]
 
 
 class ShardWriter:
@@ -92,8 +93,7 @@ class ShardWriter:
             self._save()
         facts = {"format": FORMAT, "fingerprint": self.fingerprint, **self.total}
         manifest = {**facts, "shards": self.shards, "about": self.about()}
-        text = json.dumps(manifest, indent=1, ensure_ascii=False)
-        (self.beside / MANIFEST).write_text(text, encoding="utf-8")
+        seal(self.beside / MANIFEST, manifest)
         replace(self.beside, self.folder)
 
 
@@ -125,48 +125,23 @@ def gathered(rows: Iterable[Row], tokens: int) -> Iterator[list[Row]]:
 
 
 def save_shard(columns: Columns, folder: Path, number: int) -> dict[str, Any]:
-    files = {}
-    for name, values in columns.items():
-        file = folder / f"{number:05d}.{name}.npy"
-        np.save(file, values)
-        files[name] = {"file": file.name, "bytes": file.stat().st_size}
+    files = {
+        name: save_array(folder / f"{number:05d}.{name}.npy", values) for name, values in columns.items()
+    }
     return {"rows": len(columns["example"]), "tokens": len(columns["ids"]), "columns": files}
 
 
-def manifest_of(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder of shards; empty where there is none."""
+def opened(folder: Path, fingerprint: str) -> tuple[Rows, dict[str, Any]] | None:
+    """The rows of a folder, mapped, and what the manifest says about them; None unless they are just those
+    that would be written now, all of them, as they were written."""
     try:
-        return dict(json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return {}
-
-
-def usable(folder: Path, fingerprint: str) -> bool:
-    """Whether these shards hold just the rows that would be written now, all of them."""
-    manifest = manifest_of(folder)
-    if manifest.get("format") != FORMAT or manifest.get("fingerprint") != fingerprint:
-        return False
-    try:
-        return all(whole(folder, shard) for shard in manifest["shards"])
-    except (KeyError, TypeError, AttributeError):
-        return False
-
-
-def whole(folder: Path, shard: dict[str, Any]) -> bool:
-    for column in shard["columns"].values():
-        file = folder / column["file"]
-        if not file.is_file() or file.stat().st_size != column["bytes"]:
-            return False
-    return True
-
-
-def open_shards(folder: Path) -> Rows:
-    """Map the shards of a folder; nothing is read until it is used."""
-    manifest = manifest_of(folder)
-    if manifest.get("format") != FORMAT:
-        raise DataError(f"{folder} holds no shards of this version; remove it, and they are written again.")
-    parts = []
-    for shard in manifest["shards"]:
-        files = {name: folder / column["file"] for name, column in shard["columns"].items()}
-        parts.append({name: np.load(file, mmap_mode="r") for name, file in files.items()})
-    return Rows(parts, fingerprint=manifest["fingerprint"])
+        manifest = unseal(folder / MANIFEST)
+        if (manifest["format"], manifest["fingerprint"]) != (FORMAT, fingerprint):
+            return None
+        parts = [
+            {name: load_array(folder, column) for name, column in shard["columns"].items()}
+            for shard in manifest["shards"]
+        ]
+        return Rows(parts, fingerprint=fingerprint), manifest["about"]
+    except (OSError, DamagedArrayError, *FAULTS):
+        return None

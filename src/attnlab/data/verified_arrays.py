@@ -5,7 +5,6 @@ A kill leaves the folder as the last manifest says: what was being written is no
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.data.errors import DataError
-from attnlab.runs.atomic import replace_json
+from attnlab.data.sealed import seal, unseal
+from attnlab.runs.damage import FAULTS
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 SUFFIX = ".array.npy"
 
@@ -25,8 +25,27 @@ Part = Mapping[str, Any]
 """An array as a manifest names it: its file, bytes and checksum."""
 
 
-class DamagedIndexError(Exception):
+class DamagedArrayError(Exception):
     """Something that a manifest names is missing, or is not what was written."""
+
+
+def save_array(file: Path, array: NDArray[Any]) -> Part:
+    array = np.ascontiguousarray(array)
+    np.save(file, array)
+    return {"file": file.name, "bytes": file.stat().st_size, "crc": zlib.crc32(array.data)}
+
+
+def load_array(folder: Path, part: Part) -> NDArray[Any]:
+    """Map an array, having read it once: its bytes are those that were written."""
+    try:
+        file = folder / part["file"]
+        array = np.load(file, mmap_mode="r")
+        sound = file.stat().st_size == part["bytes"] and zlib.crc32(array.data) == part["crc"]
+    except (OSError, EOFError, *FAULTS) as error:
+        raise DamagedArrayError(f"{folder} lacks an array, or holds a broken one") from error
+    if not sound:
+        raise DamagedArrayError(f"{file} is damaged: it is not what was written")
+    return array
 
 
 class VerifiedArrays:
@@ -50,13 +69,13 @@ class VerifiedArrays:
                 f"{self.folder} is not empty and holds no index ({MANIFEST} is missing); give another folder."
             )
         try:
-            manifest = json.loads(file.read_text(encoding="utf-8"))
+            manifest = unseal(file)
             form, identity = manifest["format"], manifest["identity"]
             held, written = dict(manifest["held"]), int(manifest["written"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise DamagedIndexError(f"{file} is damaged") from error
+        except FAULTS as error:
+            raise DamagedArrayError(f"{file} is damaged, or of another version") from error
         if form != FORMAT:
-            raise DamagedIndexError(f"{file} is of another version")
+            raise DamagedArrayError(f"{file} is of another version")
         if identity != self.identity:
             raise DataError(
                 f"The index in {self.folder} was made with another model ({identity}, not {self.identity}), "
@@ -72,27 +91,16 @@ class VerifiedArrays:
         """Write an array that the next commit may name."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.written += 1
-        array = np.ascontiguousarray(array)
-        file = self.folder / f"{name}-{self.written:05d}{SUFFIX}"
-        np.save(file, array)
-        return {"file": file.name, "bytes": file.stat().st_size, "crc": zlib.crc32(array.data)}
+        return save_array(self.folder / f"{name}-{self.written:05d}{SUFFIX}", array)
 
     def load(self, part: Part) -> NDArray[Any]:
-        """Map an array, having read it once: its bytes are those that were written."""
-        try:
-            file = self.folder / part["file"]
-            array = np.load(file, mmap_mode="r")
-            sound = file.stat().st_size == part["bytes"] and zlib.crc32(array.data) == part["crc"]
-        except (OSError, ValueError, EOFError, KeyError, TypeError) as error:
-            raise DamagedIndexError(f"{self.folder} lacks an array, or holds a broken one") from error
-        if not sound:
-            raise DamagedIndexError(f"{file} is damaged: it is not what was written")
-        return array
+        """Map an array, verified."""
+        return load_array(self.folder, part)
 
     def commit(self) -> None:
         """Make what `held` names the content, at one instant, and remove what it does not name."""
         about = {"format": FORMAT, "identity": self.identity, "written": self.written, "held": self.held}
-        replace_json(self.folder / MANIFEST, about)
+        seal(self.folder / MANIFEST, about)
         named = set(files_named(self.held))
         for file in self.folder.glob(f"*{SUFFIX}"):
             if file.name not in named:

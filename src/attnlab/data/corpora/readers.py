@@ -13,6 +13,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import IO, Any
@@ -249,11 +250,21 @@ def next_rows(file: Path, batches: Iterator[Any]) -> list[dict[str, Any]]:
 def lines_of(file: Path, encoding: str, newline: str | None = None) -> Iterator[str]:
     """Decoded lines. Bytes that do not decode come through as surrogates, for `undecoded` to find."""
     check_mark(file, encoding)
+    name = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+    how = {"encoding": name, "errors": "surrogateescape", "newline": newline}
+    with (
+        readable(file, encoding),
+        opened(file) as stream,
+        io.TextIOWrapper(stream, **how) as text,  # type: ignore[arg-type]
+    ):
+        yield from text
+
+
+@contextmanager
+def readable(file: Path, encoding: str) -> Iterator[None]:
+    """While a file is read: what is wrong with its bytes or its encoding is told."""
     try:
-        name = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
-        how = {"encoding": name, "errors": "surrogateescape", "newline": newline}
-        with opened(file) as stream, io.TextIOWrapper(stream, **how) as text:  # type: ignore[arg-type]
-            yield from text
+        yield
     except LookupError as error:
         raise DataError(f'There is no encoding "{encoding}"; use utf-8, latin-1, utf-16, ….') from error
     except UnicodeError as error:

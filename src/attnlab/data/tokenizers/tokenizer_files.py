@@ -19,7 +19,7 @@ from attnlab.data.errors import DataError, reason_of
 from attnlab.data.tokenizers.sentencepiece import CONVERT, sentencepiece
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe
-from attnlab.data.tokenizers.training_text import recorded
+from attnlab.data.tokenizers.training_text import record_of, recorded
 
 MERGES = ("merges.txt", "vocab.bpe")
 VOCABULARIES = ("vocab.json", "encoder.json")
@@ -75,6 +75,17 @@ def load(path: str | Path) -> Tokenizer:
     if whole_file:
         refuse_odd_ids(held_ids(held), place)
     return whole(place) if whole_file else gpt2(held, beside(place, MERGES, "list of merges"))
+
+
+def cached(file: Path) -> Tokenizer | None:
+    """A tokenizer.json that we wrote, where it is there and just that which its record is of."""
+    if not file.exists():
+        return None
+    try:
+        made = load(file)
+    except DataError:
+        return None
+    return None if made.text is None and record_of(file).exists() else made
 
 
 def inside(folder: Path) -> Path:

@@ -45,7 +45,7 @@ class TrainingText:
 
     def save(self, tokenizer: Path) -> None:
         """Write it beside a tokenizer.json, whole or not at all."""
-        file = beside(tokenizer)
+        file = record_of(tokenizer)
         new = file.with_name(f".{file.name}.{os.getpid()}")
         new.write_text(json.dumps(asdict(self)), encoding="utf-8")
         os.replace(new, file)
@@ -88,7 +88,7 @@ def smallest(hashes: Hashes, most: int) -> Hashes:
     return distinct(hashes)[:most]
 
 
-def beside(tokenizer: Path) -> Path:
+def record_of(tokenizer: Path) -> Path:
     """Where the record of a tokenizer.json stands."""
     return tokenizer.with_suffix(".text.json")
 
@@ -96,7 +96,7 @@ def beside(tokenizer: Path) -> Path:
 def recorded(tokenizer: Path, fingerprint: str) -> TrainingText | None:
     """The record beside a tokenizer.json, where there is one and it is of this tokenizer."""
     try:
-        found = TrainingText(**json.loads(beside(tokenizer).read_text(encoding="utf-8")))
+        found = TrainingText(**json.loads(record_of(tokenizer).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
     return found if found.tokenizer == fingerprint else None
