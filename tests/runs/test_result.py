@@ -6,9 +6,10 @@ from dataclasses import fields, replace
 import pytest
 
 from attnlab.runs.findings import Finding
-from attnlab.runs.result import RunResult, read_result, write_result
+from attnlab.runs.result import CutText, RunResult, read_result, write_result
 
 FOUND = Finding(check="honesty", when="evaluation", outcome="fail", found="0.7 nats", step=40)
+CUT = dict.fromkeys(CutText.__annotations__, 1)
 FULL = RunResult(
     status="finished",
     reason="why",
@@ -33,7 +34,7 @@ FULL = RunResult(
     trace={"batches": {"1": "x"}},
     initial={"a.weight": "4x4 v s"},
     epoch_batches=9,
-    truncation={"dev": {"texts": 1}},
+    truncation={"dev": CUT},
     versions={"torch": "2"},
     samples=("a text",),
     quality={"n": 5},

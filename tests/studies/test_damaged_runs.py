@@ -71,7 +71,28 @@ def batches_that_are_a_number(run):
     changed(run, lambda held: held["trace"].update(batches=1.5))
 
 
+def weights_in_words(run):
+    told = {"sentence": "a", "tokens": ["a"], "weights": [[[["much"]]]]}
+    changed(run, lambda held: held.update(attention=told))
+
+
+def a_share_in_words(run):
+    changed(run, lambda held: held.update(quality={"repeated_4": "half"}))
+
+
+def a_probe_without_its_text(run):
+    changed(run, lambda held: held.update(probes=[{"loss": 1.0}]))
+
+
+def a_cut_without_its_share(run):
+    changed(run, lambda held: held["truncation"]["train"].pop("tokens_cut_share"))
+
+
 FAULTS = {
+    weights_in_words: "attention.weights[0][0][0][0] is text, not a number",
+    a_share_in_words: "quality.repeated_4 is text, not a number",
+    a_probe_without_its_text: "there is no text",
+    a_cut_without_its_share: "there is no tokens_cut_share",
     weights_that_are_a_number: "is a number, not text",
     batches_that_are_a_number: "trace.batches is a number",
     disagreeing: "disagree",

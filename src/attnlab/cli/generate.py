@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from attnlab.cli.console import JsonOption, emit, err, not_sound, out
-from attnlab.config.values import ConfigError
+from attnlab.config.values import ConfigError, shortened
 from attnlab.experiment.request import SAMPLED, request_of
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def tell_unknown(trained: Trained, texts: list[str]) -> None:
     words = list(dict.fromkeys(word for text in texts for word in trained.tokenizer.unknown_parts(text)))
     if words:
         token = trained.tokenizer.token(trained.unknown)
-        told = escape(f"Unknown to the tokenizer, and read as {token}: {', '.join(words)}.")
+        told = escape(shortened(f"Unknown to the tokenizer, and read as {token}: {', '.join(words)}."))
         err.print(f"[yellow]{told}[/]", highlight=False, soft_wrap=True)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from attnlab.runs.damage import FAULTS
 FORMAT = 2
 MANIFEST = "manifest.json"
 SUFFIX = ".array.npy"
+READ = 1 << 20
 
 Part = Mapping[str, Any]
 """An array as a manifest names it: its file, bytes and checksum."""
@@ -30,22 +31,28 @@ class DamagedArrayError(Exception):
 
 
 def save_array(file: Path, array: NDArray[Any]) -> Part:
-    array = np.ascontiguousarray(array)
-    np.save(file, array)
-    return {"file": file.name, "bytes": file.stat().st_size, "crc": zlib.crc32(array.data)}
+    np.save(file, np.ascontiguousarray(array))
+    return {"file": file.name, "bytes": file.stat().st_size, "crc": checksum_of(file)}
 
 
 def load_array(folder: Path, part: Part) -> NDArray[Any]:
     """Map an array, having read it once: its bytes are those that were written."""
     try:
         file = folder / part["file"]
-        array = np.load(file, mmap_mode="r")
-        sound = file.stat().st_size == part["bytes"] and zlib.crc32(array.data) == part["crc"]
-    except (OSError, EOFError, *FAULTS) as error:
+        sound = file.stat().st_size == part["bytes"] and checksum_of(file) == part["crc"]
+        if sound:
+            return cast(NDArray[Any], np.load(file, mmap_mode="r"))
+    except (OSError, *FAULTS) as error:
         raise DamagedArrayError(f"{folder} lacks an array, or holds a broken one") from error
-    if not sound:
-        raise DamagedArrayError(f"{file} is damaged: it is not what was written")
-    return array
+    raise DamagedArrayError(f"{file} is damaged: it is not what was written")
+
+
+def checksum_of(file: Path) -> int:
+    total = 0
+    with file.open("rb") as stream:
+        while some := stream.read(READ):
+            total = zlib.crc32(some, total)
+    return total
 
 
 class VerifiedArrays:

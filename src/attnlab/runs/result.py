@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.damage import read_object, reading
@@ -23,6 +23,38 @@ RENAMED = {
 """Metrics by the names that earlier versions wrote."""
 
 Curve = Mapping[str, Sequence[float]]
+
+
+class CutText(TypedDict):
+    """What of a split was cut off."""
+
+    texts: int
+    texts_cut: int
+    texts_cut_share: float
+    tokens: int
+    tokens_cut: int
+    tokens_cut_share: float
+    longest: int
+
+
+class ProbeSentence(TypedDict):
+    text: str
+
+
+class ScoredProbe(ProbeSentence, total=False):
+    """A probe sentence and its loss."""
+
+    tokens: int
+    unknown: int
+    loss: float | None
+
+
+class AttentionMap(TypedDict, total=False):
+    """The weights of one sentence: [layer][head][query][key]; empty for a model that reads a source."""
+
+    sentence: str
+    tokens: list[str]
+    weights: list[list[list[list[float]]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +91,12 @@ class RunResult:
     trace: Mapping[str, Mapping[str, str] | None] | None = None
     initial: Mapping[str, str] | None = None
     epoch_batches: int | None = None
-    truncation: Mapping[str, Any] = field(default_factory=dict)
+    truncation: Mapping[str, CutText] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
     samples: tuple[str, ...] = ()
-    quality: Mapping[str, Any] = field(default_factory=dict)
-    probes: tuple[Mapping[str, Any], ...] = ()
-    attention: Mapping[str, Any] | None = None
+    quality: Mapping[str, float | None] = field(default_factory=dict)
+    probes: tuple[ScoredProbe, ...] = ()
+    attention: AttentionMap | None = None
     curve: Curve = field(default_factory=dict)
     dev_curve: Curve = field(default_factory=dict)
     extra_curves: Mapping[str, Curve] = field(default_factory=dict)

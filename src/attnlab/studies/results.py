@@ -23,7 +23,7 @@ from attnlab.runs.damage import reading
 from attnlab.runs.findings import read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import RECORD, read_record
-from attnlab.runs.result import RESULT, RunResult, read_result
+from attnlab.runs.result import RESULT, AttentionMap, RunResult, read_result
 from attnlab.runs.run_error import RunError
 from attnlab.studies.collapsed import CHECKS, at_majority, learned_nothing
 from attnlab.studies.earlier_runs import left_over
@@ -55,7 +55,7 @@ def gather(
         for arm in resolved.configs
     ]
     refused = [{"name": arm, "status": "refused", "reason": why} for arm, why in resolved.refused.items()]
-    maps = {run.arm: run.attention for run in runs if run.attention}
+    maps = {run.arm: run.attention for run in runs if run.attention and "weights" in run.attention}
     known = measures(extras_of(study.extras).metrics)
     rows, notes = comparisons(study, runs, folder, known, idle=idle, tried=tried)
     first = next((run for run in runs if run.trained), RunResult())
@@ -286,10 +286,10 @@ def code_notes(folder: Path, runs: Sequence[RunResult]) -> list[str]:
     ]
 
 
-def attention_of(sentence: str, maps: Mapping[str, Any]) -> dict[str, Any]:
+def attention_of(sentence: str, maps: Mapping[str, AttentionMap]) -> dict[str, Any]:
     """The maps of each arm's first seed, where they are of the same tokens."""
-    tokens: list[str] = next((found["tokens"] for found in maps.values()), [])
-    same = {arm: found["weights"] for arm, found in maps.items() if found["tokens"] == tokens}
+    tokens: list[str] = next((found.get("tokens", []) for found in maps.values()), [])
+    same = {arm: found["weights"] for arm, found in maps.items() if found.get("tokens") == tokens}
     return {"sentence": sentence, "tokens": tokens, "arms": same}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors import SafetensorError
@@ -30,7 +30,7 @@ from attnlab.model.tokens import Tokens
 from attnlab.runs.atomic import replace_bytes
 from attnlab.runs.damage import reading
 from attnlab.runs.findings import add_findings
-from attnlab.runs.result import RunResult
+from attnlab.runs.result import AttentionMap, RunResult, ScoredProbe
 
 SAMPLES = 5
 HONEST_TEXTS = 32
@@ -133,14 +133,15 @@ def written(trained: Trained) -> dict[str, Any]:
     return {"samples": tuple(line(tokenizer, sample) for sample in samples), "quality": numbers}
 
 
-def probed(trained: Trained, probes: Sequence[str]) -> list[dict[str, Any]]:
+def probed(trained: Trained, probes: Sequence[str]) -> list[ScoredProbe]:
     """The probe sentences, of models that can score a sentence by itself and read one as long."""
     tokenizer, length = trained.tokenizer, trained.config.longest_text
     fitting = [text for text in probes if len(tokenizer.form.single(tokenizer.encode(text))) <= length]
-    return of_probes(trained, fitting) if trained.continues or trained.fills else []
+    found = of_probes(trained, fitting) if trained.continues or trained.fills else []
+    return cast(list[ScoredProbe], found)
 
 
-def attention(trained: Trained, sentence: str) -> dict[str, Any]:
+def attention(trained: Trained, sentence: str) -> AttentionMap:
     """The weights of one sentence: [layer][head][query][key]; a mask that asks gets half as its source."""
     if trained.model.trunk.reads_source:
         return {}

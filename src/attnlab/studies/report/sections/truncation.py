@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from attnlab.data.encode.encoding import MUCH
+from attnlab.runs.result import CutText
 from attnlab.studies.report.study_results import StudyResults
 
 
 def truncation(study: StudyResults) -> dict[str, Any] | None:
     """One row for each split; arms that lost the same stand in it together."""
-    rows: dict[tuple[str, tuple[tuple[str, float], ...]], dict[str, Any]] = {}
+    rows: dict[tuple[str, tuple[tuple[str, object], ...]], dict[str, Any]] = {}
     for arm, run in study.runs():
         for split, cut in run.truncation.items():
             row = rows.setdefault((split, tuple(sorted(cut.items()))), _row(split, cut))
@@ -24,7 +24,7 @@ def truncation(study: StudyResults) -> dict[str, Any] | None:
     return {"rows": found, "much": f"{MUCH:.0%}"}
 
 
-def _row(split: str, cut: Mapping[str, Any]) -> dict[str, Any]:
+def _row(split: str, cut: CutText) -> dict[str, Any]:
     return {
         "split": split,
         "arms": {},
