@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Column, Table
 
 from attnlab.cli.console import JsonOption, SetOption, emit, err, out
 from attnlab.config.values import ConfigError
-from attnlab.runs.display import Display
+from attnlab.runs.display import Display, escape
 from attnlab.runs.findings import COLOURS, Findings
 
 PREDICTIONS = (".csv", ".tsv", ".jsonl")

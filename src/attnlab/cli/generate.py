@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from attnlab.cli.console import JsonOption, emit, err, not_sound, out
 from attnlab.config.values import ConfigError
 from attnlab.experiment.request import SAMPLED, request_of
+from attnlab.runs.display import escape
 
 if TYPE_CHECKING:
     from attnlab.experiment.trained import Trained

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from attnlab.cli.console import out
 from attnlab.config.visible_text import visible
+from attnlab.runs.display import escape
 from attnlab.runs.findings import COLOURS, MARKS
 
 if TYPE_CHECKING:
@@ -136,8 +136,9 @@ def prediction_table(text: str, one: Prediction, top: int = 5) -> Table:
     if not one.scores:
         held = {name: value for name, value in one.columns.items() if value is not None}
         for name in held:
-            table.add_column(name)
-        table.add_row(*(f"{value:,}" if isinstance(value, int) else answer(value) for value in held.values()))
+            table.add_column(escape(name))
+        cells = (f"{value:,}" if isinstance(value, int) else answer(value) for value in held.values())
+        table.add_row(*map(escape, cells))
         return table
     table.add_column("class")
     table.add_column("probability", justify="right")

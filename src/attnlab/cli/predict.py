@@ -17,8 +17,8 @@ from attnlab.cli.console import JsonOption, emit, err, not_sound, out
 from attnlab.cli.corpus_options import EncodingOption, PairOption, SkipOption, TextOption
 from attnlab.cli.generate import RunArgument
 from attnlab.config.values import ConfigError
-from attnlab.config.visible_text import as_cell
-from attnlab.runs.display import Display
+from attnlab.config.visible_text import as_cell, visible
+from attnlab.runs.display import Display, escape
 
 if TYPE_CHECKING:
     from attnlab.experiment.predicting import FilePredictions, Predictor
@@ -106,7 +106,7 @@ def show(
 def report(told: dict[str, Any], trained: Trained) -> None:
     skipped = f", {told['skipped']:,} broken left out" if told["skipped"] else ""
     rows = "1 row" if told["rows"] == 1 else f"{told['rows']:,} rows"
-    out.print(f"{rows} judged{skipped}; predictions are in {told['out']}.", highlight=False)
+    out.print(f"{rows} judged{skipped}; predictions are in {escape(visible(told['out']))}.", highlight=False)
     if told["cut"]:
         out.print(f"[yellow]{told['cut']}.[/]", highlight=False)
     if trained.unsound:
@@ -150,7 +150,7 @@ def writer(stream: TextIO, suffix: str) -> Any:
     def write(row: dict[str, Any]) -> None:
         if not held:
             held.append(csv.DictWriter(stream, list(row), delimiter="\t" if suffix == ".tsv" else ","))
-            held[0].writeheader()
+            held[0].writerow({name: as_cell(name) for name in row})
         if new := row.keys() - set(held[0].fieldnames):
             raise ConfigError(
                 f'A row has a column "{min(new)}", which the first has not, and a table has the same columns '

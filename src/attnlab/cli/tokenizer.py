@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -25,7 +24,7 @@ from attnlab.cli.corpus_options import (
 )
 from attnlab.cli.token_view import segmented, show_pieces
 from attnlab.config.values import Choice, ConfigError
-from attnlab.runs.display import Display
+from attnlab.runs.display import Display, escape
 
 if TYPE_CHECKING:
     from attnlab.data.tokenizers.compare import TokenizerMeasure

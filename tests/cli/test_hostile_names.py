@@ -1,0 +1,111 @@
+"""Folders, files, labels, columns and texts that are markup and control characters: every command shows
+them as they are, and no byte of them acts on the terminal."""
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+import attnlab as lab
+from attnlab.cli import app
+from attnlab.config.visible_text import CONTROLS
+from tests.training.small_run import for_task, merged, sentences, settings
+
+pytestmark = pytest.mark.usefixtures("unchecked")
+
+PLACE = "runs/[red]a[/b]\n\u202e\x1b[2J:smile:"
+SHOWN = "runs/[red]a[/b]⏎\\u202e␛[2J:smile:"
+LABELS = ("=1+1 [red", "x] \x1b]0;title\x07\u200f\nnext", ":smile: \x9b31m [/]")
+SHORT = {"training": {"budget": {"steps": 2}, "evaluate_every": 2, "checkpoint_every": 2}}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Rows with hostile labels and columns, and configs of runs that read them."""
+    folder = tmp_path_factory.mktemp("hostile")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        rows = [
+            {"=text": f"{one} \x1b[2J\u202e", "[/label]": LABELS[n % 3]} for n, one in enumerate(sentences())
+        ]
+        (folder / "[rows].jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        corpus = {"kind": "files", "path": "[rows].jsonl", "text": "=text", "label": "[/label]"}
+        chosen = merged(merged(settings(folder), for_task("classification", folder)), SHORT)
+        (folder / "small.json").write_text(json.dumps(merged(chosen, {"data": {"corpus": corpus}})))
+        answers = merged(merged(settings(folder), for_task("answering", folder)), SHORT)
+        (folder / "answers.json").write_text(json.dumps(answers))
+        yield folder
+
+
+def said(*arguments):
+    """What a command writes; nothing of it acts."""
+    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=True)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert not {c for c in result.output if ord(c) in CONTROLS} - {"\n"}
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def trained(place):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("attnlab.experiment.soundness.run_checks", lambda case: [])
+        assert f"The run is in {SHOWN}." in said("train", "small.json", "--out", PLACE)
+        said("train", "answers.json", "--out", "answers[/x]")
+    return PLACE
+
+
+def test_a_run_is_listed_compared_and_scored_by_its_name(trained):
+    listed = said("runs", "runs")
+    assert SHOWN in listed
+    compared = said("compare", trained, trained)
+    assert f"{SHOWN} differs in its config by: nothing" in compared
+    scored = said("evaluate", trained)
+    for label in LABELS:
+        assert label.translate(CONTROLS)[:9] in scored
+
+
+def test_predictions_go_to_a_file_that_computes_nothing(trained, place):
+    to = "[/b]\u200f.csv"
+    (place / "[").mkdir()
+    told = said("predict", trained, "--data", "[rows].jsonl", "--text", "=text", "--out", to)
+    assert "predictions are in [/b]\\u200f.csv." in told
+    header, *rows = csv.reader(io.StringIO((place / to).read_text(encoding="utf-8")))
+    assert header[0] == "'=text" and {row[1] for row in rows} == {f"'{LABELS[0]}", *LABELS[1:]}
+    assert "[red" in said("predict", trained, "a [red", "x]")
+
+
+def test_json_is_the_data_and_acts_on_no_terminal(trained):
+    found = json.loads(said("predict", trained, "a \x9b31m\u202e\u200f\x1b", "--json"))
+    assert found[0]["text"] == "a \x9b31m\u202e\u200f\x1b" and set(found[0]["scores"]) == set(LABELS)
+
+
+def test_a_passage_that_answers_is_named(trained, place):
+    folder = place / "notes"
+    folder.mkdir()
+    for name in ("[red]x\n\u202e.txt", "y[link=.txt"):
+        (folder / name).write_text("Zoë \x1b[2J :smile: [/b] ŵ " * 9)
+    told = said("ask", "answers[/x]", "Where [/] is \x1b[2J?", "--passage", "notes")
+    assert re.search(r"tokens of \S*\[red\]x⏎\\u202e\.txt are unknown", told)
+    assert "y[link=.txt are unknown" in told
+
+
+def test_what_adapting_says_in_python_and_in_the_terminal(trained, place, capsys):
+    chosen = ("--text", "=text", "--label", "[/label]", "--set", "training.budget={steps=1}")
+    told = said("adapt", trained, "--data", "[rows].jsonl", *chosen, "--out", "new[/x]")
+    assert "The run goes to new[/x]" in told and LABELS[1].translate(CONTROLS) in told
+    reading = {"text": "=text", "label": "[/label]"}
+    lab.adapt(trained, data="[rows].jsonl", **reading, set={"training.budget": {"steps": 1}}, out="py\x1b")
+    printed = capsys.readouterr().out
+    assert "py␛" in printed and not {c for c in printed if ord(c) in CONTROLS} - {"\n"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["co\x1b]0;t\x07\u202e"], ["runs", "--no\u202e"], ["runs", "a", "b\u202e"]]
+)
+def test_a_command_that_cannot_be_read_is_quoted(arguments):
+    assert "u202e" in said(*arguments)
