@@ -50,6 +50,15 @@ def test_nothing_of_a_line_is_lost_where_signs_are_longer():
     assert "".join(console.file.getvalue().split()) == "tenwordstenwords" + "\\u202e" * 4 + "end"
 
 
+def test_drawings_show_names_as_text():
+    from attnlab.explain.drawing import grid, lines
+
+    drawn = grid(["<b>\u202e"], ["\x1b"], [[1.0]], top=1.0) + lines(
+        [("\u200f<i>", [0, 1], [0, 1])], x="", y=""
+    )
+    assert visible(str(drawn)) == drawn and "<b>" not in drawn and "<i>" not in drawn
+
+
 def test_text_of_people_stays_as_it_is():
     for text in ("naïve café", "你好 🙂", "עברית", "مرحبا", "a\u200db", "x = [1, 2]"):
         assert visible(text) == text
@@ -88,6 +97,13 @@ def test_markdown_shows_text_as_text():
     for acting in ("<b>", "](", "https:", "&lt; "):
         assert acting not in shown.replace("\\]\\(", "")[: len(shown)] or acting == "]("
     assert "\\[a\\](" in shown and "&amp;lt;" in shown and "\\|" in shown
+
+
+@pytest.mark.parametrize("text", ["- a", "+ b", "1. c", "12) d", "---", "-"])
+def test_markdown_makes_no_list_or_rule_of_a_text(text):
+    from markdown_it import MarkdownIt
+
+    assert MarkdownIt().render(plain_text(text)) == f"<p>{text}</p>\n"
 
 
 def test_a_study_s_sheet_quotes_what_would_be_computed():
