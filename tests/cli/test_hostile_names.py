@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import attnlab as lab
 from attnlab.cli import app
 from attnlab.config.visible_text import CONTROLS
-from tests.training.small_run import for_task, merged, sentences, settings
+from tests.training.small_run import WHO, for_task, merged, sentences, settings
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -109,3 +109,13 @@ def test_what_adapting_says_in_python_and_in_the_terminal(trained, place, capsys
 )
 def test_a_command_that_cannot_be_read_is_quoted(arguments):
     assert "u202e" in said(*arguments)
+
+
+def test_samples_of_a_run_are_text(place):
+    text = "".join(f"{who} \x1b[2J\u202e {who} \x07\n" for who in WHO * 20)
+    (place / "acting.txt").write_text(text)
+    (place / "plain.json").write_text(json.dumps(merged(settings(place), SHORT)))
+    changed = ("--set", "data.corpus.path=acting.txt", "--set", "data.tokenizer=character")
+    said("train", "plain.json", *changed, "--set", "training.budget={steps=2}", "--out", "writes")
+    samples = (place / "writes" / "samples.txt").read_text(encoding="utf-8")
+    assert samples and not {c for c in samples if ord(c) in CONTROLS} - {"\n"}
