@@ -79,6 +79,24 @@ def test_predictions_go_to_a_file_that_computes_nothing(trained, place):
     assert "[red" in said("predict", trained, "a [red", "x]")
 
 
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_rows_with_lists_and_halves_of_characters_are_written(trained, place, suffix):
+    row = {"text": "a", "of": [1, "=2"], "half": "\ud800", "more": {"=a": "=b"}}
+    (place / "odd.jsonl").write_text(json.dumps(row) + "\n")
+    said("predict", trained, "--data", "odd.jsonl", "--out", f"judged.{suffix}")
+    text = (place / f"judged.{suffix}").read_text(encoding="utf-8")
+    if suffix == "jsonl":
+        assert row.items() <= json.loads(text).items()
+    else:
+        assert text.splitlines()[1].startswith('a,"1, =2",\\ud800,')
+
+
+def test_a_folder_of_other_bytes_holds_a_run_that_can_be_read(place):
+    folder = "other\udcff"  # the byte 0xFF, which is no UTF-8
+    said("train", "small.json", "--out", folder)
+    assert json.loads(said("evaluate", folder, "--json"))["run"] == folder
+
+
 def test_json_is_the_data_and_acts_on_no_terminal(trained):
     found = json.loads(said("predict", trained, "a \x9b31m\u202e\u200f\x1b", "--json"))
     assert found[0]["text"] == "a \x9b31m\u202e\u200f\x1b" and set(found[0]["scores"]) == set(LABELS)
