@@ -102,6 +102,17 @@ def test_json_is_the_data_and_acts_on_no_terminal(trained):
     assert found[0]["text"] == "a \x9b31m\u202e\u200f\x1b" and set(found[0]["scores"]) == set(LABELS)
 
 
+def test_no_character_of_a_prompt_or_label_is_lost(trained):
+    """rich takes bells, backspaces and returns out of a text without a word."""
+    batch = said("train", "small.json", "--show-batch")
+    assert any(f"label     {label.translate(CONTROLS)}\n" in batch for label in LABELS)
+    assert (
+        LABELS[1].translate(CONTROLS)
+        in said("train", "small.json", "--show-batch", "--set", "seed=1") + batch
+    )
+    assert said("predict", trained, "a\x07\x08\rb").startswith("a␇␈␍b")
+
+
 def test_a_passage_that_answers_is_named(trained, place):
     folder = place / "notes"
     folder.mkdir()
@@ -135,5 +146,6 @@ def test_samples_of_a_run_are_text(place):
     (place / "plain.json").write_text(json.dumps(merged(settings(place), SHORT)))
     changed = ("--set", "data.corpus.path=acting.txt", "--set", "data.tokenizer=character")
     said("train", "plain.json", *changed, "--set", "training.budget={steps=2}", "--out", "writes")
+    assert "a␇␈␍b [/b] :x:" in said("generate", "writes", "a\x07\x08\rb [/b] :x:", "--length", "2")
     samples = (place / "writes" / "samples.txt").read_text(encoding="utf-8")
     assert samples and not {c for c in samples if ord(c) in CONTROLS} - {"\n"}
