@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import re
+import shutil
 
 import pytest
 from typer.testing import CliRunner
@@ -67,6 +68,18 @@ def test_a_run_is_listed_compared_and_scored_by_its_name(trained):
     scored = said("evaluate", trained)
     for label in LABELS:
         assert label.translate(CONTROLS)[:9] in scored
+
+
+def test_a_check_of_another_s_run_is_named(place, trained):
+    finding = {"check": "[/b]\n\x1b", "when": "after", "outcome": "fail", "found": "x [/c]", "number": 0.0}
+    finding |= {"meaning": "[/d]", "fix": ":smile:", "seconds": 0.0, "step": 2, "implementation": ""}
+    shutil.copytree(trained, "theirs")
+    held = json.loads((place / "theirs/checks.json").read_text()) | {"findings": [finding], "sound": False}
+    (place / "theirs/checks.json").write_text(json.dumps(held | {"unsound": [finding["check"]]}))
+    assert "no: [/b]⏎␛" in said("runs", "theirs/..")
+    assert "failed [/b]⏎␛" in said("predict", "theirs", "a")
+    told = said("check", "theirs")
+    assert "x [/c]" in told and "[/d] :smile:" in told
 
 
 def test_predictions_go_to_a_file_that_computes_nothing(trained, place):

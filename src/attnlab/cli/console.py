@@ -50,7 +50,7 @@ def not_sound(unsound: Iterable[str]) -> str:
     failed = list(unsound)
     measured = all(one.split()[0] in OF_LEARNING for one in failed)
     follows = "it is not shown to be better than a baseline" if measured else "its numbers cannot be trusted"
-    return f"[bold red]Not sound:[/] failed {escape(', '.join(failed))}; {follows}."
+    return f"[bold red]Not sound:[/] failed {escape(visible(', '.join(failed)))}; {follows}."
 
 
 def say_first(collapsed: str) -> None:

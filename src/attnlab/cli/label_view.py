@@ -47,8 +47,8 @@ def show_findings(findings: Iterable[Mapping[str, Any]]) -> None:
         if finding["outcome"] != "not applicable":
             told = " ".join(finding[part] for part in ("meaning", "fix")).strip()
             mark = f"[{COLOURS[finding['outcome']]}]{MARKS[finding['outcome']]}[/]"
-            line = f"{mark} {finding['check']}: {escape(visible(finding['found']))}. {escape(visible(told))}"
-            out.print(line.strip(), highlight=False)
+            line = escape(visible(f"{finding['check']}: {finding['found']}. {told}".strip()))
+            out.print(f"{mark} {line}", highlight=False)
 
 
 def classes_table(classes: list[dict[str, Any]]) -> Table:

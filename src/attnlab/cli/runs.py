@@ -51,8 +51,8 @@ def runs(
 def cells(summary: RunSummary) -> tuple[str, ...]:
     run, date = summary.result, summary.date[:16].replace("T", " ")
     score = f"{summary.metric.replace('_', ' ')} {shown(run.metrics.get(summary.metric))}"
-    told = map(escape, (visible(run.folder), run.status, f"{run.steps:,}", score))
-    return (*told, soundness(run), escape(date))
+    told = (escape(visible(cell)) for cell in (run.folder, run.status, f"{run.steps:,}", score))
+    return (*told, soundness(run), escape(visible(date)))
 
 
 def compare(
@@ -94,7 +94,7 @@ def compare(
 
 def soundness(run: RunResult) -> str:
     """Yes, or no with the failed checks; neither of a run without a step, which a check may have stopped."""
-    failed = escape(", ".join(run.failures))
+    failed = escape(visible(", ".join(run.failures)))
     if run.sound is None:
         return f"–, stopped by {failed}" if failed else "–"
     return "yes" if run.sound else f"[bold red]no: {failed}[/]"

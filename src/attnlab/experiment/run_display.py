@@ -124,5 +124,5 @@ class RunDisplay:
 
 def checks_line(outcomes: Mapping[str, str], seconds: float) -> str:
     """One line on checks that were made, with what they cost."""
-    named = (f"[{COLOURS[o]}]{MARKS[o]}[/] {name}" for name, o in outcomes.items())
+    named = (f"[{COLOURS[o]}]{MARKS[o]}[/] {escape(name)}" for name, o in outcomes.items())
     return f"Checks ({seconds:.1f} s): {', '.join(named)}"
