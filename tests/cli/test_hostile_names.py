@@ -1,7 +1,9 @@
 """Folders, files, labels, columns and texts that are markup and control characters: every command shows
 them as they are, and no byte of them acts on the terminal."""
 
+import base64
 import csv
+import gzip
 import io
 import json
 import re
@@ -160,5 +162,10 @@ def test_samples_of_a_run_are_text(place):
     changed = ("--set", "data.corpus.path=acting.txt", "--set", "data.tokenizer=character")
     said("train", "plain.json", *changed, "--set", "training.budget={steps=2}", "--out", "writes")
     assert "a␇␈␍b [/b] :x:" in said("generate", "writes", "a\x07\x08\rb [/b] :x:", "--length", "2")
+    said("explain", "attention", "writes", "--text", "\x1b[2J\u202e", "--html", "page.html")
+    page = (place / "page.html").read_text(encoding="utf-8")
+    packed = re.search(r'id="maps">([^<]*)<', page)[1]
+    tokens = json.loads(gzip.decompress(base64.b64decode(packed)))["layers"][0]["keys"]
+    assert "␛" in tokens and "\\u202e" in tokens and "\u202e" not in tokens
     samples = (place / "writes" / "samples.txt").read_text(encoding="utf-8")
     assert samples and not {c for c in samples if ord(c) in CONTROLS} - {"\n"}

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from attnlab.config.visible_text import as_cell, visible, visible_json, visible_lines
 from attnlab.runs.display import PlainConsole, escape
-from attnlab.studies.report.page import plain_text
+from attnlab.studies.report.page import emphasis, plain_text
 
 TURNING = {"RLO", "LRO", "RLE", "LRE", "RLI", "LRI", "FSI", "PDF", "PDI"}
 MARKS = {"\u061c", "\u200e", "\u200f"}
@@ -97,6 +97,10 @@ def test_markdown_shows_text_as_text():
     for acting in ("<b>", "](", "https:", "&lt; "):
         assert acting not in shown.replace("\\]\\(", "")[: len(shown)] or acting == "]("
     assert "\\[a\\](" in shown and "&amp;lt;" in shown and "\\|" in shown
+
+
+def test_a_card_s_emphasis_is_all_that_acts_in_it():
+    assert emphasis("*a* <b>\u202e\x1b") == "<em>a</em> &lt;b&gt;\\u202e␛"
 
 
 @pytest.mark.parametrize("text", ["- a", "+ b", "1. c", "12) d", "---", "-"])
