@@ -134,6 +134,7 @@ def _adapted_run(
     progress: bool = True,
     **reading: Any,
 ) -> Trained:
+    from attnlab.config.visible_text import visible, visible_lines
     from attnlab.experiment.adapting import adapting_config, adapting_plan, run_folder
     from attnlab.experiment.baselines import Wording, keep_baselines, line_of
     from attnlab.experiment.rates import rates_of, try_rates
@@ -162,11 +163,11 @@ def _adapted_run(
             raise RunError(
                 f"Stopped as requested; continue with resume=True. What was tried is in {found.folder}."
             )
-        print(f"{found.best.collapsed}\n{found}".strip())
+        print(visible_lines(f"{found.best.collapsed}\n{found}".strip()))
     elif collapsed := train_one(config, place, resume).collapsed:
-        print(collapsed)
+        print(visible(collapsed))
     if baselines := line_of(keep_baselines(place, Wording(template, dict(label_words or {})))):
-        print(baselines)
+        print(visible(baselines))
     return open_run(place)
 
 

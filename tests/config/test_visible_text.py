@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import unicodedata
 
 import pytest
@@ -10,11 +11,12 @@ from hypothesis import strategies as st
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.config.visible_text import as_cell, visible, visible_lines
-from attnlab.runs.display import PlainConsole
-from attnlab.studies.report.page import plain_text
+from attnlab.config.visible_text import as_cell, visible, visible_json, visible_lines
+from attnlab.runs.display import PlainConsole, escape
+from attnlab.studies.report.page import emphasis, plain_text
 
 TURNING = {"RLO", "LRO", "RLE", "LRE", "RLI", "LRI", "FSI", "PDF", "PDI"}
+MARKS = {"\u061c", "\u200e", "\u200f"}
 ACTING = ("Cc", "Cs", "Zl", "Zp")
 
 
@@ -24,6 +26,37 @@ def test_nothing_acts_in_what_is_visible(text):
     left = [c for c in visible_lines(text) if unicodedata.category(c) in ACTING]
     assert set(left) <= {"\n", "\t"}
     assert not {unicodedata.bidirectional(c) for c in visible(text)} & TURNING
+    assert not MARKS & {*visible(text + "\u061c\u200e\u200f")}
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_json_means_the_same_and_acts_on_nothing(text):
+    shown = visible_json(json.dumps([text], ensure_ascii=False))
+    assert json.loads(shown) == [text]
+    assert visible(shown) == shown
+
+
+@given(*[st.text("[]/\\:redx \ufdd0\n", max_size=9)] * 2)
+def test_text_in_our_markup_is_only_text(one, other):
+    """rich's own escape leaves "[red", which a bracket of the next text closes."""
+    console = PlainConsole(file=io.StringIO(), width=200)
+    console.print(f"[bold]{escape(one)}[/] and {escape(other)}]", highlight=False, soft_wrap=True)
+    assert console.file.getvalue() == f"{one} and {other}]\n".replace("\ufdd0", "\\ufdd0")
+
+
+def test_nothing_of_a_line_is_lost_where_signs_are_longer():
+    console = PlainConsole(file=io.StringIO(), width=30)
+    console.print("ten words " * 2 + "\u202e" * 4 + " end", highlight=False)
+    assert "".join(console.file.getvalue().split()) == "tenwordstenwords" + "\\u202e" * 4 + "end"
+
+
+def test_drawings_show_names_as_text():
+    from attnlab.explain.drawing import grid, lines
+
+    drawn = grid(["<b>\u202e"], ["\x1b"], [[1.0]], top=1.0) + lines(
+        [("\u200f<i>", [0, 1], [0, 1])], x="", y=""
+    )
+    assert visible(str(drawn)) == drawn and "<b>" not in drawn and "<i>" not in drawn
 
 
 def test_text_of_people_stays_as_it_is():
@@ -43,7 +76,10 @@ def test_a_terminal_is_not_moved_coloured_or_turned(shown):
     assert said.count("\n") == 6
 
 
-@pytest.mark.parametrize("text", ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "\r=1"])
+@pytest.mark.parametrize(
+    "text",
+    ["=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", "\t=1", "\r=1", "- 2+3", "- A(1)", "- x|' /C'!A1"],
+)
 def test_a_cell_is_never_a_formula(text):
     assert as_cell(text) == f"'{text}"
 
@@ -61,6 +97,17 @@ def test_markdown_shows_text_as_text():
     for acting in ("<b>", "](", "https:", "&lt; "):
         assert acting not in shown.replace("\\]\\(", "")[: len(shown)] or acting == "]("
     assert "\\[a\\](" in shown and "&amp;lt;" in shown and "\\|" in shown
+
+
+def test_a_card_s_emphasis_is_all_that_acts_in_it():
+    assert emphasis("*a* <b>\u202e\x1b") == "<em>a</em> &lt;b&gt;\\u202e␛"
+
+
+@pytest.mark.parametrize("text", ["- a", "+ b", "1. c", "12) d", "---", "-"])
+def test_markdown_makes_no_list_or_rule_of_a_text(text):
+    from markdown_it import MarkdownIt
+
+    assert MarkdownIt().render(plain_text(text)) == f"<p>{text}</p>\n"
 
 
 def test_a_study_s_sheet_quotes_what_would_be_computed():

@@ -94,14 +94,13 @@ def test_several_texts_grow_in_a_terminal(causal, monkeypatch):
     """What is drawn while they are written is taken away again; what stays is what a pipe would get."""
     import io
 
-    from rich.console import Console
-
     from attnlab.cli import generate
+    from attnlab.runs.display import PlainConsole
 
     arguments = ("generate", causal[0], "the cat", "a dog", "--length", "6")
     plain = command(*arguments).output
     drawn, seen = io.StringIO(), []
-    console = Console(file=drawn, force_terminal=True, color_system=None, width=80, height=24)
+    console = PlainConsole(file=drawn, force_terminal=True, color_system=None, width=80, height=24)
     monkeypatch.setattr(generate, "out", console)
     passage = generate.passage
     monkeypatch.setattr(generate, "passage", lambda *a: seen.append(len(a[2].new)) or passage(*a))

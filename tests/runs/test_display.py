@@ -3,9 +3,7 @@
 import io
 import time
 
-from rich.console import Console
-
-from attnlab.runs.display import Display
+from attnlab.runs.display import Display, PlainConsole
 
 
 def said(console):
@@ -14,7 +12,7 @@ def said(console):
 
 def elsewhere():
     """A console that is no terminal, such as a file or a scheduler's log."""
-    return Console(file=io.StringIO(), force_terminal=False, width=200)
+    return PlainConsole(file=io.StringIO(), force_terminal=False, width=200)
 
 
 def waited(console, lines, most=5.0):
@@ -49,7 +47,7 @@ def test_a_line_that_was_just_said_is_not_followed_by_another():
 
 
 def test_a_terminal_shows_the_work_at_once():
-    console = Console(file=io.StringIO(), force_terminal=True, width=100)
+    console = PlainConsole(file=io.StringIO(), force_terminal=True, width=100)
     with Display(console) as display:
         display.work("Starting")
         display._bar.refresh()
@@ -61,7 +59,7 @@ def test_a_terminal_shows_the_work_at_once():
 
 def test_what_is_not_wanted_is_not_shown():
     for terminal in (True, False):
-        console = Console(file=io.StringIO(), force_terminal=terminal)
+        console = PlainConsole(file=io.StringIO(), force_terminal=terminal)
         with Display(console, shown=False, every=0.01) as display:
             display.work("Training")
             display.say("step 1")

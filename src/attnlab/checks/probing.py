@@ -63,7 +63,7 @@ class Probe:
         from attnlab.runs.display import PlainConsole
 
         style = "green" if self.sound else "bold red"
-        PlainConsole().print(self.found, style=style, highlight=False, soft_wrap=True)
+        PlainConsole().print(self.found, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def probe(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Annotated, Any
 
@@ -17,6 +19,7 @@ from attnlab.cli.console import err, fail, warn
 from attnlab.cli.encoding import accept_any_terminal
 from attnlab.cli.import_option import group_with_imports, with_imports
 from attnlab.config.registry import locate
+from attnlab.config.visible_text import visible
 from attnlab.runs.run_error import RunError
 
 COMMANDS = {
@@ -67,12 +70,30 @@ def attnlab(version: VersionOption = False) -> None:
     """A laboratory for transformers: change one part, keep everything else equal, trust the answer."""
 
 
+UsageError: Any = typer.BadParameter.__base__  # of click, or of typer's own copy of it
+
+
+@contextmanager
+def refusing_visibly() -> Iterator[None]:
+    """A command that cannot be read is quoted by typer, whatever is in it."""
+    try:
+        yield
+    except UsageError as error:
+        error.message = visible(error.message)
+        raise
+
+
 class Commands(TyperGroup):
     """The commands of the table, each imported when it is asked for."""
 
+    def make_context(self, *given: Any, **options: Any) -> Any:
+        with refusing_visibly():
+            return super().make_context(*given, **options)
+
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with refusing_visibly():
+                return super().invoke(ctx)
         except KeyboardInterrupt:  # files are written whole or not at all; train and run say more themselves
             err.print("Stopped; nothing was lost.", highlight=False)
             raise typer.Exit(130) from None

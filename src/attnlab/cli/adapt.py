@@ -24,6 +24,8 @@ from attnlab.cli.corpus_options import (
 )
 from attnlab.cli.train import exit_unsound, finish, say_baselines, train_shown
 from attnlab.config.schema import Config
+from attnlab.config.visible_text import visible
+from attnlab.runs.display import escape
 
 if TYPE_CHECKING:
     from attnlab.experiment.baselines import Wording
@@ -125,7 +127,8 @@ def run_rates(
 
     found = try_rates(config, rates, place, train_one, resume=resume)
     if found.signal:
-        out.print(f"Stopped, as asked; go on with --resume. What was tried is in {found.folder}.")
+        kept = escape(visible(str(found.folder)))
+        out.print(f"Stopped, as asked; go on with --resume. What was tried is in {kept}.")
         raise typer.Exit(128 + found.signal)
     unsound, baselines = unsound_of(place), keep_baselines(place, wording)
     if json:
@@ -135,7 +138,8 @@ def run_rates(
     else:
         say_first(found.best.collapsed)
         out.print(str(found), highlight=False, markup=False, soft_wrap=True)
-        out.print(f"The run of rate {found.best.rate:g} is in {place}.", highlight=False, soft_wrap=True)
+        named = escape(visible(str(place)))
+        out.print(f"The run of rate {found.best.rate:g} is in {named}.", highlight=False, soft_wrap=True)
         say_baselines(baselines)
         if unsound:
             out.print(not_sound(unsound), highlight=False)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
 from attnlab.cli.console import out
 from attnlab.cli.label_view import show_findings
 from attnlab.config.visible_text import visible
+from attnlab.runs.display import escape
 
 BAR = 24
 

@@ -12,8 +12,8 @@ from attnlab.cli.console import JsonOption, emit, err, not_sound, out, warn
 from attnlab.cli.corpus_options import EncodingOption
 from attnlab.cli.generate import RunArgument
 from attnlab.config.values import ConfigError
-from attnlab.config.visible_text import visible
-from attnlab.runs.display import Display
+from attnlab.config.visible_text import visible, visible_lines
+from attnlab.runs.display import Display, escape
 
 if TYPE_CHECKING:
     from attnlab.experiment.questions import PassageAnswer, RankedAnswers
@@ -87,7 +87,7 @@ def told(one: PassageAnswer, *, several: bool) -> Text:
         return text
     text = Text(visible(one.answer), "bold green")
     text.append(f"  margin {one.found.margin:+.2f} nats, {place(one)}\n\n", "bright_black")
-    before, span, after = one.context
+    before, span, after = map(visible_lines, one.context)
     text.append(before.lstrip("\n"), "")
     text.append(f"[{span}]" if not out.is_terminal else span, "bold black on green")
     return text.append(after.rstrip("\n"), "")
@@ -114,7 +114,7 @@ def unfamiliar(one: PassageAnswer) -> None:
 
     if one.unknown >= UNKNOWN:
         out.print(
-            f"[yellow]{one.unknown:.0%} of the tokens of {visible(one.name)} are unknown to the model's "
-            "tokenizer: it cannot read this text.[/]",
+            f"[yellow]{one.unknown:.0%} of the tokens of {escape(visible(one.name))} are unknown to the "
+            "model's tokenizer: it cannot read this text.[/]",
             highlight=False,
         )

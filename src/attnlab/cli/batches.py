@@ -10,7 +10,7 @@ from rich.text import Text
 
 from attnlab.cli.console import emit, out
 from attnlab.config.schema import Config
-from attnlab.config.visible_text import CONTROLS
+from attnlab.config.visible_text import CONTROLS, visible
 
 if TYPE_CHECKING:
     from attnlab.tasks.task import Prepared, Task
@@ -31,14 +31,15 @@ def show(config: Config, *, json: bool) -> None:
         out.print(f"[bold]row {number}[/]")
         if "source" in row:
             out.print(Text(f"the encoder reads: {' '.join(row['source'])}"))
-        cells = list(zip(row["input"], row.get("target", [None] * len(row["input"])), strict=True))
+        targets = [wanted and visible(wanted) for wanted in row.get("target", [None] * len(row["input"]))]
+        cells = list(zip(row["input"], targets, strict=True))
         for line, part in enumerate(wrapped(cells, out.width - 10)):
             if line == LINES:
                 out.print("…")
                 break
             show_line(part)
         if "label" in row:
-            out.print(Text(f"label     {row['label']}", "green"))
+            out.print(Text(f"label     {visible(str(row['label']))}", "green"))
     if "label" in rows[0]:
         out.print("The label is predicted from the whole text.")
         return None

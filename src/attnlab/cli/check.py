@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Column, Table
 
 from attnlab.cli.console import JsonOption, SetOption, emit, err, out
 from attnlab.config.values import ConfigError
-from attnlab.runs.display import Display
+from attnlab.runs.display import Display, escape
 from attnlab.runs.findings import COLOURS, Findings
 
 PREDICTIONS = (".csv", ".tsv", ".jsonl")
@@ -89,7 +88,7 @@ def show(target: str, found: Sequence[Any]) -> None:
             colour = COLOURS[one.outcome]
             run_by = f" ({escape(one.implementation)})" if one.implementation else ""
             out.print(
-                f"[{colour}]{one.mark} {one.check}[/]{run_by}: {escape(one.meaning)} "
+                f"[{colour}]{one.mark} {escape(one.check)}[/]{run_by}: {escape(one.meaning)} "
                 f"[bold]{escape(one.fix)}[/]",
                 highlight=False,
             )
@@ -107,5 +106,5 @@ def findings_table(target: str, implementation: str, found: Sequence[Any]) -> Ta
         colour = COLOURS.get(one.outcome, "dim")
         mark = f"[{colour}]{one.mark}[/]"
         moment = f"{one.when},\nstep {one.step:,}" if one.step else one.when
-        table.add_row(mark, one.check, moment, escape(one.found), f"{one.seconds:.1f} s")
+        table.add_row(mark, escape(one.check), escape(moment), escape(one.found), f"{one.seconds:.1f} s")
     return table

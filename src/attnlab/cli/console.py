@@ -8,11 +8,10 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from attnlab.cli.encoding import is_utf8
-from attnlab.config.visible_text import visible
-from attnlab.runs.display import PlainConsole
+from attnlab.config.visible_text import visible, visible_json
+from attnlab.runs.display import PlainConsole, escape
 
 out = PlainConsole()
 err = PlainConsole(stderr=True)
@@ -32,7 +31,7 @@ OF_LEARNING = frozenset({"majority", "collapse"})
 
 def emit(value: Any) -> None:
     """JSON on stdout, and nothing else."""
-    typer.echo(json.dumps(value, ensure_ascii=not is_utf8(sys.stdout), indent=2))
+    typer.echo(visible_json(json.dumps(value, ensure_ascii=not is_utf8(sys.stdout), indent=2)))
 
 
 def fail(message: str) -> None:
@@ -51,7 +50,7 @@ def not_sound(unsound: Iterable[str]) -> str:
     failed = list(unsound)
     measured = all(one.split()[0] in OF_LEARNING for one in failed)
     follows = "it is not shown to be better than a baseline" if measured else "its numbers cannot be trusted"
-    return f"[bold red]Not sound:[/] failed {', '.join(failed)}; {follows}."
+    return f"[bold red]Not sound:[/] failed {escape(visible(', '.join(failed)))}; {follows}."
 
 
 def say_first(collapsed: str) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.values import ConfigError
+from attnlab.runs.display import escape
 
 
 def convert(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from attnlab.cli.console import JsonOption, SetOption, emit, err, out
@@ -28,7 +27,7 @@ from attnlab.cli.corpus_options import (
 )
 from attnlab.cli.token_view import Piece, segmented, show_pieces
 from attnlab.config.visible_text import visible
-from attnlab.runs.display import Display
+from attnlab.runs.display import Display, escape
 
 if TYPE_CHECKING:
     from attnlab.data.inspection import Report, SampleRow, SplitReport

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from attnlab.cli.answer_view import show_answers
@@ -26,7 +25,8 @@ from attnlab.cli.generate import RunArgument
 from attnlab.cli.label_view import show_labels
 from attnlab.cli.search import show_retrieval
 from attnlab.config.values import ConfigError
-from attnlab.runs.display import Display
+from attnlab.config.visible_text import visible
+from attnlab.runs.display import Display, escape
 from attnlab.runs.tabular import number
 
 
@@ -88,7 +88,7 @@ def show(result: dict[str, Any]) -> None:
     scored = result.get("split") or result.get("text") or {}
     if scored:
         say_first(scored.get("collapsed", ""))
-        out.print(f"The model of {result['checkpoint']}.", highlight=False)
+        out.print(f"The model of {escape(visible(result['checkpoint']))}.", highlight=False)
         out.print(measures_table(scored))
     if "truncation" in scored:
         show_truncation(scored["truncation"])
@@ -109,7 +109,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def measures_table(scored: dict[str, Any]) -> Table:
-    table = Table(title=escape(scored["name"]), title_justify="left")
+    table = Table(title=escape(visible(scored["name"])), title_justify="left")
     table.add_column("measure", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
     several = any("interval" in one for one in scored["measures"].values())
@@ -118,7 +118,7 @@ def measures_table(scored: dict[str, Any]) -> Table:
     table.add_column("definition")
     for name, one in scored["measures"].items():
         between = " to ".join(map(number, one.get("interval", ())))
-        table.add_row(*[name, number(one["value"]), *[between] * several, one["definition"]])
+        table.add_row(*[escape(name), number(one["value"]), *[between] * several, escape(one["definition"])])
     return table
 
 
@@ -178,5 +178,5 @@ def probes_table(probes: list[dict[str, Any]]) -> Table:
         value = entry["perplexity"]
         shown = f"{value:,.1f}" if math.isfinite(value) else "∞"
         counts = str(entry["tokens"]), str(entry["unknown"])
-        table.add_row(escape(entry["text"]), f"{entry['loss']:.3f}", shown, *counts)
+        table.add_row(escape(visible(entry["text"])), f"{entry['loss']:.3f}", shown, *counts)
     return table

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -15,6 +14,8 @@ from attnlab.cli.explain_inside import cost, gradients, masked_positions, reach,
 from attnlab.cli.explain_query import query, superposition
 from attnlab.config.files import load
 from attnlab.config.values import ConfigError
+from attnlab.config.visible_text import visible
+from attnlab.runs.display import escape
 
 app = typer.Typer(help="Explain what a model is made of and what it does inside.", no_args_is_help=True)
 
@@ -174,7 +175,7 @@ def _drawing(words: list[str], grid: list[list[bool]]) -> Table:
         table.add_column(str(number), justify="center")
     for number, (word, row) in enumerate(zip(words, grid, strict=True)):
         marks = [Text("■", "green") if seen else Text("·", "dim") for seen in row]
-        table.add_row(Text(f"{number} {word}"), *marks)
+        table.add_row(Text(f"{number} {visible(word)}"), *marks)
     return table
 
 

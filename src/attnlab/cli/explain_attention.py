@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from attnlab.cli.console import JsonOption, err, out
 from attnlab.cli.explained_view import MOST_COLUMNS, HtmlOption, listing, present, save_page, shaded
 from attnlab.cli.generate import RunArgument
 from attnlab.config.visible_text import visible
+from attnlab.runs.display import escape
 
 if TYPE_CHECKING:
     from attnlab.explain.attention_maps import AttentionMaps

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +15,7 @@ from attnlab.cli.console import emit, err, out
 from attnlab.config.visible_text import visible
 from attnlab.explain.drawing import Axis, told
 from attnlab.explain.explanation import Curves, Explanation, Grid, Listing
+from attnlab.runs.display import escape
 
 HtmlOption = Annotated[
     Path | None, typer.Option("--html", help="Write a page of one file, which needs no network.")

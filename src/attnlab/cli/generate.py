@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from attnlab.cli.console import JsonOption, emit, err, not_sound, out
 from attnlab.config.values import ConfigError, shortened
+from attnlab.config.visible_text import visible, visible_lines
 from attnlab.experiment.request import SAMPLED, request_of
+from attnlab.runs.display import escape
 
 if TYPE_CHECKING:
     from attnlab.experiment.trained import Trained
@@ -123,7 +124,7 @@ def write_one(trained: Trained, prompt: str, text: Written, tokens: Iterator[Any
             out.print(before(trained, prompt), end="", soft_wrap=True)
         whole = new_text(trained, text)
         if not whole.endswith("�"):  # a character whose last byte is still to come
-            out.print(Text(whole[len(shown) :]), end="", soft_wrap=True)
+            out.print(Text(visible_lines(whole[len(shown) :])), end="", soft_wrap=True)
             shown = whole
     if not text.new:
         out.print(before(trained, prompt), end="", soft_wrap=True)
@@ -148,12 +149,12 @@ def watch(
 
 def passage(trained: Trained, prompt: str, text: Written) -> Text:
     """A prompt, and what was written after it."""
-    return Text.assemble(before(trained, prompt), new_text(trained, text), ending(text), "\n")
+    return Text.assemble(before(trained, prompt), visible_lines(new_text(trained, text)), ending(text), "\n")
 
 
 def before(trained: Trained, prompt: str) -> Text:
     """The prompt, apart from what follows where it is a source that was read."""
-    return Text.assemble((prompt, "bold"), (" → " if trained.reads_source else "", "dim"))
+    return Text.assemble((visible_lines(prompt), "bold"), (" → " if trained.reads_source else "", "dim"))
 
 
 def new_text(trained: Trained, text: Written) -> str:
@@ -200,10 +201,10 @@ def show_filled(trained: Trained, text: str, *, about: dict[str, Any], json: boo
     if json:
         words = [[{"token": token, "probability": p} for token, p in place] for place in found]
         return emit(about | {"text": text, "filled": whole, "places": words})
-    out.print(Text(whole), soft_wrap=True)
+    out.print(Text(visible_lines(whole)), soft_wrap=True)
     for number, place in enumerate(found, start=1):
         table = Table("token", "probability", title=escape(f"[MASK] {number}"), title_justify="left")
         for token, p in place:
-            table.add_row(escape(token), f"{p:.3f}" if p >= 0.001 else "<0.001")
+            table.add_row(escape(visible(token)), f"{p:.3f}" if p >= 0.001 else "<0.001")
         out.print(table)
     return None

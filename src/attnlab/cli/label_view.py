@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from attnlab.cli.console import out
 from attnlab.config.visible_text import visible
+from attnlab.runs.display import escape
 from attnlab.runs.findings import COLOURS, MARKS
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def show_findings(findings: Iterable[Mapping[str, Any]]) -> None:
         if finding["outcome"] != "not applicable":
             told = " ".join(finding[part] for part in ("meaning", "fix")).strip()
             mark = f"[{COLOURS[finding['outcome']]}]{MARKS[finding['outcome']]}[/]"
-            line = f"{mark} {finding['check']}: {escape(visible(finding['found']))}. {escape(visible(told))}"
-            out.print(line.strip(), highlight=False)
+            line = escape(visible(f"{finding['check']}: {finding['found']}. {told}".strip()))
+            out.print(f"{mark} {line}", highlight=False)
 
 
 def classes_table(classes: list[dict[str, Any]]) -> Table:
@@ -136,8 +136,9 @@ def prediction_table(text: str, one: Prediction, top: int = 5) -> Table:
     if not one.scores:
         held = {name: value for name, value in one.columns.items() if value is not None}
         for name in held:
-            table.add_column(name)
-        table.add_row(*(f"{value:,}" if isinstance(value, int) else answer(value) for value in held.values()))
+            table.add_column(escape(name))
+        cells = (f"{value:,}" if isinstance(value, int) else answer(value) for value in held.values())
+        table.add_row(*map(escape, cells))
         return table
     table.add_column("class")
     table.add_column("probability", justify="right")

@@ -9,7 +9,6 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Column, Table
 
 from attnlab.cli.console import JsonOption, emit, out
@@ -18,6 +17,7 @@ from attnlab.config.overview import overview
 from attnlab.config.registry import TABLES, Card, Option, as_json, card, table
 from attnlab.config.setting_cards import IMPORTS, SettingCard, section_text, setting_cards
 from attnlab.config.values import Choice, unknown
+from attnlab.runs.display import escape
 
 if TYPE_CHECKING:
     from attnlab.studies.spec import Study

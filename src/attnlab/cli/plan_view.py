@@ -6,10 +6,10 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
 from rich.table import Table
 
 from attnlab.cli.console import emit, err, out
+from attnlab.runs.display import escape
 
 if TYPE_CHECKING:
     from attnlab.studies.plan import StudyPlan
@@ -31,7 +31,7 @@ def show_plan(resolved: Resolved, *, jobs: int, json: bool) -> None:
         table.add_row(f"{name} (trained first, once)", duration(seconds) if math.isfinite(seconds) else "")
     for arm, seconds in made.runs.items():
         reason = escape(made.reasons.get(arm, ""))
-        table.add_row(arm, duration(seconds) if math.isfinite(seconds) else reason)
+        table.add_row(escape(arm), duration(seconds) if math.isfinite(seconds) else reason)
     out.print(table)
     tuning = f" (and {made.tuning_runs} runs to choose learning rates)" if made.tuning_runs else ""
     out.print(f"The whole study{tuning}: about [bold]{duration(made.seconds)}[/].", highlight=False)

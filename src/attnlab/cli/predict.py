@@ -17,8 +17,8 @@ from attnlab.cli.console import JsonOption, emit, err, not_sound, out
 from attnlab.cli.corpus_options import EncodingOption, PairOption, SkipOption, TextOption
 from attnlab.cli.generate import RunArgument
 from attnlab.config.values import ConfigError
-from attnlab.config.visible_text import as_cell
-from attnlab.runs.display import Display
+from attnlab.config.visible_text import as_cell, visible, visible_json
+from attnlab.runs.display import Display, escape
 
 if TYPE_CHECKING:
     from attnlab.experiment.predicting import FilePredictions, Predictor
@@ -106,7 +106,7 @@ def show(
 def report(told: dict[str, Any], trained: Trained) -> None:
     skipped = f", {told['skipped']:,} broken left out" if told["skipped"] else ""
     rows = "1 row" if told["rows"] == 1 else f"{told['rows']:,} rows"
-    out.print(f"{rows} judged{skipped}; predictions are in {told['out']}.", highlight=False)
+    out.print(f"{rows} judged{skipped}; predictions are in {escape(visible(told['out']))}.", highlight=False)
     if told["cut"]:
         out.print(f"[yellow]{told['cut']}.[/]", highlight=False)
     if trained.unsound:
@@ -117,7 +117,10 @@ def to_file(found: FilePredictions, to: Path, *, scores: bool, quiet: bool) -> d
     """Write row by row beside the place of the result, which is there only when it is whole."""
     beside, rows = to.with_name(f".{to.name}.part"), 0
     try:
-        with beside.open("w", encoding="utf-8", newline="") as stream, counted(quiet) as tell:
+        with (
+            beside.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream,
+            counted(quiet) as tell,
+        ):
             write = writer(stream, to.suffix)
             for row, one in found:
                 write(joined(row, one, scores=scores))
@@ -144,19 +147,21 @@ def joined(row: Mapping[str, Any], one: Prediction, *, scores: bool) -> dict[str
 def writer(stream: TextIO, suffix: str) -> Any:
     """What writes one row in a format; the first decides the columns of a table."""
     if suffix == ".jsonl":
-        return lambda row: stream.write(json_module.dumps(row, ensure_ascii=False, default=str) + "\n")
+        return lambda row: stream.write(
+            visible_json(json_module.dumps(row, ensure_ascii=False, default=str)) + "\n"
+        )
     held: list[csv.DictWriter[str]] = []
 
     def write(row: dict[str, Any]) -> None:
         if not held:
             held.append(csv.DictWriter(stream, list(row), delimiter="\t" if suffix == ".tsv" else ","))
-            held[0].writeheader()
+            held[0].writerow({name: as_cell(name) for name in row})
         if new := row.keys() - set(held[0].fieldnames):
             raise ConfigError(
                 f'A row has a column "{min(new)}", which the first has not, and a table has the same columns '
                 "in all rows; let --out end in .jsonl."
             )
-        lists = {name: ", ".join(v) if isinstance(v, (list, tuple)) else v for name, v in row.items()}
+        lists = {n: ", ".join(map(str, v)) if isinstance(v, (list, tuple)) else v for n, v in row.items()}
         held[0].writerow({name: as_cell(value) for name, value in lists.items()})
 
     return write

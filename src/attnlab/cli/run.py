@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Column, Table
 
 from attnlab.cli.console import JsonOption, SetOption, emit, err, fail, out
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.values import ConfigError
+from attnlab.config.visible_text import visible
 from attnlab.runs.damage import reading
+from attnlab.runs.display import escape
 
 if TYPE_CHECKING:
     from attnlab.studies.runner import EndedStudy
@@ -150,13 +151,13 @@ def show(ended: EndedStudy) -> None:
     if ended.signal:
         words = ["attnlab", "run", "--resume", "--out", str(ended.folder), *import_words(IMPORTED.values())]
         out.print(
-            f"Stopped as requested; every run is saved. Continue with: {shlex.join(words)}",
+            f"Stopped as requested; every run is saved. Continue with: {escape(shlex.join(words))}",
             highlight=False,
             soft_wrap=True,
         )
     report = ended.folder / "report.html"
     place = report if report.is_file() else ended.folder / "results.json"
-    out.print(f"Report: {place}", highlight=False, soft_wrap=True)
+    out.print(f"Report: {escape(visible(str(place)))}", highlight=False, soft_wrap=True)
 
 
 COLUMNS = ("loss", "token_by_token_loss", "tokens_per_second", "bits_per_byte", "train_loss")
@@ -174,7 +175,7 @@ def arms_table(results: dict[str, Any]) -> Table:
         Column("arm", no_wrap=True),
         "state",
         *([] if alike else [Column("parameters", justify="right")]),
-        *(Column(name.replace("_", " "), justify="right") for name in names),
+        *(Column(escape(name.replace("_", " ")), justify="right") for name in names),
         caption=alike,
         caption_justify="left",
     )
@@ -182,9 +183,9 @@ def arms_table(results: dict[str, Any]) -> Table:
         colour = {"finished": "green", "invalid": "bold red", "failed": "red"}.get(arm["status"], "yellow")
         values = [interval(arm["metrics"].get(name)) for name in names]
         size = [] if alike else [f"{arm['parameters']:,}"]
-        table.add_row(arm["name"], f"[{colour}]{arm['status']}[/]", *size, *values)
+        table.add_row(escape(arm["name"]), f"[{colour}]{arm['status']}[/]", *size, *values)
     for arm in results.get("refused", ()):
-        table.add_row(arm["name"], "[red]refused[/]")
+        table.add_row(escape(arm["name"]), "[red]refused[/]")
     return table
 
 

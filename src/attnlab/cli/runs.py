@@ -7,11 +7,12 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Column, Table
 
 from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.values import ConfigError
+from attnlab.config.visible_text import visible
+from attnlab.runs.display import escape
 
 if TYPE_CHECKING:
     from attnlab.runs.result import RunResult
@@ -29,7 +30,7 @@ def runs(
     if json:
         return emit([run.as_row() for run in found])
     if not found:
-        out.print(f"There are no runs in {folder}.")
+        out.print(f"There are no runs in {escape(visible(str(folder)))}.")
         return None
     rows = [cells(summary) for summary in found]
     table = Table("run", "state", "steps", "dev score", "sound", "begun")
@@ -43,14 +44,15 @@ def runs(
             told = f"  {state}, {steps} steps, dev {score}, sound: {sound}, begun {begun}"
             out.print(told, highlight=False, soft_wrap=True)
     for run in (summary.result for summary in found if summary.result.status == "damaged"):
-        out.print(f"[bold red]Damaged:[/] {escape(run.reason)}", highlight=False, soft_wrap=True)
+        out.print(f"[bold red]Damaged:[/] {escape(visible(run.reason))}", highlight=False, soft_wrap=True)
     return None
 
 
 def cells(summary: RunSummary) -> tuple[str, ...]:
     run, date = summary.result, summary.date[:16].replace("T", " ")
     score = f"{summary.metric.replace('_', ' ')} {shown(run.metrics.get(summary.metric))}"
-    return (*map(escape, (run.folder, run.status, f"{run.steps:,}", score)), soundness(run), date)
+    told = (escape(visible(cell)) for cell in (run.folder, run.status, f"{run.steps:,}", score))
+    return (*told, soundness(run), escape(visible(date)))
 
 
 def compare(
@@ -71,35 +73,35 @@ def compare(
     if sum(len(run.folder) + 3 for run in runs) > out.width - 20:  # names that are copied are not broken
         named = {run.folder: header(run, letter) for run, letter in zip(runs, ascii_uppercase, strict=False)}
         for run, letter in zip(runs, ascii_uppercase, strict=False):
-            out.print(f"{letter}: {escape(run.folder)}", highlight=False, soft_wrap=True)
+            out.print(f"{letter}: {escape(visible(run.folder))}", highlight=False, soft_wrap=True)
     table = Table("measure", *(Column(named[run.folder], justify="right") for run in runs))
     table.add_row("steps", *(f"{run.steps:,}" for run in runs))
     for name in found.measures:
-        table.add_row(name.replace("_", " "), *(shown_with_interval(name, run) for run in runs))
+        table.add_row(escape(name.replace("_", " ")), *(shown_with_interval(name, run) for run in runs))
     out.print(table)
     if "accuracy" in found.measures:
         out.print("In brackets: 95 % interval over other texts like these (Wilson).", highlight=False)
     first, *others = found.runs
     for summary in others:
         changes = "; ".join(differences(first.config, summary.config)) or "nothing"
-        name = escape(summary.result.folder)
-        out.print(f"{name} differs in its config by: {escape(changes)}", highlight=False, soft_wrap=True)
+        told = visible(f"{summary.result.folder} differs in its config by: {changes}")
+        out.print(escape(told), highlight=False, soft_wrap=True)
     for note in found.notes:
         style = "yellow" if note.startswith("Not") else ""
-        out.print(escape(note), highlight=False, soft_wrap=True, style=style)
+        out.print(escape(visible(note)), highlight=False, soft_wrap=True, style=style)
     return None
 
 
 def soundness(run: RunResult) -> str:
     """Yes, or no with the failed checks; neither of a run without a step, which a check may have stopped."""
-    failed = escape(", ".join(run.failures))
+    failed = escape(visible(", ".join(run.failures)))
     if run.sound is None:
         return f"–, stopped by {failed}" if failed else "–"
     return "yes" if run.sound else f"[bold red]no: {failed}[/]"
 
 
 def header(run: RunResult, name: str = "") -> str:
-    return escape(name or run.folder) + ("\n[bold red]✗ not sound[/]" if run.sound is False else "")
+    return escape(visible(name or run.folder)) + ("\n[bold red]✗ not sound[/]" if run.sound is False else "")
 
 
 def shown_with_interval(name: str, run: RunResult) -> str:

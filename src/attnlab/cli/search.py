@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -19,7 +18,7 @@ from attnlab.cli.generate import RunArgument
 from attnlab.cli.label_view import show_findings
 from attnlab.config.values import ConfigError
 from attnlab.config.visible_text import visible
-from attnlab.runs.display import Display
+from attnlab.runs.display import Display, escape
 
 if TYPE_CHECKING:
     from attnlab.data.passage_index import Hit, IndexUpdate

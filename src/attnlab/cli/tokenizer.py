@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -25,7 +24,8 @@ from attnlab.cli.corpus_options import (
 )
 from attnlab.cli.token_view import segmented, show_pieces
 from attnlab.config.values import Choice, ConfigError
-from attnlab.runs.display import Display
+from attnlab.config.visible_text import visible
+from attnlab.runs.display import Display, escape
 
 if TYPE_CHECKING:
     from attnlab.data.tokenizers.compare import TokenizerMeasure
@@ -83,7 +83,8 @@ def train(
     out.print("\n[bold]Sample[/]")
     show_pieces(segmented(tokens_of(tokenizer, texts[len(texts) // 2].strip()[:160])))
     out.print(
-        f"\nSaved to [cyan]{escape(str(saved))}[/], fingerprint {tokenizer.fingerprint}.", highlight=False
+        f"\nSaved to [cyan]{escape(visible(str(saved)))}[/], fingerprint {tokenizer.fingerprint}.",
+        highlight=False,
     )
     return None
 
@@ -130,9 +131,9 @@ def compare(
         out.print()
         for name, tokenizer in zip(names, made, strict=True):
             tokens = tokens_of(tokenizer, sample)
-            show_pieces([(f"{name} ({len(tokens)}): ", "bold"), *segmented(tokens)])
+            show_pieces([(f"{visible(name)} ({len(tokens)}): ", "bold"), *segmented(tokens)])
     out.print("\n[bold]Is a new tokenizer worth training for this text?[/]")
-    out.print(Padding(Text(verdict.text), (0, 2)))
+    out.print(Padding(Text(visible(verdict.text)), (0, 2)))
     out.print("  To adapt a pretrained model, always keep its own tokenizer.", style="bright_black")
     return None
 
@@ -174,14 +175,16 @@ def show_measures(measures: dict[str, TokenizerMeasure], title: str) -> None:
 
 
 def measures_table(measures: dict[str, TokenizerMeasure], title: str) -> Table:
-    table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, pad_edge=False)
+    table = Table(
+        title=escape(visible(title)), title_justify="left", title_style="bold", box=None, pad_edge=False
+    )
     table.add_column("tokenizer", style="cyan", no_wrap=True)
     for name in ("size", "used", "tokens", "tokens per word", "bytes per token", "unknown", "round trip"):
         table.add_column(name, justify="right")
     for name, m in measures.items():
         unknown = f"[yellow]{m.unknown_rate:.2%}[/]" if m.unknown else "none"
         cells = (f"{m.vocabulary:,}", f"{m.used_share:.0%}", f"{m.tokens:,}", f"{m.fertility:.3f}")
-        table.add_row(escape(name), *cells, f"{m.bytes_per_token:.3f}", unknown, f"{m.exact:.0%}")
+        table.add_row(escape(visible(name)), *cells, f"{m.bytes_per_token:.3f}", unknown, f"{m.exact:.0%}")
     return table
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from attnlab.cli.console import JsonOption, SetOption, emit, err, not_sound, out, say_first
 from attnlab.config.files import config_of, identity, load, override_all, parse_override, to_json
@@ -17,7 +16,7 @@ from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
 from attnlab.config.visible_text import visible
-from attnlab.runs.display import Display
+from attnlab.runs.display import Display, escape
 
 if TYPE_CHECKING:
     from attnlab.experiment.baselines import Baseline
@@ -144,7 +143,7 @@ def train_shown(
                 display, config, place, resume=resume, watchers=watchers, allow=allow, threads=threads
             )
     except KeyboardInterrupt:  # while text is read or checks are made: training hears it between two steps
-        told = f"Stopped; nothing was lost. Continue with: {resuming(place)}"
+        told = f"Stopped; nothing was lost. Continue with: {escape(resuming(place))}"
         err.print(told, highlight=False, soft_wrap=True)
         raise typer.Exit(130) from None
 
@@ -170,20 +169,20 @@ def resuming(place: Path) -> str:
 
 
 def summary(ended: Any, place: Path) -> str:
-    state = ended.state
+    state, named = ended.state, escape(visible(str(place)))
     metric = ended.setup.task.metrics[0].replace("_", " ")
     dev = ""
     if state.best_score is not None:
-        kept = "" if state.best_step == state.step else f" ({place}/checkpoints/step-{state.best_step})"
+        kept = "" if state.best_step == state.step else f" ({named}/checkpoints/step-{state.best_step})"
         dev = f" Best dev {metric} {state.best_score:.4f} at step {state.best_step}{kept}."
     if ended.reason == "interrupted":
         return (
             f"Stopped after step {state.step} as requested; everything is saved.{dev} "
-            f"Continue with: {resuming(place)}"
+            f"Continue with: {escape(resuming(place))}"
         )
     from attnlab.training.budget import nearest
 
     spent = f"the budget of {nearest(ended.setup.config.training.budget, state)} is spent"
     why = f"dev {metric} stopped improving (training.patience)" if ended.reason == "patience" else spent
     doubt = f" {not_sound(ended.failures)}" if ended.failures else ""
-    return f"Done after {state.step:,} steps: {why}.{dev} The run is in {place}.{doubt}"
+    return f"Done after {state.step:,} steps: {why}.{dev} The run is in {named}.{doubt}"

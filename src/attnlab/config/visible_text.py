@@ -7,15 +7,15 @@ import re
 CONTROLS = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "␡", 0x0A: "⏎", 0x09: "⇥"}
 CONTROLS |= {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)}
 """How control characters are shown: sent as they are, a text could colour, move and clear the terminal."""
-DIRECTIONS = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
+DIRECTIONS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 CONTROLS |= {code: f"\\u{code:04x}" for code in (*DIRECTIONS, 0x2028, 0x2029)}
 """Marks that turn the direction of what follows them, and ends of lines and paragraphs: a name could read as
 another."""
 CONTROLS |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}
 """Halves of characters, which no file or terminal takes."""
 IN_LINES = {code: shown for code, shown in CONTROLS.items() if code not in (0x09, 0x0A)}
-FORMULA = re.compile(r"[=+@\t\r]|-\S")
-"""How a cell begins that a spreadsheet computes; a dash and a space is how people begin a line."""
+FORMULA = re.compile(r"[=+@\t\r]|-(?! [^\W\d][^|(!]*\Z)")
+"""A cell that a spreadsheet computes; a dash, a space and words are how people begin a line."""
 
 
 def visible(text: str) -> str:
@@ -26,6 +26,11 @@ def visible(text: str) -> str:
 def visible_lines(text: str) -> str:
     """The same for text whose lines and tabs are ours."""
     return text.translate(IN_LINES)
+
+
+def visible_json(text: str) -> str:
+    """JSON that means the same and acts on no terminal: JSON itself escapes no more than it must."""
+    return text.translate({code: f"\\u{code:04x}" for code in IN_LINES if code >= 0x7F})
 
 
 def as_cell(value: object) -> object:

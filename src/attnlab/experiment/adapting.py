@@ -14,6 +14,7 @@ import torch
 from attnlab.config import schema
 from attnlab.config.files import identity, load, parse_override
 from attnlab.config.values import Choice, ConfigError
+from attnlab.config.visible_text import visible
 from attnlab.config.wording import percent
 from attnlab.data.corpora import CORPORA
 from attnlab.data.corpora.records import ANSWER_COLUMNS
@@ -199,14 +200,14 @@ class AdaptingPlan:
         share = percent(self.tuned / self.parameters)
         stops = f"; it stops after {self.patience} evaluations without a better dev {self.metric}"
         lines = [
-            f"Rows: {rows}. {self.labels}.",
+            f"Rows: {rows}. {visible(self.labels)}.",
             f"{self.cut}." if self.cut else "",
             f"Method: {self.method}; it tunes {self.tuned:,} of {self.parameters:,} parameters ({share}).",
             closed_form(self.formulas),
             f"At most {amount(float(f'{self.epochs:.3g}'), 'epochs')}, {amount(self.steps, 'steps')}"
             f"{stops if self.patience != 'unlimited' else ''}.",
             f"Expected time: {duration(self.seconds)} at most, from one measured step.",
-            f"The run goes to {self.folder}",
+            f"The run goes to {visible(str(self.folder))}",
         ]
         return "\n".join(filter(None, lines))
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 import torch
-from rich.markup import escape
 
 from attnlab.config.schema import Config
+from attnlab.config.visible_text import visible
 from attnlab.experiment.run import Run, default_cache, train
 from attnlab.experiment.setup import Setup, check, step_flops
-from attnlab.runs.display import Display, redraws
+from attnlab.runs.display import Display, escape, redraws
 from attnlab.runs.events import Checked, Checking, Evaluated, Event, Listener, Started, Stepped, Warned
 from attnlab.runs.findings import COLOURS, MARKS
 from attnlab.runs.folder import RunFolder
@@ -88,11 +88,11 @@ class RunDisplay:
                 for name, score in event.scores.items()
             )
             mark = " (best)" if event.best else ""
-            self.display.say(f"step {event.step:,}: dev loss {event.loss:.4f}{mark}, {scores}")
+            self.display.say(f"step {event.step:,}: dev loss {event.loss:.4f}{mark}, {escape(scores)}")
         elif isinstance(event, Checked):
             self.display.say(checks_line(event.outcomes, event.seconds))
         elif isinstance(event, Warned):
-            self.display.say(f"[yellow]Warning:[/] {escape(event.message)}")
+            self.display.say(f"[yellow]Warning:[/] {escape(visible(event.message))}")
 
     def check(self, event: Checking) -> None:
         text = "Checking" if event.step else "Checking the run before its first step"
@@ -124,5 +124,5 @@ class RunDisplay:
 
 def checks_line(outcomes: Mapping[str, str], seconds: float) -> str:
     """One line on checks that were made, with what they cost."""
-    named = (f"[{COLOURS[o]}]{MARKS[o]}[/] {name}" for name, o in outcomes.items())
+    named = (f"[{COLOURS[o]}]{MARKS[o]}[/] {escape(name)}" for name, o in outcomes.items())
     return f"Checks ({seconds:.1f} s): {', '.join(named)}"

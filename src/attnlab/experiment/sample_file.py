@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.config.streams import stream_seed
+from attnlab.config.visible_text import visible
 from attnlab.data.encode.translation import ends
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.experiment.setup import Setup
@@ -59,7 +60,7 @@ class SampleFile:
         is for whole batches, and not for a token at a time."""
         with undisturbed(self.model):
             lines = self.answers() if self.sources else self.alone()
-        numbered = (f"{n}. {text}" for n, text in enumerate(lines, start=1))
+        numbered = (f"{n}. {visible(text)}" for n, text in enumerate(lines, start=1))
         return f"step {step}\n" + "\n".join(numbered) + "\n\n"
 
     def alone(self) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from attnlab.config.visible_text import visible
 from attnlab.explain.head_kinds import KINDS, NAMED_AT, TIMES
 from attnlab.pages.self_contained import PageSection, page
 
@@ -59,8 +60,8 @@ def _described(maps: AttentionMaps) -> str:
             {
                 "name": layer.name,
                 "heads": layer.weights.shape[0],
-                "queries": list(layer.queries),
-                "keys": list(layer.keys),
+                "queries": list(map(visible, layer.queries)),
+                "keys": list(map(visible, layer.keys)),
             }
             for layer in maps.layers
         ],

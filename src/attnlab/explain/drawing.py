@@ -144,7 +144,7 @@ def _curve(number: int, name: str, points: list[tuple[float, float]], ends: list
     return Markup(
         '<path class="curve" style="stroke:{0}" d="{1}"/>{2}<text class="name" x="{3}" y="{4}">'
         '<tspan style="fill:{0}">●</tspan> {5}</text>'
-    ).format(colour, path, marks, WIDTH - RIGHT + 8, height + 4, name)
+    ).format(colour, path, marks, WIDTH - RIGHT + 8, height + 4, visible(name))
 
 
 # ---------------------------------------------------------------- grids
@@ -152,6 +152,7 @@ def grid(
     rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]], *, top: float
 ) -> Markup:
     """Shades, the exact number on hovering; orange below zero."""
+    rows, columns = list(map(visible, rows)), list(map(visible, columns))
     side = CELL if len(columns) <= MOST_CELLS else max(4, CELL * MOST_CELLS // len(columns))
     room = 8 * max(map(len, rows), default=1) + 12
     head = 7 * max(map(len, columns), default=1) + 12

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterable
 from importlib.util import find_spec
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.markup import escape
 from rich.segment import Segment
+from rich.text import Text
 
 from attnlab.config.visible_text import visible_lines
 
@@ -21,16 +21,35 @@ if TYPE_CHECKING:
 EVERY = 10.0
 """Seconds without a word after which a line says what is being done, where nothing can be redrawn."""
 
+WRITTEN = {0xFDD0: "[", 0xFDD1: "\\"}
+"""What stands for the signs of markup in a text until it is written: code points that no text has."""
+HELD = {ord(sign): chr(code) for code, sign in WRITTEN.items()}
+HELD |= {code: f"\ufdd1u{code:x}" for code in WRITTEN}
+
+
+def escape(text: str) -> str:
+    """Text of others, to stand in our markup. rich's own function leaves "[red" as it is, which with a "]"
+    of ours or of the next text is a tag, and takes one of two backslashes."""
+    return text.translate(HELD)
+
 
 class PlainConsole(Console):
-    """A terminal on which text of the data is only ever text: rich leaves control characters in it."""
+    """A terminal on which text of the data is only ever text: rich leaves control characters in it, and
+    makes pictures of :names:."""
+
+    def __init__(self, **options: Any):
+        super().__init__(emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Signs that are longer than what they stand for count when lines are broken."""
+        return super().render_str(visible_lines(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment
             else:
-                yield Segment(visible_lines(segment.text), segment.style)
+                yield Segment(visible_lines(segment.text).translate(WRITTEN), segment.style)
 
 
 class Display:
@@ -39,7 +58,7 @@ class Display:
     `shown=False` says nothing at all. What is said is never on stdout, which is for results.
     """
 
-    def __init__(self, console: Console | None = None, *, shown: bool = True, every: float = EVERY):
+    def __init__(self, console: PlainConsole | None = None, *, shown: bool = True, every: float = EVERY):
         self.console = console or PlainConsole(stderr=True)
         self.shown, self.every = shown, every
         self._bar: Progress | None = None
@@ -51,7 +70,7 @@ class Display:
         if self.shown and redraws(self.console):
             from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-            told = TextColumn("{task.description}")
+            told = TextColumn("{task.description}", markup=False)
             columns = (SpinnerColumn(), told, BarColumn(20), TimeRemainingColumn())
             self._bar = Progress(*columns, console=self.console, transient=True)
             self._bar.start()

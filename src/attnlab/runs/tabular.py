@@ -22,12 +22,12 @@ class ShortTable:
     rows: Sequence[Sequence[str]]
 
     def text(self) -> str:
-        from rich.table import Table
+        from rich.table import Column, Table
         from rich.text import Text
 
-        table = Table(*self.columns)
+        table = Table(*(Column(Text(visible(name))) for name in self.columns))
         for row in self.rows:
-            table.add_row(*map(Text, row))
+            table.add_row(*(Text(visible(cell)) for cell in row))
         from attnlab.runs.display import PlainConsole
 
         console = PlainConsole(file=StringIO(), width=WIDTH, no_color=True)

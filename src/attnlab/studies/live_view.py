@@ -6,14 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.live import Live
-from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
 from rich.table import Table
 
-from attnlab.runs.display import EVERY, Display, PlainConsole, redraws
+from attnlab.runs.display import EVERY, Display, PlainConsole, escape, redraws
 from attnlab.runs.follower import Follower
 
 if TYPE_CHECKING:
@@ -24,7 +22,7 @@ COLOURS = {"running": "cyan", "finished": "green", "failed": "bold red", "stoppe
 
 
 @contextmanager
-def live(console: Console | None = None, *, shown: bool = True) -> Iterator[View]:
+def live(console: PlainConsole | None = None, *, shown: bool = True) -> Iterator[View]:
     """A view of the work on stderr; stdout stays for results."""
     console = console or PlainConsole(stderr=True)
     if shown and redraws(console):

@@ -128,7 +128,7 @@ def whole(file: Path) -> Tokenizer:
 def _as_trained(file: Path) -> library.Tokenizer:
     own = settings_beside(file).get(IN_TRAINING) if file.name == "tokenizer.json" else None
     if own is None:
-        return library.Tokenizer.from_file(str(file))
+        return library.Tokenizer.from_buffer(file.read_bytes())  # the library opens no path of other bytes
     return library.Tokenizer.from_str(json.dumps(json_of(file) | {"post_processor": own}))
 
 

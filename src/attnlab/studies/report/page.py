@@ -14,7 +14,7 @@ from plotly.offline import get_plotlyjs
 
 from attnlab.config.visible_text import visible
 from attnlab.pages.palette import variables
-from attnlab.pages.self_contained import environment_of, pack, policy
+from attnlab.pages.self_contained import environment_of, pack, plain, policy
 from attnlab.studies.report.metric_display import metric
 from attnlab.studies.report.sections import PARTS, Section
 from attnlab.studies.report.study_results import StudyResults
@@ -106,6 +106,7 @@ def plain_text(value: Any) -> str:
     """Text that Markdown leaves as it is, on one line."""
     line = visible(" ".join(str(value).split())).replace("&", "&amp;")
     line = re.sub(r"([\\`*_\[\]|#~$])", r"\\\1", line).replace("<", "&lt;").replace(">", "&gt;")
+    line = re.sub(r"^(\d{0,9})([-+.)]|-{3,})(?= |$)", r"\1\\\2", line)  # nor its beginning a list or rule
     return re.sub(r"(?i)\b(https?|ftp|www)([:.])", r"\1&#8203;\2", line)  # no address becomes a link
 
 
@@ -125,7 +126,7 @@ def phrase(text: str) -> str:
 
 def emphasis(text: str) -> Markup:
     """*Words* between asterisks, as docstrings have them."""
-    return Markup(re.sub(r"\*(\w[^*]*)\*", r"<em>\1</em>", str(escape(text))))
+    return Markup(re.sub(r"\*(\w[^*]*)\*", r"<em>\1</em>", str(escape(plain(text)))))
 
 
 def slug(title: str) -> str:
