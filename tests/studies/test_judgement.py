@@ -81,6 +81,15 @@ def test_an_arm_that_was_judged_on_other_text_is_not_compared(tmp_path):
     assert verdict(given, arms, rows, notes).endswith(notes[0]), "the verdict says why"
 
 
+def test_a_baseline_that_ended_alone_is_not_called_unfinished(tmp_path):
+    """`attnlab run --only BASELINE`."""
+    given = study(tmp_path, arms={"a": {}, "b": {"model.heads": 1}})
+    arm = {"name": "a", "reason": "", "metrics": {}}
+    told = [verdict(given, [arm | {"status": status}], []) for status in ("finished", "missing")]
+    assert told[0] == "No verdict yet: a ended, with nothing to be compared with."
+    assert told[1] == "No verdict yet: no run has ended."
+
+
 def test_an_arm_with_another_tokenizer_is_compared_by_bits_per_byte(tmp_path):
     arms = {"a": {}, "b": {"model.heads": 1}, "c": {"data.tokenizer": "character"}}
     given = study(tmp_path, arms=arms)

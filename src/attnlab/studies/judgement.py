@@ -14,7 +14,7 @@ from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.statistics import copies, corrected, differences, mean_of_seeds
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import COSTS, Measure
-from attnlab.runs.result import RunResult
+from attnlab.runs.result import ENDED, RunResult
 from attnlab.studies.equality import changed_settings, inequalities
 from attnlab.studies.evidence import apart, idle_seeds
 from attnlab.studies.extras import extras_of
@@ -226,9 +226,10 @@ def verdict(
     others = [arm for arm in arms if arm["name"] not in compared and not failure_of(arm, notes)]
     rest = [left_out(arm, notes) for arm in others]
     if not rows:
-        rest = [
-            "No verdict yet" + (f": {'; '.join(rest)}" if rest else "" if failed else ": no run has ended")
-        ]
+        ended = [arm["name"] for arm in arms if arm["status"] in ENDED]
+        alone = f"{', '.join(ended)} ended, with nothing to be compared with" if ended else "no run has ended"
+        why = "; ".join(rest) or ("" if failed else alone)
+        rest = ["No verdict yet" + (f": {why}" if why else "")]
     return " ".join([*failed, *said, *(f"{one}." for one in rest)])
 
 
