@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
@@ -38,6 +37,7 @@ from attnlab.data.tokenizers.tokenizer_files import load
 from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe
 from attnlab.data.tokenizers.training_text import text_of
 from attnlab.data.workers import cores
+from attnlab.runs.atomic import replace_bytes
 
 ProgressOf = Callable[[str], shards.Progress]
 """Gives the progress of a piece of work, which it is told by name."""
@@ -217,9 +217,8 @@ class Dataset:
         with suppress(FileNotFoundError, ValueError):  # a cache that is damaged is made anew
             return json.loads(file.read_text(encoding="utf-8"))
         file.parent.mkdir(parents=True, exist_ok=True)
-        new, made = file.with_name(f".{file.name}.{os.getpid()}"), json.dumps(make())
-        new.write_text(made, encoding="utf-8")
-        os.replace(new, file)
+        made = json.dumps(make())
+        replace_bytes(file, made.encode())
         return json.loads(made)
 
     def _kept_file(self, name: str) -> Path:
