@@ -145,6 +145,7 @@ def _adapted_run(
 
     config = adapting_config(start, data=data, adapter=adapter, task=task, reading=reading, set=set or {})
     place = run_folder(config, data) if out is None else Path(out)
+    wording = Wording(template, dict(label_words or {}))
 
     def tell(setup: Any) -> tuple[()]:
         print(adapting_plan(setup, place))
@@ -166,7 +167,7 @@ def _adapted_run(
         print(visible_lines(f"{found.best.collapsed}\n{found}".strip()))
     elif collapsed := train_one(config, place, resume).collapsed:
         print(visible(collapsed))
-    if baselines := line_of(keep_baselines(place, Wording(template, dict(label_words or {})))):
+    if baselines := line_of(keep_baselines(place, wording)):
         print(visible(baselines))
     return open_run(place)
 
@@ -284,10 +285,13 @@ def check(model: Any, tokenizer: Any = None, **settings: Any) -> Findings:
 
 def _model(family: str | None, seed: int, settings: dict[str, Any]) -> Model:
     from attnlab.config.files import section_of
+    from attnlab.config.memory import refuse_beyond_memory
     from attnlab.model.assemble import build_model
 
-    given = settings if family is None else settings | {"family": family}
-    return build_model(section_of("model", given), seed=seed)
+    held = section_of("model", settings if family is None else settings | {"family": family})
+    draft = build_model(held, device="meta")
+    refuse_beyond_memory(sum(p.numel() for p in draft.parameters()), "This model", "make it smaller")
+    return build_model(held, seed=seed)
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnlab.checks.real import evaluator_of
+from attnlab.checks.real import Pieces, cut_lines, evaluator_of
 from attnlab.checks.recomputed_loss import confirm
 from attnlab.config.values import Choice
 from attnlab.data.batch import Batch
@@ -53,6 +53,18 @@ def test_the_runs_own_numbers_are_cross_entropies(task):
 )
 def test_healthy_settings_pass(changes):
     assert found("recomputed_loss", of(set_up(config(**changes)))).outcome == "pass"
+
+
+@pytest.mark.parametrize("rows", [1, 2, 6])
+@pytest.mark.parametrize("task", ["classification", "causal"])
+def test_a_dev_of_a_single_small_batch_is_counted_once(task, rows):
+    """Its last line is not taken a second time; what says one thing of each text would differ."""
+    about = case(task)
+    whole = evaluator_of(about)
+    first = cut_lines(whole.loader.load(whole.loader.plan(0), 0), whole.loader.rows, 0, rows)
+    few = replace(whole, loader=Pieces(whole.loader.rows, [first]))
+    finding = found("recomputed_loss", replace(about, evaluator=few))
+    assert finding.outcome == "pass", finding.found
 
 
 def test_smoothing_is_for_the_gradient_alone():

@@ -167,3 +167,25 @@ def test_the_package_runs_as_a_module_and_tells_its_version():
     command = [sys.executable, "-m", "attnlab", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == f"attnlab {attnlab.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), "no more can be had"),
+        (RuntimeError("alloc_cpu.cpp: can't allocate memory: you tried …"), "a tensor did not fit"),
+    ],
+)
+def test_memory_that_is_not_there_is_one_sentence(mistaken, monkeypatch, error, told):
+    def refused(*_, **__):
+        raise error
+
+    monkeypatch.setattr("attnlab.cli.app", refused)
+    code, _, said = mistaken("list")
+    assert code == 1 and said.startswith(f"Error: There is not enough memory ({told}).")
+
+
+def test_threads_have_an_end(mistaken):
+    """Where there are too many, a library below ends the interpreter."""
+    code, _, said = mistaken("train", "mini-gpt", "--threads", "100000")
+    assert code == 2 and "1024" in said

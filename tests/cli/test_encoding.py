@@ -66,3 +66,15 @@ def test_json_loses_nothing(said):
 
 def test_signs_become_what_they_resemble():
     assert "".join(map(likeness, "é−×…✓漢φΔ")) == "e-x...ok?phiDelta"
+
+
+def test_streams_that_a_shell_closed_lead_nowhere():
+    """Not into the next file that is opened, which would get their number."""
+    code = (
+        "import os; from attnlab.cli.encoding import accept_any_terminal; accept_any_terminal();"
+        "os.write(2, b'words of a library'); print('said'); file = open(os.devnull);"
+        "raise SystemExit(file.fileno())"
+    )
+    for closed in ("2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
+        done = subprocess.run(["sh", "-c", f'exec "$0" -c "$1" {closed}', sys.executable, code], check=False)
+        assert done.returncode >= 3

@@ -7,12 +7,15 @@ import os
 import sys
 from unittest import mock
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from attnlab.config.values import ConfigError
+from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.experiment.run import train
+from attnlab.explain.superposition import superposition
 from attnlab.runs import atomic
 from attnlab.runs import checkpoints as checkpoint_folders
 from attnlab.runs.checkpoints import Checkpoints
@@ -282,3 +285,38 @@ def test_other_threads_are_told_since_the_last_bits_may_differ(tmp_path):
     lines = read_events(tmp_path / "run" / "metrics.jsonl")
     warned = [line["message"] for line in lines if line["event"] == "warned"]
     assert len(warned) == 1 and "threads was 64, now 1" in warned[0]
+
+
+def writers():
+    """What a person's own files are written by."""
+    base = np.eye(4)
+    return {
+        "tokenizer.json": TOKENIZERS.build("character").make(["some words"]).save,
+        "page.html": superposition(base[:, :1], base[:, 1:2]).save,
+    }
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "page.html"])
+def test_on_a_full_disk_the_file_before_stays_and_nothing_beside_it(tmp_path, monkeypatch, name):
+    write = writers()[name]
+    (tmp_path / name).write_text("before")
+
+    def full(number):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            write(tmp_path / name)
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {name: "before"}
+    write(tmp_path / name)
+    assert len((tmp_path / name).read_text()) > 100
+
+
+def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path):
+    """/dev/null is still a device afterwards, and a pipe has what was said."""
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    atomic.replace_bytes(tmp_path / "pipe", b"words")
+    assert os.read(reader, 99) == b"words" and (tmp_path / "pipe").is_fifo()
+    os.close(reader)

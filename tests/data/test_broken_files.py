@@ -1,5 +1,6 @@
 """Files of text and tokenizers that were cut, flipped or made to break: a sentence that names the file."""
 
+import gzip
 import json
 import random
 
@@ -8,6 +9,7 @@ import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
 from attnlab.data.corpora.own_files import Files
+from attnlab.data.corpora.readers import reader_of
 from attnlab.data.errors import DataError
 from attnlab.data.tokenizers.tokenizer_files import load
 
@@ -152,3 +154,33 @@ def test_an_answers_place_that_is_none_is_told_in_short(tmp_path, start):
     with pytest.raises(DataError, match="answer") as refused:
         list(Files(path=str(tmp_path / "rows.jsonl")).read("train"))
     assert len(str(refused.value)) < 900
+
+
+@pytest.mark.parametrize("name", ["long.txt.gz", "long.jsonl.gz", "long.csv.gz", "long.json.gz"])
+def test_a_line_of_more_than_the_memory_is_refused_while_it_is_read(tmp_path, monkeypatch, name):
+    """Some kilobytes of gzip, and not the many megabytes that they stand for, are read."""
+    monkeypatch.setattr("attnlab.data.corpora.file_bytes.machine_bytes", lambda: 1 << 24)
+    file = tmp_path / name
+    file.write_bytes(gzip.compress(b'text,label\n"' + b"a" * (1 << 26)))
+    with pytest.raises(DataError, match=r"long.* (is|has a line of) more than 0.0 GiB, too much"):
+        list(Files(path=str(file)).read())
+
+
+def test_lines_that_fit_are_read_however_many(tmp_path, monkeypatch):
+    monkeypatch.setattr("attnlab.data.corpora.file_bytes.machine_bytes", lambda: 1 << 24)
+    file = tmp_path / "rows.txt.gz"
+    file.write_bytes(gzip.compress(b"some words\n" * (1 << 20)))
+    assert sum(1 for _ in Files(path=str(file), unit="line").read()) == 1 << 20
+
+
+def test_a_device_is_no_file(tmp_path):
+    """It may have no end: /dev/zero has none."""
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")
+    with pytest.raises(DataError, match=r"zero.csv is a folder, pipe or device"):
+        list(reader_of(tmp_path / "zero.csv")(tmp_path / "zero.csv", "utf-8", "line"))
+
+
+def test_an_encoding_that_no_name_can_be_is_told(tmp_path):
+    (tmp_path / "a.txt").write_text("some words")
+    with pytest.raises(DataError, match="There is no encoding"):
+        list(Files(path=str(tmp_path / "a.txt"), encoding="utf\0").read())

@@ -10,6 +10,7 @@ import attnlab as lab
 from attnlab.config.values import ConfigError
 from attnlab.data.example import Example
 from attnlab.evaluation.label_words import LabelWords
+from attnlab.experiment.baselines import Wording
 from attnlab.experiment.trained import open_run
 from tests.experiment.adapted import RATE, adapt
 from tests.experiment.commands import answer, command
@@ -126,3 +127,17 @@ def test_a_start_that_is_no_language_model_has_none(home, tmp_path, unchecked):
     assert "label words" in first.output and "label words" not in again.output
     with pytest.raises(ConfigError, match="for decoders and masked language models"):
         lab.label_words(tmp_path / "one", ["a cat"], ["cat", "dog"])
+
+
+@pytest.mark.parametrize("template", ["{", "{text} }{label}", "{text!x"])
+def test_what_is_no_template_is_refused_before_anything_is_trained(template):
+    with pytest.raises(ConfigError, match=r"cannot be read .*; write {text} and {label}"):
+        Wording(template)
+
+
+def test_a_template_has_names_and_nothing_beside_them(language_model):
+    """A width of a thousand million characters among it."""
+    with pytest.raises(ConfigError, match=r"must hold {label}, {text}, each once, and no other name"):
+        scorer(language_model, ["a", "b"], template="{text:>1000000000} {label}")
+    with pytest.raises(ConfigError, match="There are no labels to choose from"):
+        scorer(language_model, [])

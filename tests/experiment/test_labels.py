@@ -488,3 +488,39 @@ def test_the_best_checkpoint_is_that_of_the_highest_accuracy(classifier):
     events = [json.loads(line) for line in (classifier / "metrics.jsonl").read_text().splitlines()]
     scores = [one["scores"]["accuracy"] for one in events if one["event"] == "evaluated"]
     assert record["best"]["value"] == max(scores)
+
+
+def test_columns_of_any_shape_are_written_beside_the_predictions(classifier, tmp_path):
+    """Words with commas between them, what is nested as JSON."""
+    row = {
+        "text": "the cat sees a dog .",
+        "words": ["a", "b"],
+        "pairs": [{"x": 1}],
+        "numbers": [1, 2],
+        "of": {"y": "é"},
+    }
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    command("predict", classifier, "--data", tmp_path / "rows.jsonl", "--out", tmp_path / "said.csv")
+    (written,) = read_table(tmp_path / "said.csv")
+    assert written["words"] == "a, b" and json.loads(written["pairs"]) == [{"x": 1}]
+    assert written["numbers"] == "[1, 2]" and written["of"] == '{"y": "é"}'
+
+
+@pytest.mark.parametrize("texts", ["the cat", b"the cat", None, 5])
+def test_one_text_is_not_taken_for_a_list_of_letters(classifier, texts):
+    with pytest.raises(ConfigError, match=r"texts is .*; give a list of texts, also of one"):
+        open_run(classifier).predict(texts)
+
+
+def test_more_texts_than_memory_holds_are_refused_before_the_first(home, monkeypatch):
+    run = open_run(home / "gpt")
+    for wanted in ({"copies": 10**12}, {"beam": 10**12}):
+        with pytest.raises(ConfigError, match=r"Writing .* texts at once needs .* GiB .*; lower"):
+            run.generate("the cat", **wanted)
+    assert run.generate("the cat", beam=10**12, length=1), "a beam is never wider than there are tokens"
+
+
+@pytest.mark.parametrize("wanted", [{"rows": "x"}, {"rows": None}, {"probes": 5}, {"probes": [5]}])
+def test_what_cannot_be_evaluated_is_refused(home, wanted):
+    with pytest.raises(ConfigError, match=r"^(rows|probes) is .*"):
+        open_run(home / "gpt").evaluate(**wanted)

@@ -314,3 +314,15 @@ def test_an_argument_of_transformers_is_answered_with_ours(name):
             DECODING.build(request_of({given: written}).rule)
         else:
             request_of({given: "." if given == "stop" else 1})
+
+
+@pytest.mark.parametrize("penalty", [float("nan"), float("inf"), 1e308, -1e308, None, "1"])
+def test_a_penalty_that_no_length_can_have_is_refused(penalty):
+    with pytest.raises(ConfigError, match=r"penalty is .*; it must be a number from -10 to 10"):
+        request_of({"beam": 2, "penalty": penalty})
+
+
+def test_a_rule_is_a_name_or_chooses():
+    with pytest.raises(ConfigError, match="rule is 5; give greedy, or sample"):
+        request_of({"rule": 5})
+    assert request_of({"rule": Sample()}).rule

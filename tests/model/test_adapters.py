@@ -472,3 +472,19 @@ def test_an_adapter_does_not_disturb_the_length_that_a_decoder_counts():
     with torch.no_grad():
         decoder = Decoder(model, [[1, 2, 3]])
     assert decoder.cache.following(1).index.tolist() == [[3]]
+
+
+@pytest.mark.parametrize(
+    "chosen", [lab.Lora(rank=2**30), lab.Prompt(tokens=2**30), "prefix(tokens=1073741824)"]
+)
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_taken(chosen, monkeypatch):
+    monkeypatch.setattr("attnlab.config.memory.machine_bytes", lambda: 2**30)
+    with pytest.raises(
+        ConfigError, match=r"1,073,741,824.* needs .* GiB as float32, .*; lower its (rank|tokens)"
+    ):
+        lab.adapt(lab.decoder(vocabulary=11, width=16, layers=1, heads=2), chosen)
+
+
+def test_a_model_that_does_not_fit_into_memory_is_refused():
+    with pytest.raises(ConfigError, match=r"This model needs .* GiB as float32, .*; make it smaller"):
+        lab.encoder(width=10**7)

@@ -107,7 +107,7 @@ def test_settings_of_absurd_size_or_type(folder, changes):
 
 
 def test_more_than_the_memory_is_refused_before_it_is_taken(folder, monkeypatch):
-    monkeypatch.setattr("attnlab.interop.memory.machine_bytes", lambda: 10_000)
+    monkeypatch.setattr("attnlab.config.memory.machine_bytes", lambda: 10_000)
     refused(folder, r"needs .* GiB as float32, and this machine has")
 
 

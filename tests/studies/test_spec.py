@@ -73,6 +73,7 @@ def test_a_python_file_gives_its_study_and_its_card(tmp_path):
         ('base = "mini-gpt"', 'base = "mini-gtp"', r'Did you mean "mini-gpt"\?'),
         ('baseline = "dot"', 'baseline = "dto"', r'baseline: there is no "dto". Did you mean "dot"\?'),
         ("seeds = 3", "seeds = 0", "seeds are \\[\\]; give at least one, each once"),
+        ("seeds = 3", "seeds = 10000000000", "A study has at most 100,000 seeds; give fewer"),
         ("seeds = 3", "seeds = [1, 1]", "seeds are \\[1, 1\\]; give at least one, each once"),
         ("seeds = 3", 'seeds = "five"', "seeds takes a whole number or a list of a whole number"),
         ("steps = 40", "stepps = 40", r'budget: there is no "stepps". Did you mean "steps"\?'),
@@ -210,3 +211,9 @@ def test_a_study_of_before_is_read_in_the_names_of_today(tmp_path):
     found = from_record(record)
     assert found.learning_rates == (1e-3,) and dict(found.arms["arm"]) == changes
     assert resolve(found).identity == resolve(asked).identity
+
+
+@pytest.mark.parametrize("seeds", [0, 1.5, "3", True])
+def test_seeds_are_a_whole_number(seeds):
+    with pytest.raises(ConfigError, match=r"--seeds is .*; it must be a whole number of at least 1"):
+        adjusted(load_study("masking"), seeds=seeds)

@@ -158,12 +158,16 @@ class Pieces:
 
 
 def uneven(loader: Batches, lines: int) -> Pieces:
-    """Some lines of the first batch, and a single one of the last: means over them weigh differently."""
+    """Some lines of the first batch, and a single one of the last: means over them weigh differently.
+
+    No line is in both, or its text would be counted twice: of a single line there is one batch.
+    """
     plan = loader.plan(0)
     first, last = loader.load(plan, 0), loader.load(plan, len(plan) - 1)
     count = len(last.ids)
-    held = [cut_lines(first, loader.rows, 0, lines), cut_lines(last, loader.rows, count - 1, count)]
-    return Pieces(loader.rows, held)
+    some = min(lines, count - 1) if len(plan) == 1 else lines
+    held = [cut_lines(first, loader.rows, 0, some)] if some else []
+    return Pieces(loader.rows, [*held, cut_lines(last, loader.rows, count - 1, count)])
 
 
 def cut_lines(batch: Batch, rows: Rows, start: int, stop: int) -> Batch:

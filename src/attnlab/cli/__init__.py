@@ -130,12 +130,19 @@ def main() -> None:
         fail(str(error))
         sys.exit(1)
     except MemoryError as error:
-        told = next(iter(str(error).splitlines()), "no more can be had")
-        fail(f"There is not enough memory ({told}). Use less text at once, or a smaller model.")
-        sys.exit(1)
+        fail_for_memory(next(iter(str(error).splitlines()), "no more can be had"))
+    except RuntimeError as error:  # torch has no class of its own for memory that it did not get
+        if "can't allocate memory" not in str(error):
+            raise
+        fail_for_memory("a tensor did not fit")
     except OSError as error:
         fail(f"{error.filename or 'A file'}: {error.strerror or error}.")
         sys.exit(1)
     except ValueError as error:  # a person's mistake, ConfigError among them; ours are assertions
         fail(str(error))
         sys.exit(2)
+
+
+def fail_for_memory(told: str) -> None:
+    fail(f"There is not enough memory ({told}). Use less text at once, or a smaller model.")
+    sys.exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import os
 import sys
 import unicodedata
 from io import TextIOWrapper
@@ -64,8 +65,20 @@ def is_utf8(stream: object) -> bool:
     return str(getattr(stream, "encoding", None) or "utf-8").lower().startswith("utf")
 
 
+def open_what_was_closed() -> None:
+    """Where a shell closed the standard streams (2>&-), files of a run would get their numbers, and what
+    libraries below say would be written into them: they lead nowhere instead."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
+    sys.stdout, sys.stderr = sys.stdout or os.fdopen(1, "w"), sys.stderr or os.fdopen(2, "w")
+
+
 def accept_any_terminal() -> None:
     """Let stdout and stderr write whatever comes, in what their encoding has."""
+    open_what_was_closed()
     codecs.register_error(NAME, plain)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and not is_utf8(stream):

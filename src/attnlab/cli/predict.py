@@ -161,10 +161,18 @@ def writer(stream: TextIO, suffix: str) -> Any:
                 f'A row has a column "{min(new)}", which the first has not, and a table has the same columns '
                 "in all rows; let --out end in .jsonl."
             )
-        lists = {n: ", ".join(map(str, v)) if isinstance(v, (list, tuple)) else v for n, v in row.items()}
-        held[0].writerow({name: as_cell(value) for name, value in lists.items()})
+        held[0].writerow({name: as_cell(in_a_cell(value)) for name, value in row.items()})
 
     return write
+
+
+def in_a_cell(value: Any) -> Any:
+    """Several words with commas between them; what else is no plain value, as JSON."""
+    if isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value):
+        return ", ".join(value)
+    if isinstance(value, (list, tuple, dict)):
+        return json_module.dumps(value, ensure_ascii=False, default=str)
+    return value
 
 
 @contextmanager

@@ -18,6 +18,9 @@ from attnlab.config.values import ConfigError
 from attnlab.config.visible_text import visible
 from attnlab.runs.display import Display, escape
 
+MOST_THREADS = 1024
+"""With some ten thousand a library below ends the interpreter."""
+
 if TYPE_CHECKING:
     from attnlab.experiment.baselines import Baseline
     from attnlab.experiment.run import Run
@@ -43,7 +46,10 @@ def train(
         typer.Option(help="Train although this check fails; its numbers are marked not sound. Repeatable."),
     ] = None,
     threads: Annotated[
-        int, typer.Option(help="Threads to compute with. 0: as many as a step has work for.", min=0)
+        int,
+        typer.Option(
+            help="Threads to compute with. 0: as many as a step has work for.", min=0, max=MOST_THREADS
+        ),
     ] = 0,
     json: JsonOption = False,
 ) -> None:

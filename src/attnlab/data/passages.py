@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from attnlab.data.corpora.file_bytes import opened
 from attnlab.data.corpora.own_files import hidden
 from attnlab.data.corpora.readers import (
     ESCAPED,
     check_mark,
     drained,
-    opened,
     read_text,
     readable,
     reader_of,

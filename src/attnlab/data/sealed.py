@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from pathlib import Path
 from typing import Any
 
+from attnlab.runs.atomic import replace_bytes
+
 
 def seal(file: Path, held: Any) -> None:
     """Write what JSON can hold, whole or not at all; several processes may write the same."""
-    new = file.with_name(f".{file.name}.{os.getpid()}")
-    new.write_text(json.dumps({"crc": checksum(held), "held": held}), encoding="utf-8")
-    os.replace(new, file)
+    replace_bytes(file, json.dumps({"crc": checksum(held), "held": held}).encode())
 
 
 def unseal(file: Path) -> Any:

@@ -36,6 +36,18 @@ class Asked:
     tokens: tuple[int, ...]
 
 
+def names_in(template: str) -> set[str]:
+    """What stands in the braces of a template: names, which are refused later with whatever follows them."""
+    try:
+        parts = [part for part in Formatter().parse(template) if part[1] is not None]
+    except (ValueError, TypeError) as error:
+        raise ConfigError(
+            f'The template "{template}" cannot be read ({error}); write {{text}} and {{label}}, and {{{{ or '
+            "}} for a brace that stands for itself."
+        ) from error
+    return {f"{name}{'!' * bool(how)}{how or ''}{':' * bool(form)}{form}" for _, name, form, how in parts}
+
+
 @dataclass(frozen=True)
 class LabelWords:
     """Scores classes by the probability that a language model gives their words, as a template puts them.
@@ -58,7 +70,9 @@ class LabelWords:
         if strange := sorted(self.words.keys() - set(self.names)):
             known = ", ".join(self.names)
             raise ConfigError(f'There is a label word for "{strange[0]}", and the classes are {known}.')
-        asked = {name for _, name, _, _ in Formatter().parse(self.form) if name is not None}
+        if not self.names:
+            raise ConfigError("There are no labels to choose from; give at least one.")
+        asked = names_in(self.form)
         needed = {"text", "label"} | ({"pair"} if self.pairs else set())
         if asked != needed or self.form.count("{label}") != 1:
             wanted = ", ".join(f"{{{name}}}" for name in sorted(needed))

@@ -15,7 +15,7 @@ from attnlab.config.schema import SCRATCH, Config
 from attnlab.config.values import ConfigError
 from attnlab.data.example import Example
 from attnlab.data.labels import Labels
-from attnlab.evaluation.label_words import LabelWords, can_score_words
+from attnlab.evaluation.label_words import LabelWords, can_score_words, names_in
 from attnlab.experiment.answer_scores import never_answer, overlapping_sentences
 from attnlab.experiment.predicting import example
 from attnlab.experiment.run import default_cache
@@ -43,6 +43,10 @@ class Wording:
 
     template: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.template:
+            names_in(self.template)  # refuses what is no template before anything is trained
 
 
 PLAIN = Wording()

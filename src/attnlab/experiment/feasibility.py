@@ -6,10 +6,10 @@ Every number is a lower bound, so that nothing is refused that could be done.
 from __future__ import annotations
 
 from attnlab.config import schema
+from attnlab.config.memory import machine_bytes
 from attnlab.config.values import ConfigError
 from attnlab.data.dataset import Dataset
 from attnlab.data.loader import Loader
-from attnlab.interop.memory import machine_bytes
 from attnlab.model.assemble import build_model
 from attnlab.model.counts import count
 from attnlab.model.model import Model

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 SAMPLED = "sample(temperature=0.8, top_p=0.95)"
 LEAST = {"length": 1, "beam": 0, "copies": 1}
+PENALTIES = (-10, 10)
+"""Of a beam's length: further off, powers of a length are no numbers that a computer has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,9 @@ class Request:
     def __post_init__(self) -> None:
         for name, least in LEAST.items():
             at_least(name, getattr(self, name), least)
+        number_between("penalty", self.penalty, *PENALTIES)
+        if not isinstance(self.rule, str) and not hasattr(self.rule, "choose"):
+            raise ConfigError(f"rule is {self.rule!r}; give greedy, or sample(temperature=…, top_k=…, …).")
         if self.beyond not in ("refuse", "window"):
             raise ConfigError(f'--beyond takes refuse or window, not "{self.beyond}".')
         if "" in self.stop:
@@ -82,6 +87,12 @@ def at_least(name: str, value: Any, least: int) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ConfigError(f"{name} is {value!r}; it must be a whole number of at least {least}.")
+
+
+def number_between(name: str, value: Any, least: float, most: float) -> None:
+    real = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not real or not least <= value <= most:
+        raise ConfigError(f"{name} is {value!r}; it must be a number from {least} to {most}.")
 
 
 def several(texts: str | Sequence[str], what: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from attnlab.config.memory import refuse_beyond_memory
 from attnlab.config.values import ConfigError
 from attnlab.data.encode.encoding import Cut
 from attnlab.data.passage_index import Hit
@@ -20,7 +21,7 @@ from attnlab.experiment.filling import Places, places
 from attnlab.experiment.opened import Opened
 from attnlab.experiment.predicting import Predictor, example
 from attnlab.experiment.questions import RankedAnswers, ask
-from attnlab.experiment.request import SAMPLED, Request, request_of, several
+from attnlab.experiment.request import SAMPLED, Request, at_least, request_of, several
 from attnlab.experiment.score_table import Scores
 from attnlab.experiment.scores import of_probes, of_split, of_text
 from attnlab.experiment.searching import Searcher
@@ -142,6 +143,8 @@ class Trained(Opened):
         """The `best` most likely texts after each prompt that a beam of this width finds, best first."""
         if best > width:
             raise ConfigError(f"A beam of width {width} ends with {width} texts, not {best}; widen it.")
+        at_least("width", width, 1)
+        self._refuse_many(len(prompts) * min(width, self.tokenizer.size ** min(length, 64)), "the beam")
         texts = [Written(self.prompt(prompt)) for prompt in prompts]
         sources = self._sources(texts)
         by_columns(self.model)
@@ -187,8 +190,14 @@ class Trained(Opened):
             best: dict[str, Any] = {"width": request.beam, "best": request.copies, "penalty": request.penalty}
             return self.beams(prompts, **best, **limits), iter(())
         rule = DECODING.build(request.rule or SAMPLED) if isinstance(request.rule, str) else request.rule
+        self._refuse_many(len(prompts) * request.copies, "copies")
         texts = [Written(self.prompt(prompt)) for prompt in request.repeated(prompts)]
         return texts, self.streamed(texts, rule=rule, stop=request.stop, seed=request.seed, **limits)
+
+    def _refuse_many(self, texts: int, what: str) -> None:
+        """Stop before more texts are written at once than memory has room for the scores of."""
+        told = f"Writing {texts:,} texts at once"
+        refuse_beyond_memory(texts * self.tokenizer.size, told, f"lower {what}, or give fewer prompts")
 
     def usual_length(self, prompts: Sequence[str], usual: int = 50) -> int:
         """How many new tokens to write where nobody says: the usual number, or what the context leaves."""
@@ -211,10 +220,12 @@ class Trained(Opened):
     ) -> Scores:
         """Scores on a split of the run's own corpus, or on the texts of a file (`reading` are options of
         the corpus `files`), and of probe sentences, as `attnlab evaluate` gives them."""
-        found = {"probes": of_probes(self, probes)} if probes else {}
+        at_least("rows", rows, 2)
+        asked = several(probes, "probes")
+        found = {"probes": of_probes(self, asked)} if asked else {}
         if on is not None:
             return Scores(of_text(self, on, **reading) | found)
-        if self.imported and probes:  # it has no text of its own
+        if self.imported and asked:  # it has no text of its own
             return Scores(found)
         return Scores(of_split(self, split, rows=rows) | found)
 
@@ -257,6 +268,8 @@ class Trained(Opened):
 
     def predict(self, texts: Sequence[str | tuple[str, str]], *, batch_size: int = 64) -> list[Prediction]:
         """What a model that was trained on labels makes of texts, or of pairs of them."""
+        if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
+            raise ConfigError(f"texts is {texts!r:.200}; give a list of texts, also of one.")
         predictor = Predictor(self, batch_size=batch_size)
         found = list(predictor(example(text, pairs=predictor.pairs) for text in texts))
         if predictor.cuts.cut:

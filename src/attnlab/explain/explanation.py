@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from attnlab.explain import drawing
 from attnlab.pages.self_contained import PageSection, fragment, page
+from attnlab.runs.atomic import replace_bytes
 
 Cell = str | int | float | None
 
@@ -108,8 +109,8 @@ class Explanation:
         return page(self.kind, self.summary, self.sections())
 
     def save(self, file: str | Path) -> None:
-        """Write the page."""
-        Path(file).write_text(self.html(), encoding="utf-8")
+        """Write the page, whole or not at all."""
+        replace_bytes(Path(file), self.html().encode())
 
     def _repr_html_(self) -> str:
         return fragment(self.summary, self.sections())

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from attnlab.config import schema
 from attnlab.config.files import plain, section_of
+from attnlab.config.memory import refuse_beyond_memory
 from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError, unknown
 from attnlab.interop.certificate import (
@@ -29,7 +30,6 @@ from attnlab.interop.families import FAMILIES
 from attnlab.interop.family import Family, HeadOf, misfits
 from attnlab.interop.fields import Theirs
 from attnlab.interop.growth import resized
-from attnlab.interop.memory import refuse_beyond_memory
 from attnlab.interop.weights import WHOLE, Renamed, Weights, open_weights
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from attnlab.config.memory import refuse_beyond_memory
 from attnlab.model.tokens import Tokens
 
 
@@ -19,6 +20,10 @@ class Virtual(nn.Module):
             raise ValueError(f"tokens is {count}; there must be at least 1 before the text.")
         self.count = count
         self.reach = math.inf  # how far back a query of this stack sees, by places in the row
+
+    def refuse_many(self, size: int) -> None:
+        """Stop before tokens of so many numbers each are made that do not fit into memory."""
+        refuse_beyond_memory(self.count * size, f"An adapter of {self.count:,} tokens", "lower its tokens")
 
     def placed(self, text: Tokens) -> tuple[Tokens, Tokens]:
         """Queries and keys, for a text that was moved on by `count`."""

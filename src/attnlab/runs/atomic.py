@@ -29,8 +29,12 @@ def sync_folder(folder: Path) -> None:
 
 
 def replace_bytes(file: Path, content: bytes) -> None:
-    """A file's new content, at one instant."""
-    beside = file.with_name(f".{file.name}.new")
+    """A file's new content, at one instant, whoever else writes it; what is no file (/dev/stdout) is written
+    to."""
+    if file.exists() and not file.is_file():
+        file.write_bytes(content)
+        return
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         write_bytes(beside, content)
         os.replace(beside, file)

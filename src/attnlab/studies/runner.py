@@ -11,7 +11,7 @@ from typing import Any
 from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
 from attnlab.experiment.setup import step_flops
-from attnlab.runs.atomic import replace_json
+from attnlab.runs.atomic import replace_bytes, replace_json
 from attnlab.runs.damage import FAULTS, read_object, reading
 from attnlab.runs.folder import lock, make_folder
 from attnlab.runs.record import differences
@@ -84,7 +84,7 @@ class EndedStudy(Tabular):
     def report(self, file: str | Path) -> Path:
         """The report as one HTML file at this place."""
         written = Path(file)
-        written.write_bytes((self.folder / "report.html").read_bytes())
+        replace_bytes(written, (self.folder / "report.html").read_bytes())
         return written
 
 

@@ -27,6 +27,8 @@ PROBES = (
     "Quantum entanglement fascinates physicists and philosophers alike, bridging worlds with invisible "
     "threads.",
 )
+MOST_SEEDS = 100_000
+"""Of a study: each is a run of every arm, and all are listed before the first."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 OF_STUDY = "study:"
 """Before the name of one of the study's own starts: start = "study:encoder"."""
@@ -81,7 +83,7 @@ class Study:
         _set(self, "starts", {name: start_settings(name, held) for name, held in self.starts.items()})
         _set(self, "baseline", self.baseline or next(iter(self.arms), ""))
         if isinstance(self.seeds, int):
-            _set(self, "seeds", tuple(range(self.seeds)))
+            _set(self, "seeds", tuple(range(min(self.seeds, MOST_SEEDS + 1))))
         _check(self)
 
     @property
@@ -214,6 +216,8 @@ def _check(study: Study) -> None:
         raise unknown("baseline", study.baseline, study.arms)
     _check_against(study)
     seeds = study.all_seeds
+    if len(seeds) > MOST_SEEDS:
+        raise ConfigError(f"A study has at most {MOST_SEEDS:,} seeds; give fewer.")
     if not seeds or len(set(seeds)) < len(seeds):
         raise ConfigError(f"seeds are {list(seeds)}; give at least one, each once.")
     limits: dict[str, Any] = dict(study.budget) or {"steps": 1}

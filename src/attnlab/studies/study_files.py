@@ -144,7 +144,7 @@ def adjusted(
     study = study.changed(changes) if changes else study
     study = study.only(only) if only else study
     if seeds is not None:
-        if seeds < 1:
-            raise ConfigError(f"--seeds is {seeds}; it must be at least 1.")
+        if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
+            raise ConfigError(f"--seeds is {seeds!r}; it must be a whole number of at least 1.")
         study = replace(study, seeds=seeds)
     return study

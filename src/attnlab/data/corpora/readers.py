@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from attnlab.config.untrusted import beyond_python
+from attnlab.data.corpora.file_bytes import bounded, opened
 from attnlab.data.corpora.records import Broken, Record
 from attnlab.data.corpora.units import Unit, divided, paragraphs
 from attnlab.data.errors import DataError, reason_of, unusable
@@ -150,7 +151,7 @@ def checked_header(file: Path, row: list[str], encoding: str) -> list[str]:
 
 def read_json(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken]:
     """One JSON value: SQuAD's articles, or a list of rows. Several values, one a line, are JSON lines."""
-    text = "".join(lines_of(file, encoding))
+    text = "".join(lines_of(file, encoding, whole=True))
     if reason := undecoded(text, encoding):
         raise DataError(f"{file}: {reason}.")
     try:
@@ -247,15 +248,16 @@ def next_rows(file: Path, batches: Iterator[Any]) -> list[dict[str, Any]]:
         raise DataError(f"{file} is not a whole Parquet file: {reason_of(error)}.") from error
 
 
-def lines_of(file: Path, encoding: str, newline: str | None = None) -> Iterator[str]:
-    """Decoded lines. Bytes that do not decode come through as surrogates, for `undecoded` to find."""
+def lines_of(file: Path, encoding: str, newline: str | None = None, *, whole: bool = False) -> Iterator[str]:
+    """Decoded lines. Bytes that do not decode come through as surrogates, for `undecoded` to find. They are
+    to fit into memory one at a time, or as a `whole`."""
     check_mark(file, encoding)
     name = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
     how = {"encoding": name, "errors": "surrogateescape", "newline": newline}
     with (
         readable(file, encoding),
         opened(file) as stream,
-        io.TextIOWrapper(stream, **how) as text,  # type: ignore[arg-type]
+        io.TextIOWrapper(bounded(file, stream, whole=whole), **how) as text,  # type: ignore[arg-type]
     ):
         yield from text
 
@@ -265,18 +267,16 @@ def readable(file: Path, encoding: str) -> Iterator[None]:
     """While a file is read: what is wrong with its bytes or its encoding is told."""
     try:
         yield
-    except LookupError as error:
-        raise DataError(f'There is no encoding "{encoding}"; use utf-8, latin-1, utf-16, ….') from error
+    except DataError:
+        raise
     except UnicodeError as error:
         raise DataError(f"{file} is not {encoding} text: {reason_of(error)}.") from error
+    except (LookupError, ValueError) as error:
+        raise DataError(f'There is no encoding "{encoding}"; use utf-8, latin-1, utf-16, ….') from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{file} is not a whole gzip file: {reason_of(error)}.") from error
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror or error}.") from error
-
-
-def opened(file: Path) -> IO[bytes]:
-    return gzip.open(file) if file.suffix.lower() == ".gz" else file.open("rb")  # type: ignore[return-value]
 
 
 def check_mark(file: Path, encoding: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from attnlab.data.tokenizers.sized import Sized, SizedTexts, size, sized
 from attnlab.data.tokenizers.specials import Specials
 from attnlab.data.tokenizers.training_text import TrainingText
 from attnlab.data.tokenizers.word_cache import Words, parts_of
+from attnlab.runs.atomic import replace_bytes
 
 PROBES = ("The quick brown fox", "naïve café 你好 🙂", "  x = [1, 2]\n\treturn x", "1234567890")
 """Fixed strings whose ids are recorded with a checkpoint: another tokenizer gives others."""
@@ -184,11 +184,9 @@ class Tokenizer:
         if file.suffix != ".json":
             file = file / "tokenizer.json"
         file.parent.mkdir(parents=True, exist_ok=True)
-        beside = file.with_name(f".{file.name}.{os.getpid()}")
-        beside.write_text(self.inner.to_str(pretty=True), encoding="utf-8")
         if self.text is not None:
             self.text.save(file)
-        os.replace(beside, file)
+        replace_bytes(file, self.inner.to_str(pretty=True).encode())
         return file
 
 

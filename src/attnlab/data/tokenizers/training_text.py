@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.data.ngrams import Hashes, Numbering, Worded, distinct
+from attnlab.runs.atomic import replace_bytes
 
 RUN = 5
 """Words of a run by which text is known again, however it was cut into lines or sentences."""
@@ -45,10 +45,7 @@ class TrainingText:
 
     def save(self, tokenizer: Path) -> None:
         """Write it beside a tokenizer.json, whole or not at all."""
-        file = record_of(tokenizer)
-        new = file.with_name(f".{file.name}.{os.getpid()}")
-        new.write_text(json.dumps(asdict(self)), encoding="utf-8")
-        os.replace(new, file)
+        replace_bytes(record_of(tokenizer), json.dumps(asdict(self)).encode())
 
 
 class Watched:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from attnlab.config.memory import refuse_beyond_memory
 from attnlab.config.ranges import BelowOne, Count, Positive
 from attnlab.config.values import ConfigError, nearest
 from attnlab.model.adapters.adapter import Adapter, generator_for, put
@@ -69,6 +70,8 @@ class Lora(Adapter):
             self._handles.append(linear.register_forward_hook(_updated))
 
     def _drawn(self, maps: dict[str, nn.Linear], seed: int) -> dict[str, LowRank]:
+        rows = sum(linear.out_features for linear in maps.values())  # of B alone: A may be shared
+        refuse_beyond_memory(self.rank * rows, f"lora of rank {self.rank:,}", "lower its rank")
         downs: dict[str, nn.Linear] = {}
         updates = {}
         for name, linear in maps.items():

@@ -70,6 +70,7 @@ class PrefixTokens(Virtual):
         attention = stack.attentions()[0]
         projections, like = attention.projections, attention.output.weight
         shape = (len(stack.blocks), projections.key_heads, self.count, projections.head_width)
+        self.refuse_many(2 * len(stack.blocks) * projections.key_heads * projections.head_width)
         for name in ("keys", "values"):
             own = getattr(self, name)
             if own.numel():

@@ -71,6 +71,7 @@ class PromptTokens(Virtual):
         """As wide as the words, and drawn from them unless they are there already."""
         if self.vectors.numel():
             return check_sizes("prompt", self.vectors, (self.count, words.embedding_dim))
+        self.refuse_many(words.embedding_dim)
         chosen = torch.randint(
             words.num_embeddings, (self.count,), generator=generator_for(seed, "adapter.prompt")
         )

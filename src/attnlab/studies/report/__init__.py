@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from attnlab.runs.atomic import replace_bytes
 from attnlab.studies.report.page import filled, html, markdown
 from attnlab.studies.report.sheets import comparisons, runs
 from attnlab.studies.report.study_results import StudyResults
@@ -21,9 +22,12 @@ def write(results: dict[str, Any], folder: Path) -> Path:
     study = StudyResults(results)
     parts = filled(study)
     folder.mkdir(parents=True, exist_ok=True)
-    page = folder / "report.html"
-    page.write_text(html(study, parts), encoding="utf-8")
-    (folder / "report.md").write_text(markdown(study, parts), encoding="utf-8")
-    (folder / "runs.csv").write_text(runs(study), encoding="utf-8", newline="")
-    (folder / "comparisons.csv").write_text(comparisons(study), encoding="utf-8", newline="")
-    return page
+    written = {
+        "report.html": html(study, parts),
+        "report.md": markdown(study, parts),
+        "runs.csv": runs(study),
+        "comparisons.csv": comparisons(study),
+    }
+    for name, text in written.items():
+        replace_bytes(folder / name, text.encode())
+    return folder / "report.html"
