@@ -5,6 +5,8 @@ import warnings
 from pathlib import Path
 
 import pytest
+import typer
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import attnlab
@@ -189,3 +191,24 @@ def test_threads_have_an_end(mistaken):
     """Where there are too many, a library below ends the interpreter."""
     code, _, said = mistaken("train", "mini-gpt", "--threads", "100000")
     assert code == 2 and "1024" in said
+
+
+def test_every_whole_number_of_a_command_has_a_range(mistaken):
+    """10^400 rows of a step ended in Python's own error, a billion tokens of padding in all memory."""
+    found: dict[str, tuple[float | None, float | None]] = {}
+
+    def look(command, name):
+        if hasattr(command, "list_commands"):
+            for inner in command.list_commands(context):
+                look(command.get_command(context, inner), f"{name} {inner}")
+        for one in getattr(command, "params", ()):
+            if getattr(getattr(one, "type_descriptor", None), "annotation", None) is int:
+                found[f"{name} {one.opts[0]}"] = one.min, one.max
+
+    commands = get_command(app)
+    context = typer.Context(commands)
+    look(commands, "attnlab")
+    assert len(found) > 15
+    assert [name for name, (least, most) in found.items() if least is None or most is None] == []
+    code, _, said = mistaken("explain", "counts", "mini-gpt", "--batch", "1" + "0" * 400)
+    assert code == 2 and "Traceback" not in said and "2147483647" in said

@@ -30,7 +30,7 @@ def ask(
         list[str],
         typer.Option(help="A text file, folder or quoted glob to find the answer in. Repeatable."),
     ],
-    batch_size: Annotated[int, typer.Option(help="Batch size.", min=1)] = 64,
+    batch_size: Annotated[int, typer.Option(help="Batch size.", min=1, max=65_536)] = 64,
     encoding: EncodingOption = "",
     json: JsonOption = False,
 ) -> None:

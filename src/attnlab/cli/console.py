@@ -13,6 +13,10 @@ from attnlab.cli.encoding import is_utf8
 from attnlab.config.visible_text import visible, visible_json
 from attnlab.runs.display import PlainConsole, escape
 
+MOST = 2**31 - 1
+"""The largest number that an option takes whose command has no smaller limit: a range that is told, and that
+every library underneath can count to."""
+
 out = PlainConsole()
 err = PlainConsole(stderr=True)
 

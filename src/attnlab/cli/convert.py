@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attnlab.cli.console import JsonOption, emit, out
+from attnlab.cli.console import MOST, JsonOption, emit, out
 from attnlab.config.values import ConfigError
 from attnlab.runs.display import escape
 
@@ -30,11 +30,15 @@ def convert(
     ] = None,
     vocabulary: Annotated[
         int | None,
-        typer.Option(help="Resize the vocabulary to this many tokens; new rows start near the mean.", min=1),
+        typer.Option(
+            help="Resize the vocabulary to this many tokens; new rows start near the mean.", min=1, max=MOST
+        ),
     ] = None,
     length: Annotated[
         int | None,
-        typer.Option(help="Resize to this many positions; learned ones are repeated or cut.", min=1),
+        typer.Option(
+            help="Resize to this many positions; learned ones are repeated or cut.", min=1, max=MOST
+        ),
     ] = None,
     adapter: Annotated[
         bool, typer.Option("--adapter", help="Of an adapted run, write the adapter alone, in peft's files.")

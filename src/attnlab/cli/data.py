@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from attnlab.cli.console import JsonOption, SetOption, emit, err, out
+from attnlab.cli.console import MOST, JsonOption, SetOption, emit, err, out
 from attnlab.cli.corpus_options import (
     DevOption,
     EncodingOption,
@@ -59,7 +59,7 @@ def inspect(
     tokenizer: Annotated[
         str, typer.Option("--tokenizer", help="A kind, with options if wanted, or a tokenizer's file.")
     ] = "bpe",
-    length: Annotated[int, typer.Option("--length", help="Maximum tokens per row.")] = 128,
+    length: Annotated[int, typer.Option("--length", help="Maximum tokens per row.", min=1, max=MOST)] = 128,
     set: SetOption = None,
     json: JsonOption = False,
 ) -> None:

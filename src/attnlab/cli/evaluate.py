@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from attnlab.cli.answer_view import show_answers
-from attnlab.cli.console import JsonOption, emit, err, not_sound, out, say_first
+from attnlab.cli.console import MOST, JsonOption, emit, err, not_sound, out, say_first
 from attnlab.cli.corpus_options import (
     AnswersOption,
     EncodingOption,
@@ -40,7 +40,7 @@ def evaluate(
     probe: Annotated[
         list[str] | None, typer.Option(help="A sentence to score by itself, or source => target. Repeatable.")
     ] = None,
-    rows: Annotated[int, typer.Option(help="Texts for the token-by-token loss.", min=2)] = 32,
+    rows: Annotated[int, typer.Option(help="Texts for the token-by-token loss.", min=2, max=MOST)] = 32,
     text: TextOption = "",
     pair: PairOption = "",
     label: LabelOption = "",

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.cli.console import JsonOption, SetOption, emit, out
+from attnlab.cli.console import MOST, JsonOption, SetOption, emit, out
 from attnlab.cli.explain_attention import attention, heads
 from attnlab.cli.explain_inside import cost, gradients, masked_positions, reach, scores
 from attnlab.cli.explain_query import query, superposition
@@ -26,7 +26,9 @@ ConfigArgument = Annotated[str | None, typer.Argument(help="A TOML file or a pre
 def counts(
     config: ConfigArgument = None,
     set: SetOption = None,
-    batch: Annotated[int, typer.Option(help="Rows of a training step, for its activations.", min=1)] = 32,
+    batch: Annotated[
+        int, typer.Option(help="Rows of a training step, for its activations.", min=1, max=MOST)
+    ] = 32,
     json: JsonOption = False,
 ) -> None:
     """Count parameters, operations and memory, term by term, in closed form."""
@@ -108,7 +110,7 @@ def mask(
     set: SetOption = None,
     text: Annotated[str, typer.Option(help="Words separated by spaces; | ends the source.")] = "",
     documents: Annotated[str, typer.Option(help="Lengths of packed documents, e.g. 4,3.")] = "",
-    padding: Annotated[int, typer.Option(help="Number of padding tokens on the left.", min=0)] = 0,
+    padding: Annotated[int, typer.Option(help="Number of padding tokens on the left.", min=0, max=1000)] = 0,
     json: JsonOption = False,
 ) -> None:
     """Draw which positions may attend to which: mask, attention layout, padding, documents."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnlab.cli.console import JsonOption, err, out
+from attnlab.cli.console import MOST, JsonOption, err, out
 from attnlab.cli.explained_view import MOST_COLUMNS, HtmlOption, listing, present, save_page, shaded
 from attnlab.cli.generate import RunArgument
 from attnlab.config.visible_text import visible
@@ -27,9 +27,9 @@ def attention(
     text: Annotated[str, typer.Option(help="The text to read; the source of an encoder-decoder.")],
     pair: Annotated[str, typer.Option(help="A second text; the target of an encoder-decoder.")] = "",
     layer: Annotated[
-        int, typer.Option(help="The layer to show; the most useful head by default.", min=-1)
+        int, typer.Option(help="The layer to show; the most useful head by default.", min=-1, max=MOST)
     ] = -1,
-    head: Annotated[int, typer.Option(help="The head to show.", min=-1)] = -1,
+    head: Annotated[int, typer.Option(help="The head to show.", min=-1, max=MOST)] = -1,
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -78,7 +78,7 @@ def heads(
     on: Annotated[
         Path | None, typer.Option(help="A file of texts; by default the dev split of the run's own corpus.")
     ] = None,
-    texts: Annotated[int, typer.Option(help="Score at most this many texts.", min=2)] = 200,
+    texts: Annotated[int, typer.Option(help="Score at most this many texts.", min=2, max=MOST)] = 200,
     unit: Annotated[str, typer.Option(help="Take plain text by document, paragraph, line or sentence.")] = "",
     html: HtmlOption = None,
     json: JsonOption = False,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.cli.console import JsonOption, SetOption
+from attnlab.cli.console import MOST, JsonOption, SetOption
 from attnlab.cli.explained_view import HtmlOption, present
 from attnlab.config.files import load
 from attnlab.config.values import ConfigError
@@ -27,7 +27,7 @@ SENTENCE = "the man chased the dog"
 def scores(
     model: ModelOrConfig = None,
     text: Annotated[str, typer.Option(help="The text to read.")] = SENTENCE,
-    head: Annotated[int, typer.Option(help="The head whose parts are drawn.", min=0)] = 0,
+    head: Annotated[int, typer.Option(help="The head whose parts are drawn.", min=0, max=MOST)] = 0,
     set: SetOption = None,
     html: HtmlOption = None,
     json: JsonOption = False,
@@ -41,7 +41,7 @@ def scores(
 
 def reach(
     model: ModelOrConfig = None,
-    length: Annotated[int, typer.Option(help="Tokens to measure on.", min=2)] = 48,
+    length: Annotated[int, typer.Option(help="Tokens to measure on.", min=2, max=4096)] = 48,
     set: SetOption = None,
     html: HtmlOption = None,
     json: JsonOption = False,
@@ -79,7 +79,9 @@ def masked_positions(
 
 
 def cost(
-    longest: Annotated[int, typer.Option(help="The largest number of tokens tried.", min=64)] = 1024,
+    longest: Annotated[
+        int, typer.Option(help="The largest number of tokens tried.", min=64, max=65_536)
+    ] = 1024,
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnlab.cli.console import JsonOption
+from attnlab.cli.console import MOST, JsonOption
 from attnlab.cli.explained_view import HtmlOption, present
 from attnlab.config.values import ConfigError
 
@@ -28,10 +28,10 @@ def query(
         Path | None, typer.Option(help="Take the keys of a model's head instead, on --text.")
     ] = None,
     text: Annotated[str, typer.Option(help="The text whose keys are meant.")] = "",
-    layer: Annotated[int, typer.Option(help="The layer of --model.", min=0)] = 0,
-    head: Annotated[int, typer.Option(help="The head of --model.", min=0)] = 0,
+    layer: Annotated[int, typer.Option(help="The layer of --model.", min=0, max=MOST)] = 0,
+    head: Annotated[int, typer.Option(help="The head of --model.", min=0, max=MOST)] = 0,
     scale: Annotated[
-        float, typer.Option(help="What q·k is multiplied by; a model has its own.", min=1e-9)
+        float, typer.Option(help="What q·k is multiplied by; a model has its own.", min=1e-9, max=1e9)
     ] = 1.0,
     tolerance: Annotated[
         float, typer.Option(help="How far a weight may be off, for the smallest scale.")

@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.cli.console import JsonOption, emit, err, not_sound, out
+from attnlab.cli.console import MOST, JsonOption, emit, err, not_sound, out
 from attnlab.config.values import ConfigError, shortened
 from attnlab.config.visible_text import visible, visible_lines
 from attnlab.experiment.request import SAMPLED, request_of
@@ -36,7 +36,10 @@ def generate(
     length: Annotated[
         int | None,
         typer.Option(
-            help="Maximum number of new tokens.", min=1, show_default="50, or what the context leaves"
+            help="Maximum number of new tokens.",
+            min=1,
+            max=MOST,
+            show_default="50, or what the context leaves",
         ),
     ] = None,
     rule: Annotated[
@@ -47,12 +50,16 @@ def generate(
             show_default=SAMPLED,
         ),
     ] = "",
-    beam: Annotated[int, typer.Option(help="Beam width for beam search; 0: no beam search.", min=0)] = 0,
+    beam: Annotated[
+        int, typer.Option(help="Beam width for beam search; 0: no beam search.", min=0, max=MOST)
+    ] = 0,
     penalty: Annotated[
         float,
         typer.Option(help="Length penalty of beam search: 0 compares sums of log-probabilities, 1 means."),
     ] = 1.0,
-    copies: Annotated[int, typer.Option(help="Texts for each prompt; of a beam, its best ones.", min=1)] = 1,
+    copies: Annotated[
+        int, typer.Option(help="Texts for each prompt; of a beam, its best ones.", min=1, max=MOST)
+    ] = 1,
     stop: Annotated[
         list[str] | None, typer.Option(help="Text at which to stop; it is kept. Repeatable.")
     ] = None,
@@ -63,7 +70,9 @@ def generate(
     weights: Annotated[
         str, typer.Option(help="float32, or fewer bits: float16 or int8, faster and approximate.")
     ] = "float32",
-    seed: Annotated[int, typer.Option(help="The same seed gives a prompt the same text.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="The same seed gives a prompt the same text.", min=-MOST, max=MOST)
+    ] = 0,
     json: JsonOption = False,
 ) -> None:
     """Generate text with a trained model."""

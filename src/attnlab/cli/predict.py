@@ -43,7 +43,7 @@ def predict(
     text: TextOption = "",
     pair: PairOption = "",
     scores: Annotated[bool, typer.Option("--scores", help="Add the probability of every class.")] = False,
-    batch_size: Annotated[int, typer.Option(help="Batch size.", min=1)] = 64,
+    batch_size: Annotated[int, typer.Option(help="Batch size.", min=1, max=65_536)] = 64,
     encoding: EncodingOption = "",
     skip_bad: SkipOption = False,
     json: JsonOption = False,

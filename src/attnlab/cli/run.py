@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Column, Table
 
-from attnlab.cli.console import JsonOption, SetOption, emit, err, fail, out
+from attnlab.cli.console import MOST, JsonOption, SetOption, emit, err, fail, out
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.values import ConfigError
 from attnlab.config.visible_text import visible
@@ -30,9 +30,12 @@ def run(
     quick: Annotated[
         bool, typer.Option("--quick", help="A smaller version: fewer tokens and seeds; the report says so.")
     ] = False,
-    seeds: Annotated[int | None, typer.Option(help="Number of seeds.", min=1)] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds.", min=1, max=MOST)] = None,
     jobs: Annotated[
-        int, typer.Option(help="Runs at once; changes nothing but the time. 0: as many as cores.", min=0)
+        int,
+        typer.Option(
+            help="Runs at once; changes nothing but the time. 0: as many as cores.", min=0, max=1024
+        ),
     ] = 0,
     set: SetOption = None,
     only: Annotated[

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.cli.console import JsonOption, emit, err, out, warn
+from attnlab.cli.console import MOST, JsonOption, emit, err, out, warn
 from attnlab.cli.corpus_options import EncodingOption, PairOption, TextOption
 from attnlab.cli.generate import RunArgument
 from attnlab.cli.label_view import show_findings
@@ -34,7 +34,7 @@ def search(
     inside: Annotated[
         Path | None, typer.Option("--in", metavar="PATH", help="The folder or file to search in.")
     ] = None,
-    top: Annotated[int, typer.Option(help="How many passages to show.", min=1)] = 5,
+    top: Annotated[int, typer.Option(help="How many passages to show.", min=1, max=MOST)] = 5,
     score: Annotated[
         Path | None,
         typer.Option(

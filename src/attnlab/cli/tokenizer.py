@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from attnlab.cli.console import JsonOption, emit, err, out
+from attnlab.cli.console import MOST, JsonOption, emit, err, out
 from attnlab.cli.corpus_options import (
     EncodingOption,
     FileArgument,
@@ -42,7 +42,9 @@ def train(
         str,
         typer.Option("--kind", help="bpe, wordpiece, unigram, word or character, with options if wanted."),
     ] = "bpe",
-    vocabulary: Annotated[int, typer.Option("--vocabulary", help="Its size; 0: the kind's default.")] = 0,
+    vocabulary: Annotated[
+        int, typer.Option("--vocabulary", help="Its size; 0: the kind's default.", min=0, max=MOST)
+    ] = 0,
     to: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write it.")] = Path(
         "tokenizer.json"
     ),
