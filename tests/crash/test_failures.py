@@ -320,3 +320,15 @@ def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path):
     atomic.replace_bytes(tmp_path / "pipe", b"words")
     assert os.read(reader, 99) == b"words" and (tmp_path / "pipe").is_fifo()
     os.close(reader)
+
+
+def test_what_a_killed_process_was_writing_is_removed_when_the_folder_is_opened(tmp_path):
+    """Each kill would leave another, with the number of its process."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in (".run.json.7", ".run.json.12345", ".keep", ".env.local", "metrics.5"):
+        (folder / name).write_text('{"who')
+    with RunFolder(folder).opened(config(tmp_path), resume=False, versions={}):
+        pass
+    left = {file.name for file in folder.iterdir()}
+    assert {".keep", ".env.local", "metrics.5"} <= left and not {".run.json.7", ".run.json.12345"} & left

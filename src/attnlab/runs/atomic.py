@@ -44,6 +44,13 @@ def replace_bytes(file: Path, content: bytes) -> None:
     sync_folder(file.parent)
 
 
+def remove_halves(folder: Path) -> None:
+    """What processes that were killed left beside their files, in a folder that no other one writes to."""
+    for file in folder.glob(".*.*"):
+        if file.suffix[1:].isdecimal() and file.is_file():
+            file.unlink(missing_ok=True)
+
+
 def replace_json(file: Path, value: Any) -> None:
     replace_bytes(file, as_bytes(value))
 

@@ -12,7 +12,7 @@ from attnlab.config.files import config_of, identity, to_json
 from attnlab.config.imports import changed_code, code_of, require_code
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
-from attnlab.runs.atomic import replace_json
+from attnlab.runs.atomic import remove_halves, replace_json
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.damage import reading
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
@@ -66,6 +66,7 @@ class RunFolder:
         """
         make_folder(self.path)
         with lock(self.path / "lock"):
+            remove_halves(self.path)
             warnings = list[str]()
             if self.exists and self._goes_on(resume=resume):
                 self.checkpoints.tidy()
