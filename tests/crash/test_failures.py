@@ -24,6 +24,7 @@ from attnlab.runs.metrics_file import read_events
 from attnlab.runs.run_error import RunError
 from attnlab.tasks.causal import Causal
 from attnlab.training.checkpoint import read_checkpoint
+from attnlab.training.machine import versions
 from tests.training.small_run import config, settings
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -328,7 +329,7 @@ def test_what_a_killed_process_was_writing_is_removed_when_the_folder_is_opened(
     folder.mkdir()
     for name in (".run.json.7", ".run.json.12345", ".keep", ".env.local", "metrics.5"):
         (folder / name).write_text('{"who')
-    with RunFolder(folder).opened(config(tmp_path), resume=False, versions={}):
+    with RunFolder(folder).opened(config(tmp_path), resume=False, versions=versions()):
         pass
     left = {file.name for file in folder.iterdir()}
     assert {".keep", ".env.local", "metrics.5"} <= left and not {".run.json.7", ".run.json.12345"} & left
