@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 from dataclasses import asdict
 
 import pytest
@@ -97,3 +98,17 @@ def test_what_is_whole_is_read_as_it_was_written(tmp_path):
     assert read_summary(folder).result.metrics["perplexity"] == 7.4
     assert [asdict(one)["check"] for one in read_findings(folder)] == ["dependency"]
     assert copy.copy(read_summary(folder)).date == "2026"
+
+
+@pytest.mark.parametrize("name", [RECORD, METRICS_FILE])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_pipe_or_device_in_the_place_of_a_file_is_told(tmp_path, name, kind):
+    """A pipe would be waited for, and /dev/zero read until no memory is left."""
+    write(tmp_path / "run")
+    (tmp_path / "run" / name).unlink()
+    if kind == "pipe":
+        os.mkfifo(tmp_path / "run" / name)
+    else:
+        (tmp_path / "run" / name).symlink_to("/dev/zero")
+    with pytest.raises(RunError, match=f"{name} cannot be read: it is a pipe or a device, not a file"):
+        read_summary(tmp_path / "run")

@@ -15,7 +15,7 @@ from attnlab.config.elsewhere import unknown_setting
 from attnlab.config.imports import refuse_unseen
 from attnlab.config.registry import Registry, as_json, locate, table
 from attnlab.config.schema import FAMILIES, SECTIONS, Config
-from attnlab.config.untrusted import beyond_python
+from attnlab.config.untrusted import beyond_python, refuse_device
 from attnlab.config.values import Choice, ConfigError, choice_of, coerce, nearest, unknown
 
 FOUNDATIONS = ("model.preset", "model.family", "task")
@@ -72,6 +72,7 @@ def ready_configs() -> dict[str, Path]:
 def read(file: Path) -> dict[str, Any]:
     """The settings of a TOML or JSON file."""
     try:
+        refuse_device(file)
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} cannot be read: {error}.") from error

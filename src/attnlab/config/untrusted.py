@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from pathlib import Path
@@ -12,9 +13,16 @@ from attnlab.config.values import ConfigError
 MEBIBYTE = 1 << 20
 
 
+def refuse_device(file: Path) -> None:
+    """An OSError where a pipe, whose content may never come, or a device without an end stands for a file."""
+    if file.exists() and not file.is_file() and not file.is_dir():
+        raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", str(file))
+
+
 def read_json(file: Path, *, most: int = 16 * MEBIBYTE) -> dict[str, Any]:
     """The object in a JSON file of at most `most` bytes; a ConfigError names whatever is wrong with it."""
     try:
+        refuse_device(file)
         size = file.stat().st_size
         if size > most:
             raise ConfigError(

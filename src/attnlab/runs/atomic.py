@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from attnlab.config.untrusted import refuse_device
+
 
 def write_bytes(file: Path, content: bytes) -> None:
     """Write and flush down to the disk."""
@@ -61,5 +63,6 @@ def as_bytes(value: Any) -> bytes:
 
 
 def hash_of(file: Path) -> str:
+    refuse_device(file)
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Required, TypedDict
 
+from attnlab.config.untrusted import refuse_device
 from attnlab.runs.atomic import as_bytes, hash_of, replace_bytes, sync_folder, write_bytes
 from attnlab.runs.damage import FAULTS
 from attnlab.runs.damage import described as told
@@ -155,6 +156,7 @@ def described(content: bytes) -> dict[str, Any]:
 def verify(folder: Path) -> dict[str, Any]:
     """The manifest; DamagedError unless every file is there, of its size and hash."""
     try:
+        refuse_device(folder / MANIFEST)
         manifest = dict(json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
         check_record(manifest, Manifest)
     except FileNotFoundError:

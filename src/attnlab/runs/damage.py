@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config.imports import MissingCodeError
+from attnlab.config.untrusted import refuse_device
 from attnlab.config.values import ConfigError, shortened
 from attnlab.runs.run_error import RunError
 from attnlab.runs.typed import check_record
@@ -21,6 +22,7 @@ FAULTS = (ValueError, KeyError, TypeError, AttributeError, IndexError, Recursion
 def reading(file: Path) -> Iterator[None]:
     """While a file's content is read and used. A file that is not there is not damaged."""
     try:
+        refuse_device(file)
         yield
     except (RunError, MissingCodeError):
         raise  # it says already what is wrong
@@ -29,7 +31,7 @@ def reading(file: Path) -> Iterator[None]:
     except OSError as error:
         if isinstance(error, FileNotFoundError):
             raise
-        raise RunError(f"{file} cannot be read: {error.strerror or error}.") from error
+        raise RunError(f"{error.filename or file} cannot be read: {error.strerror or error}.") from error
     except FAULTS as error:
         raise RunError(
             f"{file} is damaged, or not a file of attnlab: {described(error)}. Restore it from a copy, or "

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
+from attnlab.config.untrusted import refuse_device
 from attnlab.runs.atomic import replace_bytes
 from attnlab.runs.damage import FAULTS
 from attnlab.runs.events import Checking, Evaluated, Event, Started, Stepped
@@ -32,6 +33,7 @@ class MetricsFile:
     def __init__(self, file: Path, *, step: int = 0, evaluated: int = 0):
         """Goes on after a run's last step and last evaluation; what is told of later ones is left out."""
         rewind(file, step=step, evaluated=evaluated)
+        refuse_device(file)
         self.stream = file.open("a", encoding="utf-8", errors="backslashreplace")
 
     def __call__(self, event: Event) -> None:
@@ -50,6 +52,7 @@ class MetricsFile:
 
 def read_events(file: Path) -> Iterator[dict[str, Any]]:
     """The events of a file; lines that were cut off or damaged are left out."""
+    refuse_device(file)
     if file.exists():
         with file.open(encoding="utf-8", errors="replace") as lines:
             yield from events_of(lines)
@@ -68,6 +71,7 @@ def last_events(file: Path, size: int = TAIL) -> list[dict[str, Any]]:
     """The events at the end of a file, however long it is."""
     if not file.exists():
         return []
+    refuse_device(file)
     with file.open("rb") as stream:
         whole = file.stat().st_size
         stream.seek(max(whole - size, 0))
