@@ -175,6 +175,7 @@ def test_the_commands(tmp_path):
         (["--target", "0.5,0.5"], "2 weights, and there are 4 keys"),
         (["--target", "0.5,0.6,0,0"], "add up to 1.1"),
         (["--target", "one:7"], "from 0 to 3"),
+        (["--target", "one:" + "9" * 5000], "from 0 to 3"),
         (["--target", "some"], "not understood"),
         (["--target", "all", "--tolerance", "2"], "between 0 and 1"),
         (["--target", "all", "--text", "hello"], "one of the two"),
@@ -186,7 +187,9 @@ def test_bad_input_is_answered(options, message):
     assert message in str(result.exception)
 
 
-@pytest.mark.parametrize("content", [b"\xe2\x28\xa1 1 2\n", b"1 2 nan\n1 2 3\n1 inf 3\n", b"1 2\n1 2 3\n"])
+@pytest.mark.parametrize(
+    "content", [b"\xe2\x28\xa1 1 2\n", b"1 2 nan\n1 2 3\n1 inf 3\n", b"1 2\n1 2 3\n", b"1 1e308\n1 2\n"]
+)
 def test_a_file_of_no_numbers_is_answered(tmp_path, content):
     (tmp_path / "keys.txt").write_bytes(content)
     result = command("explain", "query", "--target", "all", "--keys", tmp_path / "keys.txt")

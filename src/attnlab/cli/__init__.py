@@ -19,6 +19,7 @@ from attnlab.cli.console import err, fail, warn
 from attnlab.cli.encoding import accept_any_terminal
 from attnlab.cli.import_option import group_with_imports, with_imports
 from attnlab.config.registry import locate
+from attnlab.config.values import shortened
 from attnlab.config.visible_text import visible
 from attnlab.runs.run_error import RunError
 
@@ -136,7 +137,7 @@ def main() -> None:
             raise
         fail_for_memory("a tensor did not fit")
     except OSError as error:
-        fail(f"{error.filename or 'A file'}: {error.strerror or error}.")
+        fail(shortened(f"{error.filename or 'A file'}: {error.strerror or error}."))
         sys.exit(1)
     except ValueError as error:  # a person's mistake, ConfigError among them; ours are assertions
         fail(str(error))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +14,8 @@ from attnlab.config.values import ConfigError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+LARGEST = 1e9
+"""A number of a key; beyond it scores have no digits left."""
 TARGET = "Weights wanted, one for each key (0.5,0.5,0,0), or one:2, each, all, subset:0,1."
 
 
@@ -89,20 +90,23 @@ def numbers_in(file: Path) -> NDArray[Any]:
     if not file.is_file():
         raise ConfigError(f"{file} does not exist; give a file with a row of numbers for each key.")
     lines = [line.replace(",", " ").split() for line in lines_of(file, "utf-8") if line.strip()]
-    if lines and not _are_numbers(lines[0]):
+    if lines and numbers_of(lines[0]) is None:
         lines = lines[1:]
-    for number, line in enumerate(lines, 1):
-        if not _are_numbers(line) or len(line) != len(lines[0]):
+    rows = list(map(numbers_of, lines))
+    for number, row in enumerate(rows, 1):
+        if row is None or len(row) != len(lines[0]) or not all(abs(one) <= LARGEST for one in row):
             raise ConfigError(
-                f"Row {number} of {file} is {' '.join(line)[:60]}; every row has {len(lines[0])} numbers."
+                f"Row {number} of {file} is {' '.join(lines[number - 1])[:60]}; every row has {len(lines[0])} "
+                f"numbers, of at most {LARGEST:g}."
             )
-    if not lines:
+    if not rows:
         raise ConfigError(f"{file} has no rows; give a row of numbers for each key.")
-    return np.array(lines, np.float64)
+    return np.array(rows, np.float64)
 
 
-def _are_numbers(parts: list[str]) -> bool:
+def numbers_of(parts: list[str]) -> list[float] | None:
+    """What is written there, if it is numbers."""
     try:
-        return all(map(math.isfinite, map(float, parts)))
+        return list(map(float, parts))
     except ValueError:
-        return False
+        return None

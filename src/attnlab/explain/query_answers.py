@@ -43,9 +43,10 @@ def targets_of(text: str, count: int) -> dict[str, list[float]]:
 
 def _whole(text: str, count: int, told: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdigit() and int(part) < count for part in parts):
+    known = {str(key): key for key in range(count)}
+    if not known.keys() >= {*parts}:
         raise ConfigError(f"--target {told}: keys are numbered from 0 to {count - 1}.")
-    return [int(part) for part in parts]
+    return [known[part] for part in parts]
 
 
 def one_hot(chosen: Any, count: int) -> list[float]:

@@ -16,9 +16,7 @@ SHARE = 4
 
 
 def opened(file: Path) -> IO[bytes]:
-    if (
-        file.exists() and not file.is_file()
-    ):  # a device may have no end, and a pipe no beginning to go back to
+    if file.exists() and not file.is_file():  # without an end, or without a beginning to go back to
         raise DataError(
             f"{file} is a folder, pipe or device; give a file, or write what comes out of it to one."
         )
