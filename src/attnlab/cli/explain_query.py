@@ -95,9 +95,10 @@ def numbers_in(file: Path) -> NDArray[Any]:
     rows = list(map(numbers_of, lines))
     for number, row in enumerate(rows, 1):
         if row is None or len(row) != len(lines[0]) or not all(abs(one) <= LARGEST for one in row):
+            shown = " ".join(lines[number - 1])[:60]
             raise ConfigError(
-                f"Row {number} of {file} is {' '.join(lines[number - 1])[:60]}; every row has {len(lines[0])} "
-                f"numbers, of at most {LARGEST:g}."
+                f"Row {number} of {file} is {shown}; every row has {len(lines[0])} numbers, of at most "
+                f"{LARGEST:g}."
             )
     if not rows:
         raise ConfigError(f"{file} has no rows; give a row of numbers for each key.")
