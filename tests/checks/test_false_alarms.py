@@ -71,8 +71,9 @@ def test_no_alarm_for_random_healthy_configs(seed):
 
 
 # found by the sampler: contexts that no weights can tell apart, weights so large that inputs hardly matter,
-# a span of which every token stayed as it was, queries that are keys, a batch of two rows
-@pytest.mark.parametrize("seed", [61, 77, 114, 147, 2])
+# a span of which every token stayed as it was, queries that are keys, a batch of two rows, equal keys of
+# which rounding chose one
+@pytest.mark.parametrize("seed", [61, 77, 114, 147, 2, 144])
 def test_no_alarm_where_there_was_one(seed):
     assert healthy.alarms(seed) == []
 

@@ -6,6 +6,7 @@ import torch
 
 from attnlab.config.values import Choice
 from attnlab.model.attention import ATTENTION
+from attnlab.model.attention.argmax import Argmax
 from attnlab.model.combinations import MASK_CHOICES, examples
 from attnlab.model.masks import MASKS
 from attnlab.model.pairs import Pairs
@@ -144,3 +145,20 @@ def test_argmax_worked_example():
     y.sum().backward()
     assert q.grad is None and k.grad is None
     assert v.grad[0, 0].tolist() == [[1, 1, 1], [0, 0, 0], [0, 0, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("straight_through", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_of_equal_keys_argmax_takes_the_first_whatever_rounding_says(dtype, straight_through):
+    """A word that comes twice has equal keys: which one is taken must not depend on the rest of the batch."""
+    step = torch.finfo(dtype).eps
+    k = torch.tensor([[0.5], [1.0], [1.0 + 3 * step], [1.0 - step], [-9.0]], dtype=dtype)[None, None]
+    q = torch.tensor([[1.0], [0.3], [-0.25], [1e-30]], dtype=dtype)[None, None]
+    v = torch.arange(5, dtype=dtype)[None, None, :, None]
+    rule = Argmax(straight_through=straight_through)
+    pairs = Pairs(grid.Tokens.of(4), grid.Tokens.of(5))
+    assert rule(q, k, v, pairs).flatten().tolist() == pytest.approx([1, 1, 4, 1])
+    assert rule.weights(q, k, pairs).argmax(-1).flatten().tolist() == [1, 1, 4, 1]
+    apart = k.clone()
+    apart[0, 0, 2] += 1e-3  # a real difference is one
+    assert rule(q, apart, v, pairs).flatten()[:2].tolist() == pytest.approx([2, 2])

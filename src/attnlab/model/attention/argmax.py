@@ -11,12 +11,15 @@ from torch import Tensor
 from attnlab.model.attention.rule import Masking, Rule, masked_softmax, spread
 from attnlab.model.pairs import Pairs
 
+ROUNDING = 64
+"""Steps of the number type, of the largest score, within which scores are equal."""
+
 
 class Argmax(Rule):
     """Hard attention: each query takes the value of its best key, and of no other.
 
-    Formula: V[argmax_j q·k_j]. `straight_through` keeps that output and takes the softmax's
-    gradient instead.
+    Formula: V[argmax_j q·k_j], of equal keys the first. `straight_through` keeps that output and
+    takes the softmax's gradient instead.
 
     Cost: O(n²·K) time; plain, its gradient to queries and keys is exactly zero, so nothing
     teaches it where to look.
@@ -54,7 +57,7 @@ class Argmax(Rule):
                 scores = scores + pairs.bias.to(scores.dtype)
             if pairs.allowed is not None:
                 scores = scores.masked_fill(~pairs.allowed, -torch.inf)
-            best = scores.argmax(-1, keepdim=True)
+            best = first_best(scores)[..., None]
         taken = spread(v, q.shape[1]).gather(2, best.expand(-1, -1, -1, v.shape[-1]))
         if pairs.allowed is None:
             return taken
@@ -67,8 +70,17 @@ class Argmax(Rule):
         return queries * heads
 
 
+def first_best(scores: Tensor) -> Tensor:
+    """(…,S) -> (…) the best key of each query, the first of equal ones. Equal keys, such as a word that comes
+    twice, may score differently by rounding, and by another with other texts in the batch."""
+    largest = scores.amax(-1, keepdim=True)
+    magnitude = scores.masked_fill(scores == -torch.inf, 0.0).abs().amax(-1, keepdim=True)
+    equal = scores >= largest - ROUNDING * torch.finfo(scores.dtype).eps * magnitude
+    return equal.to(torch.uint8).argmax(-1)
+
+
 def _one_hot(scores: Tensor, allowed: Tensor | None) -> Tensor:
     if allowed is not None:
         scores = scores.masked_fill(~allowed, -torch.inf)
-    hard = F.one_hot(scores.argmax(-1), scores.shape[-1]).to(scores.dtype)
+    hard = F.one_hot(first_best(scores), scores.shape[-1]).to(scores.dtype)
     return hard if allowed is None else hard * allowed
