@@ -141,3 +141,13 @@ def test_a_template_has_names_and_nothing_beside_them(language_model):
         scorer(language_model, ["a", "b"], template="{text:>1000000000} {label}")
     with pytest.raises(ConfigError, match="There are no labels to choose from"):
         scorer(language_model, [])
+
+
+def test_where_the_usual_template_has_no_room_there_are_none_and_the_run_is_whole(home, tmp_path, unchecked):
+    """Nobody asked for it: a run that was trained ended in an error, and failed in a study."""
+    short = ("--adapter", "head", "--set", RATE, "--set", "data.length=5")
+    ended = adapt(home, *short, "--out", str(tmp_path / "one"))
+    assert "Done after" in ended.output and "majority" in ended.output
+    assert "label words" not in ended.output and ended.exit_code in (0, 1)
+    asked = adapt(home, *short, "--template", "{text} Label: {label}", "--out", str(tmp_path / "two"))
+    assert isinstance(asked.exception, ConfigError) and "leaves no room for text" in str(asked.exception)

@@ -13,9 +13,10 @@ from attnlab.runs.findings import CHECKS_FILE, Finding, read_findings, save_find
 from attnlab.runs.follower import Follower
 from attnlab.runs.metrics_file import METRICS_FILE
 from attnlab.runs.record import RECORD
-from attnlab.runs.result import RESULT, RunResult
+from attnlab.runs.result import RESULT, AttentionMap, CutText, RunResult, ScoredProbe
 from attnlab.runs.run_error import RunError
-from attnlab.runs.summary import read_summary, runs_in
+from attnlab.runs.summary import StudyRecord, read_summary, runs_in
+from attnlab.runs.typed import needed
 
 OTHER = (None, 5, "x", [], {}, [1], {"a": None}, True)
 STEP = {"event": "stepped", "step": 3, "loss": 2.0, "seconds": 0.1, "tokens": 9, "progress": 0.5}
@@ -112,3 +113,9 @@ def test_a_pipe_or_device_in_the_place_of_a_file_is_told(tmp_path, name, kind):
         (tmp_path / "run" / name).symlink_to("/dev/zero")
     with pytest.raises(RunError, match=f"{name} cannot be read: it is a pipe or a device, not a file"):
         read_summary(tmp_path / "run")
+
+
+def test_what_a_record_must_have_is_known_although_its_annotations_are_read_later():
+    assert needed(StudyRecord) == {"study", "identity", "threads", "versions", "again"}
+    assert needed(CutText) == set(CutText.__annotations__) and needed(ScoredProbe) == {"text"}
+    assert needed(AttentionMap) == needed(RunResult) == frozenset()

@@ -21,6 +21,12 @@ from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 
 TEMPLATE, OF_PAIRS = "{text} Label: {label}", "{text} {pair} Label: {label}"
+
+
+class NoRoomError(ConfigError):
+    """A template and its words are as long as what the model reads."""
+
+
 SPARE = 4
 """Tokens left free where a text is cut: with the words round it, its last ones may be tokenised otherwise."""
 
@@ -172,7 +178,7 @@ class LabelWords:
         (found,) = self.tokenizer.encode_with_offsets([text])
         kept = len(found.ids) - over - SPARE
         if kept <= 0:
-            raise ConfigError(
+            raise NoRoomError(
                 f'The template "{self.form}" leaves no room for text in {self.length} tokens; '
                 "shorten it, or the label words."
             )

@@ -15,7 +15,7 @@ from attnlab.config.schema import SCRATCH, Config
 from attnlab.config.values import ConfigError
 from attnlab.data.example import Example
 from attnlab.data.labels import Labels
-from attnlab.evaluation.label_words import LabelWords, can_score_words, names_in
+from attnlab.evaluation.label_words import LabelWords, NoRoomError, can_score_words, names_in
 from attnlab.experiment.answer_scores import never_answer, overlapping_sentences
 from attnlab.experiment.predicting import example
 from attnlab.experiment.run import default_cache
@@ -121,7 +121,8 @@ def _label_words(
     numbers: NDArray[np.int64],
     wording: Wording,
 ) -> list[Baseline]:
-    """Nothing where the start is no language model, or is gone."""
+    """Nothing where the start is no language model, or is gone, or the usual template with the classes' own
+    names leaves no room for text."""
     if config.start == SCRATCH or not has_start(config):
         return []
     start = start_at(config.start)
@@ -140,7 +141,12 @@ def _label_words(
         pairs=config.data.encoding.kind == "pair",
     )
     chosen = np.unique(np.linspace(0, len(examples) - 1, min(MOST, len(examples))).astype(np.int64))
-    said = scorer.probabilities([examples[n] for n in chosen])
+    try:
+        said = scorer.probabilities([examples[n] for n in chosen])
+    except NoRoomError:
+        if wording != PLAIN:
+            raise
+        return []
     found = METRICS.build("accuracy").interval(Examples({"label": numbers[chosen], "probabilities": said}))
     between = (found.low, found.high) if math.isfinite(found.low) else None
     words = ", ".join(f"{name}: “{scorer.words.get(name, name)}”" for name in labels.names[:8])

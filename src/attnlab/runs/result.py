@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Required, TypedDict
 
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.damage import read_object, reading
@@ -37,13 +37,10 @@ class CutText(TypedDict):
     longest: int
 
 
-class ProbeSentence(TypedDict):
-    text: str
-
-
-class ScoredProbe(ProbeSentence, total=False):
+class ScoredProbe(TypedDict, total=False):
     """A probe sentence and its loss."""
 
+    text: Required[str]
     tokens: int
     unknown: int
     loss: float | None

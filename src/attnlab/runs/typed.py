@@ -7,16 +7,28 @@ import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, Required
 
 NAMES = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a whole number"}
 NAMES |= {float: "a number", type(None): "null"}
+MARKS = (Required, NotRequired)
 
 
 @cache
 def declared(record: Any) -> dict[str, Any]:
     """The fields of a dataclass or TypedDict, and their types."""
     return typing.get_type_hints(record)
+
+
+@cache
+def needed(record: Any) -> frozenset[str]:
+    """The keys that a TypedDict must have. Where annotations are only read later, as here, it does not know
+    itself which are marked as required."""
+    if not typing.is_typeddict(record):
+        return frozenset()
+    kinds = typing.get_type_hints(record, include_extras=True)
+    marked = {mark: {n for n, kind in kinds.items() if typing.get_origin(kind) is mark} for mark in MARKS}
+    return (record.__required_keys__ | marked[Required]) - marked[NotRequired]
 
 
 def check_record(held: Mapping[str, Any], record: Any, where: str = "") -> None:
@@ -29,8 +41,7 @@ def check_record(held: Mapping[str, Any], record: Any, where: str = "") -> None:
     for name, value in held.items():
         if name in kinds:
             check_type(value, kinds[name], f"{where}.{name}" if where else name, unknown=unknown)
-    needed: frozenset[str] = getattr(record, "__required_keys__", frozenset())
-    if missing := sorted(needed - held.keys()):
+    if missing := sorted(needed(record) - held.keys()):
         raise TypeError(f"there is no {missing[0]}")
 
 
