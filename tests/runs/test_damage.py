@@ -12,7 +12,7 @@ from attnlab.config.values import ConfigError
 from attnlab.runs.findings import CHECKS_FILE, Finding, read_findings, save_findings
 from attnlab.runs.follower import Follower
 from attnlab.runs.metrics_file import METRICS_FILE
-from attnlab.runs.record import RECORD
+from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import RESULT, AttentionMap, CutText, RunResult, ScoredProbe
 from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import StudyRecord, read_summary, runs_in
@@ -119,3 +119,12 @@ def test_what_a_record_must_have_is_known_although_its_annotations_are_read_late
     assert needed(StudyRecord) == {"study", "identity", "threads", "versions", "again"}
     assert needed(CutText) == set(CutText.__annotations__) and needed(ScoredProbe) == {"text"}
     assert needed(AttentionMap) == needed(RunResult) == frozenset()
+
+
+@pytest.mark.parametrize("wrong", [{"counts": ["many"]}, {"names": [5]}, {"examples": "all"}, {"mean": None}])
+def test_labels_of_a_run_are_read_against_their_types(tmp_path, wrong):
+    """They travel with the model: a count in words ended in a traceback when it was opened."""
+    labels = {"kind": "class", "names": ["a", "b"], "counts": [3, 4], "examples": 7, "mean": 0.0}
+    assert read_record(write(tmp_path / "sound", {"labels": labels}))["labels"] == labels
+    with pytest.raises(RunError, match=rf"run.json is damaged.*labels\.{next(iter(wrong))}"):
+        read_record(write(tmp_path / "run", {"labels": labels | wrong}))

@@ -68,8 +68,9 @@ def fault_of(ended: Ended) -> str:
         return f"ended with {ended.code}: {ended.said[:600]}…{ended.said[-1400:]}"
     if ended.code and not ended.said.strip():
         return f"ended with {ended.code}, and without a word"
-    if ended.code == 2 and len(ended.said) > LONGEST:
-        return f"said {len(ended.said)} characters: {ended.said[:1000]}"
+    refusal = ended.said[max(ended.said.rfind("Error"), 0) :]  # before it a plan may have been told
+    if ended.code == 2 and len(refusal) > LONGEST:
+        return f"said {len(refusal)} characters: {refusal[:1000]}"
     return ""
 
 

@@ -32,12 +32,13 @@ def shortened(message: str) -> str:
     if len(message) <= LONGEST_WORD:
         return message
     message = re.sub(
-        rf"\S{{{LONGEST_WORD + 1},}}", lambda word: _without_middle(word[0], LONGEST_WORD), message
+        rf"\S{{{LONGEST_WORD + 1},}}", lambda word: without_middle(word[0], LONGEST_WORD), message
     )
-    return _without_middle(message, LONGEST_MESSAGE)
+    return without_middle(message, LONGEST_MESSAGE)
 
 
-def _without_middle(text: str, most: int) -> str:
+def without_middle(text: str, most: int) -> str:
+    """A text of at most about so many characters, which says how many it leaves out."""
     if len(text) <= most:
         return text
     return f"{text[: most // 2]}…({len(text) - most:,} more characters)…{text[len(text) - most // 2 :]}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from attnlab.config.values import nearest
+from attnlab.config.values import nearest, without_middle
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 
@@ -24,6 +24,10 @@ MANY = 0.5
 """Different labels for each row from which on a column is hardly one of classes."""
 FEW = 20
 """Rows among which as many labels may be different."""
+
+
+SHOWN = 100
+"""Characters of a class's name in a sentence: a column may hold whole texts."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +110,9 @@ class Labels:
     def warnings(self) -> list[str]:
         """What a person should know before a model learns them."""
         return [
-            f'The class "{name}" has {count} example of {self.examples:,} in the training split: a model can '
-            "hardly learn it, and no score says whether it did. Give it more, or merge it with another."
+            f'The class "{without_middle(name, SHOWN)}" has {count} example of {self.examples:,} in the '
+            "training split: a model can hardly learn it, and no score says whether it did. Give it more, or "
+            "merge it with another."
             for name, count in zip(self.names, self.counts, strict=True)
             if count == 1 and self.kind != "answer"
         ]

@@ -13,12 +13,12 @@ import torch
 
 from attnlab.config import schema
 from attnlab.config.files import identity, load, parse_override
-from attnlab.config.values import Choice, ConfigError
+from attnlab.config.values import Choice, ConfigError, without_middle
 from attnlab.config.visible_text import visible
 from attnlab.config.wording import percent
 from attnlab.data.corpora import CORPORA
 from attnlab.data.corpora.records import ANSWER_COLUMNS
-from attnlab.data.labels import FEW, given, is_number, whole
+from attnlab.data.labels import FEW, SHOWN, given, is_number, whole
 from attnlab.data.loader import Loader
 from attnlab.experiment.setup import Setup, in_order
 from attnlab.experiment.start import start_at
@@ -259,7 +259,8 @@ def _labels_told(setup: Setup) -> str:
         return f"Pairs of train: {labels.examples:,}; other pairs of a batch are the wrong answers"
     if labels.kind == "number":
         return f"Numbers of mean {labels.mean:.4g} and deviation {labels.deviation:.4g}"
-    counted = [f"{name} {count:,}" for name, count in zip(labels.names, labels.counts, strict=True)]
+    names = [without_middle(name, SHOWN) for name in labels.names]
+    counted = [f"{name} {count:,}" for name, count in zip(names, labels.counts, strict=True)]
     more = f", and {len(counted) - 8} more" if len(counted) > 8 else ""
     return f"{len(counted)} classes: {', '.join(counted[:8])}{more}"
 

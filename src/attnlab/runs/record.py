@@ -30,6 +30,17 @@ class BestRecord(TypedDict, total=False):
     value: float | None
 
 
+class LabelRecord(TypedDict, total=False):
+    """What is known of the labels that a model learned."""
+
+    kind: str
+    names: list[str]
+    counts: list[int]
+    examples: int
+    mean: float
+    deviation: float
+
+
 class RunRecord(TypedDict, total=False):
     """What run.json may hold; earlier versions wrote less of it."""
 
@@ -58,7 +69,7 @@ class RunRecord(TypedDict, total=False):
     tokenizer_text: dict[str, Any] | None
     start: str
     fresh: list[str]
-    labels: dict[str, Any]
+    labels: LabelRecord
     truncation: dict[str, dict[str, float]]
     epoch_batches: int | None
     trace: dict[str, dict[str, str] | None] | None
