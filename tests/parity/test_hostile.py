@@ -83,6 +83,8 @@ def test_json_of_absurd_depth_and_size(folder, monkeypatch):
         {"n_positions": 10**18},
         {"n_positions": 2**63},
         {"n_inner": 10**18},
+        {"n_inner": 10**400},
+        {"n_embd": 10**400, "n_inner": 8},
         {"n_head": 10**12},
         {"n_embd": 0},
         {"n_embd": -24},

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attnlab.config.schema import Biased, biased_parts
-from attnlab.config.values import ConfigError
+from attnlab.config.values import LARGEST, ConfigError
 
 Settings = dict[str, Any]
 """Our [model] section, complete and plain: choices are tables with `kind`."""
@@ -141,7 +141,7 @@ class Hidden(Field):
             hidden = 4 * width if whole(width) else width
         if not whole(hidden) or not whole(width):
             raise ConfigError(
-                f"config.json has {self.theirs} = {hidden!r}; it must be a whole number above 0."
+                f"config.json has {self.theirs} = {hidden!r}; it must be a whole number above 0 and below 2^63."
             )
         put(ours, "feedforward.expand", hidden / width)
 
@@ -184,4 +184,5 @@ class Classes(Field):
 
 
 def whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+    """Whether a value is a whole number above 0 that a size can be."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < LARGEST
