@@ -19,7 +19,7 @@ from tests.crash.commands import Commands
 from tests.soak.soak import drawn, tally
 from tests.training.small_run import merged, settings
 
-SEED, INPUTS = 1, 10_000
+SEED, INPUTS = 24, 10_000
 KILLS = {"training": 100, "adaptation": 60, "study": 40}
 
 

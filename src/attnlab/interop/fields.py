@@ -141,7 +141,7 @@ class Hidden(Field):
             hidden = 4 * width if whole(width) else width
         if not whole(hidden) or not whole(width):
             raise ConfigError(
-                f"config.json has {self.theirs} = {hidden!r}; it must be a whole number above 0 and below 2^63."
+                f"config.json has {self.theirs} = {hidden!r}; it must be a whole number above 0, below 2^63."
             )
         put(ours, "feedforward.expand", hidden / width)
 
