@@ -121,7 +121,10 @@ def test_what_a_record_must_have_is_known_although_its_annotations_are_read_late
     assert needed(AttentionMap) == needed(RunResult) == frozenset()
 
 
-@pytest.mark.parametrize("wrong", [{"counts": ["many"]}, {"names": [5]}, {"examples": "all"}, {"mean": None}])
+WRONG = [{"counts": ["many"]}, {"names": [5]}, {"examples": "all"}, {"mean": None}, {"mean": 10**400}]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 def test_labels_of_a_run_are_read_against_their_types(tmp_path, wrong):
     """They travel with the model: a count in words ended in a traceback when it was opened."""
     labels = {"kind": "class", "names": ["a", "b"], "counts": [3, 4], "examples": 7, "mean": 0.0}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -49,6 +51,10 @@ def check_type(value: Any, kind: Any, where: str, *, unknown: bool = False) -> N
     """TypeError unless a value out of JSON is of a declared type; null fits where it means `unknown`."""
     if unknown and value is None:
         return
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        raise TypeError(
+            f"{where} is about 10^{int(math.log10(abs(value)))}, and no number of a run is so large"
+        )
     if not fits(value, kind):
         raise TypeError(f"{where} is {NAMES.get(type(value), type(value).__name__)}, not {described(kind)}")
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
