@@ -23,6 +23,7 @@ def read_peft(folder: str, run: str) -> None:
 
 def report_again(folder: str) -> None:
     """A finished study, read, judged and reported anew from its runs; what is damaged there is told."""
+    from attnlab.config.values import ConfigError
     from attnlab.studies import report
     from attnlab.studies.earlier_runs import ready
     from attnlab.studies.resolved import from_record, resolve
@@ -31,6 +32,8 @@ def report_again(folder: str) -> None:
 
     place = Path(folder)
     record = read_study_record(place)
+    if not record:
+        raise ConfigError(f"{place} holds no study: there is no study.json in it.")  # as the command says
     resolved = resolve(from_record(record))
     list(ready(work_of(resolved, place), lambda message: None))
     report.write(gather(resolved, place, record=record, tuning=[]), place)

@@ -387,6 +387,17 @@ def test_a_long_sentence_shows_its_first_tokens_and_says_so(reports):
     assert (reports["hostile"][1] / "report.html").stat().st_size < 4e6
 
 
+def test_weights_that_are_no_numbers_leave_gaps(tmp_path):
+    """Of a model that diverged: its map ended the report of all arms."""
+    results = made.five_arms()
+    maps = results["attention"]["arms"]
+    for layer in next(iter(maps.values())):
+        for head in layer:
+            head[0][0] = None
+    write(results, tmp_path)
+    assert "Attention weights of queries on keys" in (tmp_path / "report.html").read_text()
+
+
 def test_a_check_that_looks_twice_counts_a_seed_once(tmp_path):
     """Before training and after it: two findings a seed, in other numbers, of one meaning."""
     results = made.five_arms(seeds=2)

@@ -170,7 +170,7 @@ def bars(edges: Sequence[float], counts: Sequence[float], x: dict[str, Any], y: 
     }
 
 
-def heatmap(weights: Sequence[Sequence[float]], tokens: Sequence[str], top: float) -> Figure:
+def heatmap(weights: Sequence[Sequence[float | None]], tokens: Sequence[str], top: float) -> Figure:
     """Weights of queries (rows) on keys (columns)."""
     names = [text(f"{i + 1} {token}") for i, token in enumerate(tokens)]  # a word may stand twice
     every = -(-len(tokens) // MOST_LABELS)

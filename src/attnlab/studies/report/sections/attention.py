@@ -42,14 +42,20 @@ def attention(study: StudyResults) -> dict[str, Any] | None:
     return {"plots": [plot], "sentence": found.get("sentence") or "", "shown": shown, "tokens": len(tokens)}
 
 
-def _map(layers: list[Any], layer: int, head: int, size: int) -> list[list[float]]:
+Weights = list[list[float | None]]
+"""Of queries on keys; a weight that is no number, of a model that diverged, is None."""
+
+
+def _map(layers: list[Any], layer: int, head: int, size: int) -> Weights:
     """The first `size` queries and keys of one head, to three digits; nothing if the arm has no such head."""
     if layer >= len(layers) or head >= len(layers[layer]):
         return []
-    return [[round(weight, 3) for weight in row[:size]] for row in layers[layer][head][:size]]
+    rows = layers[layer][head][:size]
+    return [[None if weight is None else round(weight, 3) for weight in row[:size]] for row in rows]
 
 
-def _view(maps: list[list[list[float]]], tokens: list[str]) -> list[plots.Figure]:
+def _view(maps: list[Weights], tokens: list[str]) -> list[plots.Figure]:
     """One scale for all arms, so that equal colours are equal weights."""
-    top = max((weight for rows in maps for row in rows for weight in row), default=1.0)
+    known = [weight for rows in maps for row in rows for weight in row if weight is not None]
+    top = max(known, default=1.0)
     return [plots.heatmap(rows, tokens, top) for rows in maps]
