@@ -24,12 +24,12 @@ from attnlab.data.loader import Loader
 from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
 from attnlab.data.tokenizers import TOKENIZERS
-from attnlab.experiment.adapting import BATCHES, RECIPES
-from attnlab.experiment.convert import convert
-from attnlab.experiment.predicting import FilePredictions, Predictor
-from attnlab.experiment.trained import open_run
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.assemble import build_model
+from attnlab.session.adapting import BATCHES, RECIPES
+from attnlab.session.convert import convert
+from attnlab.session.predicting import FilePredictions, Predictor
+from attnlab.session.trained import open_run
 from attnlab.tasks import TASKS
 from attnlab.tasks.vocabulary import Vocabulary
 from attnlab.training.features import Features, keeps_features, unknown

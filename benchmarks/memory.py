@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from attnlab.config.files import load, ready_configs
-from attnlab.experiment.setup import Setup, in_order, set_up
+from attnlab.session.setup import Setup, in_order, set_up
 from attnlab.tasks.task import Prepared
 from benchmarks.measure import high_water, resident, row
 from benchmarks.training import Step, loop_of, trained

@@ -22,8 +22,8 @@ import torch
 from attnlab.config.files import load
 from attnlab.config.schema import Config
 from attnlab.config.streams import stream_seed
-from attnlab.experiment.setup import Setup, set_up
 from attnlab.model.losses import IGNORE
+from attnlab.session.setup import Setup, set_up
 from attnlab.tasks.task import Prepared
 from attnlab.training.evaluate import judging
 from benchmarks.measure import nanogpt, row, wikitext

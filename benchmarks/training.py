@@ -24,11 +24,11 @@ from attnlab.data.batching import Padded
 from attnlab.data.loader import Loader
 from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
-from attnlab.experiment.setup import Setup, in_order
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.metrics_file import MetricsFile
+from attnlab.session.setup import Setup, in_order
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task
 from attnlab.tasks.vocabulary import Vocabulary

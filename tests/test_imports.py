@@ -11,14 +11,15 @@ from attnlab.tasks import TASKS
 SOURCE = Path(attnlab.__file__).parent
 LAYERS = """
 config
-runs metrics pages
+documents metrics
+runs
 data model
 tasks
 training generation
 evaluation
 checks explain
 interop
-experiment testing pytest_plugin
+session testing pytest_plugin
 studies
 web cli
 demo __main__

@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 from attnlab.cli import app
 from attnlab.config.files import load
 from attnlab.config.values import Choice, ConfigError
-from attnlab.experiment.setup import draft
 from attnlab.model.assemble import build_model
 from attnlab.model.attention import ATTENTION
 from attnlab.model.attention.rule import Rule
+from attnlab.session.setup import draft
 from tests.contracts import grid, test_behaviour, test_models
 
 

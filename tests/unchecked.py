@@ -24,5 +24,5 @@ def checked_by(*names: str) -> Iterator[None]:
         return run_checks(case, due) if due else []
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("attnlab.experiment.soundness.run_checks", some)
+        patch.setattr("attnlab.session.soundness.run_checks", some)
         yield

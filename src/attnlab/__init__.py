@@ -21,11 +21,11 @@ from attnlab.config.values import Choice, ConfigError
 
 if TYPE_CHECKING:
     from attnlab.checks.probing import Probe
-    from attnlab.experiment.trained import Trained
     from attnlab.model.adapters.adapter import Adapter
     from attnlab.model.capture import Captured, Change
     from attnlab.model.model import Model
     from attnlab.runs.findings import Findings
+    from attnlab.session.trained import Trained
     from attnlab.studies.spec import Study
     from attnlab.tasks.task import Prediction
 
@@ -135,13 +135,13 @@ def _adapted_run(
     **reading: Any,
 ) -> Trained:
     from attnlab.config.visible_text import visible, visible_lines
-    from attnlab.experiment.adapting import adapting_config, adapting_plan, run_folder
-    from attnlab.experiment.baselines import Wording, keep_baselines, line_of
-    from attnlab.experiment.rates import rates_of, try_rates
-    from attnlab.experiment.run_display import train_displayed
-    from attnlab.experiment.trained import open_run
     from attnlab.runs.display import Display
     from attnlab.runs.run_error import RunError
+    from attnlab.session.adapting import adapting_config, adapting_plan, run_folder
+    from attnlab.session.baselines import Wording, keep_baselines, line_of
+    from attnlab.session.rates import rates_of, try_rates
+    from attnlab.session.run_display import train_displayed
+    from attnlab.session.trained import open_run
 
     config = adapting_config(start, data=data, adapter=adapter, task=task, reading=reading, set=set or {})
     place = run_folder(config, data) if out is None else Path(out)
@@ -185,7 +185,7 @@ def label_words(
     `label_words("runs/gpt", texts, ["bad", "good"], template="{text} It was {label}")` scores each label by
     the probability of its word, which is its name unless `words` has another.
     """
-    from attnlab.experiment.baselines import Wording, predict_words
+    from attnlab.session.baselines import Wording, predict_words
 
     return predict_words(start, texts, labels, Wording(template, dict(words or {})))
 
@@ -205,8 +205,8 @@ def train(
     `progress=False` shows nothing while it trains.
     """
     from attnlab.config.files import identity, load
-    from attnlab.experiment.run_display import train_displayed
     from attnlab.runs.display import Display
+    from attnlab.session.run_display import train_displayed
 
     changes = dict(set or {}) | ({} if corpus is None else {"data.corpus": corpus})
     settings = load(config, set=changes)
@@ -233,8 +233,8 @@ def study(
 def convert(source: str | Path, target: str | Path, *, adapter: bool = False) -> None:
     """Take in a checkpoint of another project, or give out a run, as `attnlab convert` does; with `adapter`
     only what was tuned, in peft's files."""
-    from attnlab.experiment.convert import convert as run
-    from attnlab.experiment.convert import give_adapter
+    from attnlab.session.convert import convert as run
+    from attnlab.session.convert import give_adapter
 
     give_adapter(source, target) if adapter else run(source, target)
 
@@ -242,7 +242,7 @@ def convert(source: str | Path, target: str | Path, *, adapter: bool = False) ->
 def open(run: str | Path) -> Trained:
     """A run at its best checkpoint, one of its checkpoints, a folder in transformers' layout, or "minilm":
     `lab.open("runs/mine").generate("Once")`."""
-    from attnlab.experiment.trained import open_run
+    from attnlab.session.trained import open_run
 
     return open_run(run)
 

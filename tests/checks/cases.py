@@ -12,8 +12,8 @@ from typing import Any
 from attnlab.checks import CHECKS
 from attnlab.checks.check import Case
 from attnlab.config.schema import Config
-from attnlab.experiment.setup import Setup, initial_model, set_up
 from attnlab.runs.findings import Finding
+from attnlab.session.setup import Setup, initial_model, set_up
 from attnlab.tasks import TASKS
 from tests.training import small_run
 

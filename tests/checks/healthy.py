@@ -11,12 +11,12 @@ from attnlab.checks.check import run_checks
 from attnlab.config.files import config_of
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
-from attnlab.experiment.setup import check, set_up
 from attnlab.model.attention import ATTENTION
 from attnlab.model.combinations import examples
 from attnlab.model.feedforward import FEEDFORWARDS
 from attnlab.model.positions import POSITIONS
 from attnlab.model.projections import PROJECTIONS
+from attnlab.session.setup import check, set_up
 from attnlab.tasks import TASKS
 from tests.checks.cases import of, shared
 from tests.training import small_run

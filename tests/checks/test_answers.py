@@ -17,10 +17,10 @@ from attnlab.checks.answered import never_answering
 from attnlab.checks.predictions import collapse_told, judge_examples
 from attnlab.checks.threshold import Threshold
 from attnlab.data.rows import Rows
-from attnlab.experiment.setup import set_up
 from attnlab.interop.module_checks import Point
 from attnlab.metrics.metric import CLUSTER, Examples, t_reach
 from attnlab.metrics.thresholds import curve
+from attnlab.session.setup import set_up
 from attnlab.tasks.answering import Answering
 from attnlab.tasks.labelled import summed
 from tests.checks.cases import case, config, found, of

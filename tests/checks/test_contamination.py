@@ -14,8 +14,8 @@ from attnlab.data.corpora.synthetic import Puzzle
 from attnlab.data.dataset import Dataset
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.tokenizer_files import load
-from attnlab.experiment.setup import set_up
 from attnlab.interop.module_checks import Point
+from attnlab.session.setup import set_up
 from tests.checks.cases import config, found, of
 
 WORDS = [f"{a}{b}{c}" for a in "bdkmt" for b in "aeiou" for c in ("l", "n", "rs", "st", "")]

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from attnlab.checks.decoding import Trial
-from attnlab.experiment.setup import set_up
 from attnlab.generation.beam import Search
 from attnlab.generation.decoder import Decoder
 from attnlab.generation.generate import UnfinishedTexts
@@ -12,6 +11,7 @@ from attnlab.model.attention.linear import RunningState
 from attnlab.model.cache import Cache, KeyValues
 from attnlab.model.stack import Stack
 from attnlab.model.tokens import Tokens
+from attnlab.session.setup import set_up
 from tests.checks.cases import case, config, found, of
 from tests.checks.faults import VOCABULARY
 from tests.contracts.grid import pairwise

@@ -11,9 +11,9 @@ from attnlab.checks.check import Predictions
 from attnlab.checks.denominators import expected
 from attnlab.checks.real import evaluator_of
 from attnlab.data.encode.encoding import Encoding
-from attnlab.experiment.setup import set_up
 from attnlab.generation.generate import Written
 from attnlab.metrics.metric import wilson
+from attnlab.session.setup import set_up
 from attnlab.tasks import causal
 from tests.checks.cases import case, config, found, of
 from tests.training import small_run

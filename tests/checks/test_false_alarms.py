@@ -7,9 +7,9 @@ import pytest
 
 from attnlab.checks.check import run_checks
 from attnlab.config.files import load, ready_configs
-from attnlab.experiment.run import default_cache
-from attnlab.experiment.setup import set_up
 from attnlab.model.assemble import build_model
+from attnlab.session.setup import set_up
+from attnlab.session.training import default_cache
 from tests.checks import healthy
 from tests.checks.cases import of, shared
 from tests.training import small_run

@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save_file
 
 from attnlab.checks import comparable
 from attnlab.data.tokenizers import TOKENIZERS
-from attnlab.experiment.run import train
 from attnlab.runs.checkpoints import Checkpoints
+from attnlab.session.training import train
 from attnlab.training.checkpoint import Checkpoint, read_checkpoint, save_checkpoint
 from tests.checks.cases import found, of, shared
 from tests.training import small_run

@@ -12,8 +12,8 @@ from torch import nn
 from attnlab.checks.check import run_checks
 from attnlab.checks.predictions import predictions_of
 from attnlab.data.rows import in_memory
-from attnlab.experiment.run import train
-from attnlab.experiment.setup import set_up
+from attnlab.session.setup import set_up
+from attnlab.session.training import train
 from attnlab.tasks import TASKS
 from attnlab.tasks.labelled import summed
 from attnlab.training.evaluate import Evaluator

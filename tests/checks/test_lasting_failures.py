@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 from attnlab.checks.honesty import Honesty
 from attnlab.checks.ranges import Ranges
 from attnlab.cli import app
-from attnlab.experiment.run import train
 from attnlab.runs.events import Stepped
 from attnlab.runs.findings import Finding, failures, joined, read_findings
 from attnlab.runs.summary import read_summary
+from attnlab.session.training import train
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
 from tests.studies.here import here
@@ -97,7 +97,7 @@ def test_a_study_calls_the_arm_invalid_and_its_report_names_the_step(tmp_path, m
         bad = case.step == 4 and case.config.model.attention.kind == "linear"
         return [finding("fail" if bad else "pass", case.step)] if case.when == "evaluation" else []
 
-    monkeypatch.setattr("attnlab.experiment.soundness.run_checks", checked)
+    monkeypatch.setattr("attnlab.session.soundness.run_checks", checked)
     asked = study(tmp_path, probes=(), sentence="")
     with here():
         ended = run_study(resolve(asked), tmp_path / "study", jobs=1)

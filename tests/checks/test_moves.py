@@ -9,10 +9,10 @@ from torch import nn
 
 from attnlab.checks.parameters import untied
 from attnlab.config.files import ready_configs
-from attnlab.experiment.run import train
-from attnlab.experiment.setup import set_up
-from attnlab.experiment.trained import open_run
 from attnlab.model.adapters import ADAPTERS
+from attnlab.session.setup import set_up
+from attnlab.session.trained import open_run
+from attnlab.session.training import train
 from attnlab.tasks import TASKS
 from attnlab.training.optimizers import OPTIMIZERS
 from tests.checks.cases import case, config, found, of

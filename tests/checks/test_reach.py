@@ -8,8 +8,8 @@ from attnlab.checks.batch_leaks import ids_leak, spread_ids
 from attnlab.checks.paths import paths_of
 from attnlab.checks.probing import measured, probe
 from attnlab.config.values import ConfigError
-from attnlab.experiment.setup import set_up
 from attnlab.model.norms import NORMS
+from attnlab.session.setup import set_up
 from tests.checks.cases import case, config, found, of
 from tests.checks.faults import Leaky, next_token, small
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from attnlab.checks.check import run_checks
-from attnlab.experiment.run import train
-from attnlab.experiment.setup import set_up
 from attnlab.model.attention import rule as rules
 from attnlab.model.attention.dot import Dot
 from attnlab.model.losses import IGNORE, LossSum
+from attnlab.session.setup import set_up
+from attnlab.session.training import train
 from attnlab.tasks import TASKS
 from attnlab.tasks.masked import Masked
 from tests.checks.cases import case, config, found, of, shared

@@ -15,9 +15,9 @@ from attnlab.config.values import Choice
 from attnlab.data.batch import Batch
 from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.perplexity import Score
-from attnlab.experiment.setup import set_up
 from attnlab.metrics.metric import Examples
 from attnlab.model.heads.language import LanguageModel
+from attnlab.session.setup import set_up
 from attnlab.tasks import TASKS
 from attnlab.training import accumulate, evaluate
 from attnlab.training.evaluate import Evaluation, Evaluator

@@ -8,10 +8,10 @@ import pytest
 
 from attnlab.config.files import section_of
 from attnlab.data.dataset import Dataset
-from attnlab.experiment.run import train
-from attnlab.experiment.setup import set_up
+from attnlab.session.setup import set_up
+from attnlab.session.training import train
 from tests.checks.cases import config, found, of
-from tests.experiment.commands import answer, command
+from tests.session.commands import answer, command
 
 TEXTS = {"document": "text", "single": "text", "pair": "pair", "question": "pair"}
 ENCODINGS = [

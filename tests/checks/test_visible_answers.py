@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attnlab.experiment.setup import set_up
 from attnlab.model.losses import IGNORE
 from attnlab.model.tokens import Tokens
+from attnlab.session.setup import set_up
 from tests.checks.cases import WORDS, case, config, found, of
 from tests.checks.faults import Leaky, next_token
 

@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 from attnlab.cli import app
 from attnlab.config.values import ConfigError
-from attnlab.experiment.run import train
 from attnlab.model.cache import KeyValues
 from attnlab.runs.run_error import UnsoundError
 from attnlab.runs.summary import read_summary
+from attnlab.session.training import train
 from tests.training.small_run import config, settings
 
 ZERO = {"model": {"masking": "zero"}}

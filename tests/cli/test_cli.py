@@ -44,7 +44,7 @@ def answer(*arguments):
     return json.loads(result.stdout)
 
 
-RUN = Path(__file__).parents[1] / "experiment" / "before_tasks"
+RUN = Path(__file__).parents[1] / "session" / "before_tasks"
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from attnlab.cli import COMMANDS, app
-from attnlab.experiment import soundness
-from attnlab.experiment.convert import convert
-from attnlab.experiment.run import train
 from attnlab.interop import exchange
 from attnlab.runs.run_error import RunError
+from attnlab.session import soundness
+from attnlab.session.convert import convert
+from attnlab.session.training import train
 from tests.parity.conftest import quiet  # noqa: F401 - a fixture
 from tests.parity.folders import published
 from tests.training.small_run import config, for_task, labelled, merged

@@ -161,7 +161,7 @@ def leaking(when):
 def test_the_exit_code_tells_results_that_are_not_what_was_asked_for(
     when, allow, code, sentence, file, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("attnlab.experiment.soundness.run_checks", leaking(when))
+    monkeypatch.setattr("attnlab.session.soundness.run_checks", leaking(when))
     file.write_text(json.dumps(json.loads(file.read_text()) | {"allow": allow}))
     found = invoke("run", file, "--quick", "--out", tmp_path / "study")
     assert found.exit_code == code, found.output

@@ -11,9 +11,9 @@ import attnlab as lab
 from attnlab.cli import app
 from attnlab.config.files import load, ready_configs, to_json
 from attnlab.config.values import ConfigError
-from attnlab.experiment.setup import check, draft
 from attnlab.model.assemble import build_model
 from attnlab.runs.metrics_file import read_events
+from attnlab.session.setup import check, draft
 from tests.training.small_run import for_task, merged, settings
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -55,7 +55,7 @@ def test_ctrl_c_during_the_checks_loses_nothing_and_says_so(run, file, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("attnlab.experiment.soundness.RunChecks.before", interrupted)
+        patch.setattr("attnlab.session.soundness.RunChecks.before", interrupted)
         stopped = run("train", file, "--set", "training.budget.steps=2", "--out", "runs/with space")
     assert stopped.exit_code == 130
     assert "nothing was lost" in stopped.output

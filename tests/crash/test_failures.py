@@ -14,7 +14,6 @@ from safetensors.torch import load_file
 
 from attnlab.config.values import ConfigError
 from attnlab.data.tokenizers import TOKENIZERS
-from attnlab.experiment.run import train
 from attnlab.explain.superposition import superposition
 from attnlab.runs import atomic
 from attnlab.runs import checkpoints as checkpoint_folders
@@ -22,6 +21,7 @@ from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import read_events
 from attnlab.runs.run_error import RunError
+from attnlab.session.training import train
 from attnlab.tasks.causal import Causal
 from attnlab.training.checkpoint import read_checkpoint
 from attnlab.training.machine import versions

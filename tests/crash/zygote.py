@@ -26,9 +26,9 @@ from typer.testing import CliRunner
 
 import attnlab
 from attnlab.cli import app, main
-from attnlab.experiment import soundness
 from attnlab.runs import atomic, checkpoints
 from attnlab.runs.metrics_file import MetricsFile
+from attnlab.session import soundness
 from attnlab.studies import pool
 from attnlab.tasks.task import Task
 from attnlab.training.optimizers import Optimizers

@@ -27,10 +27,10 @@ from attnlab.data.labels import (
     number_of,
     refuse_unlearnable,
 )
-from attnlab.experiment.run import train
-from attnlab.experiment.setup import check, dataset_of, set_up
 from attnlab.runs.metrics_file import read_events
 from attnlab.runs.record import read_record
+from attnlab.session.setup import check, dataset_of, set_up
+from attnlab.session.training import train
 from tests.training.small_run import config, merged
 
 CLASS = LabelReader("class", class_of, "class")

@@ -7,7 +7,7 @@ import pytest
 from attnlab.config.files import load
 from attnlab.config.values import ConfigError
 from attnlab.data.strata import drawn
-from attnlab.experiment.setup import dataset_of
+from attnlab.session.setup import dataset_of
 from tests.training.small_run import for_task, merged, settings
 
 CLASSES = ["a"] * 700 + ["b"] * 250 + ["c"] * 47 + ["d"] * 3

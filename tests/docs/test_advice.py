@@ -11,7 +11,7 @@ from typer.main import get_command
 import attnlab
 from attnlab.cli import COMMANDS, app
 from attnlab.config.setting_cards import setting_cards
-from tests.experiment.commands import answer, command
+from tests.session.commands import answer, command
 
 SOURCE = Path(attnlab.__file__).parent
 KEY = re.compile(r"(?<![\w./])(?:model|data|training)(?:\.[a-z_]+)+\b(?![\w(/])")
@@ -22,7 +22,7 @@ PROSE = re.compile(r"attnlab [a-z]+(?: [a-z]|[.:])")
 FILES = (".safetensors", ".onnx", ".json")
 OTHERS = {"--logdir"}
 """Options of other programs: tensorboard's."""
-APART = ("config/upgrade.py", "pages/")
+APART = ("config/upgrade.py", "documents/")
 """Names of before, and variables of style sheets."""
 
 

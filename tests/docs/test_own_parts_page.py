@@ -9,8 +9,8 @@ import pytest
 from attnlab.studies.resolved import resolve
 from attnlab.studies.study_files import load_study
 from tests.docs.test_advice import wrong_in
-from tests.experiment.commands import command
 from tests.own_code import new_session
+from tests.session.commands import command
 from tests.training.small_run import corpus
 
 PAGE = (Path(__file__).parents[2] / "docs" / "own-parts.md").read_text(encoding="utf-8")

@@ -15,9 +15,9 @@ from attnlab.data.rows import in_memory
 from attnlab.evaluation.documents import document_losses
 from attnlab.evaluation.spread import influences_of
 from attnlab.evaluation.statistics import loss_interval
-from attnlab.experiment.run import set_up
 from attnlab.metrics import METRICS
 from attnlab.model.losses import LossSum
+from attnlab.session.training import set_up
 from attnlab.studies.run_measures import columns, read_documents
 from attnlab.tasks import TASKS
 from attnlab.training.evaluate import Evaluator

@@ -17,7 +17,7 @@ from attnlab.model.attention.dot import Dot
 from attnlab.model.positions.absolute import sinusoids
 from attnlab.model.score_parts import CROSS, score_parts
 from tests.contracts.grid import loosen
-from tests.experiment.commands import answer, command
+from tests.session.commands import answer, command
 
 IDS = torch.tensor([3, 9, 4, 1, 17, 4])
 

@@ -11,7 +11,7 @@ from attnlab.explain.query_answers import EXAMPLE, one_hot, query_answers, targe
 from attnlab.explain.query_rules import argmax_query, argmax_weights, linear_query
 from attnlab.explain.query_solver import best_query, weights_of
 from attnlab.explain.superposition import oblique_extraction, orthogonal_extraction, superposition
-from tests.experiment.commands import answer, command
+from tests.session.commands import answer, command
 
 KEYS = np.array(EXAMPLE)
 

@@ -5,10 +5,10 @@ from torch.utils.flop_counter import FlopCounterMode
 import attnlab as lab
 from attnlab.config.files import load
 from attnlab.config.schema import BIASED
-from attnlab.experiment.setup import draft
 from attnlab.model.assemble import build_model
 from attnlab.model.counts import count
 from attnlab.model.heads import HEADS
+from attnlab.session.setup import draft
 from tests.contracts import grid
 
 

@@ -9,8 +9,6 @@ from torch import nn
 
 import attnlab as lab
 from attnlab.config.values import ConfigError
-from attnlab.experiment.run import train
-from attnlab.experiment.trained import open_run
 from attnlab.model.cache import Cache, LayerMemory, coordinates
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.initial import initialise
@@ -22,6 +20,8 @@ from attnlab.model.terms import Term
 from attnlab.model.trunk import Trunk, Way
 from attnlab.runs.findings import read_findings
 from attnlab.runs.run_error import RunError
+from attnlab.session.trained import open_run
+from attnlab.session.training import train
 from attnlab.training.machine import recompute_blocks
 from tests.checks.cases import case, found
 from tests.training.small_run import config
@@ -112,7 +112,7 @@ def recurrent(settings, *, seed=0, device="cpu", **_):
 def second(monkeypatch):
     """Wherever a run's model is built, it is this one."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("attnlab.experiment.") and hasattr(module, "build_model"):
+        if name.startswith("attnlab.session.") and hasattr(module, "build_model"):
             monkeypatch.setattr(module, "build_model", recurrent)
 
 

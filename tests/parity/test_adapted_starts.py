@@ -9,12 +9,12 @@ import transformers
 from tokenizers import processors
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment import stored
-from attnlab.experiment.adapting import adapting_config
-from attnlab.experiment.run import train
-from attnlab.experiment.setup import in_order, set_up
-from attnlab.experiment.start import start_at
-from attnlab.experiment.trained import open_run
+from attnlab.session import stored
+from attnlab.session.adapting import adapting_config
+from attnlab.session.setup import in_order, set_up
+from attnlab.session.start import start_at
+from attnlab.session.trained import open_run
+from attnlab.session.training import train
 from tests.parity.folders import published, tokenizer
 
 SHORT = {"training.budget.epochs": 1.0, "training.optimizer.learning_rate": 1e-3}

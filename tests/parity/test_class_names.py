@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from attnlab.config.files import config_of
-from attnlab.experiment.convert import convert
-from attnlab.experiment.run import train
-from attnlab.experiment.trained import open_run
+from attnlab.session.convert import convert
+from attnlab.session.trained import open_run
+from attnlab.session.training import train
 from tests.training.small_run import for_task, merged, settings
 
 transformers = pytest.importorskip("transformers")
@@ -22,7 +22,7 @@ def run(request, tmp_path_factory):
     held = made | {"model": bert | {"output": "classification(transform=tanh)"}}
     held["training"] = held["training"] | {"budget": {"steps": 6}}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("attnlab.experiment.soundness.run_checks", lambda case: [])
+        patch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
         train(config_of(held), folder / "run")
     convert(folder / "run", folder / "theirs")
     return open_run(folder / "run"), folder

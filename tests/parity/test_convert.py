@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from attnlab.cli import app
 from attnlab.config.values import ConfigError
-from attnlab.experiment.convert import convert
-from attnlab.experiment.run import train
-from attnlab.experiment.trained import open_run
 from attnlab.generation.rules import Greedy
 from attnlab.runs.run_error import RunError
+from attnlab.session.convert import convert
+from attnlab.session.trained import open_run
+from attnlab.session.training import train
 from tests.parity.folders import published
 from tests.parity.theirs import CAUSAL, MASKED, SEQ2SEQ
 from tests.training.small_run import config, for_task, merged

@@ -18,12 +18,12 @@ from transformers import (
 )
 
 from attnlab.data.tagged_text import words_in
-from attnlab.experiment import soundness
-from attnlab.experiment.convert import convert
-from attnlab.experiment.run import train
-from attnlab.experiment.trained import open_run
 from attnlab.generation.rules import Greedy
 from attnlab.metrics.tags import entities
+from attnlab.session import soundness
+from attnlab.session.convert import convert
+from attnlab.session.trained import open_run
+from attnlab.session.training import train
 from tests.parity.folders import published
 from tests.training.small_run import config, for_task, merged, sentences
 

@@ -11,8 +11,8 @@ from safetensors.torch import save_file
 
 import attnlab as lab
 from attnlab.config.values import ConfigError
-from attnlab.experiment.convert import convert
 from attnlab.interop.foreign import load_model, save_model
+from attnlab.session.convert import convert
 from tests.parity.folders import WORDS, published, tokenizer
 from tests.parity.theirs import V
 

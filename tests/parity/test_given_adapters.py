@@ -11,11 +11,11 @@ from peft import PeftModel
 
 import attnlab as lab
 from attnlab.config.values import ConfigError
-from attnlab.experiment.adapting import adapting_config
-from attnlab.experiment.run import train
-from attnlab.experiment.trained import open_run
-from tests.experiment.commands import answer, command
+from attnlab.session.adapting import adapting_config
+from attnlab.session.trained import open_run
+from attnlab.session.training import train
 from tests.parity.folders import published
+from tests.session.commands import answer, command
 
 TEXTS = ["w1 w2 w3", "w9 w4", "w5 w6 w7 w8 w2 w1"]
 TANH, RELU = (

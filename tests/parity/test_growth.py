@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment.convert import convert
-from attnlab.experiment.trained import open_run
+from attnlab.session.convert import convert
+from attnlab.session.trained import open_run
 from tests.parity.folders import WORDS, published, tokenizer
 from tests.parity.theirs import ALL, LENGTH, V
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment.convert import convert
 from attnlab.interop.foreign import load_model
+from attnlab.session.convert import convert
 from tests.parity.folders import published, tokenizer
 from tests.parity.test_faults import settings
 

@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment.convert import convert
-from attnlab.experiment.trained import open_run
+from attnlab.session.convert import convert
+from attnlab.session.trained import open_run
 
 PLACES = {
     "food": ("bread", "soup", "cheese", "an apple pie", "roast chicken"),

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment.convert import convert
-from attnlab.experiment.trained import open_run
 from attnlab.model.tokens import Tokens
+from attnlab.session.convert import convert
+from attnlab.session.trained import open_run
 from tests.parity.folders import published
 from tests.parity.theirs import V
 

@@ -9,10 +9,10 @@ from safetensors.torch import load_file, save_file
 
 from attnlab.config.files import config_of
 from attnlab.config.values import ConfigError
-from attnlab.experiment.run import train
-from attnlab.experiment.setup import set_up
-from attnlab.experiment.trained import open_run
 from attnlab.runs.record import read_record
+from attnlab.session.setup import set_up
+from attnlab.session.trained import open_run
+from attnlab.session.training import train
 from tests.parity.folders import published, tokenizer
 from tests.parity.theirs import LENGTH, V
 

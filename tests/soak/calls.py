@@ -14,8 +14,8 @@ def resolve_study(file: str) -> None:
 
 
 def read_peft(folder: str, run: str) -> None:
-    from attnlab.experiment.stored import stored_at
     from attnlab.interop.peft.adapter_files import read_adapter
+    from attnlab.session.stored import stored_at
 
     model = stored_at(run).model()
     read_adapter(Path(folder), model, family="gpt2", architecture="GPT2LMHeadModel").attach(model)

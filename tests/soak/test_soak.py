@@ -144,10 +144,10 @@ def study_outcome(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("jump", [-(10.0**9), 10.0**9])
 def test_a_clock_that_jumps_changes_no_step(tmp_path, monkeypatch, jump):
     """By the clock of the day nothing is decided: a run over a change of the clock has the same weights."""
-    from attnlab.experiment.run import train
+    from attnlab.session.training import train
     from tests.training.small_run import config as small
 
-    monkeypatch.setattr("attnlab.experiment.soundness.run_checks", lambda case: [])
+    monkeypatch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
     changes = {"training": {"budget": {"steps": 6}, "evaluate_every": 3, "checkpoint_every": 2}}
     train(small(tmp_path, **changes), tmp_path / "whole")
     moments, real = iter(range(10**9)), time.time

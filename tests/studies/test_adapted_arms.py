@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment.run import train
 from attnlab.runs.record import read_record
+from attnlab.session.training import train
 from attnlab.studies.builtin.adaptation import Methods
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study

@@ -13,11 +13,11 @@ from attnlab.config.files import config_of
 from attnlab.evaluation.documents import DocumentLosses
 from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.statistics import compare
-from attnlab.experiment import run as experiment_run
 from attnlab.model import assemble
 from attnlab.model.assemble import build_model
 from attnlab.model.attention.linear import Linear
 from attnlab.runs.result import RunResult
+from attnlab.session import training as session_training
 from attnlab.studies.builtin import STUDIES, builtin
 from attnlab.studies.equality import changed_settings
 from attnlab.studies.evidence import apart, idle_seeds, started_apart
@@ -40,7 +40,7 @@ def place(tmp_path_factory):
 @pytest.fixture
 def results(place, monkeypatch, request):
     """Runs the small study here, without its checks: what is wrong must show in what runs record."""
-    monkeypatch.setattr("attnlab.experiment.soundness.run_checks", lambda case: [])
+    monkeypatch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
     monkeypatch.setattr("attnlab.studies.worker.default_cache", lambda: place / "cache")
     monkeypatch.setattr("attnlab.studies.runner.report.write", lambda results, folder: None)
     monkeypatch.setattr("attnlab.studies.run_measures.written", lambda trained: {})
@@ -62,7 +62,7 @@ def init_ignores_the_seed(patch):
 
 
 def loader_ignores_the_seed(patch):
-    patch.setattr(experiment_run, "in_order", lambda setup: setup.dataset.loader("train", seed=0))
+    patch.setattr(session_training, "in_order", lambda setup: setup.dataset.loader("train", seed=0))
 
 
 def shuffle_ignores_the_seed(patch):
@@ -157,14 +157,14 @@ def is_linear(model):
 
 
 def another_order_for_one_arm(patch):
-    healthy = experiment_run.in_order
+    healthy = session_training.in_order
 
     def in_order(setup):
         loader = healthy(setup)
         loader.seed += is_linear(setup.model)
         return loader
 
-    patch.setattr(experiment_run, "in_order", in_order)
+    patch.setattr(session_training, "in_order", in_order)
 
 
 def a_batch_dropped_for_one_arm(patch):

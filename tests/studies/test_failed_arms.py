@@ -10,7 +10,7 @@ from attnlab.runs.result import RunResult
 from attnlab.studies.judgement import verdict
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
-from tests.experiment.commands import answer, command
+from tests.session.commands import answer, command
 from tests.studies.here import here
 from tests.studies.small_study import study
 
@@ -24,7 +24,7 @@ def ended(tmp_path_factory):
     arms = {"dot": {}, "wild": WILD, "biased": IMPOSSIBLE}
     said = []
     with pytest.MonkeyPatch.context() as patch, here():
-        patch.setattr("attnlab.experiment.soundness.run_checks", lambda case: [])
+        patch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
         asked = study(folder, arms=arms, seeds=1, budget={"steps": 3}, learning_rates=(1e17, 1e18))
         asked = replace(asked, set={"training.clip": "off"}, arms={**arms, "dot": {"training.clip": 1.0}})
         done = run_study(resolve(asked), folder / "study", tell=said.append)

@@ -4,23 +4,23 @@ import pytest
 import torch
 
 from attnlab.config.files import load
-from attnlab.experiment.setup import step_flops
 from attnlab.model.assemble import build_model
 from attnlab.model.counts import count
 from attnlab.runs.record import read_record
+from attnlab.session.setup import step_flops
 from attnlab.studies import plan as planning
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import at_once, told_jobs
 from attnlab.studies.timing import Pace
 from attnlab.training import machine
-from tests.experiment.commands import command
+from tests.session.commands import command
 from tests.studies.small_study import study
 from tests.training.small_run import corpus
 
 
 @pytest.fixture
 def eight(monkeypatch):
-    for module in ("training.machine", "studies.runner", "studies.plan", "experiment.run_display"):
+    for module in ("training.machine", "studies.runner", "studies.plan", "session.run_display"):
         monkeypatch.setattr(f"attnlab.{module}.cores", lambda: 8)
 
 

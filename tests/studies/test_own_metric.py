@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from attnlab.cli import app
-from attnlab.experiment.trained import open_run
 from attnlab.metrics import METRICS
+from attnlab.session.trained import open_run
 from tests.studies.here import here
 from tests.studies.small_study import study
 from tests.unchecked import checked_by

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from attnlab.pages.palette import BASELINE, COLOURS
+from attnlab.documents.palette import BASELINE, COLOURS
 from attnlab.studies.report.number_text import anything, decimals, duration, estimated, fixed, spread
 
 

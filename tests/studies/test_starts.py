@@ -6,12 +6,12 @@ import signal
 import pytest
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment.start import PACKAGED
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.metrics_file import read_events
 from attnlab.runs.record import read_record
 from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import runs_in
+from attnlab.session.start import PACKAGED
 from attnlab.studies.plan import plan
 from attnlab.studies.resolved import from_record, resolve
 from attnlab.studies.runner import read_study_record, run_study

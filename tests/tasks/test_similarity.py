@@ -11,13 +11,13 @@ from scipy import stats
 import attnlab as lab
 from attnlab.config.values import ConfigError
 from attnlab.data.labels import Labels
-from attnlab.experiment.run import train
-from attnlab.experiment.trained import open_run
+from attnlab.session.trained import open_run
+from attnlab.session.training import train
 from attnlab.studies.resolved import resolve
 from attnlab.studies.study_files import load_study
 from attnlab.tasks import TASKS
 from attnlab.tasks.similarity import keys_of
-from tests.experiment.commands import answer, command
+from tests.session.commands import answer, command
 from tests.tasks.examples import SIZE, batch, text, vocabulary
 from tests.training.small_run import config, for_task, merged, paired
 

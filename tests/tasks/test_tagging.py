@@ -19,15 +19,15 @@ from attnlab.data.example import Example, Word
 from attnlab.data.labels import LabelReader, Labels, tags_of
 from attnlab.data.tagged_text import tagged_words, words_in
 from attnlab.data.tokenizers import TOKENIZERS
-from attnlab.experiment.predicting import Predictor
-from attnlab.experiment.run import train
-from attnlab.experiment.trained import open_run
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.metrics.tags import entities, entity_counts, invalid, labels_of_tags
+from attnlab.session.predicting import Predictor
+from attnlab.session.trained import open_run
+from attnlab.session.training import train
 from attnlab.tasks import TASKS
 from attnlab.training.accumulate import backward
-from tests.experiment.commands import answer, command
+from tests.session.commands import answer, command
 from tests.tasks.examples import SIZE, batch, vocabulary
 from tests.training.small_run import config, for_task, merged, tagged
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment.run import train
-from attnlab.experiment.trained import open_run
 from attnlab.metrics import METRICS
 from attnlab.runs.findings import read_findings
+from attnlab.session.trained import open_run
+from attnlab.session.training import train
 from attnlab.studies.spec import Quick, Study
 from attnlab.tasks import TASKS
-from tests.experiment.commands import answer, command
+from tests.session.commands import answer, command
 from tests.studies.here import here
 from tests.training.small_run import config, merged, settings
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from attnlab.experiment.run import train
+from attnlab.session.training import train
 from attnlab.tasks import TASKS
 from tests.training.small_run import config, for_task, merged
 

@@ -19,8 +19,8 @@ import torch
 
 from attnlab.config.files import load, ready_configs
 from attnlab.config.schema import Config
-from attnlab.experiment.run import train
 from attnlab.runs.metrics_file import read_events
+from attnlab.session.training import train
 from attnlab.tasks import TASKS
 from tests.training.small_run import config, for_task, merged
 

@@ -6,7 +6,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment.run import train
+from attnlab.session.training import train
 from tests.training.small_run import config
 
 pytestmark = pytest.mark.usefixtures("unchecked")

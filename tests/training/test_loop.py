@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from attnlab.config.values import ConfigError
-from attnlab.experiment.run import train
-from attnlab.experiment.setup import check, draft, set_up
 from attnlab.model.assemble import build_model
 from attnlab.model.draws import seed_everything
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.events import Stepped
 from attnlab.runs.metrics_file import read_events
+from attnlab.session.setup import check, draft, set_up
+from attnlab.session.training import train
 from attnlab.training.budget import nearest
 from attnlab.training.checkpoint import read_checkpoint
 from attnlab.training.machine import recompute_blocks
@@ -211,7 +211,7 @@ def test_wrong_settings_are_refused_when_they_load(tmp_path, changes, message):
 def test_a_run_does_not_import_torchs_compiler(tmp_path):
     """It would double the time until the first step; with dropout, Muon, checks and samples on the way."""
     code = (
-        "import sys; from pathlib import Path; from attnlab.experiment.run import train;"
+        "import sys; from pathlib import Path; from attnlab.session.training import train;"
         "from tests.training.small_run import config; folder = Path(sys.argv[1]);"
         "settings = {'budget': {'steps': 2}, 'optimizer': 'muon', 'evaluate_every': 2};"
         "train(config(folder, training=settings), folder / 'run');"

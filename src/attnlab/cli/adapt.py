@@ -28,8 +28,8 @@ from attnlab.config.visible_text import visible
 from attnlab.runs.display import escape
 
 if TYPE_CHECKING:
-    from attnlab.experiment.baselines import Wording
-    from attnlab.experiment.run import Run
+    from attnlab.session.baselines import Wording
+    from attnlab.session.training import Run
 
 
 def adapt(
@@ -81,8 +81,8 @@ def adapt(
     json: JsonOption = False,
 ) -> None:
     """Adapt a trained model to your own labelled texts: fine-tune it, or train a small part on it."""
-    from attnlab.experiment.adapting import adapting_config, adapting_plan, run_folder
-    from attnlab.experiment.baselines import keep_baselines, wording_from
+    from attnlab.session.adapting import adapting_config, adapting_plan, run_folder
+    from attnlab.session.baselines import keep_baselines, wording_from
 
     reading: dict[str, Any] = {"text": text, "pair": pair, "label": label, "dev": dev, "test": test}
     reading |= {"answers": answers, "encoding": encoding, "skip_bad": skip_bad}
@@ -112,9 +112,9 @@ def run_rates(
     json: bool,
 ) -> None:
     """Train at each rate, say what became of them, and keep the best as the run."""
-    from attnlab.experiment.baselines import keep_baselines
-    from attnlab.experiment.rates import rates_of, try_rates
     from attnlab.runs.findings import unsound_of
+    from attnlab.session.baselines import keep_baselines
+    from attnlab.session.rates import rates_of, try_rates
 
     rates = rates_of(wanted, config)
     err.print(f"Learning rates: {', '.join(f'{rate:g}' for rate in rates)}; a run each.", highlight=False)

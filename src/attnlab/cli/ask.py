@@ -16,8 +16,8 @@ from attnlab.config.visible_text import visible, visible_lines
 from attnlab.runs.display import Display, escape
 
 if TYPE_CHECKING:
-    from attnlab.experiment.questions import PassageAnswer, RankedAnswers
-    from attnlab.experiment.trained import Trained
+    from attnlab.session.questions import PassageAnswer, RankedAnswers
+    from attnlab.session.trained import Trained
 
 OTHERS = 10
 """Further passages that are listed."""
@@ -50,7 +50,7 @@ def ask(
         )
     with Display(err, shown=not json) as display:
         display.work("Opening the run")
-        from attnlab.experiment.trained import open_run
+        from attnlab.session.trained import open_run
 
         trained = open_run(run)
         size = sum(map(len, texts.values()))
@@ -110,7 +110,7 @@ def others(found: RankedAnswers) -> Table:
 
 
 def unfamiliar(one: PassageAnswer) -> None:
-    from attnlab.experiment.questions import UNKNOWN
+    from attnlab.session.questions import UNKNOWN
 
     if one.unknown >= UNKNOWN:
         out.print(

@@ -92,8 +92,8 @@ def pairs(config: Config) -> list[dict[str, Any]]:
     Padding is left out.
     """
     from attnlab.config.streams import stream_seed
-    from attnlab.experiment.run import default_cache
-    from attnlab.experiment.setup import set_up
+    from attnlab.session.setup import set_up
+    from attnlab.session.training import default_cache
 
     setup = set_up(config, cache=default_cache())
     prepared = setup.task.prepare(

@@ -61,17 +61,17 @@ def found_in(target: str, set: list[str], *, label: str, prediction: str) -> lis
     if place.is_dir():
         if set:
             raise ConfigError("--set cannot be used with a finished run or a model; give a config.")
-        from attnlab.experiment.examine import of_folder
+        from attnlab.session.checking import of_folder
 
         with Display(err) as display:
             display.work("Opening the folder")
             return of_folder(place, tell=display.work)
     if place.suffix in PREDICTIONS:
-        from attnlab.experiment.examine import of_predictions
+        from attnlab.session.checking import of_predictions
 
         return of_predictions(place, label=label, prediction=prediction)
     from attnlab.config.files import load
-    from attnlab.experiment.examine import of_config
+    from attnlab.session.checking import of_config
 
     config = load(target, set=set)
     with Display(err) as display:

@@ -46,7 +46,7 @@ def convert(
     json: JsonOption = False,
 ) -> None:
     """Import or export a model (transformers, ONNX), with every tensor accounted for."""
-    from attnlab.experiment.convert import convert as run
+    from attnlab.session.convert import convert as run
 
     choices: dict[str, Any] = {"tokenizer": tokenizer, "vocabulary": vocabulary, "length": length}
     choices |= {"output": head or None, "accept": tuple(accept or ())}
@@ -63,7 +63,7 @@ def convert(
 
 def convert_adapter(source: str, target: Path, choices: dict[str, Any], *, json: bool) -> None:
     """What a run tuned, as peft's files, and how they are loaded."""
-    from attnlab.experiment.convert import give_adapter
+    from attnlab.session.convert import give_adapter
 
     if any(choices.values()):
         raise ConfigError("--adapter writes what a run tuned as it is; leave the other options out.")

@@ -60,9 +60,9 @@ def evaluate(
         raise ConfigError(f"{named} says how the files of --on are read; give --on FILE, or leave it out.")
     with Display(err) as display:
         display.work("Opening the run")
-        from attnlab.experiment.baselines import wording_from
-        from attnlab.experiment.scores import of_probes, of_split, of_text
-        from attnlab.experiment.trained import open_run
+        from attnlab.session.baselines import wording_from
+        from attnlab.session.evaluating import of_probes, of_split, of_text
+        from attnlab.session.trained import open_run
 
         trained = open_run(run)
         result: dict[str, Any] = {"run": str(trained.folder), "step": trained.step}

@@ -33,10 +33,10 @@ def counts(
 ) -> None:
     """Count parameters, operations and memory, term by term, in closed form."""
     settings = load(config, set=set or ())
-    from attnlab.experiment.setup import draft
     from attnlab.model.assemble import build_model
     from attnlab.model.counts import count
     from attnlab.model.terms import letters_in
+    from attnlab.session.setup import draft
 
     model = build_model(draft(settings), device="meta")
     length = settings.model.length
@@ -119,9 +119,9 @@ def mask(
     lengths = _lengths(documents, len(words))
     import torch
 
-    from attnlab.experiment.setup import draft
     from attnlab.model.assemble import build_model
     from attnlab.model.tokens import Tokens
+    from attnlab.session.setup import draft
 
     trunk = build_model(draft(settings), device="meta").trunk
     words = ["[PAD]"] * padding + words

@@ -34,7 +34,7 @@ def attention(
     json: JsonOption = False,
 ) -> None:
     """Show where each head looks on a text, what kind it is of, and what happens without it."""
-    from attnlab.experiment.explaining import Subject
+    from attnlab.session.explaining import Subject
 
     found = Subject.at(model).attention(text, pair, layer=layer, head=head)
     if json:
@@ -86,8 +86,8 @@ def heads(
     """Remove each head in turn and measure how the loss changes, with its interval over texts."""
     from rich.progress import Progress
 
-    from attnlab.experiment.explaining import heads_of
-    from attnlab.experiment.opened import Opened
+    from attnlab.session.explaining import heads_of
+    from attnlab.session.opened import Opened
 
     trained = Opened.at(run)
     with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:

@@ -15,8 +15,8 @@ from attnlab.config.values import ConfigError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attnlab.experiment.explaining import Subject
     from attnlab.model.model import Model
+    from attnlab.session.explaining import Subject
 
 MODEL = "A run, a checkpoint, a folder in transformers' layout; or a TOML file or preset, untrained."
 ModelOrConfig = Annotated[str | None, typer.Argument(metavar="[MODEL]", help=MODEL)]
@@ -104,13 +104,13 @@ def _model(name: str | None, set: list[str] | None) -> tuple[Model, Subject | No
             raise ConfigError(
                 f"--set changes a config, and {name} is a model that was trained; leave it out."
             )
-        from attnlab.experiment.explaining import Subject
+        from attnlab.session.explaining import Subject
 
         subject = Subject.at(name)
         return subject.model, subject
     settings = load(name, set=set or ())
-    from attnlab.experiment.setup import draft
     from attnlab.model.assemble import build_model
+    from attnlab.session.setup import draft
 
     return build_model(draft(settings), seed=settings.seed).eval(), None
 

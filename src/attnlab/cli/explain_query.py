@@ -50,7 +50,7 @@ def query(
     names: list[str] = []
     held: Any = EXAMPLE
     if model is not None:
-        from attnlab.experiment.explaining import Subject
+        from attnlab.session.explaining import Subject
 
         found = Subject.at(model).keys(text, layer, head)
         held, names, scale = found.keys, found.words, found.scale

@@ -15,12 +15,12 @@ from rich.text import Text
 from attnlab.cli.console import MOST, JsonOption, emit, err, not_sound, out
 from attnlab.config.values import ConfigError, shortened
 from attnlab.config.visible_text import visible, visible_lines
-from attnlab.experiment.request import SAMPLED, request_of
 from attnlab.runs.display import escape
+from attnlab.session.request import SAMPLED, request_of
 
 if TYPE_CHECKING:
-    from attnlab.experiment.trained import Trained
     from attnlab.generation.generate import Written
+    from attnlab.session.trained import Trained
 
 RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="A run's folder, or one of its checkpoints.")
@@ -82,7 +82,7 @@ def generate(
         )
     settings = {"length": length, "rule": rule, "beam": beam, "penalty": penalty, "copies": copies}
     request = request_of(settings | {"stop": stop or (), "beyond": beyond, "seed": seed})
-    from attnlab.experiment.trained import open_run
+    from attnlab.session.trained import open_run
 
     trained = open_run(run)
     if trained.unsound:
@@ -203,7 +203,7 @@ def show(
 
 
 def show_filled(trained: Trained, text: str, *, about: dict[str, Any], json: bool) -> None:
-    from attnlab.experiment.filling import sentence
+    from attnlab.session.filling import sentence
 
     found = trained.fill(text)
     whole = sentence(trained, text, found)

@@ -21,8 +21,8 @@ from attnlab.config.visible_text import as_cell, visible, visible_json
 from attnlab.runs.display import Display, escape
 
 if TYPE_CHECKING:
-    from attnlab.experiment.predicting import FilePredictions, Predictor
-    from attnlab.experiment.trained import Trained
+    from attnlab.session.predicting import FilePredictions, Predictor
+    from attnlab.session.trained import Trained
     from attnlab.tasks.task import Prediction
 
 FORMATS = (".csv", ".tsv", ".jsonl")
@@ -55,8 +55,8 @@ def predict(
         raise ConfigError("--data FILE and --out FILE go together: predictions of a file go to a file.")
     if to is not None:
         refuse_target(to)
-    from attnlab.experiment.predicting import FilePredictions, Predictor, example
-    from attnlab.experiment.trained import open_run
+    from attnlab.session.predicting import FilePredictions, Predictor, example
+    from attnlab.session.trained import open_run
 
     trained = open_run(run)
     predictor = Predictor(trained, batch_size=batch_size)

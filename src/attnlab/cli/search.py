@@ -58,9 +58,9 @@ def search(
     refuse_wrong_use(queries, inside, score, pooling, text or pair)
     with Display(err, shown=not json) as display:
         display.work("Opening the model")
-        from attnlab.experiment.embedding import Embedder
-        from attnlab.experiment.searching import Searcher, score_search
-        from attnlab.experiment.trained import open_run
+        from attnlab.session.embedding import Embedder
+        from attnlab.session.searching import Searcher, score_search
+        from attnlab.session.trained import open_run
 
         embedder = Embedder.of(open_run(run), pooling)  # type: ignore[arg-type]  # one of the four, as just seen
         progress: dict[str, Any] = {
@@ -102,7 +102,7 @@ def refuse_wrong_use(
 
 def show_update(update: IndexUpdate) -> None:
     """What was read, where anything had to be."""
-    from attnlab.experiment.searching import skipped_told
+    from attnlab.session.searching import skipped_told
 
     if update.rebuilt:
         warn(f"{update.rebuilt}; the index was made anew.")

@@ -22,8 +22,8 @@ MOST_THREADS = 1024
 """With some ten thousand a library below ends the interpreter."""
 
 if TYPE_CHECKING:
-    from attnlab.experiment.baselines import Baseline
-    from attnlab.experiment.run import Run
+    from attnlab.session.baselines import Baseline
+    from attnlab.session.training import Run
 
 
 def train(
@@ -143,7 +143,7 @@ def train_shown(
     try:
         with Display(err) as display:
             display.work("Starting")  # before torch is imported, which takes seconds
-            from attnlab.experiment.run_display import train_displayed
+            from attnlab.session.run_display import train_displayed
 
             return train_displayed(
                 display, config, place, resume=resume, watchers=watchers, allow=allow, threads=threads
@@ -155,7 +155,7 @@ def train_shown(
 
 
 def say_baselines(baselines: Sequence[Baseline]) -> None:
-    from attnlab.experiment.baselines import line_of
+    from attnlab.session.baselines import line_of
 
     if baselines:
         out.print(escape(visible(line_of(baselines))), highlight=False, soft_wrap=True)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from attnlab.config.visible_text import visible
+from attnlab.documents.self_contained import PageSection, page
 from attnlab.explain.head_kinds import KINDS, NAMED_AT, TIMES
-from attnlab.pages.self_contained import PageSection, page
 
 if TYPE_CHECKING:
     from attnlab.explain.attention_maps import AttentionMaps

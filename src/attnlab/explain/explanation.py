@@ -10,8 +10,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from attnlab.documents.self_contained import PageSection, fragment, page
 from attnlab.explain import drawing
-from attnlab.pages.self_contained import PageSection, fragment, page
 from attnlab.runs.atomic import replace_bytes
 
 Cell = str | int | float | None

@@ -8,10 +8,10 @@ from pathlib import Path
 from attnlab.config.files import config_of, to_json
 from attnlab.config.values import ConfigError
 from attnlab.config.wording import count_of
-from attnlab.experiment.continuing import step_to_go_on_from
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RECORD, differences, read_record
 from attnlab.runs.run_error import RunError
+from attnlab.session.continuing import step_to_go_on_from
 from attnlab.studies.pool import Job
 
 

@@ -18,9 +18,9 @@ from attnlab.config.values import ConfigError
 from attnlab.metrics.measures import Measure
 
 if TYPE_CHECKING:
-    from attnlab.experiment.setup import Setup
-    from attnlab.experiment.trained import Trained
     from attnlab.runs.events import Listener
+    from attnlab.session.setup import Setup
+    from attnlab.session.trained import Trained
 
 
 class Extras:

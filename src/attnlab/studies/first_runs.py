@@ -8,10 +8,10 @@ from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.schema import Budget, Config
-from attnlab.experiment.run import default_cache, train
 from attnlab.runs.result import RunResult, read_result
 from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import STARTS
+from attnlab.session.training import default_cache, train
 from attnlab.studies.earlier_runs import ready
 from attnlab.studies.pool import Job, Pool
 from attnlab.studies.resolved import Resolved, arm_config

@@ -32,7 +32,7 @@ def matched(
 
     `given` are the settings of each arm's own, which are not taken from it again.
     """
-    from attnlab.experiment.setup import draft
+    from attnlab.session.setup import draft
 
     drafts = {arm: draft(config) for arm, config in configs.items()}
     target = parameters(drafts[baseline])

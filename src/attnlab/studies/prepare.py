@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from attnlab.config.schema import Config
-from attnlab.experiment.run import default_cache
-from attnlab.experiment.setup import dataset_of
+from attnlab.session.setup import dataset_of
+from attnlab.session.training import default_cache
 from attnlab.studies.resolved import Resolved
 
 BINS = 25

@@ -16,7 +16,6 @@ from typing import Any
 from attnlab.config.files import to_json
 from attnlab.config.schema import Config
 from attnlab.evaluation.paired_results import comes_to
-from attnlab.experiment.setup import draft
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measures
 from attnlab.runs.damage import reading
@@ -25,6 +24,7 @@ from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import RESULT, AttentionMap, RunResult, read_result
 from attnlab.runs.run_error import RunError
+from attnlab.session.setup import draft
 from attnlab.studies.collapsed import CHECKS, at_majority, learned_nothing
 from attnlab.studies.earlier_runs import left_over
 from attnlab.studies.equality import mean

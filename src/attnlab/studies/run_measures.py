@@ -18,10 +18,6 @@ from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.sample_quality import quality
 from attnlab.evaluation.texts import sampled_texts
-from attnlab.experiment.sample_file import line, sampled
-from attnlab.experiment.scores import of_probes
-from attnlab.experiment.setup import evaluator_of
-from attnlab.experiment.trained import Trained
 from attnlab.explain.attention_maps import attention_weights
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import TRAIN
@@ -31,6 +27,10 @@ from attnlab.runs.atomic import replace_bytes
 from attnlab.runs.damage import reading
 from attnlab.runs.findings import add_findings
 from attnlab.runs.result import AttentionMap, RunResult, ScoredProbe
+from attnlab.session.evaluating import of_probes
+from attnlab.session.sample_file import line, sampled
+from attnlab.session.setup import evaluator_of
+from attnlab.session.trained import Trained
 
 SAMPLES = 5
 HONEST_TEXTS = 32

@@ -10,7 +10,6 @@ from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
-from attnlab.experiment.setup import step_flops
 from attnlab.runs.atomic import replace_bytes, replace_json
 from attnlab.runs.damage import FAULTS, read_object, reading
 from attnlab.runs.folder import lock, make_folder
@@ -19,6 +18,7 @@ from attnlab.runs.result import RunResult
 from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import STUDY_FILE, StudyRecord
 from attnlab.runs.tabular import ShortTable, Tabular, number
+from attnlab.session.setup import step_flops
 from attnlab.studies import report
 from attnlab.studies.earlier_runs import ready
 from attnlab.studies.first_runs import train_starts

@@ -10,8 +10,8 @@ from attnlab.config.files import load
 from attnlab.config.schema import Config
 from attnlab.config.values import Choice, ConfigError
 from attnlab.data.tokenizers import TOKENIZERS
-from attnlab.experiment.setup import check, draft
-from attnlab.experiment.start import Start, planned_start, start_at
+from attnlab.session.setup import check, draft
+from attnlab.session.start import Start, planned_start, start_at
 from attnlab.studies.spec import OF_STUDY, Study
 
 

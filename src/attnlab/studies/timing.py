@@ -17,9 +17,9 @@ import torch
 from attnlab.config.files import config_of
 from attnlab.config.imports import import_again
 from attnlab.config.schema import Config
-from attnlab.experiment.run import default_cache, train
 from attnlab.runs.events import Evaluated, Event, Stepped
 from attnlab.runs.result import RunResult, write_result
+from attnlab.session.training import default_cache, train
 
 STEPS, WARM = 6, 2
 """Steps that are made, and how many of them do not count yet."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config.files import to_json
-from attnlab.experiment.rates import at_the_edge, best_rate, with_rate
 from attnlab.metrics import METRICS
+from attnlab.session.rates import at_the_edge, best_rate, with_rate
 from attnlab.studies.earlier_runs import ready
 from attnlab.studies.pool import Job, Pool
 from attnlab.studies.resolved import Resolved

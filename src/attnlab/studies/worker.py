@@ -22,9 +22,6 @@ import torch
 
 from attnlab.config.files import config_of
 from attnlab.config.imports import fault_in_own_code, import_again
-from attnlab.experiment.baselines import keep_baselines
-from attnlab.experiment.run import Run, default_cache, train
-from attnlab.experiment.trained import open_run
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.findings import failed_checks, read_findings
 from attnlab.runs.folder import lock
@@ -32,6 +29,9 @@ from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import fingerprints_of, read_record
 from attnlab.runs.result import RESULT, RunResult, write_result
 from attnlab.runs.run_error import RunError
+from attnlab.session.baselines import keep_baselines
+from attnlab.session.trained import open_run
+from attnlab.session.training import Run, default_cache, train
 from attnlab.studies.extras import extras_of
 from attnlab.studies.run_curves import curves, placed
 from attnlab.studies.run_measures import measure_run

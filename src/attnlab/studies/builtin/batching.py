@@ -33,7 +33,7 @@ from attnlab.studies.spec import Quick, Study
 
 if TYPE_CHECKING:
     from attnlab.data.dataset import Dataset
-    from attnlab.experiment.trained import Trained
+    from attnlab.session.trained import Trained
 
 FACTORS = (0.25, 0.5, 1, 2, 4)
 """How much larger than the arm's own the batches of the figure are."""
@@ -69,7 +69,7 @@ class Waste(Extras):
 
     def measure(self, trained: Trained) -> dict[str, Any]:
         from attnlab.data.dataset import Dataset
-        from attnlab.experiment.run import default_cache
+        from attnlab.session.training import default_cache
 
         config = trained.config
         dataset = Dataset(config.data, cache=default_cache())

@@ -32,8 +32,8 @@ from attnlab.studies.shown import figure, mean, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
 if TYPE_CHECKING:
-    from attnlab.experiment.trained import Trained
     from attnlab.runs.result import RunResult
+    from attnlab.session.trained import Trained
 
 TEXTS, PICTURES = 100, 40
 CLOSE = 0.999
@@ -78,9 +78,9 @@ class Worth(Extras):
 
     def measure(self, trained: Trained) -> dict[str, Any]:
         from attnlab.data.dataset import Dataset
-        from attnlab.experiment.explaining import Subject, heads_of
-        from attnlab.experiment.run import default_cache
         from attnlab.explain.head_predictors import head_pictures, rank_correlations
+        from attnlab.session.explaining import Subject, heads_of
+        from attnlab.session.training import default_cache
 
         found = heads_of(trained, texts=TEXTS)
         subject = Subject.of(trained)

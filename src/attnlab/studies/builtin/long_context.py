@@ -33,7 +33,7 @@ from attnlab.studies.spec import Quick, Study
 
 if TYPE_CHECKING:
     from attnlab.config.schema import ModelSettings
-    from attnlab.experiment.trained import Trained
+    from attnlab.session.trained import Trained
 
 SHORTEST, ROUNDS = 256, 5
 THEORY = {"dot": 2, "additive": 2, "argmax": 2, "group": 2, "linear": 1, "window": 1}

@@ -31,8 +31,8 @@ from attnlab.studies.shown import BANDS, figure, mean, over_seeds, runs_by_arm, 
 from attnlab.studies.spec import Quick, Study
 
 if TYPE_CHECKING:
-    from attnlab.experiment.trained import Trained
     from attnlab.model.model import Model
+    from attnlab.session.trained import Trained
 
 SCHEMES = ("sinusoidal", "none", "learned", "concat", "relative", "bucketed", "alibi", "rotary")
 LENGTH, BIN = 40, 10
@@ -121,7 +121,7 @@ def long_rows(trained: Trained) -> list[list[int]]:
     from dataclasses import replace
 
     from attnlab.data.dataset import Dataset
-    from attnlab.experiment.run import default_cache
+    from attnlab.session.training import default_cache
 
     length = trained.config.data.length
     longer = Dataset(replace(trained.config.data, length=2 * length), cache=default_cache()).rows("dev")

@@ -31,8 +31,8 @@ from attnlab.studies.shown import figure, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
 if TYPE_CHECKING:
-    from attnlab.experiment.trained import Trained
     from attnlab.model.model import Model
+    from attnlab.session.trained import Trained
 
 MOST, ROWS = 16, 512
 GUESS = "a guess among the values shown"
@@ -101,7 +101,7 @@ class ByPairs(Extras):
 
     def measure(self, trained: Trained) -> dict[str, Any]:
         from attnlab.data.dataset import Dataset
-        from attnlab.experiment.run import default_cache
+        from attnlab.session.training import default_cache
 
         held = Dataset(trained.config.data, cache=default_cache()).rows("dev")
         sources = held.scalars("source")

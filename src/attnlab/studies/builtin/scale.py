@@ -26,10 +26,10 @@ from attnlab.studies.extras import Extras, Notes
 from attnlab.studies.spec import Quick, Study
 
 if TYPE_CHECKING:
-    from attnlab.experiment.setup import Setup
-    from attnlab.experiment.trained import Trained
     from attnlab.model.model import Model
     from attnlab.runs.events import Event, Listener
+    from attnlab.session.setup import Setup
+    from attnlab.session.trained import Trained
 
 ROWS = 8  # dev texts by which saturation is judged
 UNSCALED = "dot(scale=1.0)"

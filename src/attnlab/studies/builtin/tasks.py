@@ -34,8 +34,8 @@ from attnlab.studies.shown import mean, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
 if TYPE_CHECKING:
-    from attnlab.experiment.trained import Trained
     from attnlab.model.model import Model
+    from attnlab.session.trained import Trained
 
 ROWS, SHORTEST = 256, 4
 """Dev sentences with a hidden word, and the fewest words that such a sentence has."""
@@ -76,7 +76,7 @@ class HiddenWords(Extras):
 
     def measure(self, trained: Trained) -> dict[str, Any]:
         from attnlab.data.dataset import Dataset
-        from attnlab.experiment.run import default_cache
+        from attnlab.session.training import default_cache
         from attnlab.tasks.vocabulary import Vocabulary
 
         rows = Dataset(trained.config.data, cache=default_cache()).rows("dev")

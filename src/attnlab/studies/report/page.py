@@ -13,8 +13,8 @@ from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
 from attnlab.config.visible_text import visible
-from attnlab.pages.palette import variables
-from attnlab.pages.self_contained import environment_of, pack, plain, policy
+from attnlab.documents.palette import variables
+from attnlab.documents.self_contained import environment_of, pack, plain, policy
 from attnlab.studies.report.metric_display import metric
 from attnlab.studies.report.sections import PARTS, Section
 from attnlab.studies.report.study_results import StudyResults

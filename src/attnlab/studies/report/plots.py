@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from attnlab.config.visible_text import visible
-from attnlab.pages.palette import Ink
+from attnlab.documents.palette import Ink
 from attnlab.studies.report.number_text import known
 
 Figure = dict[str, Any]

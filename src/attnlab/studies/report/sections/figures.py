@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.pages.palette import Ink, ink
+from attnlab.documents.palette import Ink, ink
 from attnlab.studies.report import plots
 from attnlab.studies.report.study_results import StudyResults
 

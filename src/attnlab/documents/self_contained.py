@@ -1,0 +1,107 @@
+"""A page that is one file: scripts and data packed in, and a policy under which nothing else loads."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from attnlab import __version__
+from attnlab.config.visible_text import visible_lines
+from attnlab.documents.palette import variables
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+@dataclass(frozen=True)
+class PageSection:
+    """A part of a page: HTML under a title, and what has to be known to read it."""
+
+    title: str
+    body: Markup
+    note: str = ""
+
+
+def environment_of(package: str) -> Environment:
+    """Templates of a package, with those that all pages share."""
+    from jinja2 import (  # not with every start of the command line
+        ChoiceLoader,
+        Environment,
+        PackageLoader,
+        StrictUndefined,
+    )
+
+    return Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("attnlab.documents")]),
+        autoescape=lambda name: name is not None and name.endswith(".html"),
+        undefined=StrictUndefined,
+        finalize=plain,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def plain(value: object) -> object:
+    """What a template is given: text of others with what would turn or hide its neighbours made visible."""
+    return visible_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def pack(content: str | bytes) -> str:
+    """Compressed, as letters: plotly takes two megabytes instead of five."""
+    held = content.encode() if isinstance(content, str) else content
+    return base64.b64encode(gzip.compress(held, 9, mtime=0)).decode()
+
+
+def policy(*scripts: str) -> str:
+    """Only these scripts run, and nothing is fetched: the browser itself holds the page to it."""
+    digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
+    rest = "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; script-src {allowed}; {rest}"
+
+
+@cache
+def _shared() -> Environment:
+    return environment_of("attnlab.documents")
+
+
+def page(
+    kind: str,
+    summary: str,
+    sections: Sequence[PageSection],
+    *,
+    script: str = "",
+    data: Mapping[str, str | bytes] | None = None,
+) -> str:
+    """A whole page: what it is, its answer in a sentence, and its sections.
+
+    `data` stands packed in elements of these ids, for the script to unpack.
+    """
+    scripts = (script,) if script else ()
+    return (
+        _shared()
+        .get_template("shell.html")
+        .render(
+            kind=kind,
+            summary=summary,
+            sections=sections,
+            palette=[variables(dark=False), variables(dark=True)],
+            script=Markup(script),
+            data={name: pack(content) for name, content in (data or {}).items()},
+            policy=policy(*scripts),
+            version=__version__,
+        )
+    )
+
+
+def fragment(summary: str, sections: Sequence[PageSection]) -> str:
+    """The same sections for a notebook, which has a page of its own."""
+    palette = [variables(dark=False), variables(dark=True)]
+    return _shared().get_template("fragment.html").render(summary=summary, sections=sections, palette=palette)

@@ -1,0 +1,208 @@
+"""What a score is compared with: the most frequent label, and the start's own words without training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnlab.config.schema import SCRATCH, Config
+from attnlab.config.values import ConfigError
+from attnlab.data.example import Example
+from attnlab.data.labels import Labels
+from attnlab.evaluation.label_words import LabelWords, NoRoomError, can_score_words, names_in
+from attnlab.metrics import METRICS
+from attnlab.metrics.metric import Estimate, Examples
+from attnlab.model.heads import HEADS
+from attnlab.runs.atomic import replace_json
+from attnlab.runs.damage import read_object
+from attnlab.session.answer_scores import never_answer, overlapping_sentences
+from attnlab.session.predicting import example
+from attnlab.session.setup import dataset_of
+from attnlab.session.start import has_start, start_at
+from attnlab.session.stored import stored_at
+from attnlab.session.training import default_cache
+from attnlab.tasks import TASKS
+from attnlab.tasks.task import Prediction, Task
+from attnlab.tasks.vocabulary import Vocabulary
+
+MOST = 1000
+"""Texts that label words are scored on: each is read by the start, for some templates once a class."""
+FILE = "baselines.json"
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How label words are asked for: a template with {text}, {label} and of pairs {pair}, and the word of
+    each class, where that is not its name."""
+
+    template: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.template:
+            names_in(self.template)  # refuses what is no template before anything is trained
+
+
+PLAIN = Wording()
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The accuracy, or another metric, of a way to predict that was not trained on the task, over n texts."""
+
+    name: str
+    value: float
+    interval: tuple[float, float] | None
+    n: int
+    definition: str
+    metric: str = "accuracy"
+
+    def __str__(self) -> str:
+        between = "" if self.interval is None else " [{:.4f}, {:.4f}]".format(*self.interval)
+        return f"{self.name} {self.value:.4f}{between}"
+
+
+def line_of(found: Sequence[Baseline]) -> str:
+    """All in one line; nothing where there are none."""
+    if not found:
+        return ""
+    counts = sorted({one.n for one in found})
+    texts = " and ".join(f"{n:,}" for n in counts)
+    metric = found[0].metric.replace("_", " ")
+    return f"Baselines ({metric}, n = {texts}): {', '.join(map(str, found))}."
+
+
+def baselines_of(
+    config: Config, task: Task, examples: Sequence[Example], wording: Wording = PLAIN
+) -> list[Baseline]:
+    """Those of a task on these texts: what there is without any training on it."""
+    if task.label_kind == "answer" and examples:
+        return _of_answers(examples)
+    if task.label_kind != "class" or not examples:
+        return []
+    numbers = np.array([task.labels.number(task.label_of(one), one.place) for one in examples])
+    return [_majority(task.labels, numbers), *_label_words(config, task.labels, examples, numbers, wording)]
+
+
+def _of_answers(examples: Sequence[Example]) -> list[Baseline]:
+    never, sentence = never_answer(examples), overlapping_sentences(examples)
+    return [
+        _estimated("never answer", never, "no answer to any question"),
+        _estimated(
+            "longest overlapping sentence",
+            sentence,
+            "of the passage's sentences that share most words with the question the longest, always",
+        ),
+    ]
+
+
+def _estimated(name: str, found: Estimate, definition: str) -> Baseline:
+    between = (found.low, found.high) if math.isfinite(found.low) else None
+    return Baseline(name, found.value, between, found.n, definition, "span_f1")
+
+
+def _majority(labels: Labels, numbers: NDArray[np.int64]) -> Baseline:
+    counts = np.bincount(numbers, minlength=len(labels.names))
+    best = int(counts.argmax())
+    always = f"always predicting “{labels.names[best]}”, the most frequent class of these texts"
+    return Baseline("majority", float(counts[best] / len(numbers)), None, len(numbers), always)
+
+
+def _label_words(
+    config: Config,
+    labels: Labels,
+    examples: Sequence[Example],
+    numbers: NDArray[np.int64],
+    wording: Wording,
+) -> list[Baseline]:
+    """Nothing where the start is no language model, or is gone, or the usual template with the classes' own
+    names leaves no room for text."""
+    if config.start == SCRATCH or not has_start(config):
+        return []
+    start = start_at(config.start)
+    if not HEADS[start.settings.output.kind].scores_words:
+        return []
+    model, _ = start.read()
+    if not can_score_words(model, start.tokenizer):
+        return []
+    scorer = LabelWords(
+        model=model,
+        tokenizer=start.tokenizer,
+        length=min(config.data.length, start.settings.length),
+        names=labels.names,
+        template=wording.template,
+        words=wording.words,
+        pairs=config.data.encoding.kind == "pair",
+    )
+    chosen = np.unique(np.linspace(0, len(examples) - 1, min(MOST, len(examples))).astype(np.int64))
+    try:
+        said = scorer.probabilities([examples[n] for n in chosen])
+    except NoRoomError:
+        if wording != PLAIN:
+            raise
+        return []
+    found = METRICS.build("accuracy").interval(Examples({"label": numbers[chosen], "probabilities": said}))
+    between = (found.low, found.high) if math.isfinite(found.low) else None
+    words = ", ".join(f"{name}: “{scorer.words.get(name, name)}”" for name in labels.names[:8])
+    defined = f'the class whose word is most probable to {config.start} in "{scorer.form}" ({words})'
+    return [Baseline("label words", found.value, between, found.n, defined)]
+
+
+# ---------------------------------------------------------------- of a run
+def keep_baselines(folder: Path, wording: Wording = PLAIN) -> list[Baseline]:
+    """Those of a run on its dev, kept in its folder with the wording that they were asked in."""
+    stored = stored_at(folder)
+    dataset = dataset_of(stored.config, cache=default_cache())
+    if "dev" not in dataset.splits.names:
+        return []
+    vocabulary = Vocabulary.of(stored.tokenizer)
+    task = TASKS.build(stored.config.task, vocabulary=vocabulary, labels=stored.labels)
+    found = baselines_of(stored.config, task, tuple(dataset.splits.read("dev")), wording)
+    replace_json(folder / FILE, asdict(wording) | {"dev": [asdict(one) for one in found]})
+    return found
+
+
+class WordingRecord(TypedDict):
+    """Of the file of baselines, how label words were asked for."""
+
+    template: str
+    words: dict[str, str]
+
+
+def wording_of(folder: Path) -> Wording:
+    """How a run's label words were asked for; the usual way where nobody said."""
+    try:
+        held = read_object(folder / FILE, WordingRecord)
+    except FileNotFoundError:
+        return PLAIN
+    return Wording(held["template"], held["words"])
+
+
+def wording_from(template: str, words: str) -> Wording:
+    """As a person writes it: words as "neg=bad,pos=good"."""
+    pairs = [part.partition("=") for part in words.split(",") if part.strip()]
+    if not all(name.strip() and word.strip() for name, _, word in pairs):
+        raise ConfigError(f'label words are "{words}"; write CLASS=WORD for each class: neg=bad,pos=good.')
+    return Wording(template, {name.strip(): word.strip() for name, _, word in pairs})
+
+
+def predict_words(
+    start: str | Path, texts: Sequence[str | tuple[str, str]], labels: Sequence[str], wording: Wording = PLAIN
+) -> list[Prediction]:
+    """What a language model says of texts without training, by the probability of each label's words."""
+    found = start_at(str(start))
+    model, _ = found.read()
+    pairs = any(not isinstance(text, str) for text in texts)
+    scorer = LabelWords(
+        model, found.tokenizer, found.settings.length, tuple(labels), wording.template, wording.words, pairs
+    )
+    rows = scorer.probabilities([example(text, pairs=pairs) for text in texts])
+    scores = [dict(zip(labels, row, strict=True)) for row in rows.tolist()]
+    best = [max(one, key=one.__getitem__) for one in scores]
+    return [Prediction(answer=b, confidence=one[b], scores=one) for b, one in zip(best, scores, strict=True)]

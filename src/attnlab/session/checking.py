@@ -1,0 +1,147 @@
+"""Checks made on demand: of a config before it is trained, of a run or checkpoint as it stands."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnlab.checks.check import run_checks
+from attnlab.checks.majority import Majority
+from attnlab.checks.predictions import judge
+from attnlab.config.schema import Config
+from attnlab.data.corpora.readers import reader_of
+from attnlab.data.corpora.records import Broken
+from attnlab.data.errors import DataError
+from attnlab.interop.foreign import CONFIG
+from attnlab.interop.module_checks import Point
+from attnlab.interop.published_checks import of_imported, of_published
+from attnlab.metrics.metric import Examples
+from attnlab.runs.findings import Finding, When, joined, read_findings
+from attnlab.runs.record import RECORD
+from attnlab.session.sample_file import sample_files
+from attnlab.session.setup import Setup, evaluator_of, set_up, set_up_again
+from attnlab.session.soundness import case_of, said_by
+from attnlab.session.stored import stored_at
+from attnlab.session.training import default_cache
+
+Told = Callable[[str], None]
+
+
+def of_config(config: Config, *, tell: Told = lambda message: None) -> list[Finding]:
+    """What the checks before a training find."""
+    tell("Reading the corpus")
+    setup = set_up(config, cache=default_cache())
+    moments: tuple[When, ...] = ("config", "before")
+    return [one for when in moments for one in _made(setup, when, tell)]
+
+
+def of_folder(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
+    """Of a run or a checkpoint of ours, or of a folder in transformers' layout."""
+    if (path / CONFIG).is_file() and not (path / RECORD).is_file():
+        return of_published(path, tell=tell)
+    return of_run(path, tell=tell)
+
+
+def of_run(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
+    """What was found before and during a run, and what the checks find in its trained weights now."""
+    stored = stored_at(path)
+    if stored.imported:
+        tell("Checking attnlab's implementation")
+        origin = stored.record.get("source", {}).get("name", "FOLDER")
+        architecture = stored.record.get("certificate", {}).get("architecture", "")
+        return of_imported(stored.model(), architecture, str(origin))
+    tell("Reading the corpus")
+    setup = set_up_again(stored, stored.model(), cache=default_cache())
+    recorded = read_findings(stored.folder)
+    held = [one for one in recorded if one.when in ("config", "before", "during")]
+    facts: dict[str, Any] = {"folder": stored.folder, "step": stored.step}
+    if "dev" in setup.dataset.splits.names:
+        tell("Scoring the dev split")
+        facts |= _evaluated(setup)
+    moments: tuple[When, ...] = ("evaluation", "after")
+    failed = [one for one in recorded if one.when in moments and one.outcome == "fail"]
+    return joined([*held, *failed], [one for when in moments for one in _made(setup, when, tell, **facts)])
+
+
+def of_predictions(file: Path, *, label: str = "label", prediction: str = "prediction") -> list[Finding]:
+    """What a table of labels and predictions comes to, whatever made them. They are numbers where all are,
+    and some are no whole ones; else classes."""
+    columns = {"label": label, "prediction": prediction}
+    records = []
+    for record in reader_of(file)(file, "utf-8", "line"):
+        if isinstance(record, Broken):
+            raise DataError(f"{record.place}: {record.reason}")
+        missing = [name for name in columns.values() if name not in record.values]
+        if missing:
+            raise DataError(
+                f"{record.place} has no column {' and no column '.join(missing)}, only "
+                f"{', '.join(map(str, record.values))}; name those that hold labels and predictions with "
+                "--label COLUMN and --prediction COLUMN."
+            )
+        empty = [name for name in columns.values() if not said(record.values[name])]
+        if empty:
+            raise DataError(
+                f"{record.place} has no {' and no '.join(empty)}; fill it in, or leave the row out."
+            )
+        records.append(record.values)
+    if not records:
+        raise DataError(f"{file} has no rows; give a label and a prediction in each.")
+    texts = [str(r["text"]) for r in records if str(r.get("text") or "").strip()]
+    if texts and len(texts) < len(records):
+        raise DataError(
+            f"{file} has a text in {len(texts)} of {len(records)} rows; give it in each, or in none."
+        )
+    labels, predicted = ([said(r[column]) for r in records] for column in columns.values())
+    numbers = measurements(labels), measurements(predicted)
+    if all(found is not None for found in numbers) and any(part(x) for found in numbers for x in found or ()):
+        examples = Examples({"number": np.array(numbers[0]), "predicted_number": np.array(numbers[1])})
+        return [Majority().of_numbers(Point("evaluation"), examples)]
+    return judge(labels, predicted, texts)
+
+
+def measurements(values: Sequence[str]) -> list[float] | None:
+    """Values as numbers; None where one of them is none."""
+    try:
+        found = [float(value) for value in values]
+    except ValueError:
+        return None
+    return found if all(map(math.isfinite, found)) else None
+
+
+def part(number: float) -> bool:
+    """Whether it is no whole number."""
+    return number != round(number)
+
+
+def said(value: Any) -> str:
+    """A label or a prediction as one name, whatever its type and order; nothing where there is none."""
+    if isinstance(value, (list, tuple)):
+        return " + ".join(sorted(map(said, value))) or "none"
+    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    return "" if value is None else shown.strip() and shown
+
+
+def _made(setup: Setup, when: When, tell: Told, **facts: Any) -> list[Finding]:
+    tell(f"Checking ({when})")
+    return run_checks(case_of(setup, when, **facts))
+
+
+def _evaluated(setup: Setup) -> dict[str, Any]:
+    """The dev scores and samples of the model as it is, as an evaluation in training gives them."""
+    batches = setup.config.training.evaluate_batches
+    found = evaluator_of(setup.config, setup.dataset, setup.model, setup.task, "dev", batches=batches)()
+    scores = {"loss": found.loss, **found.scores}
+    return {"scores": scores, "samples": _samples(setup), **said_by(setup, found)}
+
+
+def _samples(setup: Setup) -> list[Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        files = sample_files(setup, Path(folder) / "samples.txt", 0)
+        for file in files:
+            file.text(0)
+    return [sample for file in files for sample in file.last]

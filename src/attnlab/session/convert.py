@@ -1,0 +1,128 @@
+"""`attnlab convert`: what a source is decides the direction, and a run is opened before it is given out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attnlab.config.untrusted import read_json
+from attnlab.config.values import ConfigError
+from attnlab.data.labels import Labels
+from attnlab.interop.certificate import Certificate
+from attnlab.interop.class_names import counted, in_unit, to_unit
+from attnlab.interop.exchange import give_onnx, give_out, take_in
+from attnlab.interop.fetch import fetch
+from attnlab.interop.foreign import CONFIG, layout_of
+from attnlab.interop.peft.adapter_files import write_adapter
+from attnlab.runs.record import RECORD
+from attnlab.session.stored import model_folder, without_adapter
+from attnlab.session.trained import open_run
+from attnlab.tasks.answer_spans import AnswerSpans
+
+
+def convert(
+    source: str | Path,
+    target: str | Path,
+    *,
+    output: Any = None,
+    tokenizer: str | Path | None = None,
+    accept: Collection[str] = (),
+    vocabulary: int | None = None,
+    length: int | None = None,
+) -> Certificate:
+    """Take a folder of transformers (or a hub's owner/name) in, or give a run of ours out; certified."""
+    place, out = model_folder(source), Path(target)
+    choices: dict[str, Any] = {
+        "output": output,
+        "tokenizer": tokenizer,
+        "accept": accept,
+        "vocabulary": vocabulary,
+        "length": length,
+    }
+    refuse_taken(out)
+    if (place / RECORD).is_file() or place.parent.name == "checkpoints":
+        if any(choices.values()):
+            raise ConfigError(
+                f"{place} is a run, which is exported unchanged; --head, --vocabulary, --length and "
+                "--accept are for importing."
+            )
+        return _give_out(place, out)
+    if out.suffix == ".onnx":
+        raise ConfigError(
+            f"Only a run can be exported as ONNX; import {source} first: attnlab convert {source} FOLDER"
+        )
+    if (place / CONFIG).is_file():
+        return take_in(place, out, **choices)
+    if place.exists():
+        raise ConfigError(f"{place} holds neither a run ({RECORD}) nor a checkpoint ({CONFIG}).")
+    return take_in(fetch(str(source)), out, **choices)
+
+
+def refuse_taken(out: Path) -> None:
+    if out.exists() and (out.is_file() or any(out.iterdir())):
+        raise ConfigError(f"{out} is there already and not empty; give a folder that is not there yet.")
+
+
+def _give_out(run: Path, target: Path) -> Certificate:
+    trained = open_run(run)
+    model, settings = without_adapter(trained.model, run), trained.config.model
+    labels = trained.labels
+    if labels.kind != "none":
+        model, settings = in_unit(model, labels), counted(settings, labels)
+    if target.suffix == ".onnx":
+        return give_onnx(model, settings, target)
+    base = read_json(trained.folder / RECORD).get("source", {}).get("config", {})
+    task = trained.deciding
+    threshold = task.threshold if isinstance(task, AnswerSpans) and task.threshold != "dev" else None
+    return give_out(model, settings, trained.tokenizer, target, base=base, labels=labels, threshold=threshold)
+
+
+def give_adapter(run: str | Path, target: str | Path) -> GivenAdapter:
+    """Write what a run trained on its start, and its head, as peft's files."""
+    place, out = Path(run), Path(target)
+    refuse_taken(out)
+    trained = open_run(place)
+    adapter, labels = trained.model.adapter, trained.labels
+    if adapter is None:
+        raise ConfigError(f"{place} has no adapter; give it out whole: attnlab convert {place} {out}")
+    settings = trained.config.model
+    if labels.kind != "none":
+        settings = counted(settings, labels)
+        to_unit(trained.model, labels)
+    try:
+        family, head, _ = layout_of(settings)
+    except ConfigError as error:
+        raise ConfigError(
+            f"peft's files are for models that a class of transformers holds, head and all. {error} Adapt "
+            "with the head of such a class: for BERT and RoBERTa --set "
+            '"model.output=classification(pooling=first, transform=tanh)", for DistilBERT transform=relu.'
+        ) from error
+    names = write_adapter(
+        out, adapter, family=family.model_type, architecture=head.architecture, base=trained.config.start
+    )
+    return GivenAdapter(tuple(names), head.architecture, trained.config.start, labels)
+
+
+@dataclass(frozen=True)
+class GivenAdapter:
+    """What was written, and how it is loaded with peft."""
+
+    tensors: tuple[str, ...]
+    architecture: str
+    start: str
+    labels: Labels
+
+    def lines(self, target: Path) -> list[str]:
+        sized = f", num_labels={self.labels.outputs}" if self.labels.kind != "none" else ""
+        named = f" Classes, in order: {', '.join(self.labels.names)}." if self.labels.names else ""
+        base = str(model_folder(self.start))
+        theirs = (Path(base) / CONFIG).is_file()
+        first = "" if theirs else f"The base in transformers' layout: attnlab convert {base} BASE"
+        return [
+            f"{len(self.tensors)} tensors for {self.architecture}.{named}",
+            *([first] if first else []),
+            f'base = transformers.{self.architecture}.from_pretrained("{base if theirs else "BASE"}"{sized})',
+            f'model = peft.PeftModel.from_pretrained(base, "{target}")',
+        ]

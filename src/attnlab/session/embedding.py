@@ -1,0 +1,93 @@
+"""Vectors of texts, by any model that reads: an encoder, a decoder, the encoder of an encoder-decoder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnlab.config.values import ConfigError
+from attnlab.data.encode.encoding import Cut
+from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.generation.decoder import padded
+from attnlab.model.heads.classification import pooled
+from attnlab.model.heads.sentence import Sentence
+from attnlab.model.model import Model
+from attnlab.model.tokens import Tokens
+from attnlab.session.opened import Opened
+from attnlab.training.trace import digest, initial_weights
+
+Pooling = Literal["trained", "first", "mean", "last"]
+"""How a text's vectors become one; `trained` is as the model was trained, the mean where it was not."""
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """A model that gives a text one vector of length 1: near ones are alike in meaning, if trained so."""
+
+    model: Model
+    tokenizer: Tokenizer
+    length: int
+    """Tokens that it reads."""
+    pooling: str
+
+    @classmethod
+    def of(cls, opened: Opened, pooling: Pooling = "trained") -> Embedder:
+        """Of a run."""
+        parts = opened.model, opened.tokenizer, opened.config.longest_text
+        return cls(*parts, pooling_of(opened.model, pooling))
+
+    @cached_property
+    def identity(self) -> str:
+        """A hash of all that decides a vector: weights, tokenizer, length and pooling."""
+        parts = [initial_weights(self.model), self.tokenizer.fingerprint, self.length, self.pooling]
+        return digest(json.dumps(parts, sort_keys=True).encode())[:16]
+
+    @torch.inference_mode()
+    def __call__(self, texts: Sequence[str], *, batch: int = 32, cut: Cut = "refuse") -> Tensor:
+        """(N, D). `cut` is what happens to a text that is longer than the model reads."""
+        form = self.tokenizer.form
+        room = self.length - form.single_room
+        encoded = self.tokenizer.encode_many(list(texts))
+        rows = [form.single(fitting(ids, room, cut)) or [self.tokenizer.first] for ids in encoded]
+        order = sorted(range(len(rows)), key=lambda row: len(rows[row]))  # alike in length, little padding
+        found = torch.empty(len(rows), self.model.trunk.width)
+        for start in range(0, len(rows), batch):
+            chosen = order[start : start + batch]
+            ids, real = padded([rows[row] for row in chosen], side="right")
+            tokens = Tokens.of(ids.shape[1], real=real)
+            found[chosen] = pooled(self.hidden(ids, tokens), tokens, self.pooling).float()
+        return torch.nn.functional.normalize(found, dim=-1)
+
+    def hidden(self, ids: Tensor, tokens: Tokens) -> Tensor:
+        """(B,T,D) of the stack that reads a text."""
+        trunk = self.model.eval().trunk
+        return trunk.encode(ids, tokens) if trunk.reads_source else trunk(ids, tokens)
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The same as an array, long texts without their end."""
+        return self(texts, cut="end").numpy()
+
+
+def pooling_of(model: Model, wanted: Pooling) -> str:
+    if wanted != "trained":
+        return wanted
+    return model.head.pooling if isinstance(model.head, Sentence) else "mean"
+
+
+def fitting(ids: Sequence[int], room: int, cut: Cut) -> list[int]:
+    """As much of a text as is read."""
+    lost = max(len(ids) - room, 0)
+    if lost and cut == "refuse":
+        raise ConfigError(
+            f"A text of {len(ids)} tokens is longer than the {room} that this model reads; split it, "
+            'or let it be shortened: embed(…, cut="end") or cut="start".'
+        )
+    return list(ids[lost:] if cut == "start" else ids[: len(ids) - lost])

@@ -1,0 +1,348 @@
+"""A trained model's scores, each with its definition and its denominator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnlab.checks.recomputed_loss import confirm
+from attnlab.config.values import ConfigError
+from attnlab.data.batching import BATCHING
+from attnlab.data.corpora.own_files import Files
+from attnlab.data.dataset import Dataset
+from attnlab.data.encode import ENCODINGS
+from attnlab.data.encode.encoding import Encoding
+from attnlab.data.encode.translation import ends
+from attnlab.data.example import Example
+from attnlab.data.loader import Loader
+from attnlab.data.rows import in_memory
+from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.honesty import HonestLoss, honesty
+from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, strided
+from attnlab.evaluation.statistics import loss_interval
+from attnlab.evaluation.texts import sampled_texts
+from attnlab.metrics import METRICS
+from attnlab.metrics.measures import measure_of
+from attnlab.metrics.metric import Examples
+from attnlab.session.answer_scores import of_answers
+from attnlab.session.baselines import Wording, baselines_of, line_of, wording_of
+from attnlab.session.label_scores import of_labels
+from attnlab.session.opened import Opened
+from attnlab.session.searching import of_pairs
+from attnlab.session.setup import dataset_of, evaluator_of
+from attnlab.session.tag_scores import of_tags
+from attnlab.session.training import default_cache
+from attnlab.tasks.answer_spans import AnswerSpans
+from attnlab.tasks.task import Task
+from attnlab.training.evaluate import Evaluator
+
+DEFINITIONS = {
+    "unknown_share": "share of the targets that are unknown words, predicted as such, not by their letters",
+    "targets": "tokens that were predicted",
+    "texts": "texts scored; intervals are over others like them",
+}
+MASKED = {
+    "loss": "nats per hidden token, many hidden at once",
+    "perplexity": "e^loss of hidden tokens; not of a text: see pseudo-perplexity",
+    "targets": "tokens that were hidden and predicted",
+}
+THREE_MASKS = {
+    "loss": "nats per hidden token, many hidden at once, seen from both sides, the left or a source by turns"
+}
+LABELLED = {
+    "targets": "labels that were predicted",
+    "texts": "texts, or pairs of them; intervals are over others like them",
+}
+LOSS_OF_LABELS = {
+    "pair": "nats per pair, among the second texts of its batch",
+    "tags": "nats per word",
+    "class": "nats per label, over all labels",
+    "classes": "nats per text, of all its labels together",
+    "number": "squared error per number, in standard deviations of those trained on; 1 for their mean",
+    "answer": "nats per window, of the answer's first and last token together",
+}
+ANSWERED = {
+    "targets": "windows that were read; a long passage has several",
+    "texts": "questions; intervals are over others like them, with the thresholds as they are",
+}
+PART = "a part of the loss, nats per target"
+
+
+def of_split(trained: Opened, split: str, *, rows: int, wording: Wording | None = None) -> dict[str, Any]:
+    """The task's own loss over a split with its interval over texts; and on a sample of `rows` texts the
+    token-by-token loss where predictions may not see all of their text, the pseudo-perplexity of masked
+    models."""
+    trained.refuse_headless()
+    if trained.imported:
+        raise ConfigError(
+            f"{trained.folder} was imported, and the text that it was trained on is not known here. "
+            f"{other_text(trained)}"
+        )
+    config = trained.config
+    dataset = dataset_of(config, cache=default_cache())
+    if split not in dataset.splits.names:
+        raise ConfigError(f'This corpus has no split "{split}"; it has {", ".join(dataset.splits.names)}.')
+    if dataset.tokenizer.fingerprint != trained.tokenizer.fingerprint:
+        raise ConfigError(
+            f"The corpus of {trained.folder} gives another tokenizer than the run's own: its text has "
+            "changed since. Restore it, or score another text with --on FILE."
+        )
+    task = trained.task if split == "dev" else trained.deciding  # what was chosen on dev is not scored there
+    evaluator = evaluator_of(config, dataset, trained.model, task, split)
+    found = document_losses(evaluator)
+    result = {
+        "name": f"{split} of {config.data.corpus.options.get('path', config.data.corpus.kind)}",
+        "fingerprint": dataset.fingerprint(split),
+        "truncation": dataset.truncation(split).record(),
+        **measured(found, definitions_for(trained), trained.task.metrics),
+    }
+    values = {name: one["value"] for name, one in result["measures"].items()}
+    result["recomputed"] = asdict(confirm(evaluator, found, values))
+    if not trained.task.predicts_words:
+        texts = dataset.first(split, len(found))
+        return result | _of_examples(task, texts, found.examples) | _baselines(trained, texts, wording)
+    compared = honesty(trained.model, trained.task, sampled_texts(evaluator, rows))
+    if compared is not None:
+        result["honesty"] = told_honesty(compared)
+    if trained.fills:
+        result["pseudo"] = _pseudo(trained, spread_rows(dataset, split, max(rows // 4, 2)))
+    return result
+
+
+def measured(
+    found: DocumentLosses, definitions: Mapping[str, str] = DEFINITIONS, first: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Each measure by its name, some first: its value, its definition, and its 95 % interval where it has
+    one."""
+    built = {name: METRICS.build(name) for name in dict.fromkeys([*first, *METRICS])}
+    metrics = {name: metric for name, metric in built.items() if metric.applies(found.examples)}
+    count = found.score.tokens
+    values: dict[str, float] = {name: metric.value(found.examples) for name, metric in metrics.items()}
+    values |= {"unknown_share": found.unknown_share} if "bits_per_byte" in metrics else {}
+    values |= {name: part / max(1, count) for name, part in found.parts.items()}
+    values |= {"targets": count, "texts": int((found.targets > 0).sum())}
+    defined = {name: measure_of(name).definition for name in metrics}
+    told = {**defined, **definitions, **sum_of(found.parts), **unspelt(found.unknown_share)}
+    estimates = [(name, loss_interval(found, name)) for name in metrics]
+    intervals = {n: {"interval": [e.low, e.high]} for n, e in estimates if math.isfinite(e.low)}
+    return {
+        "measures": {
+            name: {"value": value, "definition": told.get(name, PART), **intervals.get(name, {})}
+            for name, value in values.items()
+        }
+    }
+
+
+def sum_of(parts: Collection[str]) -> dict[str, str]:
+    """The definitions of a loss that has several parts, the words' first."""
+    if not parts:
+        return {}
+    named, first = " + ".join(parts), next(iter(parts))
+    return {
+        "loss": f"{named}, a sum of {len(parts)} losses: nats per hidden token",
+        "perplexity": f"e^{first} of hidden tokens; not of a text: see pseudo-perplexity",
+    }
+
+
+def unspelt(share: float) -> dict[str, str]:
+    """What bits per byte are worth where words were unknown: their bytes count, their letters are free."""
+    if not share:
+        return {}
+    told = f"{share:.1%} of the targets are unknown words, whose spelling is not paid for"
+    return {"bits_per_byte": f"bits per byte of UTF-8 text; {told}: not comparable with another tokenizer's"}
+
+
+def definitions_for(trained: Opened) -> dict[str, str]:
+    """What the measures mean for this model."""
+    if not trained.task.predicts_words:
+        told = ANSWERED if trained.task.label_kind == "answer" else {}
+        return LABELLED | told | {"loss": LOSS_OF_LABELS[trained.task.label_kind]}
+    if not trained.fills:
+        return DEFINITIONS
+    return DEFINITIONS | MASKED | (THREE_MASKS if trained.task.marks_source else {})
+
+
+def spread_rows(dataset: Dataset, split: str, count: int) -> list[list[int]]:
+    """Rows evenly spread over a split."""
+    held = dataset.rows(split)
+    step = max(len(held) // count, 1)
+    return [held.ragged("ids", row).tolist() for row in range(0, len(held), step)][:count]
+
+
+def told_honesty(found: HonestLoss) -> dict[str, Any]:
+    """Parallel and token-by-token loss of the same targets, for a person and for a file."""
+    return {
+        "parallel": found.parallel.loss,
+        "token_by_token": found.token_by_token.loss,
+        "difference": found.difference,
+        "interval": list(found.interval),
+        "largest": found.largest,
+        "texts": found.texts,
+        "targets": found.parallel.tokens,
+        "sound": found.sound,
+        "meaning": found.meaning,
+    }
+
+
+def _pseudo(trained: Opened, rows: list[list[int]]) -> dict[str, Any]:
+    nats = [_pseudo_losses(trained, row) for row in rows]
+    counts = np.array([len(row) for row in nats])
+    found = DocumentLosses(np.array([math.fsum(row) for row in nats]), counts, np.zeros_like(counts))
+    estimate = loss_interval(found, "perplexity")
+    interval = [estimate.low, estimate.high] if math.isfinite(estimate.low) else None
+    return {"loss": found.loss, "perplexity": found.perplexity, "interval": interval, "rows": len(rows)}
+
+
+def of_text(
+    trained: Opened, file: str | Path, *, wording: Wording | None = None, **options: Any
+) -> dict[str, Any]:
+    """The texts of files of any format that a corpus may have (see Files, whose `options` these are).
+
+    Plain text is one long text, a row of a table one each; scored in windows that overlap by half, and
+    every token counts once.
+    """
+    trained.refuse_headless()
+    if not trained.task.predicts_words:
+        return of_labelled_file(trained, file, wording, **options)
+    if not trained.continues:
+        raise ConfigError(f"Only a causal model gives a text a probability. {other_text(trained)}")
+    corpus = Files(path=str(file), unit="document", **options)
+    texts = [example.text for split in corpus.given for example in corpus.read(split)]
+    rows = [trained.prompt(text) for text in texts]
+    nats = [strided(trained.model, row, context=trained.config.longest_text) for row in rows]
+    found = DocumentLosses(
+        nats=np.array([math.fsum(row) for row in nats]),
+        targets=np.array([len(row) for row in nats]),
+        bytes=np.array([len(text.encode()) for text in texts]),
+        unknown=sum(row[1:].count(trained.unknown) for row in rows),
+    )
+    if not found.targets.any():
+        raise ConfigError(f"{file} has no text to score.")
+    return {"name": str(file), **measured(found)}
+
+
+def evaluator_of_texts(trained: Opened, texts: Sequence[Example]) -> tuple[Evaluator, Encoding]:
+    """How texts are scored that are no split: encoded and batched as those of the run's own splits."""
+    config = trained.config
+    encoding = ENCODINGS.build(
+        config.data.encoding,
+        tokenizer=trained.tokenizer,
+        length=config.data.length,
+        labels=trained.labels.names,
+        reader=trained.task.reader,
+    )
+    rows = in_memory(encoding.rows(texts), vocabulary=trained.tokenizer.size)
+    batching = BATCHING.build(config.data.batching, length=config.data.length)
+    seed = config.data.split_seed
+    loader = Loader(rows, batching, seed=seed, pad=trained.tokenizer.pad)
+    given: dict[str, Any] = {"loader": loader, "seed": seed, "texts": lambda: texts}
+    return Evaluator(model=trained.model, task=trained.deciding, **given), encoding
+
+
+def of_labelled_file(
+    trained: Opened, file: str | Path, wording: Wording | None, **options: Any
+) -> dict[str, Any]:
+    """The labelled texts of a file, encoded and scored as those of the run's own splits."""
+    own = {part: trained.columns(part) for part in trained.parts}
+    corpus = Files(path=str(file), **own | options)
+    texts = [example for split in corpus.given for example in corpus.read(split)]
+    evaluator, encoding = evaluator_of_texts(trained, texts)
+    found = document_losses(evaluator)
+    return {
+        "name": str(file),
+        "truncation": encoding.cuts.record(),
+        **measured(found, definitions_for(trained), trained.task.metrics),
+        **_of_examples(trained.deciding, texts, found.examples),
+        **_baselines(trained, texts, wording),
+    }
+
+
+def _of_examples(task: Task, texts: Sequence[Example], examples: Examples) -> dict[str, Any]:
+    """What is told beside the metrics."""
+    if isinstance(task, AnswerSpans):
+        return of_answers(task, texts, examples)
+    if task.label_kind == "pair":
+        return of_pairs(texts, examples)
+    return (of_tags if task.label_kind == "tags" else of_labels)(task, texts, examples)
+
+
+def other_text(trained: Opened) -> str:
+    """What a model can be scored on instead."""
+    if not trained.task.predicts_words:
+        return "Score rows with labels: --on FILE --label COLUMN."
+    sentence = "source => target" if trained.reads_source else "A sentence."
+    ways = ["texts with --on FILE"] * trained.continues + ["its own dev split"] * (not trained.imported)
+    ways.append(f'sentences with --probe "{sentence}"')
+    return f"Score {' or '.join(ways)}."
+
+
+def _baselines(trained: Opened, texts: Sequence[Example], wording: Wording | None) -> dict[str, Any]:
+    """What the run's score on these texts is to be compared with."""
+    asked = wording_of(trained.folder) if wording is None else wording
+    found = baselines_of(trained.config, trained.task, texts, asked)
+    return {"baselines": [asdict(one) for one in found], "baselines_told": line_of(found)} if found else {}
+
+
+def of_probes(trained: Opened, sentences: Sequence[str]) -> list[dict[str, Any]]:
+    """Each sentence by itself. A masked model gets a pseudo-perplexity, and it is called so."""
+    trained.refuse_headless()
+    return [_probe(trained, sentence) for sentence in sentences]
+
+
+def _probe(trained: Opened, sentence: str) -> dict[str, Any]:
+    if trained.reads_source:
+        return _probe_pair(trained, sentence)
+    if not trained.task.predicts_words:
+        raise ConfigError('This model predicts labels, not words; ask it: attnlab predict RUN "…"')
+    words = trained.tokenizer.encode(sentence)
+    if not words:
+        raise ConfigError(f'The probe "{sentence}" has no text to score.')
+    ids = trained.tokenizer.form.single(words)
+    if trained.continues:
+        losses = strided(trained.model, ids, context=trained.config.longest_text)
+    elif trained.fills:
+        losses = _pseudo_losses(trained, ids)
+    else:
+        raise ConfigError(
+            "Sentences are scored by causal and masked models, and pairs by an encoder-decoder."
+        )
+    kind = "perplexity" if trained.continues else "pseudo-perplexity"
+    return _told(sentence, losses, kind=kind, unknown=ids.count(trained.unknown))
+
+
+def _probe_pair(trained: Opened, pair: str) -> dict[str, Any]:
+    """A target after its source, written "source => target"; only the target's tokens are scored."""
+    source, _, target = (part.strip() for part in pair.partition("=>"))
+    if not source or not target:
+        raise ConfigError(
+            f'The probe "{pair}" has no source or no target, and this model scores one after the other; '
+            'write "source => target".'
+        )
+    tokenizer, (start, stop) = trained.tokenizer, ends(trained.tokenizer)
+    read, said = tokenizer.form.single(tokenizer.encode(source)), tokenizer.encode(target)
+    longest, most = max(len(read), len(said) + 1), trained.config.longest_text
+    if longest > most:
+        raise ConfigError(f"A probe of {longest} tokens is longer than the {most} that this model reads.")
+    losses = answer_losses(trained.model, read, [start, *said, stop])
+    return _told(pair, losses, kind="perplexity", unknown=said.count(trained.unknown))
+
+
+def _told(text: str, losses: Sequence[float], *, kind: str, unknown: int) -> dict[str, Any]:
+    score = Score(math.fsum(losses), len(losses))
+    numbers = {"loss": score.loss, "perplexity": score.perplexity, "kind": kind, "tokens": score.tokens}
+    return {"text": text, **numbers, "unknown": unknown}
+
+
+def _pseudo_losses(trained: Opened, ids: Sequence[int]) -> list[float]:
+    """Of the words of a text; what stands round every text is no word."""
+    form, mask = trained.tokenizer.form, trained.tokenizer.specials.mask
+    assert mask is not None
+    length = trained.config.longest_text
+    if len(ids) > length:
+        raise ConfigError(f"A text of {len(ids)} tokens is longer than the {length} that this model reads.")
+    return pseudo_losses(trained.model, ids, mask=mask, but={*form.before, *form.end})

@@ -1,0 +1,156 @@
+"""Predictions of new texts: of a few, or of a file of any size."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from attnlab.config.values import ConfigError
+from attnlab.data.batch import collate
+from attnlab.data.batching import budget_bounds
+from attnlab.data.corpora.readers import reader_of
+from attnlab.data.corpora.records import Broken, Columns, Names, Record, Tally, example_of
+from attnlab.data.encode import ENCODINGS
+from attnlab.data.encode.encoding import Cuts, Encoding
+from attnlab.data.example import Example
+from attnlab.data.labels import UNREAD
+from attnlab.data.rows import Rows, in_memory
+from attnlab.session.opened import Opened
+from attnlab.tasks.task import Prediction, SplitColumns
+from attnlab.training.evaluate import array_of, joined
+
+CHUNK = 1024
+"""Examples that are in memory at a time."""
+TOKENS = 1024
+"""Of a batch with its padding, where one text has no more: enough to keep a processor busy."""
+NO_COLUMN: tuple[str, ...] = ()
+
+
+class Predictor:
+    """Says what a trained model makes of texts, encoded as those that it was trained on.
+
+    `cuts` counts what the model's length cut off of them.
+    """
+
+    def __init__(self, trained: Opened, *, batch_size: int = 64):
+        trained.refuse_headless()
+        if trained.task.predicts_words:
+            raise ConfigError(
+                f'{trained.folder} was trained for task "{trained.config.task.kind}", which predicts words, '
+                "not labels; let it write: attnlab generate RUN, or score texts: attnlab evaluate RUN."
+            )
+        self.trained, self.batch_size = trained, batch_size
+        self.encoding: Encoding = ENCODINGS.build(
+            trained.config.data.encoding,
+            tokenizer=trained.tokenizer,
+            length=trained.config.data.length,
+            reader=UNREAD,
+        )
+
+    @property
+    def cuts(self) -> Cuts:
+        return self.encoding.cuts
+
+    @property
+    def pairs(self) -> bool:
+        """Whether an example is two texts."""
+        return "pair" in self.encoding.uses
+
+    def __call__(self, examples: Iterable[Example]) -> Iterator[Prediction]:
+        """One prediction for each example, in order."""
+        remaining = iter(examples)
+        while chunk := list(islice(remaining, CHUNK)):
+            yield from self._chunk(chunk)
+
+    @torch.inference_mode()
+    def _chunk(self, examples: list[Example]) -> list[Prediction]:
+        tokenizer, task = self.trained.tokenizer, self.trained.deciding
+        rows = in_memory(self.encoding.rows(examples), vocabulary=tokenizer.size)
+        said: list[SplitColumns] = []
+        read: list[NDArray[np.int64]] = []
+        model = self.trained.model.eval()
+        for places in self._batches(rows):
+            batch = collate(rows, [places[n : n + 1] for n in range(len(places))], pad=tokenizer.pad)
+            found = task.predict(model, task.unlabelled(batch))
+            said.append({name: array_of(column) for name, column in found.items()})
+            read.append(places)
+        columns, numbers = task.by_example(joined(said), rows.scalars("example")[np.concatenate(read)])
+        predictions = task.predictions(columns, [examples[n] for n in numbers])
+        held = dict(zip(numbers.tolist(), predictions, strict=True))
+        return [held[number] for number in range(len(examples))]
+
+    def _batches(self, rows: Rows) -> Iterator[Any]:
+        """Of texts alike in length, and few of long ones: hardly any padding."""
+        order = rows.lengths.argsort(kind="stable")
+        tokens = max(TOKENS, int(rows.lengths.max()))
+        bounds = budget_bounds([rows.lengths[order]], tokens, self.batch_size)
+        for begin, end in pairwise(bounds):
+            yield order[begin:end]
+
+
+def example(text: str | tuple[str, str], *, pairs: bool) -> Example:
+    if pairs and isinstance(text, str):
+        raise ConfigError(
+            f'This model reads pairs of texts; give a pair: ("{text[:40]}", "…"), on the command line '
+            '"first => second".'
+        )
+    if not pairs and not isinstance(text, str):
+        raise ConfigError("This model classifies single texts, and a pair was given; give single texts.")
+    parts = (text,) if isinstance(text, str) else text
+    if not all(isinstance(part, str) and part.strip() for part in parts):
+        raise ConfigError(f"A text to classify is empty: {text!r}.")
+    return Example(*parts)
+
+
+@dataclass
+class FilePredictions:
+    """The rows of a file with what is predicted of them, one by one; `skipped` counts broken ones.
+
+    Texts are in the columns `text` and `pair`, or where those of the run's own corpus were.
+    """
+
+    predictor: Predictor
+    file: Path
+    text: Names = NO_COLUMN
+    pair: Names = NO_COLUMN
+    encoding: str = "utf-8"
+    skip_bad: bool = False
+    skipped: int = 0
+
+    def __iter__(self) -> Iterator[tuple[Mapping[str, Any], Prediction]]:
+        held: deque[Mapping[str, Any]] = deque()
+        tally = Tally(str(self.file), self.skip_bad)
+        for prediction in self.predictor(tally.sound(self._examples(held))):
+            yield held.popleft(), prediction
+        self.skipped = tally.broken
+
+    def _examples(self, held: deque[Mapping[str, Any]]) -> Iterator[Example | Broken]:
+        """The texts of the file; the whole row of each sound one is held for the answer."""
+        if not self.file.is_file():
+            raise ConfigError(f"There is no file {self.file}; give a table of texts (.csv, .tsv, .jsonl, …).")
+        parts: dict[str, str] = {}
+        for record in reader_of(self.file)(self.file, self.encoding, "line"):
+            if isinstance(record, Broken):
+                yield record
+                continue
+            parts = parts or self._columns(record)
+            found = example_of(record, parts, ())
+            if isinstance(found, Example):
+                held.append(record.values)
+            yield found
+
+    def _columns(self, first: Record) -> dict[str, str]:
+        """The columns that are read; a label may be there, and is not looked at."""
+        unread: dict[str, Any] = dict.fromkeys(("target", "label", "answers", "group"), NO_COLUMN)
+        usual = self.predictor.trained.columns
+        pair = self.pair or usual("pair") if self.predictor.pairs else NO_COLUMN
+        existing = [str(name) for name in first.values]
+        return Columns(text=self.text or usual("text"), pair=pair, **unread).found(existing, str(self.file))

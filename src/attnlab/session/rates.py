@@ -1,0 +1,210 @@
+"""Learning rates tried one after another: the best by dev is kept as the run."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, TypedDict
+
+from attnlab.checks.predictions import collapse_told, judge_examples
+from attnlab.config.files import identity
+from attnlab.config.schema import Config
+from attnlab.config.values import Choice, ConfigError
+from attnlab.evaluation.documents import document_losses
+from attnlab.evaluation.statistics import loss_interval
+from attnlab.metrics import METRICS
+from attnlab.runs.atomic import replace_json
+from attnlab.runs.damage import read_object, reading
+from attnlab.runs.record import RECORD
+from attnlab.runs.run_error import RunError
+from attnlab.session.setup import evaluator_of
+from attnlab.session.trained import open_run
+from attnlab.session.training import Run
+from attnlab.tasks import TASKS
+from attnlab.training.failure import DivergedError
+
+USUAL = "usual"
+FACTORS = (0.1, 0.3, 1.0, 3.0)
+"""Of a config's own rate, the rates that are tried where none are named."""
+TABLE = "rates.json"
+
+TrainOne = Callable[[Config, Path, bool], Run]
+"""Trains a config in a folder, or goes on with it."""
+
+
+# ---------------------------------------------------------------- the rates
+def rates_of(wanted: str | Sequence[float], config: Config) -> tuple[float, ...]:
+    """Rates as a person gives them: "usual", "1e-5,5e-5", or numbers; sorted, each once."""
+    if wanted == USUAL:
+        own = float(config.training.optimizer.options["learning_rate"])
+        return tuple(float(f"{own * factor:.2g}") for factor in FACTORS)
+    parts = wanted.split(",") if isinstance(wanted, str) else wanted
+    try:
+        found = sorted({float(part) for part in parts})
+    except (TypeError, ValueError):
+        found = []
+    if len(found) < 2 or not all(0 < rate < math.inf for rate in found):
+        raise ConfigError(
+            f"rates is {wanted!r}; give two or more numbers above 0, such as 1e-5,5e-5,2e-4, or {USUAL}: "
+            f"{', '.join(f'{factor:g}' for factor in FACTORS)} times the method's own rate."
+        )
+    return tuple(found)
+
+
+def with_rate(config: Config, rate: float) -> Config:
+    optimizer = config.training.optimizer
+    chosen = Choice(optimizer.kind, {**optimizer.options, "learning_rate": rate})
+    return replace(config, training=replace(config.training, optimizer=chosen))
+
+
+def best_rate(values: Mapping[float, float | None], metric: str) -> float:
+    """The rate with the best value; of equal ones the lowest. A rate that failed has none."""
+    sign = 1 if METRICS[metric].better == "higher" else -1
+
+    def worth(rate: float) -> float:
+        value = values[rate]
+        return -math.inf if value is None else sign * value
+
+    return max(sorted(values), key=worth)
+
+
+def at_the_edge(best: float, rates: Sequence[float]) -> bool:
+    """Whether a better rate may lie beyond those that were tried."""
+    return len(rates) > 1 and best in (min(rates), max(rates))
+
+
+# ---------------------------------------------------------------- what became of them
+@dataclass(frozen=True)
+class TriedRate:
+    """One rate: its run's best value on `n` texts of dev with the 95 % interval, the epochs that it took,
+    `collapsed` where its predictions came to the majority share, `failed` where it did not come to an end."""
+
+    rate: float
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    n: int = 0
+    epochs: float = 0.0
+    collapsed: str = ""
+    failed: str = ""
+
+    def line(self, *, best: bool) -> str:
+        """As a row of the table that a person reads."""
+        if self.value is None:
+            return f"{self.rate:>9g}  failed: {self.failed}"
+        between = "[{:.4f}, {:.4f}]".format(*self.interval) if self.interval else ""
+        marks = ", ".join(["best"] * best + ["collapsed"] * bool(self.collapsed))
+        return f"{self.rate:>9g}  {self.value:.4f} {between}  {self.epochs:.3g} epochs  {marks}".rstrip()
+
+
+@dataclass(frozen=True)
+class RatesTried:
+    """All that were tried so far; `signal` is what stopped it before the last one, 0 for nothing."""
+
+    metric: str
+    tried: tuple[TriedRate, ...]
+    folder: Path
+    """Where the runs of the others are."""
+    signal: int = 0
+
+    @property
+    def best(self) -> TriedRate:
+        rate = best_rate({one.rate: one.value for one in self.tried}, self.metric)
+        return next(one for one in self.tried if one.rate == rate)
+
+    def __str__(self) -> str:
+        best = self.best
+        head = f"Learning rates, each by its best dev {self.metric.replace('_', ' ')} (95 % interval over "
+        lines = [f"{head}n = {best.n:,} texts):", *(one.line(best=one is best) for one in self.tried)]
+        lines.append(f"The runs of the other rates are in {self.folder}.")
+        if at_the_edge(best.rate, [one.rate for one in self.tried]):
+            lines.append(f"The best rate, {best.rate:g}, is at the edge: a better one may lie beyond.")
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"metric": self.metric, "best": self.best.rate, "tried": [asdict(one) for one in self.tried]}
+
+
+# ---------------------------------------------------------------- trying them
+def try_rates(
+    config: Config, rates: Sequence[float], out: Path, train: TrainOne, *, resume: bool = False
+) -> RatesTried:
+    """Train the config at each rate, beside `out`; the run of the best becomes `out`.
+
+    What was tried is kept in `OUT-rates`, so that with `resume` it goes on where it stood.
+    """
+    place = out.with_name(f"{out.name}-rates")
+    held = _held(config, rates, place, out, resume=resume)
+    metric = TASKS[config.task.kind].metrics[0]
+    for rate in rates:
+        if rate in held:
+            continue
+        one, signal = _tried(with_rate(config, rate), place / f"rate-{rate:g}", rate, metric, train)
+        if signal:
+            return RatesTried(metric, tuple(held.values()), place, signal)
+        held[rate] = one
+        _keep(config, held, place / TABLE)
+    found = RatesTried(metric, tuple(held[rate] for rate in rates), place)
+    if found.best.value is None:
+        raise RunError(f"No rate came to an end: {found.best.failed} Try lower ones.")
+    if not (out / RECORD).is_file():
+        os.replace(place / f"rate-{found.best.rate:g}", out)  # whole, or not at all
+    replace_json(out / TABLE, found.as_json())
+    return found
+
+
+def _tried(config: Config, folder: Path, rate: float, metric: str, train: TrainOne) -> tuple[TriedRate, int]:
+    try:
+        run = train(config, folder, (folder / RECORD).is_file())
+    except DivergedError as error:
+        return TriedRate(rate, failed=str(error)), 0
+    if run.reason == "interrupted":
+        return TriedRate(rate), run.signal
+    return scored(run, rate, metric), 0
+
+
+def scored(run: Run, rate: float, metric: str) -> TriedRate:
+    """What the best checkpoint of a run comes to on dev."""
+    trained, setup = open_run(run.folder), run.setup
+    found = document_losses(evaluator_of(setup.config, setup.dataset, trained.model, setup.task, "dev"))
+    estimate = loss_interval(found, metric)
+    collapsed = collapse_told(judge_examples(setup.task, found.examples))
+    between = (estimate.low, estimate.high) if math.isfinite(estimate.low) else None
+    return TriedRate(rate, estimate.value, between, len(found), run.state.epochs, collapsed)
+
+
+class RatesRecord(TypedDict):
+    """What is kept of the rates that were tried."""
+
+    config: str
+    tried: list[TriedRate]
+
+
+def _held(
+    config: Config, rates: Sequence[float], place: Path, out: Path, *, resume: bool
+) -> dict[float, TriedRate]:
+    """What an earlier call has tried of the same config; refused where it would be mixed with another."""
+    if config.data.dev_share == 0 and not config.data.corpus.options.get("dev"):
+        raise ConfigError("Rates are chosen by dev, and there is none; set data.dev_share, or give dev rows.")
+    if not resume:
+        for taken in (place, out / RECORD):
+            if taken.exists():
+                raise ConfigError(f"{taken} is there already; go on by --resume, or give another --out.")
+    if not (place / TABLE).is_file():
+        return {}
+    table = read_object(place / TABLE, RatesRecord)
+    if table["config"] != identity(config):
+        raise ConfigError(f"{place} holds rates that were tried for another config; give another --out.")
+    with reading(place / TABLE):
+        tried = [TriedRate(**one | {"interval": _pair(one["interval"])}) for one in table["tried"]]
+    return {one.rate: one for one in tried if one.rate in rates}
+
+
+def _pair(held: Sequence[float] | None) -> tuple[float, float] | None:
+    return None if held is None else (held[0], held[1])
+
+
+def _keep(config: Config, tried: Mapping[float, TriedRate], file: Path) -> None:
+    replace_json(file, {"config": identity(config), "tried": [asdict(one) for one in tried.values()]})

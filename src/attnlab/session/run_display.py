@@ -1,0 +1,128 @@
+"""A run as it goes: what is prepared and checked, then step, loss, tokens per second and time left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+
+import torch
+
+from attnlab.config.schema import Config
+from attnlab.config.visible_text import visible
+from attnlab.runs.display import Display, escape, redraws
+from attnlab.runs.events import Checked, Checking, Evaluated, Event, Listener, Started, Stepped, Warned
+from attnlab.runs.findings import COLOURS, MARKS
+from attnlab.runs.folder import RunFolder
+from attnlab.runs.record import read_record
+from attnlab.session.setup import Setup, check, step_flops
+from attnlab.session.training import Run, default_cache, train
+from attnlab.training.machine import cores, device_of, peak_flops, threads_for_step
+
+KEPT = 0.95
+"""Of what was seen before: a few dozen steps decide the speed that is shown."""
+
+
+def train_displayed(
+    display: Display,
+    config: Config,
+    folder: Path,
+    *,
+    resume: bool = False,
+    watchers: Callable[[Setup], Iterable[Listener]] = lambda setup: (),
+    allow: Collection[str] = (),
+    threads: int = 0,
+) -> Run:
+    """Train as `train` does, with text that was tokenised before, and show it; 0 threads: by rule."""
+    display.say(use_threads(config, folder, resume=resume, threads=threads))
+    display.work("Reading the text")
+    return train(
+        config,
+        folder,
+        resume=resume,
+        cache=default_cache(),
+        listeners=[RunDisplay(display, config.training.device, resume=resume)],
+        watchers=watchers,
+        progress=display.preparing,
+        allow=allow,
+    )
+
+
+def use_threads(config: Config, folder: Path, *, resume: bool, threads: int = 0) -> str:
+    """Set the number of threads; gives what to say of it. The run records it: its last bits depend on it.
+
+    As a person says, as the run was begun, as the environment says, or by the size of its steps.
+    """
+    run = RunFolder(folder)
+    begun = read_record(folder).get("versions", {}).get("threads") if resume and run.exists else None
+    if threads:
+        why = "as asked"
+    elif begun is not None and begun <= cores():
+        threads, why = begun, "as when it began"
+    elif "OMP_NUM_THREADS" in os.environ:
+        threads, why = torch.get_num_threads(), "by OMP_NUM_THREADS"
+    else:
+        flops = step_flops(check(config))
+        threads, why = threads_for_step(flops), f"by the size of a step, {flops / 1e9:,.2g} GFLOP"
+    torch.set_num_threads(threads)
+    return f"Threads: {threads} of {cores()} cores ({why})."
+
+
+class RunDisplay:
+    """A listener that shows a run's events."""
+
+    def __init__(self, display: Display, device: str, *, resume: bool):
+        self.display, self.device, self.resume = display, device, resume
+        self.peak = self.seconds = self.tokens = self.flops = 0.0
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Checking):
+            self.check(event)
+        elif isinstance(event, Started):
+            self.start(event)
+        elif isinstance(event, Stepped):
+            self.step(event)
+        elif isinstance(event, Evaluated):
+            scores = ", ".join(
+                f"{name} {score:,}" if isinstance(score, int) else f"{name} {score:,.4g}"
+                for name, score in event.scores.items()
+            )
+            mark = " (best)" if event.best else ""
+            self.display.say(f"step {event.step:,}: dev loss {event.loss:.4f}{mark}, {escape(scores)}")
+        elif isinstance(event, Checked):
+            self.display.say(checks_line(event.outcomes, event.seconds))
+        elif isinstance(event, Warned):
+            self.display.say(f"[yellow]Warning:[/] {escape(visible(event.message))}")
+
+    def check(self, event: Checking) -> None:
+        text = "Checking" if event.step else "Checking the run before its first step"
+        if event.done:
+            self.display.update(f"{text}, {event.done} of {event.of} checks done", event.done / event.of)
+        else:
+            self.display.work(text)
+
+    def start(self, event: Started) -> None:
+        self.display.say(f"{event.parameters:,} parameters. {event.ends}")
+        if self.resume and event.step:
+            self.display.say(f"Resuming from step {event.step:,}.")
+        elif self.resume:
+            self.display.say("No checkpoint was saved: starting from step 0.")
+        if self.display.shown and redraws(self.display.console):
+            self.peak = peak_flops(device_of(self.device))
+            self.display.say(f"The machine's matrix-product peak is {self.peak / 1e9:,.0f} GFLOP/s.")
+        self.display.work("Training")
+
+    def step(self, event: Stepped) -> None:
+        self.seconds = KEPT * self.seconds + event.seconds
+        self.tokens = KEPT * self.tokens + event.tokens
+        self.flops = KEPT * self.flops + event.flops
+        rate = self.tokens / self.seconds
+        share = f" ({self.flops / self.seconds / self.peak:.0%} of peak)" if self.peak else ""
+        told = f"step {event.step:,}, loss {event.loss:.3f}, {rate:,.0f} tokens/s{share}"
+        self.display.update(told if self.peak else f"{told}, {event.progress:.0%} done", event.progress)
+
+
+def checks_line(outcomes: Mapping[str, str], seconds: float) -> str:
+    """One line on checks that were made, with what they cost."""
+    named = (f"[{COLOURS[o]}]{MARKS[o]}[/] {escape(name)}" for name, o in outcomes.items())
+    return f"Checks ({seconds:.1f} s): {', '.join(named)}"

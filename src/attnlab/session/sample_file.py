@@ -1,0 +1,143 @@
+"""What a run writes at each evaluation: the same prompts and seed, so that runs can be read side by side.
+
+A decoder writes from the start token on, an encoder-decoder for the first sources of dev. A masked model
+writes nothing, UniLM's neither: it was only ever asked for words hidden within a text, never for the next.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnlab.config.streams import stream_seed
+from attnlab.config.visible_text import visible
+from attnlab.data.encode.translation import ends
+from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.generation.generate import Written, generate
+from attnlab.generation.rules import Sample
+from attnlab.model.apart import undisturbed
+from attnlab.model.model import Model
+from attnlab.runs.events import Evaluated, Event
+from attnlab.session.setup import Setup
+
+SAMPLES = 3
+LENGTH = 40
+
+
+class SampleFile:
+    """Adds a few texts to samples.txt whenever the run is evaluated.
+
+    A run that goes on at a step forgets what was written after it: those steps come again.
+    """
+
+    def __init__(
+        self,
+        file: Path,
+        model: Model,
+        tokenizer: Tokenizer,
+        *,
+        length: int,
+        step: int,
+        sources: Sequence[Sequence[int]] = (),
+    ):
+        self.file, self.model, self.tokenizer, self.length = file, model, tokenizer, length
+        self.sources = sources
+        self.last: list[Written] = []  # what was written at the last evaluation, led by no source
+        held = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+        file.write_text("".join(until(held, step)), encoding="utf-8")
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Evaluated):
+            with self.file.open("a", encoding="utf-8") as out:
+                out.write(self.text(event.step))
+
+    def text(self, step: int) -> str:
+        """The samples of a step. They disturb no other stream, and leave the model as it was; compiled code
+        is for whole batches, and not for a token at a time."""
+        with undisturbed(self.model):
+            lines = self.answers() if self.sources else self.alone()
+        numbered = (f"{n}. {visible(text)}" for n, text in enumerate(lines, start=1))
+        return f"step {step}\n" + "\n".join(numbered) + "\n\n"
+
+    def alone(self) -> list[str]:
+        self.last = sampled(self.model, self.tokenizer, length=self.length, number=SAMPLES)
+        return [line(self.tokenizer, sample) for sample in self.last]
+
+    def answers(self) -> list[str]:
+        """Each source, and what was written for it."""
+        found = answered(self.model, self.tokenizer, self.sources, length=self.length)
+        pairs = zip(self.sources, found, strict=True)
+        return [
+            f"{source_line(self.tokenizer, ids)} → {line(self.tokenizer, new).strip()}" for ids, new in pairs
+        ]
+
+
+def sample_files(setup: Setup, file: Path, step: int) -> list[SampleFile]:
+    """The file of a model that writes; none of one that does not."""
+    about: dict[str, Any] = {"length": setup.config.longest_text, "step": step}
+    if setup.task.two_stacks:
+        about["sources"] = sources_of(setup)
+    elif not (setup.model.writes and setup.task.continues):
+        return []
+    return [SampleFile(file, setup.model, setup.dataset.tokenizer, **about)]
+
+
+def sources_of(setup: Setup) -> list[list[int]]:
+    """What the encoder reads of the first texts of dev, or of train where there is no dev."""
+    rows = setup.dataset.rows("dev" if "dev" in setup.dataset.splits.names else "train")
+    held = (rows.ragged("ids", row).astype(np.int64) for row in range(min(SAMPLES, len(rows))))
+    return [setup.task.read(ids, stream_seed(0, "samples", n)).tolist() for n, ids in enumerate(held)]
+
+
+def answered(
+    model: Model, tokenizer: Tokenizer, sources: Sequence[Sequence[int]], *, length: int
+) -> list[Written]:
+    """A text for each source, always with the same chance; `length` is the model's."""
+    start, _ = ends(tokenizer)
+    return written(model, tokenizer, [[start]] * len(sources), length=length, sources=sources)
+
+
+def sampled(model: Model, tokenizer: Tokenizer, *, length: int, number: int) -> list[Written]:
+    """Texts from the start token on, always with the same chance; `length` is the model's."""
+    first = tokenizer.form.before or (tokenizer.pad,)
+    return written(model, tokenizer, [list(first)] * number, length=length)
+
+
+def written(
+    model: Model,
+    tokenizer: Tokenizer,
+    prompts: list[list[int]],
+    *,
+    length: int,
+    sources: Sequence[Sequence[int]] | None = None,
+) -> list[Written]:
+    stop = {token for token in (tokenizer.specials.stop,) if token is not None}
+    rule = Sample(temperature=0.8, top_p=0.95)
+    room = max(length - len(prompts[0]), 1)
+    settings: dict[str, Any] = {"rule": rule, "length": min(LENGTH, room), "stop": stop, "sources": sources}
+    return generate(model, prompts, seed=stream_seed(0, "samples"), **settings)
+
+
+def line(tokenizer: Tokenizer, sample: Written) -> str:
+    """A sample on one line; … where it was cut."""
+    text = tokenizer.written(sample.new).replace("\n", "⏎")
+    return text if sample.stopped else f"{text} …"
+
+
+def source_line(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
+    """A source on one line, with what is unknown or hidden in it."""
+    return tokenizer.written(ids, holes=True).strip().replace("\n", "⏎")
+
+
+def until(text: str, step: int) -> list[str]:
+    """The parts of a samples file up to a step."""
+    parts = [
+        f"step {part}"
+        for part in re.split(r"^step (?=\d+$)", text, flags=re.MULTILINE)
+        if part.split("\n")[0].isdigit()
+    ]
+    return [part for part in parts if int(part.split("\n")[0].removeprefix("step ")) <= step]

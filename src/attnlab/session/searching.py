@@ -1,0 +1,149 @@
+"""Search in a person's files: an index that is kept, and passages nearest to a query."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnlab.checks.query_duplicates import QueryDuplicates
+from attnlab.config.values import ConfigError
+from attnlab.data.corpora.own_files import Files
+from attnlab.data.dataset import hashed
+from attnlab.data.errors import DataError
+from attnlab.data.example import Example
+from attnlab.data.passage_index import Hit, IndexUpdate, PassageIndex, Told
+from attnlab.evaluation.retrieval import Questions, by_vectors, by_words
+from attnlab.interop.module_checks import Point
+from attnlab.metrics import METRICS
+from attnlab.metrics.measures import measure_of
+from attnlab.metrics.metric import Estimate, Examples, Metric
+from attnlab.session.embedding import Embedder
+from attnlab.session.label_scores import WRONG, shown
+from attnlab.session.training import default_cache
+
+
+@dataclass(frozen=True)
+class Searcher:
+    """An up-to-date index and the model that it was made with."""
+
+    embedder: Embedder
+    index: PassageIndex
+    update: IndexUpdate
+
+    @classmethod
+    def of(
+        cls,
+        embedder: Embedder,
+        inside: str | Path,
+        *,
+        index: str | Path | None = None,
+        encoding: str = "utf-8",
+        told: Told = lambda done, of: None,
+    ) -> Searcher:
+        """Of the files below a folder. The index is kept in `index`, or in the cache, apart for each model
+        and folder."""
+        source = Path(inside).expanduser()
+        place = index_folder(embedder, source) if index is None else Path(index)
+        found = PassageIndex(place, embedder.identity)
+        return cls(
+            embedder, found, found.update(source, embedder.vectors, encoding=encoding or "utf-8", told=told)
+        )
+
+    def search(self, query: str, *, top: int = 5) -> list[Hit]:
+        """The passages nearest to a query, best first."""
+        if not query.strip():
+            raise ConfigError("The query is empty; say what to search for.")
+        if top < 1:
+            raise ConfigError(f"top is {top}; it must be at least 1.")
+        return self.index.nearest(self.embedder.vectors([query])[0], top)
+
+
+def index_folder(embedder: Embedder, source: Path) -> Path:
+    return default_cache() / f"index-{hashed(str(source.resolve()), embedder.identity)}"
+
+
+def skipped_told(update: IndexUpdate, most: int = 5) -> Sequence[str]:
+    """What was left out, a line each; of many the first."""
+    lines = [f"{one.place}: {one.reason}" for one in update.skipped]
+    more = len(lines) - most
+    return lines if more <= 0 else [*lines[:most], f"… and {more:,} more"]
+
+
+# ---------------------------------------------------------------- how well it finds
+SCORED = ("reciprocal_rank", "recall_at_1", "recall_at_10")
+PART = 256
+"""Texts that are embedded between two words of progress."""
+
+
+def score_search(
+    embedder: Embedder, file: str | Path, *, told: Told = lambda done, of: None, **reading: Any
+) -> dict[str, Any]:
+    """How well the queries of a file find their own passages, with BM25 compared on the same ones."""
+    corpus = Files(path=str(file), **reading)
+    found = [one for split in corpus.given for one in corpus.read(split)]
+    pairs = [(one.text, one.pair) for one in found if one.pair is not None]
+    if len(pairs) < len(found) or not pairs:
+        raise DataError(
+            f"{file} has no passage in {len(found) - len(pairs):,} of {len(found):,} rows; name the columns "
+            "of the query and of its passage with --text COLUMN and --pair COLUMN."
+        )
+    questions = Questions.of([(query, passage) for query, passage in pairs if passage is not None])
+    texts = [*questions.passages, *questions.queries]
+    parts = []
+    for first in range(0, len(texts), PART):
+        parts.append(embedder.vectors(texts[first : first + PART]))
+        told(min(first + PART, len(texts)), len(texts))
+    vectors = np.concatenate(parts)
+    passages, queries = vectors[: len(questions.passages)], vectors[len(questions.passages) :]
+    return {"name": str(file)} | compared(questions, by_vectors(queries, passages, questions.own))
+
+
+def of_pairs(texts: Sequence[Example], examples: Examples) -> dict[str, Any]:
+    """What is told of texts that are to find their second one: BM25 on the same, and the worst ranks."""
+    questions = Questions.of([(one.text, one.pair or "") for one in texts])
+    rank = examples["rank"]
+    order = [int(n) for n in np.argsort(-rank, kind="stable")[:WRONG] if rank[n] > 1]
+    worst = [
+        {
+            "place": texts[n].place,
+            "text": shown(texts[n]),
+            "label": "rank 1",
+            "prediction": f"rank {rank[n]:,}",
+            "confidence": None,
+        }
+        for n in order
+    ]
+    return {"retrieval": compared(questions, examples), "mistakes": worst}
+
+
+def compared(questions: Questions, found: Examples) -> dict[str, Any]:
+    """The scores of a model, those of BM25, and their difference query by query."""
+    words = by_words(questions)
+    pairs = [(q, questions.passages[own]) for q, own in zip(questions.queries, questions.own, strict=True)]
+    return {
+        "queries": len(questions.queries),
+        "passages": len(questions.passages),
+        "chance": float(1 / len(questions.passages)),
+        "measures": {name: _measured(METRICS.build(name), name, found, words) for name in SCORED},
+        "checks": [asdict(QueryDuplicates().judge(Point("evaluation"), pairs))],
+    }
+
+
+def _measured(metric: Metric, name: str, model: Examples, words: Examples) -> dict[str, Any]:
+    found = {
+        "model": metric.interval(model),
+        "bm25": metric.interval(words),
+        "difference": metric.difference(model, words),
+    }
+    told = {side: {"value": one.value, "interval": bounds(one)} for side, one in found.items()}
+    return {"definition": measure_of(name).definition, **told}
+
+
+def bounds(one: Estimate) -> list[float] | None:
+    """The ends of an interval; nothing where it is unknown."""
+    return [one.low, one.high] if math.isfinite(one.low) else None

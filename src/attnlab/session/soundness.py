@@ -1,0 +1,142 @@
+"""The checks of a run: when they are made, where their findings are kept, and what follows from them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attnlab.checks import CHECKS
+from attnlab.checks.check import Case, run_checks
+from attnlab.checks.predictions import predictions_of
+from attnlab.config.schema import SCRATCH
+from attnlab.config.values import unknown
+from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Warned
+from attnlab.runs.findings import Finding, When, failed_checks, joined, read_findings, save_findings
+from attnlab.runs.run_error import UnsoundError
+from attnlab.session.sample_file import SampleFile
+from attnlab.session.setup import Setup, initial_of
+from attnlab.training.evaluate import Evaluation
+from attnlab.training.loop import Loop
+
+
+def case_of(setup: Setup, when: When, **facts: Any) -> Case:
+    """What the checks of a moment look at: the parts of a run, with what is known by then."""
+    return Case(
+        when=when,
+        config=setup.config,
+        model=setup.model,
+        task=setup.task,
+        dataset=setup.dataset,
+        initial=initial_of(setup),
+        pretrained=setup.config.start != SCRATCH,
+        **facts,
+    )
+
+
+class RunChecks:
+    """What the checks found of a run. A failed check stops it before the first step, unless allowed."""
+
+    def __init__(
+        self, setup: Setup, folder: Path, allow: Collection[str] = (), own: Mapping[str, Any] | None = None
+    ):
+        """`own` are the run's own ways to its numbers, which checks go by: `evaluator` and `backward`."""
+        self.setup, self.folder, self.allow = setup, folder, tuple(sorted(set(allow)))
+        self.own = dict(own or {})
+        self.findings: list[Finding] = read_findings(folder)
+
+    def examine(self, *moments: When, **facts: Any) -> list[Finding]:
+        """The checks of these moments, made now: what they find joins what was found, see `joined`."""
+        found = []
+        for when in moments:
+            found += run_checks(case_of(self.setup, when, folder=self.folder, **self.own, **facts))
+        self.findings = joined(self.findings, found)
+        self.save()
+        return found
+
+    def before(self, **facts: Any) -> list[Finding]:
+        """The checks before the first step. One that fails stops the run, unless it is allowed."""
+        found = self.examine("config", "before", **facts)
+        stopping = [one for one in found if one.outcome == "fail" and one.check not in self.allow]
+        if stopping:
+            raise UnsoundError("\n".join(map(refusal, stopping)))
+        return found
+
+    @property
+    def unsound(self) -> list[str]:
+        """The checks that failed: while there is one, no number of the run means what it says."""
+        return failed_checks(self.findings)
+
+    def save(self) -> None:
+        save_findings(self.folder, self.findings, self.allow)
+
+
+def known(allow: Collection[str]) -> None:
+    """Refuse a name that no check has, before any work."""
+    for name in allow:
+        if name not in CHECKS:
+            raise unknown("--allow", name, CHECKS)
+
+
+class Watch:
+    """Makes the checks of a run when their moment has come, and tells what is new in what they found."""
+
+    def __init__(self, soundness: RunChecks, loop: Loop, samples: Sequence[SampleFile]):
+        self.soundness, self.loop, self.tell, self.samples = soundness, loop, loop.tell, samples
+        self.told = {(one.when, one.check): one.outcome for one in soundness.findings}
+
+    def before(self) -> None:
+        """The checks before the first step; what fails and is not allowed raises."""
+        began = time.perf_counter()
+        self.tell(Checking(step=0))
+        self.report(0, self.soundness.before(told=self.progress(0)), began)
+
+    def __call__(self, event: Event) -> None:
+        began, facts = time.perf_counter(), dict[str, Any]()
+        if isinstance(event, Evaluated):
+            self.tell(Checking(step=event.step))
+            written = [sample for file in self.samples for sample in file.last]
+            scores = {"loss": event.loss, **event.scores}
+            facts = {"scores": scores, "samples": written, **self.said(self.loop.evaluation)}
+            found = self.soundness.examine("during", "evaluation", step=event.step, **facts)
+            self.report(event.step, found, began)
+        elif isinstance(event, Ended) and event.reason != "interrupted":
+            self.tell(Checking(step=event.step))
+            words = self.soundness.setup.task.predicts_words
+            said = {} if words else self.said(self.loop.best_evaluation())
+            facts = {"step": event.step, "told": self.progress(event.step), **said}
+            self.report(event.step, self.soundness.examine("after", **facts), began)
+
+    def progress(self, step: int) -> Callable[[int, int], None]:
+        """Tells how many checks are done: of a deep model they take minutes."""
+        return lambda done, of: self.tell(Checking(step=step, done=done, of=of))
+
+    def said(self, evaluation: Evaluation | None) -> dict[str, Any]:
+        return {} if evaluation is None else said_by(self.soundness.setup, evaluation)
+
+    def report(self, step: int, found: Sequence[Finding], began: float) -> None:
+        outcomes = {one.check: one.outcome for one in found if one.outcome != "not applicable"}
+        if outcomes:
+            self.tell(Checked(step=step, outcomes=outcomes, seconds=time.perf_counter() - began))
+        for one in found:
+            key, bad = (one.when, one.check), one.outcome in ("warn", "fail")
+            if bad and self.told.get(key) != one.outcome:
+                self.tell(Warned(step=step, message=one.sentence))
+            self.told[key] = one.outcome
+
+
+def said_by(setup: Setup, evaluation: Evaluation) -> dict[str, Any]:
+    """What an evaluation says of each example, as facts of a case; nothing where the task predicts words."""
+    if setup.task.predicts_words:
+        return {}
+    examples = evaluation.examples
+    return {"examples": examples, "predictions": predictions_of(setup.task, examples)}
+
+
+def refusal(finding: Finding) -> str:
+    return (
+        f"{finding.sentence} "
+        f"To train anyway, with every number marked not sound: --allow {finding.check} "
+        f'(in a study: allow = {{ ARM = ["{finding.check}"] }}).'
+    )

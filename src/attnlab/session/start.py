@@ -1,0 +1,244 @@
+"""What a run begins from: weights that are drawn, or those of a model that was trained before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from attnlab.config import schema
+from attnlab.config.files import section_of
+from attnlab.config.schema import SCRATCH
+from attnlab.config.values import Choice, ConfigError
+from attnlab.data.labels import Labels
+from attnlab.data.tokenizers import TOKENIZERS
+from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
+from attnlab.interop.exchange import load_belonging
+from attnlab.interop.foreign import CONFIG, read_settings
+from attnlab.model.adapters import ADAPTERS
+from attnlab.model.assemble import build_model
+from attnlab.model.heads import HEADS
+from attnlab.model.model import Model
+from attnlab.runs.record import RECORD
+from attnlab.session.stored import (
+    PACKAGED,
+    is_checkpoint,
+    is_published,
+    model_folder,
+    stored_at,
+    without_adapter,
+)
+from attnlab.tasks import TASKS
+from attnlab.tasks.task import Task
+from attnlab.training.checkpoint import load_weights, weights_of
+from attnlab.training.trace import digest, initial_weights
+
+FREE = ("dropout", "attention_dropout")
+"""What [model] may set beside its head with a start: it changes no weight."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """A model that was trained before; its weights are read when `read` is called."""
+
+    path: Path
+    settings: schema.ModelSettings
+    labels: Labels
+    made_tokenizer: Tokenizer | None
+    """None where it is still to be made."""
+    tokenizer_path: Path
+    tokenizer_choices: tuple[Choice, ...]
+    """What data.tokenizer was where the tokenizer was made."""
+    read: Callable[[], tuple[Model, Mapping[str, Any]]]
+    """The model, every tensor accounted for, and its certificate where another project made it."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        assert self.made_tokenizer is not None, "a start that is only planned is not read"
+        return self.made_tokenizer
+
+
+def start_at(path: str) -> Start:
+    place = model_folder(path)
+    if is_published(place):
+        return _of_folder(place)
+    if (place / RECORD).is_file() or is_checkpoint(place):
+        return _of_run(place)
+    raise ConfigError(
+        f'start is "{path}", which holds neither a run ({RECORD}), nor a checkpoint of one, nor a model in '
+        f"transformers' layout ({CONFIG}); give the folder of one, {' or '.join(PACKAGED)}, or "
+        f'"{SCRATCH}".'
+    )
+
+
+def has_start(config: schema.Config) -> bool:
+    """Whether what a run began from can still be read."""
+    try:
+        return config.start == SCRATCH or model_folder(config.start).exists()
+    except ConfigError:
+        return False
+
+
+def planned_start(path: Path, settings: schema.ModelSettings, tokenizer: Choice) -> Start:
+    """A start that is still to be trained there: enough to check by it the configs that begin from it."""
+
+    def unread() -> tuple[Model, Mapping[str, Any]]:
+        raise ConfigError(f"The start {path} has not been trained yet.")
+
+    return Start(path, settings, Labels(), None, path / "tokenizer.json", (tokenizer,), unread)
+
+
+def _of_run(place: Path) -> Start:
+    stored = stored_at(place)
+    return Start(
+        path=place,
+        settings=stored.settings,
+        labels=stored.labels,
+        made_tokenizer=stored.tokenizer,
+        tokenizer_path=stored.folder / "tokenizer.json",
+        tokenizer_choices=(stored.config.data.tokenizer,),
+        read=lambda: (without_adapter(stored.model(), place), {}),
+    )
+
+
+def _of_folder(place: Path) -> Start:
+    try:
+        tokenizer = load_tokenizer(place)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{error} The start {place} needs the tokenizer that it was trained with: copy its files there, "
+            f"or name them with attnlab convert {place} RUN --tokenizer PATH, and start from RUN."
+        ) from error
+
+    def read() -> tuple[Model, Mapping[str, Any]]:
+        found = load_belonging(place, tokenizer)
+        return found.model, found.certificate.as_json()
+
+    return Start(place, read_settings(place), Labels(), tokenizer, place, (), read)
+
+
+# ---------------------------------------------------------------- settings
+def settle(config: schema.Config, planned: Start | None = None) -> schema.Config:
+    """The config with what its start decides: the model's settings and the tokenizer. A start that is not
+    there yet is given as it is `planned`.
+
+    What the config sets otherwise is refused, but for what is at its default.
+    """
+    if config.start == SCRATCH:
+        if config.adapter != ADAPTERS.resolve(ADAPTERS.default):
+            raise ConfigError(
+                f"adapter {config.adapter.kind} trains a small part of a model that was trained before, and "
+                f'start is "{SCRATCH}"; set start to a run or a model\'s folder, or adapter to '
+                f'"{ADAPTERS.default}".'
+            )
+        return config
+    start = planned or start_at(config.start)
+    model, tokenizer = _model(config, start), _tokenizer(config.data.tokenizer, start)
+    encoding = _encoding(config.data.encoding, model)
+    return replace(config, model=model, data=replace(config.data, tokenizer=tokenizer, encoding=encoding))
+
+
+def _encoding(wanted: Choice, model: schema.ModelSettings) -> Choice:
+    """Pairs for a model without token types are told apart by the separator alone, as it was trained."""
+    if wanted.kind not in ("pair", "question") or model.token_types:
+        return wanted
+    return Choice(wanted.kind, {**wanted.options, "types": False})
+
+
+def stacks_for(task: type[Task], own: schema.ModelSettings) -> schema.ModelSettings:
+    """The settings of the part of a start that a task reads with: of two stacks, the encoder alone where
+    there is nothing to write."""
+    if own.family != "encoder_decoder" or task.two_stacks:
+        return own
+    return replace(own, family="encoder", mask=section_of("model", {"family": "encoder"}).mask)
+
+
+def _model(config: schema.Config, start: Start) -> schema.ModelSettings:
+    wanted, own = config.model, stacks_for(TASKS[config.task.kind], start.settings)
+    usual: schema.ModelSettings = section_of("model", {"family": wanted.family})
+    set_here = {name: value for name, value in vars(wanted).items() if value != getattr(usual, name)}
+    if wanted.family != schema.ModelSettings.family:
+        set_here["family"] = wanted.family
+    for name, value in set_here.items():
+        decided = getattr(own, name)
+        if name not in (*FREE, "output") and value != decided:
+            free = ", ".join(f"model.{free}" for free in FREE)
+            raise ConfigError(
+                f"model.{name} is {value}, and in the start {start.path} it is {decided}. A model that "
+                f"begins from another has its settings: leave model.{name} out, or set it to {decided}. "
+                f"Only model.output, {free} may be set otherwise."
+            )
+    chosen = {name: set_here[name] for name in FREE if name in set_here}
+    return replace(own, **chosen, output=_head(config, own.output))
+
+
+def _head(config: schema.Config, own: Choice) -> Choice:
+    """The start's own where it serves the task and no other is asked for; its classes are the labels'."""
+    task, wanted = TASKS[config.task.kind], config.model.output
+    serves = own.kind in task.heads and own.options.get("classes", "labels") == "labels"
+    return own if serves and wanted == HEADS.resolve(task.head) else wanted
+
+
+def _tokenizer(wanted: Choice, start: Start) -> Choice:
+    usual = section_of("data", {}).tokenizer
+    same = wanted in (usual, *start.tokenizer_choices)
+    if not same and wanted.kind == "file" and start.made_tokenizer is not None:
+        same = load_tokenizer(str(wanted.options["path"])).fingerprint == start.tokenizer.fingerprint
+    if not same:
+        raise ConfigError(
+            f"data.tokenizer is {wanted}, a foreign tokenizer for the start {start.path}: its ids would mean "
+            "other words than those that the model has learned. Leave data.tokenizer out, or set it to the "
+            f"start's own: {start.tokenizer_path}."
+        )
+    return TOKENIZERS.resolve({"kind": "file", "path": str(start.tokenizer_path)})
+
+
+# ---------------------------------------------------------------- weights
+@dataclass(frozen=True)
+class Origin:
+    """Where the weights of a model come from that has not been trained here yet."""
+
+    start: str = SCRATCH
+    """What identifies the start: a hash of its weights."""
+    taken: tuple[str, ...] = ()
+    """The parameters that have their values from the start."""
+    fresh: tuple[str, ...] = ()
+    """Those of the model that are drawn, since the start does not have them."""
+    certificate: Mapping[str, Any] = field(default_factory=dict)
+    """The account of the tensors of another project's files."""
+
+
+def begin(config: schema.Config, tokenizer: Tokenizer, labels: Labels) -> tuple[Model, Origin]:
+    """The model of a settled config before its first step: a function of the start and the seed."""
+    if config.start == SCRATCH:
+        settings = config.model.with_tokenizer(tokenizer.size)
+        return build_model(settings, seed=config.seed, labels=labels.outputs), Origin()
+    start = start_at(config.start)
+    source, certificate = start.read()
+    model = build_model(config.model, seed=config.seed, labels=labels.outputs)
+    same_head = config.model.output == start.settings.output and labels.means_the_same(start.labels)
+    taken, fresh = _filled(model, source, with_head=same_head)
+    try:
+        ADAPTERS.build(config.adapter).attach(model, train=fresh, seed=config.seed)
+    except ValueError as error:
+        raise ConfigError(f"adapter {config.adapter}: {error}") from error
+    told = json.dumps(initial_weights(source), sort_keys=True)
+    return model, Origin(digest(told.encode()), taken, fresh, certificate)
+
+
+Names = tuple[str, ...]
+
+
+def _filled(model: Model, source: Model, *, with_head: bool) -> tuple[Names, Names]:
+    """Give the model the source's weights, every tensor of the trunk, or of its encoder where the model has
+    that alone, accounted for; their names, and those of the rest."""
+    parts = ["trunk."] if source.trunk.reads_source == model.trunk.reads_source else ["trunk.encoder."]
+    parts += ["head."] if with_head else []
+    taken = {name: w for name, w in weights_of(source).items() if name.startswith(tuple(parts))}
+    drawn = {name: w for name, w in weights_of(model).items() if name.startswith("head.")}
+    fresh = {} if with_head else drawn
+    load_weights(model, taken | fresh)
+    return tuple(taken), tuple(fresh)
