@@ -10,14 +10,13 @@ from typing import Any
 
 import torch
 
-from attnlab.checks.predictions import collapse_told
 from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.data.dataset import ProgressOf, no_progress
 from attnlab.data.loader import Loader
 from attnlab.model.model import Model
 from attnlab.runs.events import Listener
-from attnlab.runs.findings import failures
+from attnlab.runs.findings import collapse_sentence, failures
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import MetricsFile
 from attnlab.session.continuing import go_on
@@ -125,7 +124,7 @@ def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: RunChecks) -> R
     folder.note(parameters=parameters, flops=state.flops, tokens=state.tokens, seconds=state.seconds)
     told = failures(soundness.findings)
     folder.note(sound=not unsound, unsound=unsound, failures=told, trace=state.trace.record)
-    collapsed = collapse_told(one for one in soundness.findings if one.when == "after")
+    collapsed = collapse_sentence([one for one in soundness.findings if one.when == "after"])
     return Run(folder.path, reason, state, setup, interrupt.signal, tuple(unsound), tuple(told), collapsed)
 
 
