@@ -12,7 +12,8 @@ from attnlab.checks.check import Case, Predictions
 from attnlab.checks.relabelling import by_chance, relabelled, renamed
 from attnlab.checks.tagged import most_frequent_tag, no_entities
 from attnlab.metrics.metric import Examples, wilson
-from attnlab.runs.findings import Finding, Outcome, Value
+from attnlab.runs.findings import Finding, Outcome
+from attnlab.runs.typed import Value
 from attnlab.tasks.task import Task
 
 ENOUGH = 10

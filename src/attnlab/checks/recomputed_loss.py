@@ -21,7 +21,8 @@ from attnlab.model.apart import copy_of, undisturbed
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.runs.typed import Value
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training.accumulate import backward
 from attnlab.training.evaluate import Evaluator

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Column, Table
@@ -15,8 +16,11 @@ from attnlab.config.values import ConfigError
 from attnlab.config.visible_text import visible
 from attnlab.runs.damage import reading
 from attnlab.runs.display import escape
+from attnlab.studies.wording import FEW, because_phrase, verdict_phrase
 
 if TYPE_CHECKING:
+    from attnlab.metrics.metric import Estimate
+    from attnlab.studies.outcome import StudyOutcome
     from attnlab.studies.runner import EndedStudy
     from attnlab.studies.spec import Study
 
@@ -140,15 +144,17 @@ def command(study: str, *, quick: bool, seeds: int | None, set: list[str], only:
 
 def show(ended: EndedStudy) -> None:
     """The verdict, the arms, and where the rest is."""
-    results = ended.results
-    study = results["study"]
-    out.print(f"\n[bold]{escape(study['question'])}[/]", highlight=False)
-    out.print(arms_table(results))
-    out.print(f"[bold]Verdict:[/] {escape(results['verdict'])}", highlight=False)
-    if study["quick"]:
+    outcome = ended.outcome
+    study = outcome.study
+    out.print(f"\n[bold]{escape(study.question)}[/]", highlight=False)
+    out.print(arms_table(outcome))
+    out.print(f"[bold]Verdict:[/] {escape(outcome.verdict)}", highlight=False)
+    if len(outcome.comparisons) > FEW:
+        out.print(comparisons_table(outcome))
+    if study.quick:
         out.print("This was a quick run: too few tokens and seeds to rely on.", style="yellow")
-    for note in study["notes"]:
-        out.print(f"Note: {escape(note)}", highlight=False)
+    for note in outcome.notes:
+        out.print(f"Note: {escape(str(note))}", highlight=False)
     for reason in ended.failed:
         out.print(f"[bold red]Failed:[/] {escape(reason)}", highlight=False, soft_wrap=True)
     if ended.signal:
@@ -168,11 +174,20 @@ ROOM = 100
 """Characters from which on a line has room for all columns; a narrower one shows the first three."""
 
 
-def arms_table(results: dict[str, Any]) -> Table:
+def comparisons_table(outcome: StudyOutcome) -> Table:
+    """Comparisons that are too many for a sentence each."""
+    table = Table(Column("arm", no_wrap=True), "compared with", "verdict", Column("why", overflow="fold"))
+    for one in outcome.comparisons:
+        cells = (one.arm, one.baseline, verdict_phrase(one), because_phrase(one))
+        table.add_row(*map(escape, cells))
+    return table
+
+
+def arms_table(outcome: StudyOutcome) -> Table:
     wanted = COLUMNS if out.width >= ROOM else COLUMNS[:3]
-    found = [name for name in wanted if any(name in arm["metrics"] for arm in results["arms"])]
-    names = dict.fromkeys([results["study"]["metric"], *found])
-    sizes = {arm["parameters"] for arm in results["arms"]}
+    found = [name for name in wanted if any(name in arm.scores for arm in outcome.arms)]
+    names = dict.fromkeys([outcome.study.metric, *found])
+    sizes = {arm.parameters for arm in outcome.arms}
     alike = f"{sizes.pop():,} parameters each" if len(sizes) == 1 else None
     table = Table(
         Column("arm", no_wrap=True),
@@ -182,23 +197,23 @@ def arms_table(results: dict[str, Any]) -> Table:
         caption=alike,
         caption_justify="left",
     )
-    for arm in results["arms"]:
-        colour = {"finished": "green", "invalid": "bold red", "failed": "red"}.get(arm["status"], "yellow")
-        values = [interval(arm["metrics"].get(name)) for name in names]
-        size = [] if alike else [f"{arm['parameters']:,}"]
-        table.add_row(escape(arm["name"]), f"[{colour}]{arm['status']}[/]", *size, *values)
-    for arm in results.get("refused", ()):
-        table.add_row(escape(arm["name"]), "[red]refused[/]")
+    for arm in outcome.arms:
+        colour = {"finished": "green", "invalid": "bold red", "failed": "red"}.get(arm.state, "yellow")
+        values = [interval(arm.scores.get(name)) for name in names]
+        size = [] if alike else [f"{arm.parameters:,}"]
+        table.add_row(escape(arm.name), f"[{colour}]{arm.state.value}[/]", *size, *values)
+    for arm in outcome.refused:
+        table.add_row(escape(arm.name), f"[red]{arm.state.value}[/]")
     return table
 
 
-def interval(estimate: dict[str, Any] | None) -> str:
+def interval(score: Estimate | None) -> str:
     """A value with half of its interval, in as many digits as that supports."""
     from attnlab.studies.report.number_text import decimals
 
-    if estimate is None or estimate["value"] is None:
+    if score is None or math.isnan(score.value):
         return "–"
-    value, places = estimate["value"], decimals([estimate])
-    if estimate["low"] is None:
-        return f"{value:,.{places}f}"
-    return f"{value:,.{places}f} ± {(estimate['high'] - estimate['low']) / 2:,.{places}f}"
+    places = decimals([{"value": score.value, "low": score.low, "high": score.high}])
+    if math.isnan(score.low):
+        return f"{score.value:,.{places}f}"
+    return f"{score.value:,.{places}f} ± {(score.high - score.low) / 2:,.{places}f}"

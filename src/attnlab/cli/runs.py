@@ -44,7 +44,9 @@ def runs(
             told = f"  {state}, {steps} steps, dev {score}, sound: {sound}, begun {begun}"
             out.print(told, highlight=False, soft_wrap=True)
     for run in (summary.result for summary in found if summary.result.status == "damaged"):
-        out.print(f"[bold red]Damaged:[/] {escape(visible(run.reason))}", highlight=False, soft_wrap=True)
+        out.print(
+            f"[bold red]Damaged:[/] {escape(visible(str(run.reason or '')))}", highlight=False, soft_wrap=True
+        )
     return None
 
 

@@ -15,10 +15,10 @@ from attnlab.checks.wording.template import Sentences
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.damage import read_object, reading
 from attnlab.runs.tabular import ShortTable, Tabular
+from attnlab.runs.typed import Value
 
 CHECKS_FILE = "checks.json"
 When = Literal["config", "before", "during", "after", "evaluation"]
-Value = str | int | float | bool | None | Sequence[Any] | Mapping[str, Any]
 
 
 class Outcome(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +130,7 @@ def compared(questions: Questions, found: Examples) -> dict[str, Any]:
         "passages": len(questions.passages),
         "chance": float(1 / len(questions.passages)),
         "measures": {name: _measured(METRICS.build(name), name, found, words) for name in SCORED},
-        "checks": [asdict(QueryDuplicates().judge(Point("evaluation"), pairs))],
+        "checks": [QueryDuplicates().judge(Point("evaluation"), pairs).as_json()],
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from attnlab.runs.atomic import replace_bytes, replace_json
 from attnlab.runs.damage import FAULTS, read_object, reading
 from attnlab.runs.folder import lock, make_folder
 from attnlab.runs.record import differences
-from attnlab.runs.result import RunResult
+from attnlab.runs.result import RunResult, RunState
 from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import STUDY_FILE, StudyRecord
 from attnlab.runs.tabular import ShortTable, Tabular, number
@@ -22,11 +23,13 @@ from attnlab.session.session import step_flops
 from attnlab.studies import report
 from attnlab.studies.earlier_runs import ready
 from attnlab.studies.first_runs import train_starts
+from attnlab.studies.outcome import ArmOutcome, StudyOutcome, TunedRate
 from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved, from_record, resolve, to_record
 from attnlab.studies.results import gather
 from attnlab.studies.tuning import tuned
+from attnlab.studies.wording import verdict_phrase
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.machine import cores, threads_for_step, versions
 
@@ -41,45 +44,50 @@ class EndedStudy(Tabular):
     """
 
     folder: Path
-    results: dict[str, Any]
+    outcome: StudyOutcome
     signal: int = 0
     allowed: frozenset[str] = frozenset()
 
     @property
+    def results(self) -> dict[str, Any]:
+        """What results.json holds."""
+        return self.outcome.as_json()
+
+    @property
     def runs(self) -> list[RunResult]:
         """What each run came to."""
-        return [RunResult.of_json(run) for run in self.results["runs"]]
+        return list(self.outcome.runs)
 
     @property
     def failed(self) -> list[str]:
         """The runs that did not come to their end, and why."""
-        return [f"{run.arm}, seed {run.seed}: {run.reason}" for run in self.runs if run.status == "failed"]
+        failed = [run for run in self.runs if run.status is RunState.FAILED]
+        return [f"{run.arm}, seed {run.seed}: {run.reason}" for run in failed]
 
     @property
     def faults(self) -> list[str]:
         """Why its results are not what was asked for: failed runs, and arms invalid without being allowed."""
-        failed = [f"{run.arm} (seed {run.seed})" for run in self.runs if run.status == "failed"]
+        failed = [f"{run.arm} (seed {run.seed})" for run in self.runs if run.status is RunState.FAILED]
         said = [f"{len(failed)} of {len(self.runs)} runs failed: {', '.join(failed)}."] if failed else []
-        said += [f"{arm['name']} was refused: {arm['reason']}" for arm in self.results.get("refused", ())]
+        said += [f"{arm.name} was refused: {arm.reason}" for arm in self.outcome.refused]
         return said + [
-            f"{arm['name']} is invalid, which the study does not expect: {arm['reason']}. {cure(arm)}"
-            for arm in self.results["arms"]
-            if arm["status"] == "invalid" and not (arm["name"] in self.allowed and arm["unsound"])
+            f"{arm.name} is invalid, which the study does not expect: {arm.reason}. {cure(arm)}"
+            for arm in self.outcome.arms
+            if not arm.sound and not (arm.name in self.allowed and arm.unsound)
         ]
 
     def table(self) -> ShortTable:
-        study, rows = self.results["study"], list[tuple[str, ...]]()
-        words = {row["arm"]: row["verdict"] for row in self.results.get("comparisons") or []}
-        for arm in self.results["arms"]:
-            found = arm["metrics"].get(study["metric"]) or {}
-            ends = [number(found[end]) for end in ("low", "high") if found.get(end) is not None]
-            value = "–" if found.get("value") is None else number(found["value"])
-            verdict = (
-                "baseline" if arm["name"] == study["baseline"] else words.get(arm["name"], arm["status"])
-            )
-            rows.append((arm["name"], value, " to ".join(ends), str(found.get("n", 0)), verdict))
-        columns = ("arm", study["metric"], "95 % interval", "seeds", "verdict")
-        return ShortTable(f"{self.results['verdict']} Report: {self.folder / 'report.html'}", columns, rows)
+        study, rows = self.outcome.study, list[tuple[str, ...]]()
+        words = {one.arm: verdict_phrase(one) for one in self.outcome.comparisons}
+        for arm in self.outcome.arms:
+            score = arm.scores.get(study.metric)
+            numbers = [] if score is None else [score.value, score.low, score.high]
+            value, *ends = [number(one) for one in numbers if math.isfinite(one)] or ["–"]
+            verdict = "baseline" if arm.name == study.baseline else words.get(arm.name, arm.state.value)
+            n = str(score.n if score else 0)
+            rows.append((arm.name, value, " to ".join(ends), n, verdict))
+        columns = ("arm", study.metric, "95 % interval", "seeds", "verdict")
+        return ShortTable(f"{self.outcome.verdict} Report: {self.folder / 'report.html'}", columns, rows)
 
     def report(self, file: str | Path) -> Path:
         """The report as one HTML file at this place."""
@@ -88,12 +96,12 @@ class EndedStudy(Tabular):
         return written
 
 
-def cure(arm: Mapping[str, Any]) -> str:
+def cure(arm: ArmOutcome) -> str:
     """What a person can do about an invalid arm."""
-    if not arm["unsound"]:  # its seeds changed nothing, which no study can mean
+    if not arm.unsound:  # its seeds changed nothing, which no study can mean
         return "The report names the cause."
-    checks = ", ".join(f'"{check}"' for check in arm["unsound"])
-    allow = f"allow = {{ {arm['name']} = [{checks}] }}"
+    checks = ", ".join(f'"{check}"' for check in arm.unsound)
+    allow = f"allow = {{ {arm.name} = [{checks}] }}"
     return f"Fix it, or declare in the study that it is expected to fail: {allow}."
 
 
@@ -128,17 +136,17 @@ def run_study(
         tell(told_jobs(len(work_of(resolved, folder)), jobs or cores(), threads))
         replace_json(folder / STUDY_FILE, record)
         with interrupt.heard():
-            resolved, tuning = train_starts(resolved, folder, pool), list[dict[str, Any]]()
+            resolved, tuning = train_starts(resolved, folder, pool), list[TunedRate]()
         if not interrupt.asked:
             record |= {"lengths": prepared(resolved)}
             replace_json(folder / STUDY_FILE, record)
             with interrupt.heard():
                 resolved, tuning = tuned(resolved, folder, pool)
                 pool.run(ready(work_of(resolved, folder), tell))
-        results = gather(resolved, folder, record=record, tuning=tuning)
-        replace_json(folder / RESULTS, results)
-        report.write(results, folder)
-    return EndedStudy(folder, results, interrupt.signal, frozenset(resolved.study.allow))
+        outcome = gather(resolved, folder, record=record, tuning=tuning)
+        replace_json(folder / RESULTS, outcome.as_json())
+        report.write(outcome, folder)
+    return EndedStudy(folder, outcome, interrupt.signal, frozenset(resolved.study.allow))
 
 
 def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ VERDICTS = {
     "identical": "≡",
     "invalid": "✗",
     "failed": "✗",
-    "not run": "–",
+    "missing": "–",
     "baseline": "●",
 }
 
@@ -134,12 +134,12 @@ def slug(title: str) -> str:
 
 
 def kind(verdict: str) -> str:
-    """The kind of a verdict, without what it says of sizes: better, worse, no-difference, …"""
-    return slug(next((name for name in VERDICTS if verdict.startswith(name)), "other"))
+    """A verdict's or a state's name among the page's styles: better, worse, no-difference, …"""
+    return slug({"missing": "not run"}.get(verdict, verdict)) if verdict in VERDICTS else "other"
 
 
 def sign(verdict: str) -> str:
-    return next((mark for name, mark in VERDICTS.items() if verdict.startswith(name)), "·")
+    return VERDICTS.get(verdict, "·")
 
 
 @cache

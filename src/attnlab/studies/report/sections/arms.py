@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from attnlab.evaluation.comparability import Basis, comparability
+from attnlab.studies.outcome import score_json
 from attnlab.studies.report.metric_display import DisplayedMetric, cost, estimate, explained, quality
 from attnlab.studies.report.number_text import Figure, column, exact
 from attnlab.studies.report.study_results import Arm, StudyResults
@@ -66,5 +67,6 @@ def _seeds_once(figures: list[Figure]) -> tuple[int | None, list[Figure]]:
 
 def _column(arms: list[Arm], metric: DisplayedMetric) -> list[Figure]:
     if metric.counted:
-        return [exact(arm.data.get(metric.name), metric.form) for arm in arms]
-    return column([estimate(arm, metric.name) for arm in arms], metric.form)
+        return [exact(getattr(arm.outcome, metric.name), metric.form) for arm in arms]
+    scores = [estimate(arm, metric.name) for arm in arms]
+    return column([None if score is None else score_json(score) for score in scores], metric.form)

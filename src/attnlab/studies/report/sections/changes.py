@@ -12,22 +12,24 @@ COUNTS = (("steps", "steps", "count"), ("tokens", "tokens", "count"), ("flops", 
 
 def changes(study: StudyResults) -> dict[str, Any]:
     facts = study.facts
-    overrides = facts.get("overrides") or {}
     common = [
         ("Baseline", study.baseline),
         ("Seeds", f"{len(study.seeds)} ({anything(study.seeds)})" if study.seeds else ""),
         ("Budget of each run", study.budget),
-        ("Changed from this description", ", ".join(f"{k} = {anything(v)}" for k, v in overrides.items())),
-        ("Matched", f"to the baseline's {facts['match']}" if facts.get("match") else ""),
+        (
+            "Changed from this description",
+            ", ".join(f"{k} = {anything(v)}" for k, v in facts.overrides.items()),
+        ),
+        ("Matched", f"to the baseline's {facts.match}" if facts.match else ""),
     ]
     summary = list(filter(None, study.card.get("", "").split("\n")))  # its first line asks the question
     return {
-        "card": [*filter(None, [study.card.get("Set-up")]), *summary[bool(facts.get("question")) :]],
+        "card": [*filter(None, [study.card.get("Set-up")]), *summary[bool(facts.question) :]],
         "common": [(name, value) for name, value in common if value],
         "rows": [
             (
                 arm,
-                [(key, anything(value)) for key, value in (arm.data.get("changes") or {}).items()],
+                [(key, anything(value)) for key, value in arm.outcome.changes.items()],
                 _spent(arm),
             )
             for arm in study.arms
@@ -37,10 +39,7 @@ def changes(study: StudyResults) -> dict[str, Any]:
 
 def _spent(arm: Arm) -> str:
     """What the arm's runs really took, whatever was planned: means over its seeds."""
-    told = [
-        f"{FORMS[form](arm.data[name], 0)} {noun}"
-        for name, noun, form in COUNTS
-        if known(arm.data.get(name)) and arm.data[name]
-    ]
-    rate = arm.data.get("learning_rate")
+    counts = {name: getattr(arm.outcome, name) for name, _, _ in COUNTS}
+    told = [f"{FORMS[form](counts[name], 0)} {noun}" for name, noun, form in COUNTS if counts[name]]
+    rate = arm.outcome.learning_rate
     return ", ".join([*told, *([f"learning rate {rate:g}"] if known(rate) else [])])

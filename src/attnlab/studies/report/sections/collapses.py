@@ -6,8 +6,8 @@ from typing import Any
 
 from attnlab.runs.findings import Finding, collapse_sentence
 from attnlab.runs.result import RunResult
-from attnlab.studies.collapsed import seeds_named
 from attnlab.studies.report.study_results import Arm, StudyResults
+from attnlab.studies.wording import seeds_phrase
 
 
 def collapses(study: StudyResults) -> dict[str, Any] | None:
@@ -22,7 +22,7 @@ def _told(arm: Arm) -> str:
     seeds = [seed for seed, told in found.items() if told]
     if not seeds:
         return ""
-    return f"{arm.name} ({seeds_named(seeds, len(arm.runs))}). {found[seeds[0]]}"
+    return f"{arm.name} ({seeds_phrase(seeds, len(arm.runs))}). {found[seeds[0]]}"
 
 
 def _at_the_end(run: RunResult) -> list[Finding]:

@@ -10,11 +10,11 @@ from attnlab.studies.report.study_results import StudyResults
 
 
 def configs(study: StudyResults) -> dict[str, Any] | None:
-    found = study.part("configs")
+    found = study.outcome.configs
     if not found:
         return None
     base = found.get("base") or {}
-    changed = {arm.name: arm.data.get("changes") or {} for arm in study.arms}
+    changed = {arm.name: arm.outcome.changes for arm in study.arms}
     keys = sorted({key for changes in changed.values() for key in changes})
     return {
         "arms": study.arms,

@@ -3,36 +3,56 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+from attnlab.evaluation.comparison import Comparison, Verdict
+from attnlab.metrics.metric import Estimate
+from attnlab.studies.outcome import score_json
 from attnlab.studies.report.metric_display import WITHOUT_LEAK, DisplayedMetric, metric
 from attnlab.studies.report.number_text import Figure, column, exact, fixed, known
-from attnlab.studies.report.study_results import Arm, StudyResults
+from attnlab.studies.report.study_results import Arm, Mark, StudyResults
+from attnlab.studies.wording import verdict_phrase, words_of
 
-Row = Mapping[str, Any]
 Place = Callable[[float], float]
 
 
+@dataclass(frozen=True)
+class ForestRow:
+    """A difference of the forest: a comparison, or that of an arm that leaks by the loss without the leak."""
+
+    comparison: Comparison
+    estimate: Estimate
+    without_leak: bool = False
+
+
 def differences(study: StudyResults) -> dict[str, Any] | None:
-    rows = [row for row in study.results.get("comparisons") or [] if study.arm(row.get("arm"))]
-    names = sorted(dict.fromkeys(row["metric"] for row in rows), key=lambda name: name != study.metric)
-    forests = [_forest(study, metric(study, n), [r for r in rows if r["metric"] == n]) for n in names]
-    without_leak: list[Row] = [
-        {"arm": row["arm"], "baseline": row.get("baseline"), **row["without_leak"]}
-        for row in rows
-        if row.get("without_leak")
+    compared = [one for one in study.outcome.comparisons if study.arm(one.arm)]
+    names = sorted(dict.fromkeys(one.metric for one in compared), key=lambda name: name != study.metric)
+    forests = [
+        _forest(study, metric(study, name), [_of(one) for one in compared if one.metric == name])
+        for name in names
+    ]
+    without_leak = [
+        ForestRow(one, one.without_leak, True) for one in compared if one.without_leak is not None
     ]
     if without_leak:
         forests.append(_forest(study, metric(study, WITHOUT_LEAK.name), without_leak))
     return {"forests": forests} if forests else None
 
 
-def _forest(study: StudyResults, measure: DisplayedMetric, rows: list[Row]) -> dict[str, Any]:
+def _of(comparison: Comparison) -> ForestRow:
+    numbers = comparison.difference, comparison.low, comparison.high
+    return ForestRow(comparison, Estimate(*numbers, comparison.seeds))
+
+
+def _forest(study: StudyResults, measure: DisplayedMetric, rows: list[ForestRow]) -> dict[str, Any]:
     form = "signed" if measure.form in ("plain", "signed") else measure.form
-    smallest = column([{"value": row.get("smallest")} for row in rows], measure.form)
-    shown = column([{**row, "value": row.get("difference"), "n": row.get("seeds")} for row in rows], form)
-    low, high = _range([row for row in rows if measure.honest or study.sound(row["arm"])] or rows)
+    least = [None if row.without_leak else row.comparison.smallest for row in rows]
+    smallest = column([{"value": value} for value in least], measure.form)
+    shown = column([score_json(row.estimate) for row in rows], form)
+    low, high = _range([row for row in rows if measure.honest or study.sound(row.comparison.arm)] or rows)
 
     def place(value: float) -> float:
         return round(100 * (value - low) / (high - low), 3)
@@ -49,42 +69,50 @@ def _forest(study: StudyResults, measure: DisplayedMetric, rows: list[Row]) -> d
 
 
 def _row(
-    study: StudyResults, measure: DisplayedMetric, row: Row, figure: Figure, smallest: Figure, place: Place
+    study: StudyResults,
+    measure: DisplayedMetric,
+    row: ForestRow,
+    figure: Figure,
+    smallest: Figure,
+    place: Place,
 ) -> dict[str, Any]:
-    arm = next(arm for arm in study.arms if arm.name == row["arm"])
-    sound = measure.honest or (study.sound(row["arm"]) and row.get("verdict") != "invalid")
-    low, high = row.get("low"), row.get("high")
-    ends = (place(low), place(high)) if known(low) and known(high) else (None, None)
+    comparison, estimate = row.comparison, row.estimate
+    arm = next(arm for arm in study.arms if arm.name == comparison.arm)
+    sound = measure.honest or (arm.sound and comparison.verdict is not Verdict.INVALID)
+    ends = [place(end) if math.isfinite(end) else None for end in (estimate.low, estimate.high)]
+    mark = (
+        Mark("other", "") if row.without_leak else Mark(comparison.verdict.value, verdict_phrase(comparison))
+    )
     return {
         "arm": arm,
-        "baseline": row.get("baseline") or study.baseline,
+        "baseline": comparison.baseline,
         "sound": sound,
         "figure": figure,
-        "verdict": row.get("verdict") or "",
-        "words": row.get("words") or row.get("verdict") or "",
-        "said": "scored with later tokens removed" if measure.honest else _verdict(row, arm),
-        "p": _chance(row.get("p")),
-        "p_corrected": _chance(row.get("p_corrected")),
+        "mark": mark,
+        "words": "" if row.without_leak else words_of(comparison),
+        "said": "scored with later tokens removed" if measure.honest else _verdict(mark, arm),
+        "p": _chance(math.nan if row.without_leak else comparison.p),
+        "p_corrected": _chance(math.nan if row.without_leak else comparison.p_corrected),
         "smallest": smallest,
-        "documents": exact(row.get("documents"), "count"),
-        "at": place(row["difference"]) if known(row.get("difference")) else None,
-        "from": ends[0],
-        "to": ends[1],
-        "alt": f"{row['arm']}: {figure.text} {', '.join(figure.beside)}"
+        "documents": exact(None if row.without_leak else comparison.documents, "count"),
+        "at": place(estimate.value) if math.isfinite(estimate.value) else None,
+        "from": ends[0] if None not in ends else None,
+        "to": ends[1] if None not in ends else None,
+        "alt": f"{arm.name}: {figure.text} {', '.join(figure.beside)}"
         if figure.value is not None
-        else row["arm"],
+        else arm.name,
     }
 
 
-def _verdict(row: Row, arm: Arm) -> str:
+def _verdict(mark: Mark, arm: Arm) -> str:
     failed = [] if arm.sound else [finding.check for finding in arm.findings("fail")]
-    return ", ".join([row.get("verdict") or "", *failed])
+    return ", ".join([mark.words, *failed])
 
 
-def _range(rows: list[Row]) -> tuple[float, float]:
+def _range(rows: list[ForestRow]) -> tuple[float, float]:
     """From these rows' intervals and zero, with a margin: what is not sound does not set the scale."""
-    values = [row.get(key) for row in rows for key in ("difference", "low", "high")]
-    finite = [0.0, *(value for value in values if known(value) and math.isfinite(value))]
+    values = [end for row in rows for end in (row.estimate.value, row.estimate.low, row.estimate.high)]
+    finite = [0.0, *filter(math.isfinite, values)]
     low, high = min(finite), max(finite)
     margin = 0.12 * (high - low) or 1.0
     return low - margin, high + margin

@@ -11,7 +11,7 @@ from attnlab.studies.report.study_results import StudyResults
 
 
 def figures(study: StudyResults) -> dict[str, Any] | None:
-    found = [f for f in study.results.get("figures") or [] if any(s.get("x") for s in f.get("series") or [])]
+    found = [f for f in study.outcome.figures if any(s.get("x") for s in f.get("series") or [])]
     if not found:
         return None
     drawn = [_plot(study, figure, f"figure-{i}") for i, figure in enumerate(found)]

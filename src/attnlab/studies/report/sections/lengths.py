@@ -10,7 +10,7 @@ from attnlab.studies.report.study_results import StudyResults
 
 
 def lengths(study: StudyResults) -> dict[str, Any] | None:
-    found = study.part("lengths")
+    found = study.outcome.lengths
     edges, counts = found.get("edges") or [], found.get("counts") or []
     if not counts or len(edges) != len(counts) + 1:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from attnlab.evaluation.comparison import Verdict
 from attnlab.studies.report.metric_display import metric
 from attnlab.studies.report.number_text import column, known, scaled
 from attnlab.studies.report.study_results import StudyResults
@@ -12,22 +13,22 @@ from attnlab.studies.report.study_results import StudyResults
 
 def limits(study: StudyResults) -> dict[str, Any] | None:
     sentences = [*_conditions(study), *_starts(study), *_missed(study), *_rates(study), *_metric(study)]
-    return {"sentences": sentences} if study.results.get("comparisons") else None
+    return {"sentences": sentences} if study.outcome.comparisons else None
 
 
 def _conditions(study: StudyResults) -> Iterator[str]:
     """The sizes, text and budget that it was seen at."""
-    sizes = sorted({arm.data["parameters"] for arm in study.arms if known(arm.data.get("parameters"))})
+    sizes = sorted({arm.outcome.parameters for arm in study.arms if arm.outcome.parameters is not None})
     shown = list(dict.fromkeys(scaled(size) for size in sizes))
     models = (
         f"models of {' to '.join(shown[:: max(1, len(shown) - 1)])} parameters" if shown else "these models"
     )
     corpora = {
-        _name(config["data"]["corpus"]) for config in study.part("configs").values() if "data" in config
+        _name(config["data"]["corpus"]) for config in study.outcome.configs.values() if "data" in config
     }
     text = f" on {corpora.pop()}" if len(corpora) == 1 else ""
     budget = f", {study.budget} per run" if study.budget else ""
-    yield f"Measured with {models}{text}{budget}; other sizes, texts and budgets were not tested."
+    yield f"OwnMeasures with {models}{text}{budget}; other sizes, texts and budgets were not tested."
 
 
 def _name(corpus: Mapping[str, Any]) -> str:
@@ -36,7 +37,7 @@ def _name(corpus: Mapping[str, Any]) -> str:
 
 def _starts(study: StudyResults) -> Iterator[str]:
     """That what arms begin from is one model each."""
-    if names := [start["name"] for start in study.results.get("starts") or []]:
+    if names := [start["name"] for start in study.outcome.starts]:
         yield (
             f"All seeds began from one pretrained model ({', '.join(names)}): the intervals do not include "
             "what another pretraining of the same kind would have changed."
@@ -45,22 +46,22 @@ def _starts(study: StudyResults) -> Iterator[str]:
 
 def _missed(study: StudyResults) -> Iterator[str]:
     """What an inconclusive comparison may have missed."""
-    rows = [row for row in study.results.get("comparisons") or [] if row.get("metric") == study.metric]
-    open_rows = [row for row in rows if row.get("verdict") == "inconclusive" and known(row.get("smallest"))]
-    figures = column([{"value": row["smallest"]} for row in open_rows], metric(study, study.metric).form)
+    rows = [row for row in study.outcome.comparisons if row.metric == study.metric]
+    open_rows = [row for row in rows if row.verdict is Verdict.INCONCLUSIVE and known(row.smallest)]
+    figures = column([{"value": row.smallest} for row in open_rows], metric(study, study.metric).form)
     for row, figure in zip(open_rows, figures, strict=True):
         yield (
-            f"{row['arm']}: inconclusive is not “no difference”. A true difference below {figure.text} would "
-            f"probably have been missed with {row['seeds']} seeds (80% power)."
+            f"{row.arm}: inconclusive is not “no difference”. A true difference below {figure.text} would "
+            f"probably have been missed with {row.seeds} seeds (80% power)."
         )
 
 
 def _rates(study: StudyResults) -> Iterator[str]:
     """Whether each arm had a learning rate of its own."""
-    if study.facts.get("tuning"):
+    if study.facts.tuning:
         yield "Each arm's learning rate was chosen from the same grid, by the dev split."
         return
-    rates = {arm.data["learning_rate"] for arm in study.arms if known(arm.data.get("learning_rate"))}
+    rates = {arm.outcome.learning_rate for arm in study.arms if arm.outcome.learning_rate is not None}
     if len(rates) == 1:
         yield (
             f"All arms used the learning rate {rates.pop():g}, not tuned for each: an arm might do better "

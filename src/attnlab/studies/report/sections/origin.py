@@ -13,10 +13,10 @@ TITLES = {"machine": "Machine", "versions": "Versions", "fingerprints": "Fingerp
 
 
 def origin(study: StudyResults) -> dict[str, Any] | None:
-    lists = [(title, _rows(study.part(part))) for part, title in TITLES.items()]
+    lists = [(title, _rows(getattr(study.outcome, part))) for part, title in TITLES.items()]
     found = {
-        "again": study.results.get("again") or "",
-        "date": study.results.get("date") or "",
+        "again": study.outcome.again,
+        "date": study.outcome.date,
         "lists": [(title, rows) for title, rows in lists if rows],
     }
     return found if any(found.values()) else None

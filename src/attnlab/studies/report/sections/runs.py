@@ -27,7 +27,7 @@ def runs(study: StudyResults) -> dict[str, Any] | None:
                 "arm": arm,
                 "seed": run.seed,
                 "status": run.status,
-                "reason": run.reason,
+                "reason": str(run.reason or ""),
                 "folder": run.folder,
                 "sound": arm.sound and run.status != "invalid",
                 "steps": exact(_cost(run, "steps"), "count"),

@@ -10,7 +10,7 @@ from attnlab.studies.report.study_results import StudyResults
 
 
 def starts(study: StudyResults) -> dict[str, Any] | None:
-    rows = [_row(start) for start in study.results.get("starts") or []]
+    rows = [_row(start) for start in study.outcome.starts]
     return {"rows": rows} if rows else None
 
 

@@ -10,7 +10,7 @@ from attnlab.studies.report.study_results import StudyResults
 
 
 def tables(study: StudyResults) -> dict[str, Any] | None:
-    found = [_table(study, table) for table in study.results.get("tables") or [] if table.get("rows")]
+    found = [_table(study, table) for table in study.outcome.tables if table.get("rows")]
     return {"tables": found} if found else None
 
 
