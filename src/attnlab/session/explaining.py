@@ -21,7 +21,7 @@ from attnlab.explain.attention_maps import AttentionMaps, RowOfText, attention_m
 from attnlab.explain.head_losses import HeadLosses, head_losses
 from attnlab.model.apart import undisturbed
 from attnlab.model.capture import capture
-from attnlab.model.model import Model
+from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens
 from attnlab.session.evaluating import evaluator_of_texts
 from attnlab.session.opened import Opened
@@ -107,11 +107,10 @@ class Subject:
     def keys(self, text: str, layer: int, head: int) -> HeadKeys:
         """The keys of one head of self-attention on a text, as the last token's query meets them."""
         row = self.row(text)
-        inputs = dict(row.inputs)
         place = f"layers.{layer}.attention"
         patterns = f"{place}.keys", f"{place}.queries"
         with undisturbed(self.model), capture(self.model, *patterns) as seen:
-            self.model.trunk(inputs.pop("ids"), inputs.pop("tokens", None), **inputs)
+            self.model(**row.inputs, objective=hidden_states)
         keys, queries = seen[f"{place}.keys"][0], seen[f"{place}.queries"][0]
         if head >= len(queries):
             raise ConfigError(f"There is no head {head}: heads are 0 to {len(queries) - 1}.")
