@@ -15,8 +15,9 @@ documents metrics
 runs
 data model
 tasks
-training generation
+generation
 evaluation
+training
 checks explain
 interop
 session testing pytest_plugin

@@ -12,11 +12,11 @@ from torch import nn
 from attnlab.checks.check import run_checks
 from attnlab.checks.predictions import predictions_of
 from attnlab.data.rows import in_memory
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.session.setup import set_up
 from attnlab.session.training import train
 from attnlab.tasks import TASKS
 from attnlab.tasks.labelled import summed
-from attnlab.training.evaluate import Evaluator
 from tests.checks.cases import case, config, found, of, shared
 from tests.training import small_run
 

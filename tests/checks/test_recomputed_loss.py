@@ -13,15 +13,15 @@ from attnlab.checks.real import Pieces, cut_lines, evaluator_of
 from attnlab.checks.recomputed_loss import confirm
 from attnlab.config.values import Choice
 from attnlab.data.batch import Batch
+from attnlab.evaluation import evaluator as evaluators
 from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.evaluator import Evaluation, Evaluator
 from attnlab.evaluation.perplexity import Score
 from attnlab.metrics.metric import Examples
 from attnlab.model.heads.language import LanguageModel
 from attnlab.session.setup import set_up
 from attnlab.tasks import TASKS
 from attnlab.training import accumulate
-from attnlab.training import evaluate as evaluators
-from attnlab.training.evaluate import Evaluation, Evaluator
 from tests.checks.cases import case, config, found, made, of
 from tests.contracts import grid
 

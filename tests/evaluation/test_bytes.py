@@ -11,8 +11,8 @@ from tokenizers import processors
 from attnlab.data.batching import BATCHING
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.evaluation.documents import document_losses
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.session.setup import set_up
-from attnlab.training.evaluate import Evaluator
 from tests.contracts import grid
 from tests.training import small_run
 

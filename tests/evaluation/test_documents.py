@@ -13,6 +13,7 @@ from attnlab.data.loader import Loader
 from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.documents import document_losses
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.spread import influences_of
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.metrics import METRICS
@@ -21,7 +22,6 @@ from attnlab.model.model import hidden_states
 from attnlab.session.training import set_up
 from attnlab.studies.run_measures import columns, read_documents
 from attnlab.tasks import TASKS
-from attnlab.training.evaluate import Evaluator
 from attnlab.training.machine import autocast_of
 from tests.contracts import grid
 from tests.training.small_run import config, for_task, merged

@@ -9,6 +9,7 @@ import torch
 import attnlab as lab
 from attnlab.config.values import ConfigError
 from attnlab.data.errors import DataError
+from attnlab.evaluation import features as features_module
 from attnlab.model.adapters import ADAPTERS
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.events import Stepped
@@ -18,7 +19,6 @@ from attnlab.session import training as run_module
 from attnlab.session.adapting import RECIPES, adapting_config
 from attnlab.session.training import train
 from attnlab.tasks.task import Task
-from attnlab.training import features as features_module
 from attnlab.training.checkpoint import read_checkpoint
 from tests.session.adapted import RATE, KilledError, adapt, asked, weights
 from tests.training.small_run import sentences

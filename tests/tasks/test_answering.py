@@ -21,11 +21,11 @@ from attnlab.data.labels import Labels
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
 from attnlab.data.tokenizers import TOKENIZERS
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.metrics import METRICS
 from attnlab.tasks.answer_spans import best_spans, choices
 from attnlab.tasks.answering import Answering
 from attnlab.tasks.vocabulary import Vocabulary
-from attnlab.training.evaluate import Evaluator
 
 PASSAGE = "Jill lives in Oslo. Udo, who is old, owns a small red boat near the river."
 UNICODE = "In İSTANBUL the ﬁne Åse met Ｚoë; ½ of “Straße” №7 is ﷺ, naïve café 日本 𝒳𝒴 e\u0301te\u0301."

@@ -11,6 +11,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.generation.decoder import Decoder
 from attnlab.model.draws import seed_everything
 from attnlab.runs.checkpoints import Checkpoints
@@ -19,7 +20,6 @@ from attnlab.session.training import train
 from attnlab.tasks import TASKS
 from attnlab.training.accumulate import backward
 from attnlab.training.checkpoint import read_checkpoint
-from attnlab.training.evaluate import Evaluator
 from attnlab.training.loop import Loop
 from tests.checks.cases import case
 from tests.training.small_run import config

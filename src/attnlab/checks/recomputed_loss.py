@@ -15,6 +15,7 @@ from attnlab.checks.check import Case, Check
 from attnlab.checks.real import evaluator_of, uneven
 from attnlab.data.batch import Batch
 from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.texts import MisreadError, Text, nats_alone, sampled_texts, texts_of
 from attnlab.model.apart import copy_of, undisturbed
@@ -24,7 +25,6 @@ from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training.accumulate import backward
-from attnlab.training.evaluate import Evaluator
 
 LINES, TEXTS, FEW = 6, 12, 4
 EQUAL = 1e-6

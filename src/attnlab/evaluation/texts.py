@@ -16,11 +16,11 @@ from torch import Tensor
 
 from attnlab.data.batch import Batch
 from attnlab.data.rows import Rows
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.tasks.task import Prepared
-from attnlab.training.evaluate import Evaluator
 
 ROWS = 32
 """Texts of one length that are run together."""

@@ -20,6 +20,7 @@ from attnlab.data.corpora import CORPORA
 from attnlab.data.corpora.records import ANSWER_COLUMNS
 from attnlab.data.labels import FEW, SHOWN, given, is_number, whole
 from attnlab.data.loader import Loader
+from attnlab.evaluation.features import keeps_features
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.terms import Term, gather
 from attnlab.session.setup import Setup, in_order
@@ -27,7 +28,6 @@ from attnlab.session.start import start_at
 from attnlab.tasks import TASKS
 from attnlab.training.accumulate import backward
 from attnlab.training.budget import amount
-from attnlab.training.features import keeps_features
 
 LENGTH = 512
 """Tokens of a text that are read where nobody says otherwise, if the model reads so many."""

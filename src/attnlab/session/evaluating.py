@@ -22,6 +22,7 @@ from attnlab.data.example import Example
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.honesty import HonestLoss, honesty
 from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, strided
 from attnlab.evaluation.statistics import loss_interval
@@ -39,7 +40,6 @@ from attnlab.session.tag_scores import of_tags
 from attnlab.session.training import default_cache
 from attnlab.tasks.answer_spans import AnswerSpans
 from attnlab.tasks.task import Task
-from attnlab.training.evaluate import Evaluator
 
 DEFINITIONS = {
     "unknown_share": "share of the targets that are unknown words, predicted as such, not by their letters",

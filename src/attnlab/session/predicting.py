@@ -23,9 +23,9 @@ from attnlab.data.encode.encoding import Cuts, Encoding
 from attnlab.data.example import Example
 from attnlab.data.labels import UNREAD
 from attnlab.data.rows import Rows, in_memory
+from attnlab.evaluation.evaluator import array_of, joined
 from attnlab.session.opened import Opened
 from attnlab.tasks.task import Prediction, SplitColumns
-from attnlab.training.evaluate import array_of, joined
 
 CHUNK = 1024
 """Examples that are in memory at a time."""

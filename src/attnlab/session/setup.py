@@ -17,6 +17,7 @@ from attnlab.data.encode import ENCODINGS
 from attnlab.data.labels import Labels, refuse_unlearnable
 from attnlab.data.loader import Loader
 from attnlab.data.tokenizers import TOKENIZERS
+from attnlab.evaluation.evaluator import Evaluator, no_texts
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.assemble import build_model
 from attnlab.model.counts import count
@@ -28,7 +29,6 @@ from attnlab.session.stored import Stored
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task
 from attnlab.tasks.vocabulary import Vocabulary
-from attnlab.training.evaluate import Evaluator, no_texts
 from attnlab.training.listeners import LISTENERS
 from attnlab.training.optimizers import OPTIMIZERS
 from attnlab.training.schedules import SCHEDULES

@@ -15,6 +15,8 @@ from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.data.dataset import ProgressOf, no_progress
 from attnlab.data.loader import Loader
+from attnlab.evaluation.evaluator import Evaluator
+from attnlab.evaluation.features import Features, FeaturesOf, keeps_features, unknown
 from attnlab.model.model import Model
 from attnlab.runs.events import Listener
 from attnlab.runs.findings import failures
@@ -26,9 +28,7 @@ from attnlab.session.setup import Setup, check, evaluator_of, fingerprints, in_o
 from attnlab.session.soundness import RunChecks, Watch, known
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import newest_checkpoint
-from attnlab.training.evaluate import Evaluator
 from attnlab.training.failure import Failure
-from attnlab.training.features import Features, FeaturesOf, keeps_features, unknown
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.listeners import LISTENERS
 from attnlab.training.loop import Loop

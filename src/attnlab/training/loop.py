@@ -15,6 +15,8 @@ from attnlab.config.schema import TrainingSettings
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
+from attnlab.evaluation.evaluator import Evaluation, Evaluator
+from attnlab.evaluation.features import FeaturesOf, unknown
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import TRAIN
 from attnlab.model.model import Model
@@ -32,9 +34,7 @@ from attnlab.training.checkpoint import (
     save_checkpoint,
     weights_of,
 )
-from attnlab.training.evaluate import Evaluation, Evaluator
 from attnlab.training.failure import Failure, fault_of, gradient_norm
-from attnlab.training.features import FeaturesOf, unknown
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.optimizers import Optimizers
 from attnlab.training.schedules import Schedule

@@ -18,12 +18,12 @@ from attnlab.data.batch import Batch
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows
+from attnlab.evaluation.features import FeaturesOf, unknown
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.tasks.task import Prepared, SplitColumns, Task
-from attnlab.training.features import FeaturesOf, unknown
 
 CPU = torch.device("cpu")
 
