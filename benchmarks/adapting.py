@@ -27,10 +27,11 @@ from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.evaluation.features import Features, keeps_features, unknown
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.assemble import build_model
-from attnlab.session.adapting import BATCHES, RECIPES
+from attnlab.session.adapting import BATCHES
 from attnlab.session.convert import convert
 from attnlab.session.predicting import FilePredictions, Predictor
 from attnlab.session.trained import open_run
+from attnlab.targets.recipes import RECIPES
 from attnlab.tasks import TASKS
 from attnlab.tasks.vocabulary import Vocabulary
 from attnlab.training.loop import Loop

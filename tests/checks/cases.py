@@ -17,7 +17,7 @@ from attnlab.session.setup import Setup, initial_model, set_up
 from attnlab.tasks import TASKS
 from tests.training import small_run
 
-WORDS = [name for name in TASKS if TASKS[name].label_kind == "none"]
+WORDS = [name for name in TASKS if TASKS[name].target.of_words]
 """The tasks that predict words."""
 
 

@@ -16,8 +16,9 @@ from attnlab.runs.events import Stepped
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import read_record
 from attnlab.session import training as run_module
-from attnlab.session.adapting import RECIPES, adapting_config
+from attnlab.session.adapting import adapting_config
 from attnlab.session.training import train
+from attnlab.targets.recipes import RECIPES
 from attnlab.tasks.task import Task
 from attnlab.training.checkpoint import read_checkpoint
 from tests.session.adapted import RATE, KilledError, adapt, asked, weights

@@ -40,7 +40,7 @@ class Accumulation(Check):
     samples_layers: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
-        if case.task.contrasts:
+        if case.task.target.compares_batch:
             return self.not_applicable(case, "each example is compared with the others of its batch")
         whole = prepared_of(case, piece(batch_of(case, least=LENGTH), ROWS, LENGTH))
         if len(whole.ids) < 2:

@@ -29,12 +29,12 @@ class Collapse(Check):
     limit: ClassVar[float] = 0.1
 
     def run(self, case: Case) -> Finding:
-        if case.task.label_kind == "answer" and case.examples is not None:
+        if case.task.target.name == "answer" and case.examples is not None:
             found = one_way(case.examples) if "answerable" in case.examples else None
             if found is None:
                 return self.not_applicable(case, "all questions have an answer, or none has")
             return predictions.so_far(found, case)
-        if case.task.label_kind == "tags" and case.examples is not None:
+        if case.task.target.name == "tags" and case.examples is not None:
             found = no_entities(case.examples)
             if found is None:
                 return self.not_applicable(case, "there are no entities to find")

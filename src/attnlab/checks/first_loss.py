@@ -36,7 +36,7 @@ class FirstLoss(Check):
     def run(self, case: Case) -> Finding:
         if case.pretrained:
             return self.not_applicable(case, "the model begins with learned weights")
-        if case.task.label_kind == "pair":
+        if case.task.target.compares_batch:
             return self.not_applicable(case, "texts that belong together share words, which any weights see")
         rows = ROWS if case.task.predicts_words else EXAMPLES
         prepared = prepared_of(case, piece(batch_of(case), rows))

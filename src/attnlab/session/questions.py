@@ -13,7 +13,7 @@ from attnlab.data.example import Example
 from attnlab.runs.tabular import ShortTable, Tabular
 from attnlab.session.opened import Opened
 from attnlab.session.predicting import Predictor
-from attnlab.tasks.answer_spans import AnswerPrediction
+from attnlab.tasks.answer_spans import AnswerPrediction, AnswerSpans
 
 AROUND = 240
 """Characters of the passage that are shown to either side of an answer."""
@@ -85,7 +85,7 @@ def ask(
     trained: Opened, question: str, passages: str | Sequence[str] | Mapping[str, str], *, batch_size: int = 64
 ) -> RankedAnswers:
     """Ask one passage, several, or several by name; all are ranked by their margin."""
-    if trained.task.label_kind != "answer":
+    if not isinstance(trained.task, AnswerSpans):
         raise ConfigError(
             f'{trained.folder} was trained for task "{trained.config.task.kind}", not to answer questions. '
             f"Adapt it: attnlab adapt {trained.folder} --task answering --data FILE"

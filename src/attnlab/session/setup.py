@@ -14,7 +14,6 @@ from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
 from attnlab.data.dataset import Dataset, ProgressOf, no_progress
 from attnlab.data.encode import ENCODINGS
-from attnlab.data.labels import Labels, refuse_unlearnable
 from attnlab.data.loader import Loader
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.evaluation.evaluator import Evaluator, no_texts
@@ -26,6 +25,7 @@ from attnlab.runs.run_error import RunError
 from attnlab.session.feasibility import refuse_infeasible
 from attnlab.session.start import Origin, Start, begin, has_start, settle
 from attnlab.session.stored import Stored
+from attnlab.targets import TARGETS
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task
 from attnlab.tasks.vocabulary import Vocabulary
@@ -107,7 +107,8 @@ def set_up(config: schema.Config, *, cache: Path | None = None, progress: Progre
     """Corpus, tokenizer, task and model."""
     config = check(config)
     dataset = dataset_of(config, cache=cache, progress=progress)
-    refuse_unlearnable(dataset.labels, declared=bool(config.data.corpus.options.get("labels")))
+    declared = bool(config.data.corpus.options.get("labels"))
+    TARGETS[dataset.labels.kind].refuse(dataset.labels, declared=declared)
     dataset.refuse_unknown_labels()
     refuse_infeasible(config, dataset)
     task = TASKS.build(config.task, vocabulary=Vocabulary.of(dataset.tokenizer), labels=dataset.labels)
@@ -142,7 +143,7 @@ def draft_task(config: schema.Config) -> Task:
     vocabulary = Vocabulary.draft(draft(config).tokens)
     classes = config.model.output.options.get("classes", "labels")
     given = {} if classes == "labels" else {"classes": classes}
-    labels = Labels.draft(TASKS[config.task.kind].label_kind, **given)
+    labels = TASKS[config.task.kind].target.draft(**given)
     return TASKS.build(config.task, vocabulary=vocabulary, labels=labels)
 
 

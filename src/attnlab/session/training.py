@@ -88,7 +88,7 @@ def train(
             folder.expect(**expected)
             folder.note(truncation=cut, labels=asdict(setup.dataset.labels))
             folder.note(fresh=setup.origin.fresh, certificate=setup.origin.certificate)
-            warnings += setup.dataset.labels.warnings()
+            warnings += setup.task.target.warnings(setup.dataset.labels)
             loop = _loop(setup, folder)
             warnings += _restored(loop, folder)
             own = {"evaluator": _reading_again(loop.evaluate_model), "backward": loop.backward}
