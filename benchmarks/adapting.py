@@ -19,7 +19,6 @@ from attnlab.config.files import config_of
 from attnlab.config.schema import Config
 from attnlab.data.batching import BATCHING
 from attnlab.data.corpora import CORPORA
-from attnlab.data.labels import Labels
 from attnlab.data.loader import Loader
 from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
@@ -30,7 +29,8 @@ from attnlab.model.assemble import build_model
 from attnlab.session.adapting import BATCHES
 from attnlab.session.convert import convert
 from attnlab.session.predicting import FilePredictions, Predictor
-from attnlab.session.trained import open_run
+from attnlab.session.trained import Trained
+from attnlab.targets import TARGETS
 from attnlab.targets.recipes import RECIPES
 from attnlab.tasks import TASKS
 from attnlab.tasks.vocabulary import Vocabulary
@@ -79,7 +79,7 @@ def config_for(adapter: str) -> Config:
 def ours(texts: list[list[int]], adapter: str, folder: Path) -> Loop:
     """The loop of `attnlab adapt`: bucketed batches, an adapter, and of a fixed trunk its features."""
     config = config_for(adapter)
-    task = TASKS.build(config.task, vocabulary=Vocabulary.draft(VOCABULARY), labels=Labels.draft("class"))
+    task = TASKS.build(config.task, vocabulary=Vocabulary.draft(VOCABULARY), labels=TARGETS["class"].draft())
     held = (Row(ids, n, [1] * len(ids), label=n % 2) for n, ids in enumerate(texts))
     batching = BATCHING.build(config.data.batching, length=LENGTH)
     loader = Loader(in_memory(held, vocabulary=VOCABULARY), batching, seed=0, pad=0)
@@ -212,7 +212,7 @@ def predicting(count: int, rounds: int = 4) -> Results:
         texts = classifier(folder / "theirs", count)
         file.write_text("text\n" + "\n".join(texts) + "\n")
         convert(folder / "theirs", folder / "run")
-        predictor = Predictor(open_run(folder / "run"))
+        predictor = Predictor(Trained.at(folder / "run"))
         pipe = transformers.pipeline("text-classification", model=str(folder / "theirs"), truncation=True)
 
         def ours_said() -> list[str]:

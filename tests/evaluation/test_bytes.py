@@ -12,9 +12,9 @@ from attnlab.data.batching import BATCHING
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.evaluation.documents import document_losses
 from attnlab.evaluation.evaluator import Evaluator
-from attnlab.session.setup import set_up
 from tests.contracts import grid
 from tests.training import small_run
+from tests.training.small_run import set_up
 
 LENGTH = 12
 TEXT = ("document", "document(long=cut)", "single", "single(cut=start)")
