@@ -24,6 +24,7 @@ from attnlab.data.loader import Loader
 from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
 from attnlab.data.tokenizers import TOKENIZERS
+from attnlab.evaluation.features import Features, keeps_features, unknown
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.assemble import build_model
 from attnlab.session.adapting import BATCHES, RECIPES
@@ -32,7 +33,6 @@ from attnlab.session.predicting import FilePredictions, Predictor
 from attnlab.session.trained import Trained
 from attnlab.tasks import TASKS
 from attnlab.tasks.vocabulary import Vocabulary
-from attnlab.training.features import Features, keeps_features, unknown
 from attnlab.training.loop import Loop
 from benchmarks.measure import high_water, interleaved, resident, row
 from benchmarks.training import made, trained

@@ -131,17 +131,17 @@ def test_scores_that_depend_on_the_batch_are_named():
     assert found("recomputed_loss", about).outcome == "fail"
 
 
-def halved(self, model, hidden, prepared):
+def halved(self, head, hidden, prepared, *, training):
     """The mean of first and last token, where their sum is said."""
-    right = Answering.head_loss(self, model, hidden, prepared)
+    right = Answering.head_loss(self, head, hidden, prepared, training=training)
     return dataclasses.replace(
         right, total=right.total / 2, each=None if right.each is None else right.each / 2
     )
 
 
-def of_all_tokens(self, model, hidden, prepared):
+def of_all_tokens(self, head, hidden, prepared, *, training):
     """A softmax that padding and the question share."""
-    chances = model.head(hidden, prepared.tokens).log_softmax(1)
+    chances = head(hidden, prepared.tokens).log_softmax(1)
     return summed(-chances.gather(1, prepared.targets[:, None]).sum((1, 2)))
 
 

@@ -21,11 +21,11 @@ from attnlab.data.labels import Labels
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
 from attnlab.data.tokenizers import TOKENIZERS
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.metrics import METRICS
 from attnlab.tasks.answer_spans import best_spans, choices
 from attnlab.tasks.answering import Answering
 from attnlab.tasks.vocabulary import Vocabulary
-from attnlab.training.evaluate import Evaluator
 
 PASSAGE = "Jill lives in Oslo. Udo, who is old, owns a small red boat near the river."
 UNICODE = "In İSTANBUL the ﬁne Åse met Ｚoë; ½ of “Straße” №7 is ﷺ, naïve café 日本 𝒳𝒴 e\u0301te\u0301."
@@ -65,8 +65,8 @@ def batch_of(held, rows, side: str = "right"):
 class Oracle(Answering):
     """Gives the gold tokens the highest scores: whatever is still wrong then is not the model's fault."""
 
-    def scores(self, model, hidden, prepared):
-        plain = super().scores(model, hidden, prepared)
+    def scores(self, head, hidden, prepared):
+        plain = super().scores(head, hidden, prepared)
         right = torch.zeros_like(plain)
         for side in (0, 1):
             right[torch.arange(len(right)), prepared.targets[:, side], side] = 50.0
@@ -132,7 +132,7 @@ def test_the_loss_is_that_of_first_and_last_token_written_out(side, double):
     prepared = task.prepare(batch, 0)
     with torch.no_grad():
         found = task.loss(model, prepared)
-        scores = model.head(task.hidden(model, prepared), prepared.tokens).numpy()
+        scores = model(**prepared.inputs).numpy()
     wanted = []
     for row in range(3):
         places, real = batch.char_start[row].numpy(), batch.real[row].numpy()
@@ -172,7 +172,7 @@ def test_the_margin_is_the_best_span_minus_no_answer_over_all_windows(double):
     batch = batch_of(held, rows)
     with torch.no_grad():
         prepared = task.unlabelled(batch)
-        scores = model.head(task.hidden(model, prepared), prepared.tokens)
+        scores = model(**prepared.inputs)
         said = {name: column.numpy() for name, column in task.predict(model, prepared).items()}
     best = max(
         (float(scores[w, i, 0] + scores[w, j, 1] - scores[w, 0].sum()), w, i, j)

@@ -16,13 +16,13 @@ from attnlab.checks import CHECKS
 from attnlab.config.schema import Config
 from attnlab.data.dataset import Dataset
 from attnlab.data.workers import in_order
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.generation.generate import Written
 from attnlab.metrics.metric import Examples
 from attnlab.model.apart import sampled
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared, Task
-from attnlab.training.evaluate import Evaluator
 from attnlab.training.machine import askers
 
 NO_WORDS = "the task predicts no words"

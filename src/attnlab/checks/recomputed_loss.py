@@ -15,6 +15,7 @@ from attnlab.checks.check import Case, Check
 from attnlab.checks.real import evaluator_of, uneven
 from attnlab.data.batch import Batch
 from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.texts import MisreadError, Text, nats_alone, sampled_texts, texts_of
 from attnlab.model.apart import copy_of, undisturbed
@@ -24,7 +25,6 @@ from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, When
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training.accumulate import backward
-from attnlab.training.evaluate import Evaluator
 
 LINES, TEXTS, FEW = 6, 12, 4
 EQUAL = 1e-6
@@ -294,7 +294,7 @@ def label_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor
     for line, real in enumerate(batch.real):
         ids, tokens = prepared.ids[line][real][None], Tokens.of(int(real.sum()))
         types = None if prepared.types is None else prepared.types[line][real][None]
-        scores = model.head(model.trunk(ids, tokens, types=types), tokens)[0].double()
+        scores = model(ids, tokens, types=types)[0].double()
         if prepared.words is not None:
             found.append(tag_nats(evaluator.task, scores, prepared, line, real))
             continue
@@ -326,8 +326,8 @@ def pair_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor:
 
 
 def alone(model: Model, ids: Tensor) -> Tensor:
-    tokens = Tokens.of(len(ids))
-    return model.head(model.trunk(ids[None], tokens), tokens)[0].double()
+    vector: Tensor = model(ids[None])[0]
+    return vector.double()
 
 
 def tag_nats(task: Task, scores: Tensor, prepared: Prepared, line: int, real: Tensor) -> Tensor:

@@ -19,11 +19,12 @@ from attnlab.data.batch import Batch
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.model.heads.language import language_head
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, When
 from attnlab.tasks.answer_spans import AnswerSpans
-from attnlab.tasks.task import Prepared, Task, language_head
+from attnlab.tasks.task import Prepared, Task
 
 SHIFTS = (0, 1, 2, -1)
 NAMES = {0: "the input itself", 1: "the next token", 2: "the token after the next", -1: "the token before"}
@@ -214,7 +215,7 @@ class Answering:
     """The model's own head and the task's own loss, on answers that are given."""
 
     def __init__(self, model: Model):
-        head = copy.deepcopy(language_head(model)).cpu().double()
+        head = copy.deepcopy(language_head(model.head)).cpu().double()
         generator = torch.Generator().manual_seed(0)
         vectors = torch.randn(head.table.weight.shape, generator=generator, dtype=torch.float64)
         head.table.weight.copy_(vectors / vectors.norm(dim=1, keepdim=True))
@@ -227,8 +228,9 @@ class Answering:
     def loss(self, case: Case, prepared: Prepared, answers: Tensor) -> float:
         """The loss of a model that gives these answers (B,T), without a doubt."""
         said = self.table[answers.clamp(min=0)] * LOUD
-        plain = replace(prepared, spans=None)  # what boundaries say of them is a loss of its own
-        return float(case.task.head_loss(self.model, said, plain).total)
+        # without spans: what boundaries say of them is a loss of its own
+        given = replace(prepared, spans=None, features=said)
+        return float(case.task.loss(self.model, given).total)
 
 
 def draws(case: Case, batch: Batch) -> Iterator[Prepared]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.explain.ablation import HeadName
 from attnlab.explain.explanation import Explanation, Listing, Part
@@ -15,7 +16,6 @@ from attnlab.metrics.metric import Estimate
 from attnlab.model.capture import patch
 from attnlab.model.model import Model
 from attnlab.model.places import places_of
-from attnlab.training.evaluate import Evaluator
 
 LEVEL = 0.95
 

@@ -16,13 +16,13 @@ from attnlab.config.visible_text import visible
 from attnlab.config.wording import percent
 from attnlab.data.labels import SHOWN
 from attnlab.data.loader import Loader
+from attnlab.evaluation.features import keeps_features
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.terms import Term, gather
 from attnlab.session.session import Session
 from attnlab.session.training import in_order
 from attnlab.training.accumulate import backward
 from attnlab.training.budget import amount
-from attnlab.training.features import keeps_features
 
 FORMULAS = 4
 """The most terms of a closed form that are shown one by one."""

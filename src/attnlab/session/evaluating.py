@@ -23,6 +23,7 @@ from attnlab.data.example import Example
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.honesty import HonestLoss, honesty
 from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, strided
 from attnlab.evaluation.statistics import loss_interval
@@ -38,7 +39,6 @@ from attnlab.session.searching import of_pairs
 from attnlab.session.tag_scores import of_tags
 from attnlab.tasks.answer_spans import AnswerSpans
 from attnlab.tasks.task import Task
-from attnlab.training.evaluate import Evaluator
 
 if TYPE_CHECKING:
     from attnlab.session.trained import Trained

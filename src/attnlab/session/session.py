@@ -14,6 +14,7 @@ from attnlab.data.dataset import Dataset, ProgressOf, no_progress
 from attnlab.data.labels import Labels, refuse_unlearnable
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.evaluation.evaluator import Evaluator, no_texts
 from attnlab.model.assemble import build_model
 from attnlab.model.counts import count
 from attnlab.model.model import Model
@@ -23,7 +24,6 @@ from attnlab.session.start import Origin, Start, begin, start_at, with_start
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task
 from attnlab.tasks.vocabulary import Vocabulary
-from attnlab.training.evaluate import Evaluator, no_texts
 
 
 class Session:

@@ -19,8 +19,8 @@ from attnlab.data.example import Example
 from attnlab.data.labels import Kind, Labels, at, number_of
 from attnlab.metrics.metric import CLUSTER
 from attnlab.metrics.retrieval import ranks
+from attnlab.model.heads.head import Head
 from attnlab.model.losses import LossSum
-from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.tasks.labelled import summed
 from attnlab.tasks.task import ExampleColumns, Prediction, Prepared, SplitColumns, Task, tokens_of
@@ -119,21 +119,10 @@ class Similarity(Task):
             of_examples=True,
         )
 
-    def hidden(self, model: Model, prepared: Prepared) -> Tensor:
-        """(B,2,D) the vectors of both texts, of length 1, in float32 at the least."""
-        assert prepared.second is not None
-        both = (prepared.ids, prepared.tokens), (prepared.second, prepared.second_tokens)
-        found = [model.head(model.trunk(ids, tokens), tokens) for ids, tokens in both]
-        stacked = torch.stack(found, 1)
-        return stacked.float() if stacked.dtype in (torch.float16, torch.bfloat16) else stacked
-
-    def outputs(self, model: Model, prepared: Prepared) -> Tensor:
-        return self.hidden(model, prepared)
-
-    def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
-        first, second = hidden.unbind(1)
+    def head_loss(self, head: Head, hidden: Tensor, prepared: Prepared, *, training: bool) -> LossSum:
+        first, second = both_vectors(hidden)
         if not self.contrasts:
-            return summed(((first * second).sum(-1) - prepared.targets.to(hidden.dtype)).square())
+            return summed(((first * second).sum(-1) - prepared.targets.to(first.dtype)).square())
         own = torch.arange(len(first), device=first.device)
         equal = prepared.targets[:, None] == prepared.targets
         scores = first @ second.T / self.temperature
@@ -146,8 +135,8 @@ class Similarity(Task):
         assert prepared.second is not None
         return {"passage": keys_of(prepared.second)}
 
-    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
-        first, second = hidden.unbind(1)
+    def head_outputs(self, head: Head, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
+        first, second = both_vectors(hidden)
         cosine = (first * second).sum(-1)
         if not self.contrasts:
             return {"predicted_number": cosine.cpu().double() * self.highest}
@@ -168,6 +157,13 @@ class Similarity(Task):
     def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         column = said["cosine"] if self.contrasts else said["predicted_number"]
         return [Prediction(answer=float(number)) for number in column.tolist()]
+
+
+def both_vectors(stacked: Tensor) -> tuple[Tensor, Tensor]:
+    """(B,D) each the vectors of length 1 of both texts, of (B,2,D), in float32 at the least."""
+    wide = stacked.float() if stacked.dtype in (torch.float16, torch.bfloat16) else stacked
+    first, second = wide.unbind(1)
+    return first, second
 
 
 def keys_of(ids: Tensor) -> Tensor:
