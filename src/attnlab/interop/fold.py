@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from attnlab.interop.fields import Settings, get
 from attnlab.model.model import Model
 from attnlab.model.positions.absolute import sinusoids
-from attnlab.model.transformer import transformer_of
+from attnlab.model.trunks.transformer import transformer_of
 from attnlab.tasks.task import language_head
 
 

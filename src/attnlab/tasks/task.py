@@ -22,7 +22,7 @@ from attnlab.model.heads.language import LanguageModel
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.model.trunk import Sees
+from attnlab.model.trunks.trunk import Sees
 from attnlab.tasks import TASKS
 from attnlab.tasks.vocabulary import Ids, Vocabulary
 
