@@ -18,8 +18,8 @@ from attnlab.cli import app
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import read_events
 from attnlab.runs.record import read_record
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
+from attnlab.session.trained import Trained
+from tests.training.small_run import train
 
 RUN = Path(__file__).with_name("before_tasks")
 HOUSE = Path(__file__).with_name("before_house")
@@ -81,7 +81,7 @@ def said(*arguments, code=0):
 
 
 def test_a_run_before_tasks_opens_with_the_scores_that_it_had(old):
-    measures = open_run(old).evaluate("dev")["measures"]
+    measures = Trained.at(old).evaluate("dev")["measures"]
     assert measures["loss"]["value"] == pytest.approx(losses(RUN, "evaluated")[6], rel=1e-6)
 
 

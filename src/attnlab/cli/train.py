@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -136,21 +137,25 @@ def train_shown(
     *,
     resume: bool,
     allow: Collection[str],
-    watchers: Callable[[Any], Iterable[Any]] = lambda setup: (),
     threads: int = 0,
 ) -> Run:
-    """Train with a progress bar; `watchers` is called once the run is set up."""
-    try:
-        with Display(err) as display:
-            display.work("Starting")  # before torch is imported, which takes seconds
-            from attnlab.session.run_display import train_displayed
+    """Train with a progress bar."""
+    with told_when_stopped(place), Display(err) as display:
+        display.work("Starting")  # before torch is imported, which takes seconds
+        from attnlab.session.run_display import displayed_session, train_displayed
 
-            return train_displayed(
-                display, config, place, resume=resume, watchers=watchers, allow=allow, threads=threads
-            )
-    except KeyboardInterrupt:  # while text is read or checks are made: training hears it between two steps
-        told = f"Stopped; nothing was lost. Continue with: {escape(resuming(place))}"
-        err.print(told, highlight=False, soft_wrap=True)
+        session = displayed_session(display, config, place, resume=resume, threads=threads)
+        return train_displayed(display, session, place, resume=resume, allow=allow)
+
+
+@contextmanager
+def told_when_stopped(place: Path) -> Iterator[None]:
+    """Ctrl-C while text is read or checks are made says how to continue: training hears it between steps."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        stopped = f"Stopped; nothing was lost. Continue with: {escape(resuming(place))}"
+        err.print(stopped, highlight=False, soft_wrap=True)
         raise typer.Exit(130) from None
 
 
@@ -176,7 +181,7 @@ def resuming(place: Path) -> str:
 
 def summary(ended: Any, place: Path) -> str:
     state, named = ended.state, escape(visible(str(place)))
-    metric = ended.setup.task.metrics[0].replace("_", " ")
+    metric = ended.session.task.metrics[0].replace("_", " ")
     dev = ""
     if state.best_score is not None:
         kept = "" if state.best_step == state.step else f" ({named}/checkpoints/step-{state.best_step})"
@@ -188,7 +193,7 @@ def summary(ended: Any, place: Path) -> str:
         )
     from attnlab.training.budget import nearest
 
-    spent = f"the budget of {nearest(ended.setup.config.training.budget, state)} is spent"
+    spent = f"the budget of {nearest(ended.session.config.training.budget, state)} is spent"
     why = f"dev {metric} stopped improving (training.patience)" if ended.reason == "patience" else spent
     doubt = f" {not_sound(ended.failures)}" if ended.failures else ""
     return f"Done after {state.step:,} steps: {why}.{dev} The run is in {named}.{doubt}"
