@@ -149,7 +149,7 @@ def reads(monkeypatch):
     counted, whole = [], Model.forward
 
     def forward(self, ids, *arguments, features=None, **about):
-        if features is None:
+        if features is None and "objective" in about:  # a checkpoint's witness has none
             counted.append(len(ids))
         return whole(self, ids, *arguments, features=features, **about)
 

@@ -13,7 +13,7 @@ from attnlab.cli.explain_attention import attention, heads
 from attnlab.cli.explain_inside import cost, gradients, masked_positions, reach, scores
 from attnlab.cli.explain_query import query, superposition
 from attnlab.config.files import load
-from attnlab.config.values import ConfigError
+from attnlab.config.values import ConfigError, written
 from attnlab.config.visible_text import visible
 from attnlab.runs.display import escape
 
@@ -138,7 +138,7 @@ def mask(
     if json:
         return emit({"words": words, "source": source, "may_attend": grid})
     out.print(_drawing(words, grid))
-    shown = f"model.mask = {settings.model.mask}, model.attention = {settings.model.attention}"
+    shown = f"model.mask = {settings.model.mask}, model.attention = {written(settings.model.attention)}"
     out.print(
         f"Rows attend to columns. [green]■[/] may attend, [dim]·[/] may not.\n{escape(shown)}",
         highlight=False,
