@@ -9,8 +9,12 @@ from attnlab.config.registry import TABLES, table
 from attnlab.tasks import TASKS
 
 SOURCE = Path(attnlab.__file__).parent
+WORDING = "wording"
+"""A folder's `wording`, a module or a folder: the sentences of its records. It imports `config` and other
+wordings alone, so that whoever holds a record can say it."""
 LAYERS = """
 config
+wording
 documents metrics
 runs
 data model
@@ -35,12 +39,17 @@ def imported(file):
             names if isinstance(node, ast.ImportFrom) else [a.name for a in names if isinstance(a, ast.alias)]
         ):
             if name and name.startswith("attnlab."):
-                yield name.split(".")[1]
+                yield layer_of(name.split(".")[1:])
+
+
+def layer_of(parts):
+    """The layer of a module by the names of its path below the package."""
+    return WORDING if [*parts[1:2]] == [WORDING] and parts[0] != "config" else parts[0]
 
 
 def test_every_import_goes_down_or_stays():
     for file in SOURCE.rglob("*.py"):
-        own = file.relative_to(SOURCE).parts[0].removesuffix(".py")
+        own = layer_of(file.relative_to(SOURCE).with_suffix("").parts)
         if own == "__init__":
             continue
         assert own in RANK, f"{own} has no place in the order of layers"

@@ -15,7 +15,7 @@ from attnlab.model.apart import sample_of
 from attnlab.model.heads.head import Head
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 
 LENGTHS = (4, 7, 11)
 EQUAL = 1e-9
@@ -62,16 +62,8 @@ class Invariance(Check):
         difference."""
         name, size = max(gaps.items(), key=lambda item: item[1])
         if size > equal:
-            return self.failed(
-                at,
-                f"scores of texts {name} differ by up to {size:.2g} of the largest from those of each text "
-                "alone",
-                size,
-                meaning="A text's loss depends on the batch it is in: results vary with its size and order.",
-                fix="Mask padding before the softmax or sum, count positions without it, and average over "
-                "targets rather than rows.",
-            )
-        return self.passed(at, f"{texts} texts in {len(gaps)} arrangements agree to {size:.1g}", size)
+            return self.finding(at, Outcome.FAIL, "differ", size, arrangement=name)
+        return self.finding(at, Outcome.PASS, "agree", size, texts=texts, arrangements=len(gaps))
 
     @staticmethod
     def gap(scored: Scored, alone: Scored) -> float:

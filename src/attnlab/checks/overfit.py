@@ -16,7 +16,7 @@ from attnlab.model.apart import copy_of
 from attnlab.model.heads.boundary import SpanBoundary
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.tasks.task import Prepared, Spans, Task
 from attnlab.training.updates import AdamWUpdate, ParameterGroup
 
@@ -52,29 +52,18 @@ class Overfit(Check):
 
     def run(self, case: Case) -> Finding:
         if case.config.adapter.kind != "full":
-            return self.not_applicable(case, "a part of the model is frozen, and the rest may be too small")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "frozen")
         if case.config.model.layers > DEEPEST:
-            return self.not_applicable(case, f"more than {DEEPEST} layers take minutes to learn a batch")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "too_deep", most=DEEPEST)
         rows = ROWS if case.task.predicts_words else EXAMPLES
         prepared = prepared_of(case, piece(batch_of(case, least=LENGTH), rows, LENGTH))
         if not prepared.count:
-            return self.not_applicable(case, f"no target is among the first {ROWS} × {LENGTH} tokens")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_target", rows=ROWS, length=LENGTH)
         wanted = wanted_of(case, prepared)
         first, best, steps = learned(case.model, case.task, prepared, wanted)
-        told = (
-            f"{prepared.count} targets: loss {first:.2f} → {best:.2f} in {steps} steps; "
-            f"{wanted:.2f} was to be reached"
-        )
-        if best <= wanted:
-            return self.passed(case, told, best)
-        return self.failed(
-            case,
-            told,
-            best,
-            meaning="The model cannot memorise a few tokens: some part of it does not learn.",
-            fix="Look for a part that no gradient reaches, an input that does not reach the model, or "
-            "targets that belong to other inputs.",
-        )
+        values = {"first": first, "best": best, "steps": steps, "wanted": wanted}
+        outcome, kind = (Outcome.PASS, "learned") if best <= wanted else (Outcome.FAIL, "not_learned")
+        return self.finding(case, outcome, kind, best, targets=prepared.count, **values)
 
 
 def wanted_of(case: Case, prepared: Prepared) -> float:

@@ -22,7 +22,7 @@ from attnlab.model.apart import copy_of, undisturbed
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, Value, When
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training.accumulate import backward
 
@@ -32,29 +32,26 @@ EQUAL = 1e-6
 ROUNDED = {"float32": 1e-4, "bfloat16": 0.1}
 """Nats by which nine targets in ten may differ from float64, by the declared precision."""
 
-LEAKS = "scores depend on later tokens (see `dependency`), padding among them: a text alone has no loss"
-MEANING = "A reported loss is not the cross-entropy of its targets: it cannot be compared with any other."
-FIX = (
-    "Report plain sums of −log p divided once by the number of targets, in eval mode and the declared "
-    "precision; keep smoothing and z-loss for the gradient; restart positions in each text."
-)
-
 
 @dataclass(frozen=True)
 class Gap:
-    """A reported number that is not the recomputed one."""
+    """A reported number that is not the recomputed one: `where` it is reported, and of which text."""
 
     where: str
     reported: float
     recomputed: float
+    text: int | None = None
 
     @property
     def size(self) -> float:
         gap = abs(self.reported - self.recomputed)
         return gap / max(1.0, abs(self.recomputed)) if math.isfinite(gap) else math.inf
 
-    def __str__(self) -> str:
-        return f"{self.where} {self.reported:.6g}, recomputed {self.recomputed:.6g}"
+    @property
+    def values(self) -> dict[str, Value]:
+        """It as a finding holds it."""
+        numbers = {"reported": float(self.reported), "recomputed": float(self.recomputed)}
+        return {"where": self.where, "text": self.text, **numbers}
 
 
 class RecomputedLoss(Check):
@@ -86,34 +83,23 @@ class RecomputedLoss(Check):
         try:
             truth = recomputed(plain)
         except MisreadError as error:
-            return self.wrong(case, str(error), math.inf)
+            return self.finding(case, Outcome.FAIL, "misread", math.inf, error=str(error))
         if not truth.count:
-            return self.not_applicable(case, "the first batches of dev have no targets")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_targets")
         worst = max([*evaluated(plain, truth), *by_text(plain, truth)], key=lambda gap: gap.size)
         if not worst.size <= EQUAL and leaks(plain, sampled_texts(plain, FEW)):
-            return self.not_applicable(case, LEAKS)
+            return self.finding(case, Outcome.NOT_APPLICABLE, "leaks")
         if not worst.size <= EQUAL:
-            return self.wrong(case, str(worst), worst.size)
+            return self.finding(case, Outcome.FAIL, "misreported", worst.size, **worst.values)
         precision = case.config.training.precision
         step = trained(case, exact, truth)
         if not step.size <= (EQUAL if precision == "float32" else ROUNDED[precision]):
-            return self.wrong(case, str(step), step.size)
+            return self.finding(case, Outcome.FAIL, "misreported", step.size, **step.values)
         rounded = rounding(replace(evaluator, loader=pieces, batches="all"), truth)
         if not rounded <= ROUNDED[precision]:
-            return self.wrong(
-                case, f"target by target, losses in {precision} differ by {rounded:.2g} nats", rounded
-            )
-        told = f"{truth.count} targets of {truth.texts} texts agree to {worst.size:.1g} in float64"
-        return self.passed(case, f"{told}, {rounded:.1g} nats in {precision}", worst.size)
-
-    def wrong(self, case: Case, told: str, size: float) -> Finding:
-        return self.failed(
-            case,
-            told,
-            size,
-            meaning=MEANING,
-            fix=FIX,
-        )
+            return self.finding(case, Outcome.FAIL, "rounded", rounded, precision=precision)
+        values: dict[str, Value] = {"targets": truth.count, "texts": truth.texts, "rounded": rounded}
+        return self.finding(case, Outcome.PASS, "agree", worst.size, precision=precision, **values)
 
 
 @dataclass(frozen=True)
@@ -175,26 +161,26 @@ def recomputed(evaluator: Evaluator) -> Truth:
 def evaluated(evaluator: Evaluator, truth: Truth) -> Iterator[Gap]:
     """The task's loss target by target, and the evaluation's means."""
     for (_, _, loss), each in zip(evaluator.losses(), truth.each, strict=True):
-        yield token_gap("the loss of a target in its batch", loss.of_words, each)
+        yield token_gap(loss.of_words, each)
     found, known = evaluator(), {"targets", *evaluator.task.metrics}
     parts = {name: value for name, value in found.scores.items() if name not in known}
     words = next(iter(parts.values()), found.loss)
-    yield Gap("the evaluation's number of targets", found.scores["targets"], truth.count)
-    yield Gap("the evaluation's loss", words, truth.loss)
-    yield Gap("the evaluation's loss, the sum of its parts", found.loss, sum(parts.values()) or truth.loss)
+    yield Gap("targets", found.scores["targets"], truth.count)
+    yield Gap("loss", words, truth.loss)
+    yield Gap("sum", found.loss, sum(parts.values()) or truth.loss)
     if "perplexity" in found.scores:
-        yield Gap("the logarithm of the evaluation's perplexity", log(found.scores["perplexity"]), truth.loss)
+        yield Gap("perplexity", log(found.scores["perplexity"]), truth.loss)
 
 
-def token_gap(where: str, loss: LossSum, each: Tensor) -> Gap:
+def token_gap(loss: LossSum, each: Tensor) -> Gap:
     """The target at which they differ most."""
     if loss.each is None or len(loss.each) != len(each):
-        return Gap(f"the number of targets in {where}", float(loss.count), len(each))
+        return Gap("target_count", float(loss.count), len(each))
     if not len(each):
-        return Gap(where, 0.0, 0.0)
+        return Gap("target", 0.0, 0.0)
     own = loss.each.double().cpu()
     place = int((own - each).abs().nan_to_num(torch.inf).argmax())
-    return Gap(where, float(own[place]), float(each[place]))
+    return Gap("target", float(own[place]), float(each[place]))
 
 
 def by_text(evaluator: Evaluator, truth: Truth) -> Iterator[Gap]:
@@ -202,11 +188,11 @@ def by_text(evaluator: Evaluator, truth: Truth) -> Iterator[Gap]:
     found = document_losses(evaluator)
     own = found.of_words
     for example, (nats, targets) in truth.of_text.items():
-        yield Gap(f"the nats of text {example}", float(own.nats[example]), nats)
-        yield Gap(f"the targets of text {example}", float(own.targets[example]), targets)
-    yield Gap("the loss over all texts", own.loss, truth.loss)
+        yield Gap("text_nats", float(own.nats[example]), nats, example)
+        yield Gap("text_targets", float(own.targets[example]), targets, example)
+    yield Gap("texts", own.loss, truth.loss)
     if evaluator.task.predicts_words:
-        yield Gap("the logarithm of the perplexity over all texts", log(found.perplexity), truth.loss)
+        yield Gap("texts_perplexity", log(found.perplexity), truth.loss)
 
 
 def trained(case: Case, exact: Model, truth: Truth) -> Gap:
@@ -217,7 +203,7 @@ def trained(case: Case, exact: Model, truth: Truth) -> Gap:
     loss, parts = taken
     exact.zero_grad(set_to_none=True)
     exact.training = False
-    return Gap("the loss of a training step", next(iter(parts.values()), loss), truth.loss)
+    return Gap("step", next(iter(parts.values()), loss), truth.loss)
 
 
 def rounding(evaluator: Evaluator, truth: Truth) -> float:
@@ -242,27 +228,25 @@ def confirm(evaluator: Evaluator, found: DocumentLosses, reported: Mapping[str, 
     loss = math.fsum(words.nats) / max(1, int(words.targets.sum()))
     means = []
     if "perplexity" in reported:
-        means.append(Gap("the logarithm of the reported perplexity", log(reported["perplexity"]), loss))
+        means.append(Gap("reported_perplexity", log(reported["perplexity"]), loss))
     if not found.parts:
-        means.append(Gap("the reported loss", reported["loss"], loss))
+        means.append(Gap("reported_loss", reported["loss"], loss))
     exact = replace(evaluator, model=copy_of(evaluator.model).double().eval())
     texts = whole_texts(evaluator)
     alone = [(n, float(nats_alone(exact.model, text).mean())) for n, text in texts]
     if not evaluator.task.predicts_words:
         alone = list(labels_alone(exact))
-    read = [Gap(f"nats per target of text {n}", words.nats[n] / words.targets[n], nats) for n, nats in alone]
+    read = [Gap("alone", words.nats[n] / words.targets[n], nats, n) for n, nats in alone]
     # all but one: under argmax attention, rounding may choose another of two equal keys
     worst = max(
         [*means, *sorted(read, key=lambda gap: gap.size)[: max(len(read) - 1, 1)]], key=lambda g: g.size
     )
     about: dict[str, Any] = {"check": "recomputed_loss", "when": "evaluation", "number": worst.size}
     if worst.size <= ROUNDED["float32"]:
-        return Finding(
-            outcome="pass", found=f"{len(read)} texts read alone agree to {worst.size:.1g}", **about
-        )
+        return Finding(outcome=Outcome.PASS, kind="texts_agree", values={"texts": len(read)}, **about)
     if leaks(evaluator, [text for _, text in texts]):
-        return Finding(outcome="not applicable", found=LEAKS, **about)
-    return Finding(outcome="fail", found=str(worst), meaning=MEANING, fix=FIX, **about)
+        return Finding(outcome=Outcome.NOT_APPLICABLE, kind="leaks", **about)
+    return Finding(outcome=Outcome.FAIL, kind="misreported", values=worst.values, **about)
 
 
 def leaks(evaluator: Evaluator, texts: Sequence[Text]) -> bool:

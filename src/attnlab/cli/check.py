@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Column, Table
 
+from attnlab.checks.wording import counts_phrase, soundness_phrase
 from attnlab.cli.console import JsonOption, SetOption, emit, err, out
 from attnlab.config.values import ConfigError
 from attnlab.runs.display import Display, escape
-from attnlab.runs.findings import COLOURS, Findings
+from attnlab.runs.findings import BAD, COLOURS, Findings
 
 PREDICTIONS = (".csv", ".tsv", ".jsonl")
-VERDICT_COLOURS = {"Not sound": "bold red", "Sound, as far as was checked": "green"}
+VERDICT_COLOURS = {False: "bold red", True: "green", None: "yellow"}
 
 
 def check(
@@ -49,7 +49,7 @@ def check(
         folder.mkdir(parents=True, exist_ok=True)
         save_findings(folder, found)
     if json:
-        emit([asdict(one) for one in found])
+        emit([one.as_json() for one in found])
     else:
         show(target, found)
     if any(one.outcome == "fail" for one in found):
@@ -84,7 +84,7 @@ def show(target: str, found: Sequence[Any]) -> None:
     for code in dict.fromkeys(one.implementation for one in found):
         out.print(findings_table(target, code, [one for one in found if one.implementation == code]))
     for one in found:
-        if one.outcome in ("warn", "fail"):
+        if one.outcome in BAD:
             colour = COLOURS[one.outcome]
             run_by = f" ({escape(one.implementation)})" if one.implementation else ""
             out.print(
@@ -92,9 +92,10 @@ def show(target: str, found: Sequence[Any]) -> None:
                 f"[bold]{escape(one.fix)}[/]",
                 highlight=False,
             )
-    verdict, _, counts = Findings(found).verdict.partition(": ")
-    colour = VERDICT_COLOURS.get(verdict, "yellow")
+    findings = Findings(found)
+    colour, verdict = VERDICT_COLOURS[findings.sound], soundness_phrase(findings.sound)
     seconds = sum(one.seconds for one in found)
+    counts = counts_phrase(findings.outcomes)
     out.print(f"[{colour}]{verdict}[/]: {counts} ({seconds:.1f} s).", highlight=False)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.checks.recomputed_loss import confirm
+from attnlab.checks.wording.of_scores import honest_meaning
 from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
 from attnlab.data.corpora.own_files import Files
@@ -103,7 +104,7 @@ def of_split(trained: Trained, split: str, *, rows: int, wording: Wording | None
         **measured(found, definitions_for(trained), trained.task.metrics),
     }
     values = {name: one["value"] for name, one in result["measures"].items()}
-    result["recomputed"] = asdict(confirm(evaluator, found, values))
+    result["recomputed"] = confirm(evaluator, found, values).as_json()
     if not trained.task.predicts_words:
         texts = dataset.first(split, len(found))
         return result | _of_examples(task, texts, found.examples) | _baselines(trained, texts, wording)
@@ -186,7 +187,7 @@ def told_honesty(found: HonestLoss) -> dict[str, Any]:
         "texts": found.texts,
         "targets": found.parallel.tokens,
         "sound": found.sound,
-        "meaning": found.meaning,
+        "meaning": honest_meaning(found.values),
     }
 
 

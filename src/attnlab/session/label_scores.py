@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from attnlab.checks.predictions import collapse_told, judge_examples
+from attnlab.checks.predictions import judge_examples
 from attnlab.data.example import Example
 from attnlab.metrics.classes import predicted
 from attnlab.metrics.metric import Examples
+from attnlab.runs.findings import collapse_sentence
 from attnlab.tasks.task import Task
 
 WRONG = 10
@@ -29,7 +29,7 @@ def of_labels(task: Task, texts: Sequence[Example], examples: Examples) -> dict[
         result["confusion"] = {"names": list(task.labels.names), "counts": confusion(examples).tolist()}
     read = [f"{one.text} {one.pair or ''}".strip() for one in texts]
     if found := judge_examples(task, examples, read):
-        result |= {"checks": [asdict(one) for one in found], "collapsed": collapse_told(found)}
+        result |= {"checks": [one.as_json() for one in found], "collapsed": collapse_sentence(found)}
     return result
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from attnlab.checks.predictions import collapse_told
 from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.data.loader import Loader
@@ -18,7 +17,7 @@ from attnlab.evaluation.features import Features, FeaturesOf, keeps_features, un
 from attnlab.generation.sample_file import SampleFile, sample_files
 from attnlab.model.model import Model
 from attnlab.runs.events import Listener
-from attnlab.runs.findings import failures
+from attnlab.runs.findings import collapse_sentence, failures
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import MetricsFile
 from attnlab.session.session import Session
@@ -118,7 +117,7 @@ def _run(loop: Loop, session: Session, folder: RunFolder, soundness: RunChecks) 
     folder.note(parameters=parameters, flops=state.flops, tokens=state.tokens, seconds=state.seconds)
     told = failures(soundness.findings)
     folder.note(sound=not unsound, unsound=unsound, failures=told, trace=state.trace.record)
-    collapsed = collapse_told(one for one in soundness.findings if one.when == "after")
+    collapsed = collapse_sentence([one for one in soundness.findings if one.when == "after"])
     return Run(folder.path, reason, state, session, interrupt.signal, tuple(unsound), tuple(told), collapsed)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from attnlab.checks.predictions import collapse_told
+from attnlab.runs.findings import Finding, collapse_sentence
+from attnlab.runs.result import RunResult
 from attnlab.studies.collapsed import seeds_named
 from attnlab.studies.report.study_results import Arm, StudyResults
 
@@ -17,8 +18,12 @@ def collapses(study: StudyResults) -> dict[str, Any] | None:
 
 
 def _told(arm: Arm) -> str:
-    found = {run.seed: collapse_told(one for one in run.checks if one.when == "after") for run in arm.runs}
+    found = {run.seed: collapse_sentence(_at_the_end(run)) for run in arm.runs}
     seeds = [seed for seed, told in found.items() if told]
     if not seeds:
         return ""
     return f"{arm.name} ({seeds_named(seeds, len(arm.runs))}). {found[seeds[0]]}"
+
+
+def _at_the_end(run: RunResult) -> list[Finding]:
+    return [one for one in run.checks if one.when == "after"]
