@@ -18,6 +18,7 @@ wording
 documents metrics
 runs
 data model
+targets
 tasks
 generation
 evaluation
@@ -90,8 +91,9 @@ def test_no_two_modules_need_each_other_not_even_in_a_function():
     list(TopologicalSorter(needed).static_order())  # raises CycleError, which names the cycle
 
 
-NAMED_AFTER = ("cli", "studies.builtin", "studies.report.sections", "interop.peft")
-"""Folders whose files are named after what they are for: a command, a question, what is shown, an adapter."""
+NAMED_AFTER = ("cli", "targets", "studies.builtin", "studies.report.sections", "interop.peft")
+"""Folders whose files are named after what they are for: a command, a target, a question, what is shown, an
+adapter."""
 
 
 def variants():

@@ -17,12 +17,12 @@ from attnlab.data.batch import collate
 from attnlab.data.batching import Padded
 from attnlab.data.encode.question import Question
 from attnlab.data.example import Answer, Example
-from attnlab.data.labels import Labels
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.evaluation.evaluator import Evaluator
 from attnlab.metrics import METRICS
+from attnlab.targets import TARGETS
 from attnlab.tasks.answer_spans import best_spans, choices
 from attnlab.tasks.answering import Answering
 from attnlab.tasks.vocabulary import Vocabulary
@@ -44,7 +44,7 @@ def tokenizer(kind: str = "word(vocabulary=200, minimum_count=1)"):
 
 
 def task_of(held, **options) -> Answering:
-    return Answering(Vocabulary.of(held), Labels.draft("answer"), **options)
+    return Answering(Vocabulary.of(held), TARGETS["answer"].draft(), **options)
 
 
 def model_of(held, length: int = 64):
@@ -74,7 +74,7 @@ class Oracle(Answering):
 
 
 def oracle(held) -> Oracle:
-    return Oracle(Vocabulary.of(held), Labels.draft("answer"), threshold=0.0)
+    return Oracle(Vocabulary.of(held), TARGETS["answer"].draft(), threshold=0.0)
 
 
 def evaluated(held, examples, task, length: int = 64, **options):
@@ -211,7 +211,7 @@ def test_an_answer_over_a_windows_border_is_found_whole_in_the_next_window():
     for place in range(0, 8 * 15 - 15, 15):  # wherever the borders are, one of the answers lies across
         example = Example("Where does Jill live?", pair=passage, answers=(Answer("river near", place + 9),))
         found = evaluated(
-            held, [example], Oracle(Vocabulary.of(held), Labels.draft("answer"), threshold=0.0), 24
+            held, [example], Oracle(Vocabulary.of(held), TARGETS["answer"].draft(), threshold=0.0), 24
         )
         assert found.scores["exact_match"] == 1.0
         start = int(found.examples["char_start"][0])

@@ -16,12 +16,14 @@ from attnlab.generation.decoder import Decoder
 from attnlab.model.draws import seed_everything
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.metrics_file import read_events
+from attnlab.session.session import Session
+from attnlab.session.training import train
 from attnlab.tasks import TASKS
 from attnlab.training.accumulate import backward
 from attnlab.training.checkpoint import read_checkpoint
 from attnlab.training.loop import Loop
 from tests.checks.cases import case
-from tests.training.small_run import config, train
+from tests.training.small_run import config
 
 STEPS = 3
 """DDP complains of parameters without a gradient at the second."""
@@ -166,9 +168,9 @@ def test_a_run_whose_steps_are_wrapped_is_that_of_the_plain_model(tmp_path, monk
         wrapped.append(replicated(parts["model"]))
         return Loop(**parts, wrapped=wrapped[-1])
 
-    runs = [train(config(tmp_path), tmp_path / "plain")]
+    runs = [train(Session(config(tmp_path)), tmp_path / "plain")]
     monkeypatch.setattr("attnlab.session.training.Loop", loop)
-    runs.append(train(config(tmp_path), tmp_path / "wrapped"))
+    runs.append(train(Session(config(tmp_path)), tmp_path / "wrapped"))
     assert wrapped[0].buckets >= 12
     steps = [
         [line["loss"] for line in read_events(run.folder / "metrics.jsonl") if line["event"] == "stepped"]

@@ -29,12 +29,12 @@ class Collapse(Check):
     limit: ClassVar[float] = 0.1
 
     def run(self, case: Case) -> Finding:
-        if case.task.label_kind == "answer" and case.examples is not None:
+        if case.task.target.name == "answer" and case.examples is not None:
             found = one_way(case.examples) if "answerable" in case.examples else None
             if found is None:
                 return self.finding(case, Outcome.NOT_APPLICABLE, "all_answerable")
             return predictions.so_far(found, case)
-        if case.task.label_kind == "tags" and case.examples is not None:
+        if case.task.target.name == "tags" and case.examples is not None:
             found = no_entities(case.examples)
             if found is None:
                 return self.finding(case, Outcome.NOT_APPLICABLE, "nothing_to_find")

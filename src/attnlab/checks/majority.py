@@ -37,11 +37,11 @@ class Majority(Check):
     limit: ClassVar[float] = 0.1
 
     def run(self, case: Case) -> Finding:
-        if case.task.label_kind == "number" and case.examples is not None:
+        if case.task.target.name == "number" and case.examples is not None:
             return predictions.so_far(self.of_numbers(case, case.examples), case)
-        if case.task.label_kind == "answer" and case.examples is not None:
+        if case.task.target.name == "answer" and case.examples is not None:
             return self.of_answers(case, case.examples)
-        if case.task.label_kind == "tags" and case.examples is not None:
+        if case.task.target.name == "tags" and case.examples is not None:
             of_words = most_frequent_tag(case.examples)
             if of_words is None:
                 return self.finding(case, Outcome.NOT_APPLICABLE, "one_label")

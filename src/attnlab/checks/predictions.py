@@ -26,10 +26,10 @@ FEW_LABELS = 0.02
 def predictions_of(task: Task, examples: Examples) -> Predictions | None:
     """What a classifier said of the examples of an evaluation, in the names of its classes."""
     names = task.labels.names
-    if task.label_kind == "class":
+    if task.target.name == "class":
         labels, said = examples["label"], examples["probabilities"].argmax(1)
         return Predictions([names[n] for n in labels], [names[n] for n in said], classes=names)
-    if task.label_kind == "classes":
+    if task.target.name == "classes":
         labels, said = examples["labels"], examples["chances"] > 0.5
         return Predictions([together(names, row) for row in labels], [together(names, row) for row in said])
     return None
@@ -69,9 +69,9 @@ def judge(
 def judge_examples(task: Task, examples: Examples, texts: Sequence[str] = ()) -> list[Finding]:
     """The same of the examples of an evaluation; of answers and tags `majority` and `collapse`, of
     numbers nothing."""
-    if task.label_kind == "answer":
+    if task.target.name == "answer":
         return [one for one in (never_answering(examples), one_way(examples)) if one is not None]
-    if task.label_kind == "tags":
+    if task.target.name == "tags":
         return [one for one in (most_frequent_tag(examples), no_entities(examples)) if one is not None]
     said = predictions_of(task, examples)
     return [] if said is None else judge(said.labels, said.predicted, texts)

@@ -80,11 +80,11 @@ class Targets(OfTargets):
         if isinstance(case.task, AnswerSpans):
             return self.of_answers(case, look(case.dataset, "train", case.task.longest_answer))
         task, rows = case.task, case.dataset.rows("train")
-        if task.label_kind == "pair":
+        if task.target.compares_batch:
             return self.of_pairs(case, rows)
         examples = case.dataset.first("train", EXAMPLES)
         held = labels_of(rows, len(examples))
-        right = {number: wanted(task, examples[number]) for number in held}
+        right = {number: wanted(rows, task, examples[number]) for number in held}
         wrong = [number for number in held if not agree(held[number], right[number])]
         if not wrong:
             return self.finding(case, Outcome.PASS, "labels_agree", 0.0, texts=len(held))
@@ -277,13 +277,11 @@ def agree(held: Any, right: Any) -> bool:
     return bool(held) and len({*held}) == len(held) and {*held} <= {*right}
 
 
-def wanted(task: Task, example: Example) -> Any:
+def wanted(rows: Rows, task: Task, example: Example) -> Any:
     """The same, read off the text's own label."""
-    found = task.label_of(example)
-    if task.label_kind == "tags":
-        return tuple((word, task.labels.names.index(tag)) for word, tag in enumerate(found))
-    if task.label_kind == "class":
-        return task.labels.names.index(found)
-    return (
-        [int(name in found) for name in task.labels.names] if task.label_kind == "classes" else float(found)
-    )
+    label, names = task.label_of(example), task.labels.names
+    if rows.has("tags"):
+        return tuple((word, names.index(tag)) for word, tag in enumerate(label))
+    if rows.has("label"):
+        return names.index(label)
+    return [int(name in label) for name in names] if rows.has("labels") else float(label)

@@ -12,7 +12,7 @@ from attnlab.data.errors import unusable
 from attnlab.data.example import Example
 from attnlab.runs.tabular import ShortTable, Tabular
 from attnlab.session.predicting import Predictor
-from attnlab.tasks.answer_spans import AnswerPrediction
+from attnlab.tasks.answer_spans import AnswerPrediction, AnswerSpans
 
 if TYPE_CHECKING:
     from attnlab.session.trained import Trained
@@ -91,7 +91,7 @@ def ask(
     batch_size: int = 64,
 ) -> RankedAnswers:
     """Ask one passage, several, or several by name; all are ranked by their margin."""
-    if trained.task.label_kind != "answer":
+    if not isinstance(trained.task, AnswerSpans):
         raise ConfigError(
             f'{trained.folder} was trained for task "{trained.config.task.kind}", not to answer questions. '
             f"Adapt it: attnlab adapt {trained.folder} --task answering --data FILE"

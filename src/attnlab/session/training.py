@@ -81,7 +81,7 @@ def train(
             folder.expect(**expected)
             folder.note(truncation=cut, labels=asdict(session.labels))
             folder.note(fresh=session.origin.fresh, certificate=session.origin.certificate)
-            warnings += session.labels.warnings()
+            warnings += session.task.target.warnings(session.labels)
             loop = _loop(session, folder)
             warnings += _restored(loop, folder)
             own = {"evaluator": _reading_again(loop.evaluate_model), "backward": loop.backward}

@@ -24,6 +24,7 @@ from attnlab.metrics.thresholds import FOLDS, cross_fitted, curve, folds
 from attnlab.model.heads.head import Head
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
+from attnlab.targets import TARGETS
 from attnlab.tasks.answer_spans import (
     AnswerPrediction,
     AnswerSpans,
@@ -59,7 +60,7 @@ class Answering(AnswerSpans):
     heads: ClassVar[tuple[str, ...]] = ("span",)
     head: ClassVar[str] = "span"
     encodings: ClassVar[tuple[str, ...]] = ("question",)
-    label_kind = "answer"
+    target = TARGETS["answer"]
     compares_text = True
     metrics = (
         "span_f1",

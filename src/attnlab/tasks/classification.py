@@ -15,6 +15,7 @@ from attnlab.data.example import Example
 from attnlab.data.labels import Labels, class_of
 from attnlab.model.heads.head import Head
 from attnlab.model.losses import LossSum
+from attnlab.targets import TARGETS
 from attnlab.tasks.labelled import Labelled, summed
 from attnlab.tasks.task import ExampleColumns, Prediction, Prepared
 from attnlab.tasks.vocabulary import Vocabulary
@@ -36,7 +37,7 @@ class Classification(Labelled):
     Paper: Devlin et al. 2018, "BERT"; Szegedy et al. 2015 (label smoothing).
     """
 
-    label_kind = "class"
+    target = TARGETS["class"]
     metrics = ("accuracy", "macro_f1", "matthews", "calibration_error", "loss")
 
     def __init__(

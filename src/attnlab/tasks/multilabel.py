@@ -13,6 +13,7 @@ from attnlab.data.example import Example
 from attnlab.data.labels import LabelReader, Labels, classes_of
 from attnlab.model.heads.head import Head
 from attnlab.model.losses import LossSum
+from attnlab.targets import TARGETS
 from attnlab.tasks.labelled import Labelled, summed
 from attnlab.tasks.task import ExampleColumns, Prediction, Prepared
 from attnlab.tasks.vocabulary import Vocabulary
@@ -32,7 +33,7 @@ class Multilabel(Labelled):
     Paper: Nam et al. 2014, "Large-scale Multi-label Text Classification".
     """
 
-    label_kind = "classes"
+    target = TARGETS["classes"]
     metrics = ("micro_f1", "exact_sets", "loss")
 
     def __init__(self, vocabulary: Vocabulary, labels: Labels, *, separator: str = ","):
@@ -47,7 +48,7 @@ class Multilabel(Labelled):
     @property
     def reader(self) -> LabelReader:
         found = super().reader
-        return LabelReader(found.kind, found.read, f"{found.identity} {self.separator}")
+        return LabelReader(found.form, found.read, f"{found.identity} {self.separator}")
 
     def blind_loss(self, prepared: Prepared) -> float:
         return self.labels.outputs * math.log(2)

@@ -10,6 +10,7 @@ from attnlab.data.example import Example
 from attnlab.data.labels import number_of
 from attnlab.model.heads.head import Head
 from attnlab.model.losses import LossSum
+from attnlab.targets import TARGETS
 from attnlab.tasks.labelled import Labelled, summed
 from attnlab.tasks.task import ExampleColumns, Prediction, Prepared
 
@@ -26,7 +27,7 @@ class Regression(Labelled):
     mean.
     """
 
-    label_kind = "number"
+    target = TARGETS["number"]
     metrics = ("mean_squared_error", "mean_absolute_error", "explained_variance", "loss")
 
     def label_of(self, example: Example) -> float:

@@ -16,12 +16,14 @@ from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
-from attnlab.data.labels import Kind, Labels, at, number_of
+from attnlab.data.labels import Labels, at, number_of
 from attnlab.metrics.metric import CLUSTER
 from attnlab.metrics.retrieval import ranks
 from attnlab.model.heads.head import Head
 from attnlab.model.losses import LossSum
 from attnlab.model.tokens import Tokens
+from attnlab.targets import TARGETS
+from attnlab.targets.pairs import PairTarget
 from attnlab.tasks.labelled import summed
 from attnlab.tasks.task import ExampleColumns, Prediction, Prepared, SplitColumns, Task, tokens_of
 from attnlab.tasks.vocabulary import Vocabulary
@@ -44,7 +46,7 @@ class Similarity(Task):
     Paper: Reimers and Gurevych 2019, "Sentence-BERT"; van den Oord et al. 2018 (InfoNCE).
     """
 
-    label_kind: Kind = "pair"  # type: ignore[misc]  # of a task of numbers it is another
+    target = TARGETS["pair"]
     sees = "all"
     packs = False
     heads: ClassVar[tuple[str, ...]] = ("sentence",)
@@ -70,13 +72,10 @@ class Similarity(Task):
         for name, value in (("temperature", temperature), ("highest", highest)):
             if not value > 0:
                 raise ConfigError(f"task.{name} is {value}; it must be above 0.")
-        self.objective, self.temperature, self.highest = objective, temperature, highest
-        if objective == "cosine":
-            self.label_kind, self.metrics = "number", OF_NUMBERS
-
-    @property
-    def contrasts(self) -> bool:
-        return self.objective == "negatives"
+        self.contrasts, self.temperature, self.highest = objective == "negatives", temperature, highest
+        self.target = PairTarget(temperature) if self.contrasts else TARGETS["number"]
+        if not self.contrasts:
+            self.metrics = OF_NUMBERS
 
     def label_of(self, example: Example) -> Any:
         if not self.contrasts:

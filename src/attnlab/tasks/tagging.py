@@ -22,6 +22,8 @@ from attnlab.model.heads.head import Head
 from attnlab.model.heads.token_classification import TokenClassification
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
+from attnlab.targets import TARGETS
+from attnlab.targets.tags import TagTarget
 from attnlab.tasks.labelled import summed
 from attnlab.tasks.task import ExampleColumns, Prediction, Prepared, SplitColumns, Task, TextSpan, tokens_of
 from attnlab.tasks.vocabulary import Vocabulary
@@ -45,7 +47,7 @@ class Tagging(Task):
     Paper: Tjong Kim Sang and De Meulder 2003 (CoNLL-2003); Devlin et al. 2018, "BERT" (first piece).
     """
 
-    label_kind = "tags"
+    target = TARGETS["tags"]
     sees = "all"
     packs = False
     heads: ClassVar[tuple[str, ...]] = ("token_classification",)
@@ -55,12 +57,9 @@ class Tagging(Task):
 
     def __init__(self, vocabulary: Vocabulary, labels: Labels, *, pieces: Literal["first", "mean"] = "first"):
         super().__init__(vocabulary, labels)
-        self.pieces = pieces
+        self.target = TagTarget(first_piece=pieces == "first")
+        self.first_piece = pieces == "first"
         self.entity_labels = labels_of_tags(labels.names)
-
-    @property
-    def first_piece(self) -> bool:
-        return self.pieces == "first"
 
     def label_of(self, example: Example) -> tuple[str, ...]:
         return tags_of(example)

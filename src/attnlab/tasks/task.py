@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.data.example import Example
-from attnlab.data.labels import UNREAD, Kind, LabelReader, Labels
+from attnlab.data.labels import UNREAD, LabelReader, Labels
 from attnlab.model.heads import HEADS
 from attnlab.model.heads.head import Head
 from attnlab.model.heads.language import language_head
@@ -24,6 +24,8 @@ from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model, Objective
 from attnlab.model.tokens import Tokens
 from attnlab.model.trunks.trunk import Sees
+from attnlab.targets import TARGETS
+from attnlab.targets.target import Target
 from attnlab.tasks import TASKS
 from attnlab.tasks.vocabulary import Ids, Vocabulary
 
@@ -169,8 +171,8 @@ class Task(ABC):
     """The model.output that is chosen where none is set."""
     metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity", "bits_per_byte")
     """What it is judged by; the first decides which checkpoint is the best, and a study's verdict."""
-    label_kind: ClassVar[Kind] = "none"
-    """What a label is for it: nothing where it predicts words."""
+    target: Target = TARGETS["none"]
+    """What it predicts."""
     compares_text: ClassVar[bool] = False
     """Whether `compare` asks for the text of the examples."""
 
@@ -200,20 +202,7 @@ class Task(ABC):
     @property
     def predicts_words(self) -> bool:
         """Whether targets are tokens of the text, or of another one, and not labels."""
-        return self.label_kind == "none"
-
-    temperature: float = 1.0
-    """What cosines are divided by, where texts are compared."""
-
-    @property
-    def contrasts(self) -> bool:
-        """Whether an example's loss is a comparison with the others of its batch."""
-        return False
-
-    @property
-    def first_piece(self) -> bool:
-        """Whether a word's first token stands for it, where words are labelled, or the mean of them all."""
-        return True
+        return self.target.of_words
 
     def label_of(self, example: Example) -> Any:
         """The label of an example: a name, several names, or a number."""
@@ -226,9 +215,9 @@ class Task(ABC):
             return UNREAD
         read = type(self).label_of
         identity = f"{read.__module__}.{read.__qualname__}"
-        if self.label_kind != type(self).label_kind:  # by its options, with other rows
-            identity += f" {self.label_kind}"
-        return LabelReader(self.label_kind, self.label_of, identity)
+        if self.target.name != type(self).target.name:  # by its options, with other rows
+            identity += f" {self.target.name}"
+        return LabelReader(self.target, self.label_of, identity)
 
     def truth(self, prepared: Prepared) -> ExampleColumns:
         """What was right for each example, in the columns that metrics go by; nothing for words."""
