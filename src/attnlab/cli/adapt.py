@@ -24,8 +24,6 @@ from attnlab.cli.corpus_options import (
 )
 from attnlab.cli.train import exit_unsound, finish, say_baselines, train_shown
 from attnlab.config.schema import Config
-from attnlab.config.visible_text import visible
-from attnlab.runs.display import escape
 
 if TYPE_CHECKING:
     from attnlab.session.baselines import Wording
@@ -90,7 +88,7 @@ def adapt(
     place, wording = folder or run_folder(config, data), wording_from(template, label_words)
 
     def tell(setup: Any) -> tuple[()]:
-        err.print(str(adapting_plan(setup, place)), highlight=False, markup=False, soft_wrap=True)
+        err.print(str(adapting_plan(setup, place)), soft_wrap=True)
         return ()
 
     if rates:
@@ -117,18 +115,17 @@ def run_rates(
     from attnlab.session.rates import rates_of, try_rates
 
     rates = rates_of(wanted, config)
-    err.print(f"Learning rates: {', '.join(f'{rate:g}' for rate in rates)}; a run each.", highlight=False)
+    err.say(f"Learning rates: {', '.join(f'{rate:g}' for rate in rates)}; a run each.")
     watchers = [tell]  # what it will do is told once
 
     def train_one(one: Config, folder: Path, again: bool) -> Run:
-        err.print(f"Rate {one.training.optimizer.options['learning_rate']:g}:", highlight=False)
+        err.say(f"Rate {one.training.optimizer.options['learning_rate']:g}:")
         watcher = watchers.pop() if watchers else lambda setup: ()
         return train_shown(one, folder, resume=again, allow=allow, watchers=watcher)
 
     found = try_rates(config, rates, place, train_one, resume=resume)
     if found.signal:
-        kept = escape(visible(str(found.folder)))
-        out.print(f"Stopped, as asked; go on with --resume. What was tried is in {kept}.")
+        out.say(f"Stopped, as asked; go on with --resume. What was tried is in {found.folder}.")
         raise typer.Exit(128 + found.signal)
     unsound, baselines = unsound_of(place), keep_baselines(place, wording)
     if json:
@@ -137,10 +134,9 @@ def run_rates(
         emit(said | {"sound": not unsound, "unsound": unsound})
     else:
         say_first(found.best.collapsed)
-        out.print(str(found), highlight=False, markup=False, soft_wrap=True)
-        named = escape(visible(str(place)))
-        out.print(f"The run of rate {found.best.rate:g} is in {named}.", highlight=False, soft_wrap=True)
+        out.print(str(found), soft_wrap=True)
+        out.say(f"The run of rate {found.best.rate:g} is in {place}.")
         say_baselines(baselines)
         if unsound:
-            out.print(not_sound(unsound), highlight=False)
+            out.say(not_sound(unsound))
     exit_unsound(unsound, allow)

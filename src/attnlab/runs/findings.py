@@ -8,15 +8,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, Required, TypedDict
 
+from attnlab.documents.nodes import DocumentPage, Inline, Table, Tone, toned
+from attnlab.documents.notebook import SelfShowing
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.damage import read_object, reading
-from attnlab.runs.tabular import ShortTable, Tabular
 
 CHECKS_FILE = "checks.json"
 When = Literal["config", "before", "during", "after", "evaluation"]
 Outcome = Literal["pass", "warn", "fail", "not applicable"]
 MARKS: Mapping[str, str] = {"pass": "✓", "warn": "!", "fail": "✗", "not applicable": "–"}
-COLOURS: Mapping[str, str] = {"pass": "green", "warn": "yellow", "fail": "bold red"}
+TONES: Mapping[str, Tone] = {"pass": Tone.GOOD, "warn": Tone.WARNING, "fail": Tone.WRONG}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +48,20 @@ class Finding:
         return f"The check {self.check} {verb}: {self.found}. {self.meaning} {self.fix}".strip()
 
 
-class Findings(Tabular, list[Finding]):
+def mark(outcome: str) -> Inline:
+    """The sign of an outcome, in its tone."""
+    return toned(TONES.get(outcome, Tone.MUTED), MARKS[outcome])
+
+
+class Findings(SelfShowing, list[Finding]):
     """What several checks found: a list that shows itself as a table."""
 
-    def table(self) -> ShortTable:
-        rows = [(one.mark, one.check, f"{one.found}. {one.meaning} {one.fix}".strip(". ")) for one in self]
-        return ShortTable(self.verdict, ("", "check", "found"), rows)
+    def document(self) -> DocumentPage:
+        rows = [
+            (mark(one.outcome), one.check, f"{one.found}. {one.meaning} {one.fix}".strip(". "))
+            for one in self
+        ]
+        return DocumentPage("checks", self.verdict, [Table(("", "check", "found"), rows)])
 
     @property
     def verdict(self) -> str:

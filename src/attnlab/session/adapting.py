@@ -20,6 +20,7 @@ from attnlab.data.corpora import CORPORA
 from attnlab.data.corpora.records import ANSWER_COLUMNS
 from attnlab.data.labels import FEW, SHOWN, given, is_number, whole
 from attnlab.data.loader import Loader
+from attnlab.documents.numbers import duration
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.terms import Term, gather
 from attnlab.session.setup import Setup, in_order
@@ -206,7 +207,7 @@ class AdaptingPlan:
             closed_form(self.formulas),
             f"At most {amount(float(f'{self.epochs:.3g}'), 'epochs')}, {amount(self.steps, 'steps')}"
             f"{stops if self.patience != 'unlimited' else ''}.",
-            f"Expected time: {duration(self.seconds)} at most, from one measured step.",
+            f"Expected time: {duration(self.seconds, 0)} at most, from one measured step.",
             f"The run goes to {visible(str(self.folder))}",
         ]
         return "\n".join(filter(None, lines))
@@ -303,10 +304,3 @@ def _measured(setup: Setup, loader: Loader) -> tuple[float, float]:
         step = time.perf_counter() - began
     setup.model.zero_grad(set_to_none=True)
     return step / batch.places, forward / batch.places
-
-
-def duration(seconds: float) -> str:
-    """A time as a person says it."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
