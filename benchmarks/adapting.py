@@ -29,7 +29,7 @@ from attnlab.model.assemble import build_model
 from attnlab.session.adapting import BATCHES, RECIPES
 from attnlab.session.convert import convert
 from attnlab.session.predicting import FilePredictions, Predictor
-from attnlab.session.trained import open_run
+from attnlab.session.trained import Trained
 from attnlab.tasks import TASKS
 from attnlab.tasks.vocabulary import Vocabulary
 from attnlab.training.features import Features, keeps_features, unknown
@@ -211,7 +211,7 @@ def predicting(count: int, rounds: int = 4) -> Results:
         texts = classifier(folder / "theirs", count)
         file.write_text("text\n" + "\n".join(texts) + "\n")
         convert(folder / "theirs", folder / "run")
-        predictor = Predictor(open_run(folder / "run"))
+        predictor = Predictor(Trained.at(folder / "run"))
         pipe = transformers.pipeline("text-classification", model=str(folder / "theirs"), truncation=True)
 
         def ours_said() -> list[str]:

@@ -12,10 +12,12 @@ from typing import Any
 import torch
 
 from attnlab.config.files import load, ready_configs
-from attnlab.session.setup import Setup, in_order, set_up
+from attnlab.session.session import Session
+from attnlab.session.training import in_order
 from attnlab.tasks.task import Prepared
 from benchmarks.measure import high_water, resident, row
 from benchmarks.training import Step, loop_of, trained
+from tests.training.small_run import set_up
 
 WORDS, LABELS = 0.5, 1.0
 """The most of transformers' memory that we may need: of models that predict words, whose scores it holds for
@@ -58,7 +60,7 @@ def peak(name: str, who: str) -> int:
 
 
 # ---------------------------------------------------------------- transformers' models of the same shapes
-def gpt2(setup: Setup) -> Any:
+def gpt2(setup: Session) -> Any:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     sizes = setup.config.model
@@ -71,7 +73,7 @@ def gpt2(setup: Setup) -> Any:
     )
 
 
-def llama(setup: Setup) -> Any:
+def llama(setup: Session) -> Any:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     hidden = round(2.6875 * setup.config.model.width)
@@ -79,32 +81,32 @@ def llama(setup: Setup) -> Any:
     return LlamaForCausalLM(LlamaConfig(**settings))
 
 
-def bert(setup: Setup) -> Any:
+def bert(setup: Session) -> Any:
     """Also for spanbert-mini and unilm-mini, whose second objective and three masks it does without."""
     from transformers import BertForMaskedLM
 
     return BertForMaskedLM(bert_config(setup))
 
 
-def bert_classifier(setup: Setup) -> Any:
+def bert_classifier(setup: Session) -> Any:
     from transformers import BertForSequenceClassification
 
     return BertForSequenceClassification(bert_config(setup, num_labels=setup.dataset.labels.outputs))
 
 
-def bert_tagger(setup: Setup) -> Any:
+def bert_tagger(setup: Session) -> Any:
     from transformers import BertForTokenClassification
 
     return BertForTokenClassification(bert_config(setup, num_labels=setup.dataset.labels.outputs))
 
 
-def bert_reader(setup: Setup) -> Any:
+def bert_reader(setup: Session) -> Any:
     from transformers import BertForQuestionAnswering
 
     return BertForQuestionAnswering(bert_config(setup))
 
 
-def bart(setup: Setup) -> Any:
+def bart(setup: Session) -> Any:
     from transformers import BartConfig, BartForConditionalGeneration
 
     sizes = setup.config.model
@@ -116,7 +118,7 @@ def bart(setup: Setup) -> Any:
     )
 
 
-def bert_config(setup: Setup, **labels: int) -> Any:
+def bert_config(setup: Session, **labels: int) -> Any:
     from transformers import BertConfig
 
     sizes = setup.config.model
@@ -124,7 +126,7 @@ def bert_config(setup: Setup, **labels: int) -> Any:
     return BertConfig(**shared(setup), **dropouts, **labels, intermediate_size=4 * sizes.width)
 
 
-def shared(setup: Setup) -> dict[str, Any]:
+def shared(setup: Session) -> dict[str, Any]:
     """Sizes under the names that most of transformers' configs have."""
     sizes = setup.config.model
     return {
@@ -136,7 +138,7 @@ def shared(setup: Setup) -> dict[str, Any]:
     }
 
 
-def vocabulary(setup: Setup) -> int:
+def vocabulary(setup: Session) -> int:
     return setup.dataset.tokenizer.size
 
 
@@ -162,13 +164,13 @@ def answers(prepared: Prepared) -> dict[str, Any]:
     return {**seen, "token_type_ids": prepared.types, "start_positions": first, "end_positions": last}
 
 
-def peer_step(name: str, setup: Setup, prepared: list[Prepared]) -> Step:
+def peer_step(name: str, setup: Session, prepared: list[Prepared]) -> Step:
     model_of, inputs = PEERS[name]
     model, batches = model_of(setup), iter(prepared)
     return trained(model, lambda: model(**inputs(next(batches))).loss)
 
 
-PEERS: dict[str, tuple[Callable[[Setup], Any], Callable[[Prepared], dict[str, Any]]]] = {
+PEERS: dict[str, tuple[Callable[[Session], Any], Callable[[Prepared], dict[str, Any]]]] = {
     "mini-gpt": (gpt2, words),
     "modern-mini": (llama, words),
     "bert-mini": (bert, words),

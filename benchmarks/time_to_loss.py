@@ -23,11 +23,12 @@ from attnlab.config.files import load
 from attnlab.config.schema import Config
 from attnlab.config.streams import stream_seed
 from attnlab.model.losses import IGNORE
-from attnlab.session.setup import Setup, set_up
+from attnlab.session.session import Session
 from attnlab.tasks.task import Prepared
 from attnlab.training.evaluate import judging
 from benchmarks.measure import nanogpt, row, wikitext
 from benchmarks.training import loop_of
+from tests.training.small_run import set_up
 
 ROWS, LENGTH = 32, 128
 NANO_STEPS = 293  # 1.2 million tokens
@@ -65,7 +66,7 @@ class Point:
     loss: float
 
 
-def compared(module: Any, setup: Setup, folder: Path) -> dict[str, object]:
+def compared(module: Any, setup: Session, folder: Path) -> dict[str, object]:
     """Both trained in turn, a piece of each at a time, so that the machine's load hits both alike."""
     judge = judge_of(setup)
     pieces = itertools.zip_longest(nano_points(module, setup, judge), our_points(setup, judge, folder))
@@ -89,7 +90,7 @@ Judge = Callable[[Callable[[Prepared], torch.Tensor]], float]
 """The mean loss over the dev text of a model that gives the sum over the targets of a batch."""
 
 
-def judge_of(setup: Setup) -> Judge:
+def judge_of(setup: Session) -> Judge:
     task = setup.task
     loader = setup.dataset.loader("dev", seed=stream_seed(0, "evaluation"))
     plan = loader.plan(0)
@@ -103,7 +104,7 @@ def judge_of(setup: Setup) -> Judge:
     return judge
 
 
-def our_points(setup: Setup, judge: Judge, folder: Path) -> Iterator[Point]:
+def our_points(setup: Session, judge: Judge, folder: Path) -> Iterator[Point]:
     """`attnlab train modern-mini`, looked at every twentieth of its budget from the middle on."""
     loop, look = loop_of(setup, folder), 0.5
     while look <= 1:
@@ -115,7 +116,7 @@ def our_points(setup: Setup, judge: Judge, folder: Path) -> Iterator[Point]:
             look = round(look + 0.05, 2)
 
 
-def nano_points(module: Any, setup: Setup, judge: Judge, *, warmup: int = 100) -> Iterator[Point]:
+def nano_points(module: Any, setup: Session, judge: Judge, *, warmup: int = 100) -> Iterator[Point]:
     """nanoGPT's model and its recipe for small models (config/train_shakespeare_char.py, as run on a CPU)."""
     torch.manual_seed(1337)
     vocabulary = setup.dataset.tokenizer.size

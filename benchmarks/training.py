@@ -28,7 +28,8 @@ from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.metrics_file import MetricsFile
-from attnlab.session.setup import Setup, in_order
+from attnlab.session.session import Session
+from attnlab.session.training import in_order
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task
 from attnlab.tasks.vocabulary import Vocabulary
@@ -76,7 +77,7 @@ def loop(name: str, folder: Path) -> Loop:
     return made(config, build_model(config.model), task, loader, folder)
 
 
-def loop_of(setup: Setup, folder: Path) -> Loop:
+def loop_of(setup: Session, folder: Path) -> Loop:
     """The loop of a run on its own text."""
     return made(setup.config, setup.model, setup.task, in_order(setup), folder)
 

@@ -12,7 +12,7 @@ from attnlab.config.values import Choice, ConfigError
 from attnlab.model.assemble import build_model
 from attnlab.model.attention import ATTENTION
 from attnlab.model.attention.rule import Rule
-from attnlab.session.setup import draft
+from attnlab.session.session import draft_settings
 from tests.contracts import grid, test_behaviour, test_models
 
 
@@ -43,7 +43,7 @@ def test_it_is_listed_and_built_from_toml(toy, tmp_path):
     assert mine["options"]["rate"] == {"default": 0.5, "takes": "a number"}
     file = tmp_path / "toy.toml"
     file.write_text('[model]\nattention = { kind = "distance", rate = 2 }\n')
-    rules = build_model(draft(load(file))).trunk.decoder.rules()
+    rules = build_model(draft_settings(load(file))).trunk.decoder.rules()
     assert [type(r) for r in rules] == [Distance] * 4 and rules[0].rate == 2.0
 
 
@@ -79,7 +79,10 @@ def test_an_option_without_a_default_is_asked_for():
         with pytest.raises(ConfigError, match=r"needy needs the option rate \(a number\)"):
             load(set=["model.attention=needy"])
         assert (
-            build_model(draft(load(set=["model.attention=needy(rate=2)"]))).trunk.decoder.rules()[0].rate == 2
+            build_model(draft_settings(load(set=["model.attention=needy(rate=2)"])))
+            .trunk.decoder.rules()[0]
+            .rate
+            == 2
         )
         shown = CliRunner().invoke(app, ["list", "attention", "--json"])
         assert json.loads(shown.stdout)[-1]["options"]["rate"]["default"] is None

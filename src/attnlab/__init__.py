@@ -134,42 +134,32 @@ def _adapted_run(
     progress: bool = True,
     **reading: Any,
 ) -> Trained:
-    from attnlab.config.visible_text import visible, visible_lines
+    from attnlab.config.visible_text import visible_lines
     from attnlab.runs.display import Display
     from attnlab.runs.run_error import RunError
-    from attnlab.session.adapting import adapting_config, adapting_plan, run_folder
-    from attnlab.session.baselines import Wording, keep_baselines, line_of
-    from attnlab.session.rates import rates_of, try_rates
-    from attnlab.session.run_display import train_displayed
-    from attnlab.session.trained import open_run
+    from attnlab.session.adapting import adapt, adapting_config, run_folder
+    from attnlab.session.baselines import Wording, line_of
+    from attnlab.session.trained import Trained
 
     config = adapting_config(start, data=data, adapter=adapter, task=task, reading=reading, set=set or {})
-    place = run_folder(config, data) if out is None else Path(out)
-    wording = Wording(template, dict(label_words or {}))
-
-    def tell(setup: Any) -> tuple[()]:
-        print(adapting_plan(setup, place))
-        return ()
-
-    watchers = [tell]  # what it will do is told once, however many rates are tried
-
-    def train_one(one: Any, folder: Path, again: bool) -> Any:
-        watcher = watchers.pop() if watchers else lambda setup: ()
-        with Display(shown=progress) as display:
-            return train_displayed(display, one, folder, resume=again, watchers=watcher, allow=allow)
-
-    if len(rates):
-        found = try_rates(config, rates_of(rates, config), place, train_one, resume=resume)
-        if found.signal:
-            raise RunError(
-                f"Stopped as requested; continue with resume=True. What was tried is in {found.folder}."
-            )
-        print(visible_lines(f"{found.best.collapsed}\n{found}".strip()))
-    elif collapsed := train_one(config, place, resume).collapsed:
-        print(visible(collapsed))
-    if baselines := line_of(keep_baselines(place, wording)):
-        print(visible(baselines))
-    return open_run(place)
+    ended = adapt(
+        config,
+        run_folder(config, data) if out is None else Path(out),
+        display=lambda: Display(shown=progress),
+        tell=print,
+        rates=rates,
+        wording=Wording(template, dict(label_words or {})),
+        resume=resume,
+        allow=allow,
+    )
+    if ended.rates and ended.signal:
+        raise RunError(
+            f"Stopped as requested; continue with resume=True. What was tried is in {ended.rates.folder}."
+        )
+    for sentence in (ended.collapsed, str(ended.rates or ""), line_of(ended.baselines)):
+        if sentence:
+            print(visible_lines(sentence))
+    return Trained.at(ended.folder)
 
 
 def label_words(
@@ -206,13 +196,14 @@ def train(
     """
     from attnlab.config.files import identity, load
     from attnlab.runs.display import Display
-    from attnlab.session.run_display import train_displayed
+    from attnlab.session.run_display import displayed_session, train_displayed
 
     changes = dict(set or {}) | ({} if corpus is None else {"data.corpus": corpus})
     settings = load(config, set=changes)
     place = Path(out) if out is not None else Path("runs") / f"{Path(config).stem}-{identity(settings)[:8]}"
     with Display(shown=progress) as display:
-        train_displayed(display, settings, place, resume=resume, allow=allow)
+        session = displayed_session(display, settings, place, resume=resume)
+        train_displayed(display, session, place, resume=resume, allow=allow)
     return open(place)
 
 
@@ -242,9 +233,9 @@ def convert(source: str | Path, target: str | Path, *, adapter: bool = False) ->
 def open(run: str | Path) -> Trained:
     """A run at its best checkpoint, one of its checkpoints, a folder in transformers' layout, or "minilm":
     `lab.open("runs/mine").generate("Once")`."""
-    from attnlab.session.trained import open_run
+    from attnlab.session.trained import Trained
 
-    return open_run(run)
+    return Trained.at(run)
 
 
 def probe(model: Any, vocabulary: int | None = None, mask: Any = "causal", **settings: Any) -> Probe:

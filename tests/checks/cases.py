@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import tempfile
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,10 @@ from attnlab.checks import CHECKS
 from attnlab.checks.check import Case
 from attnlab.config.schema import Config
 from attnlab.runs.findings import Finding
-from attnlab.session.setup import Setup, initial_model, set_up
+from attnlab.session.session import Session
 from attnlab.tasks import TASKS
 from tests.training import small_run
+from tests.training.small_run import set_up
 
 WORDS = [name for name in TASKS if TASKS[name].label_kind == "none"]
 """The tasks that predict words."""
@@ -32,18 +32,19 @@ def config(task: str = "causal", **changes: Any) -> Config:
 
 
 @functools.cache
-def made(task: str) -> Setup:
+def made(task: str) -> Session:
     return set_up(config(task))
 
 
 def case(task: str = "causal", *, when: str = "before", **facts: Any) -> Case:
     """A healthy case whose model may be broken: it is built anew."""
-    setup = made(task)
-    return of(replace(setup, model=initial_model(setup)), when=when, **facts)
+    setup = copy.copy(made(task))
+    setup.model = setup.initial_model()
+    return of(setup, when=when, **facts)
 
 
-def of(setup: Setup, *, when: str = "before", **facts: Any) -> Case:
-    parts = {"initial": partial(initial_model, setup)} | facts
+def of(setup: Session, *, when: str = "before", **facts: Any) -> Case:
+    parts = {"initial": setup.initial_model} | facts
     return Case(
         when=when,  # type: ignore[arg-type]
         config=setup.config,

@@ -16,10 +16,11 @@ from attnlab.model.combinations import examples
 from attnlab.model.feedforward import FEEDFORWARDS
 from attnlab.model.positions import POSITIONS
 from attnlab.model.projections import PROJECTIONS
-from attnlab.session.setup import check, set_up
+from attnlab.session.session import Session
 from attnlab.tasks import TASKS
 from tests.checks.cases import of, shared
 from tests.training import small_run
+from tests.training.small_run import set_up
 
 TOKENIZERS = [
     "word(vocabulary=80, minimum_count=1)",
@@ -57,7 +58,7 @@ def healthy(seed: int) -> Config:
     while True:
         try:
             config = config_of(drawn(pick) | {"seed": seed})
-            check(config)
+            Session(config)
         except ConfigError:
             continue
         return config

@@ -20,10 +20,10 @@ from attnlab.data.rows import Rows
 from attnlab.interop.module_checks import Point
 from attnlab.metrics.metric import CLUSTER, Examples, t_reach
 from attnlab.metrics.thresholds import curve
-from attnlab.session.setup import set_up
 from attnlab.tasks.answering import Answering
 from attnlab.tasks.labelled import summed
 from tests.checks.cases import case, config, found, of
+from tests.training.small_run import set_up
 
 
 def test_a_healthy_run_has_its_answers_in_place():

@@ -15,8 +15,8 @@ from attnlab.data.dataset import Dataset
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.tokenizer_files import load
 from attnlab.interop.module_checks import Point
-from attnlab.session.setup import set_up
 from tests.checks.cases import config, found, of
+from tests.training.small_run import set_up
 
 WORDS = [f"{a}{b}{c}" for a in "bdkmt" for b in "aeiou" for c in ("l", "n", "rs", "st", "")]
 SHARES = {"all": 1.0, "a third": 0.34}

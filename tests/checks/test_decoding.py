@@ -11,10 +11,10 @@ from attnlab.model.attention.linear import RunningState
 from attnlab.model.cache import Cache, KeyValues
 from attnlab.model.stack import Stack
 from attnlab.model.tokens import Tokens
-from attnlab.session.setup import set_up
 from tests.checks.cases import case, config, found, of
 from tests.checks.faults import VOCABULARY
 from tests.contracts.grid import pairwise
+from tests.training.small_run import set_up
 
 WRITERS = ["causal", "prefix", "seq2seq", "denoising"]
 CASES = [one for one in pairwise(seed=5) if one.masking == "-inf" and one.family != "encoder"][:20]

@@ -13,10 +13,10 @@ from attnlab.checks.real import evaluator_of
 from attnlab.data.encode.encoding import Encoding
 from attnlab.generation.generate import Written
 from attnlab.metrics.metric import wilson
-from attnlab.session.setup import set_up
 from attnlab.tasks import causal
 from tests.checks.cases import case, config, found, of
 from tests.training import small_run
+from tests.training.small_run import set_up
 
 
 def scored(about):

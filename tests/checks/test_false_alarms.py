@@ -8,11 +8,11 @@ import pytest
 from attnlab.checks.check import run_checks
 from attnlab.config.files import load, ready_configs
 from attnlab.model.assemble import build_model
-from attnlab.session.setup import set_up
-from attnlab.session.training import default_cache
+from attnlab.session.session import default_cache
 from tests.checks import healthy
 from tests.checks.cases import of, shared
 from tests.training import small_run
+from tests.training.small_run import set_up
 
 SMALL_TEXT = {"data.tokenizer": "bpe(vocabulary=300)", "data.dev_share": 0.1}
 SMALL_MODEL = {"model.width": 32, "model.layers": 2}

@@ -12,17 +12,17 @@ from safetensors.torch import load_file, save_file
 from attnlab.checks import comparable
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.runs.checkpoints import Checkpoints
-from attnlab.session.training import train
 from attnlab.training.checkpoint import Checkpoint, read_checkpoint, save_checkpoint
 from tests.checks.cases import found, of, shared
 from tests.training import small_run
+from tests.training.small_run import train
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run") / "run"
     made = train(small_run.config(shared(), training={"accumulate": 2}), folder)
-    return of(made.setup, when="after", folder=folder, step=made.state.step)
+    return of(made.session, when="after", folder=folder, step=made.state.step)
 
 
 @pytest.fixture

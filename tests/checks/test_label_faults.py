@@ -12,13 +12,12 @@ from torch import nn
 from attnlab.checks.check import run_checks
 from attnlab.checks.predictions import predictions_of
 from attnlab.data.rows import in_memory
-from attnlab.session.setup import set_up
-from attnlab.session.training import train
 from attnlab.tasks import TASKS
 from attnlab.tasks.labelled import summed
 from attnlab.training.evaluate import Evaluator
 from tests.checks.cases import case, config, found, of, shared
 from tests.training import small_run
+from tests.training.small_run import set_up, train
 
 LABELLED = [name for name in TASKS if "classification" in TASKS[name].heads]
 """The tasks of one label a text; faults of answers are in test_answers.py."""
@@ -294,7 +293,7 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("classifier") / "run"
     longer = {"training": {"budget": {"steps": 30}, "optimizer": {"kind": "adamw", "learning_rate": 1e-2}}}
     made = train(config("classification", **longer), folder)
-    return of(made.setup, when="after", folder=folder, step=made.state.step)
+    return of(made.session, when="after", folder=folder, step=made.state.step)
 
 
 def test_a_healthy_run_is_quiet(trained):

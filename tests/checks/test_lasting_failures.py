@@ -11,12 +11,11 @@ from attnlab.cli import app
 from attnlab.runs.events import Stepped
 from attnlab.runs.findings import Finding, failures, joined, read_findings
 from attnlab.runs.summary import read_summary
-from attnlab.session.training import train
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
 from tests.studies.here import here
 from tests.studies.small_study import study
-from tests.training.small_run import config, settings
+from tests.training.small_run import config, settings, train
 
 
 def flaky(monkeypatch, check, steps):

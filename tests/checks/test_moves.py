@@ -10,13 +10,12 @@ from torch import nn
 from attnlab.checks.parameters import untied
 from attnlab.config.files import ready_configs
 from attnlab.model.adapters import ADAPTERS
-from attnlab.session.setup import set_up
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
+from attnlab.session.trained import Trained
 from attnlab.tasks import TASKS
 from attnlab.training.optimizers import OPTIMIZERS
 from tests.checks.cases import case, config, found, of
 from tests.checks.test_false_alarms import setup_of
+from tests.training.small_run import set_up, train
 
 QUICK = {"budget": {"steps": 25}, "evaluate_every": "never", "checkpoint_every": 25}
 UP = "trunk.decoder.blocks.0.residuals.1.inner.part.up.weight"
@@ -27,7 +26,7 @@ QUERY = "trunk.decoder.blocks.1.residuals.0.inner.projections.query.weight"
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("moved") / "run"
     run = train(config(training=QUICK), folder)
-    return of(run.setup, when="after", folder=folder, step=25)
+    return of(run.session, when="after", folder=folder, step=25)
 
 
 def changed(about, name, change):
@@ -173,7 +172,7 @@ def test_a_tie_that_loading_loses_is_named(trained, monkeypatch):
 
 
 def test_an_opened_run_is_tied(trained):
-    assert untied(open_run(trained.folder).model) == []
+    assert untied(Trained.at(trained.folder).model) == []
 
 
 def test_an_untied_head_is_counted_as_one():

@@ -9,9 +9,9 @@ from attnlab.checks.paths import paths_of
 from attnlab.checks.probing import measured, probe
 from attnlab.config.values import ConfigError
 from attnlab.model.norms import NORMS
-from attnlab.session.setup import set_up
 from tests.checks.cases import case, config, found, of
 from tests.checks.faults import Leaky, next_token, small
+from tests.training.small_run import set_up
 
 
 class Sometimes(nn.Module):

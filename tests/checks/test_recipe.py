@@ -12,12 +12,11 @@ from attnlab.checks.check import run_checks
 from attnlab.model.attention import rule as rules
 from attnlab.model.attention.dot import Dot
 from attnlab.model.losses import IGNORE, LossSum
-from attnlab.session.setup import set_up
-from attnlab.session.training import train
 from attnlab.tasks import TASKS
 from attnlab.tasks.masked import Masked
 from tests.checks.cases import case, config, found, of, shared
 from tests.training import small_run
+from tests.training.small_run import set_up, train
 
 
 class Changed:
@@ -330,7 +329,7 @@ def trained(tmp_path_factory):
     }
     folder = tmp_path_factory.mktemp("run") / "run"
     run = train(small_run.config(shared(), **changes), folder)
-    return of(run.setup, when="after", folder=folder, step=run.state.step)
+    return of(run.session, when="after", folder=folder, step=run.state.step)
 
 
 def test_a_healthy_run_passes_what_comes_after(trained):
@@ -374,7 +373,7 @@ def test_weights_that_stayed_and_frozen_ones_that_moved_are_named(trained):
 
 def test_what_an_argmax_cannot_teach_may_stay(tmp_path):
     run = train(config(model={"attention": "argmax"}), tmp_path / "run")
-    assert found("moved", of(run.setup, when="after", step=12)).outcome == "pass"
+    assert found("moved", of(run.session, when="after", step=12)).outcome == "pass"
 
 
 def metrics(folder, norms):

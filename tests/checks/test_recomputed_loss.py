@@ -17,12 +17,12 @@ from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.perplexity import Score
 from attnlab.metrics.metric import Examples
 from attnlab.model.heads.language import LanguageModel
-from attnlab.session.setup import set_up
 from attnlab.tasks import TASKS
 from attnlab.training import accumulate, evaluate
 from attnlab.training.evaluate import Evaluation, Evaluator
 from tests.checks.cases import case, config, found, made, of
 from tests.contracts import grid
+from tests.training.small_run import set_up
 
 
 def loosened(task="causal", **facts):

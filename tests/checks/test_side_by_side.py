@@ -9,11 +9,11 @@ import torch
 from attnlab.checks import CHECKS
 from attnlab.checks.check import Check, run_checks
 from attnlab.runs.events import Checking
-from attnlab.session.training import train
 from attnlab.training import machine
 from tests.checks.cases import case
 from tests.checks.test_decoding import seen_padding
 from tests.training import small_run
+from tests.training.small_run import train
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ import pytest
 
 from attnlab.config.files import section_of
 from attnlab.data.dataset import Dataset
-from attnlab.session.setup import set_up
-from attnlab.session.training import train
 from tests.checks.cases import config, found, of
 from tests.session.commands import answer, command
+from tests.training.small_run import set_up, train
 
 TEXTS = {"document": "text", "single": "text", "pair": "pair", "question": "pair"}
 ENCODINGS = [
@@ -129,10 +128,10 @@ def test_the_share_is_in_the_record_and_in_evaluate(tmp_path, monkeypatch):
     made = config(data=data, model={"length": 12}, training={"budget": {"steps": 2}})
     run = train(made, tmp_path / "run", cache=tmp_path / "cache")
     record = json.loads((tmp_path / "run" / "run.json").read_text())["truncation"]
-    cut, lost, total = by_hand(run.setup.dataset, "dev")
+    cut, lost, total = by_hand(run.session.dataset, "dev")
     assert record["dev"]["texts_cut"] == cut and record["dev"]["tokens_cut"] == lost > 0
     assert record["dev"]["tokens_cut_share"] == pytest.approx(lost / total)
-    assert record["train"]["texts"] == len(run.setup.dataset.rows("train"))
+    assert record["train"]["texts"] == len(run.session.dataset.rows("train"))
     scored = answer("evaluate", tmp_path / "run")["split"]
     assert scored["truncation"] == record["dev"]
     shown = " ".join(command("evaluate", tmp_path / "run").output.split())

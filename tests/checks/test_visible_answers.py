@@ -8,9 +8,9 @@ import torch
 
 from attnlab.model.losses import IGNORE
 from attnlab.model.tokens import Tokens
-from attnlab.session.setup import set_up
 from tests.checks.cases import WORDS, case, config, found, of
 from tests.checks.faults import Leaky, next_token
+from tests.training.small_run import set_up
 
 LATER = ("causal", "prefix", "unilm", "seq2seq", "denoising")
 """The tasks that leave some of a text unseen."""

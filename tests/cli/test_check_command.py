@@ -11,8 +11,7 @@ from attnlab.config.values import ConfigError
 from attnlab.model.cache import KeyValues
 from attnlab.runs.run_error import UnsoundError
 from attnlab.runs.summary import read_summary
-from attnlab.session.training import train
-from tests.training.small_run import config, settings
+from tests.training.small_run import config, settings, train
 
 ZERO = {"model": {"masking": "zero"}}
 

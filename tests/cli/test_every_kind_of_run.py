@@ -13,10 +13,9 @@ from attnlab.interop import exchange
 from attnlab.runs.run_error import RunError
 from attnlab.session import soundness
 from attnlab.session.convert import convert
-from attnlab.session.training import train
 from tests.parity.conftest import quiet  # noqa: F401 - a fixture
 from tests.parity.folders import published
-from tests.training.small_run import config, for_task, labelled, merged
+from tests.training.small_run import config, for_task, labelled, merged, train
 
 OWN = ["causal", "masked", "seq2seq", "classification", "multilabel", "regression", "answering", "tagging"]
 OWN += ["similarity"]

@@ -13,7 +13,7 @@ from attnlab.config.files import load, ready_configs, to_json
 from attnlab.config.values import ConfigError
 from attnlab.model.assemble import build_model
 from attnlab.runs.metrics_file import read_events
-from attnlab.session.setup import check, draft
+from attnlab.session.session import Session, draft_settings
 from tests.training.small_run import for_task, merged, settings
 
 pytestmark = pytest.mark.usefixtures("unchecked")
@@ -126,14 +126,14 @@ def test_show_batch_prints_what_is_read_and_what_is_to_be_predicted(run, tmp_pat
 @pytest.mark.parametrize("name", ready_configs())
 def test_every_ready_config_is_sound_and_shown(run, name):
     config = load(name)
-    check(config)
+    Session(config)
     assert name in run("list", "configs").stdout
     assert "[training]" in run("show", name).stdout
     assert json.loads(run("show", name, "--json").stdout) == json.loads(json.dumps(to_json(config)))
 
 
 def test_mini_gpt_has_the_parameters_it_claims():
-    model = build_model(draft(load("mini-gpt")), device="meta")
+    model = build_model(draft_settings(load("mini-gpt")), device="meta")
     assert sum(p.numel() for p in model.parameters()) == 1_407_552
 
 

@@ -21,11 +21,10 @@ from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import read_events
 from attnlab.runs.run_error import RunError
-from attnlab.session.training import train
 from attnlab.tasks.causal import Causal
 from attnlab.training.checkpoint import read_checkpoint
 from attnlab.training.machine import versions
-from tests.training.small_run import config, settings
+from tests.training.small_run import config, settings, train
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

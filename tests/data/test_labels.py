@@ -29,9 +29,8 @@ from attnlab.data.labels import (
 )
 from attnlab.runs.metrics_file import read_events
 from attnlab.runs.record import read_record
-from attnlab.session.setup import check, dataset_of, set_up
-from attnlab.session.training import train
-from tests.training.small_run import config, merged
+from attnlab.session.session import Session
+from tests.training.small_run import config, merged, set_up, train
 
 CLASS = LabelReader("class", class_of, "class")
 NUMBER = LabelReader("number", number_of, "number")
@@ -201,7 +200,7 @@ def test_the_data_has_the_labels_of_its_texts(tmp_path):
     for task, (column, field, label) in wanted.items():
         chosen = run_config(file, tmp_path, task, label=column)
         for _ in range(2):  # written to the cache, and read from it
-            dataset = dataset_of(chosen, cache=tmp_path / "cache")
+            dataset = Session(chosen, cache=tmp_path / "cache").dataset
             for split in ("train", "dev"):
                 texts = [int(one.text.split()[-1]) for one in dataset.splits.read(split)]
                 loader = dataset.loader(split, seed=0)
@@ -222,7 +221,7 @@ def test_two_columns_of_one_file_do_not_share_what_is_kept(tmp_path):
     rows = [{"text": text(n), "a": "xy"[n % 2], "b": "uvw"[n % 3]} for n in range(40)]
     file = written(tmp_path / "a.jsonl", rows)
     found = [
-        dataset_of(run_config(file, tmp_path, label=column), cache=tmp_path / "cache").labels.names
+        Session(run_config(file, tmp_path, label=column), cache=tmp_path / "cache").dataset.labels.names
         for column in "aba"
     ]
     assert found == [("x", "y"), ("u", "v", "w"), ("x", "y")]
@@ -346,7 +345,7 @@ def test_a_label_that_was_not_declared(tmp_path, said):
 def test_a_class_with_one_example_is_told_and_trained(tmp_path, unchecked):
     rows = labelled(["a", "b"] * 40)
     chosen = run_config(written(tmp_path / "a.csv", rows), tmp_path)
-    texts = [one.text for one in dataset_of(chosen).splits.read("train")]
+    texts = [one.text for one in Session(chosen).dataset.splits.read("train")]
     next(row for row in rows if row["text"] == texts[3])["label"] = "rare"
     written(tmp_path / "a.csv", rows)
     train(chosen, tmp_path / "run")
@@ -418,4 +417,4 @@ def test_pairs_for_a_model_without_token_types_are_refused_when_the_config_loads
         changes = {"data": {"encoding": "pair"}, "model": {"token_types": held}}
         chosen = config(tmp_path, **merged(settings(file), changes))
         with pytest.raises(ConfigError, match=f"model.token_types is {held}; set model.token_types = 2"):
-            (check if held == 0 else set_up)(chosen)
+            (Session if held == 0 else set_up)(chosen)

@@ -7,7 +7,7 @@ import pytest
 from attnlab.config.files import load
 from attnlab.config.values import ConfigError
 from attnlab.data.strata import drawn
-from attnlab.session.setup import dataset_of
+from attnlab.session.session import Session
 from tests.training.small_run import for_task, merged, settings
 
 CLASSES = ["a"] * 700 + ["b"] * 250 + ["c"] * 47 + ["d"] * 3
@@ -42,8 +42,10 @@ def texts(dataset, split="train"):
 
 
 def test_a_run_trains_on_the_drawn_rows_alone_and_is_judged_on_the_same_dev(tmp_path):
-    all_rows = dataset_of(config_with(tmp_path))
-    few, more = (dataset_of(config_with(tmp_path, **{"data.train_rows": n, "seed": 3})) for n in (20, 60))
+    all_rows = Session(config_with(tmp_path)).dataset
+    few, more = (
+        Session(config_with(tmp_path, **{"data.train_rows": n, "seed": 3})).dataset for n in (20, 60)
+    )
     assert set(texts(few)) < set(texts(more)) < set(texts(all_rows))
     assert len(few.rows("train")) == few.labels.examples == sum(few.labels.counts) == 20
     assert few.labels.names == all_rows.labels.names, "a class with no row would be another head"
@@ -54,8 +56,10 @@ def test_a_run_trains_on_the_drawn_rows_alone_and_is_judged_on_the_same_dev(tmp_
 
 def test_arms_share_their_rows_by_seed(tmp_path):
     limit = {"data.train_rows": 20}
-    arm = dataset_of(config_with(tmp_path, **limit, **{"seed": 1, "model.width": 32, "training.clip": 0.5}))
-    baseline, other_seed = (dataset_of(config_with(tmp_path, **limit, seed=seed)) for seed in (1, 2))
+    arm = Session(
+        config_with(tmp_path, **limit, **{"seed": 1, "model.width": 32, "training.clip": 0.5})
+    ).dataset
+    baseline, other_seed = (Session(config_with(tmp_path, **limit, seed=seed)).dataset for seed in (1, 2))
     assert texts(arm) == texts(baseline) != texts(other_seed)
 
 
@@ -69,14 +73,14 @@ def test_arms_share_their_rows_by_seed(tmp_path):
 )
 def test_a_number_that_cannot_be_is_refused(tmp_path, rows, sentence):
     with pytest.raises((ValueError, ConfigError), match=sentence):
-        _ = dataset_of(config_with(tmp_path, **{"data.train_rows": rows})).labels
+        _ = Session(config_with(tmp_path, **{"data.train_rows": rows})).dataset.labels
 
 
 def test_without_labels_rows_are_drawn_all_the_same(tmp_path):
-    dataset = dataset_of(load(settings(tmp_path), set={"data.train_rows": 30}))
+    dataset = Session(load(settings(tmp_path), set={"data.train_rows": 30})).dataset
     assert (
         len(dataset.rows("train")) == 30
-        and texts(dataset) != texts(dataset_of(load(settings(tmp_path))))[:30]
+        and texts(dataset) != texts(Session(load(settings(tmp_path))).dataset)[:30]
     )
 
 
@@ -84,6 +88,6 @@ def test_rows_in_the_cache_are_those_of_the_seed(tmp_path):
     held = []
     for seed in (1, 2, 1):
         config = config_with(tmp_path, **{"data.train_rows": 20, "seed": seed})
-        rows = dataset_of(config, cache=tmp_path / "cache").rows("train")
+        rows = Session(config, cache=tmp_path / "cache").dataset.rows("train")
         held.append([rows.ragged("ids", row).tolist() for row in range(20)])
     assert held[0] == held[2] != held[1]

@@ -11,10 +11,10 @@ from tokenizers import processors
 from attnlab.data.batching import BATCHING
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.evaluation.documents import document_losses
-from attnlab.session.setup import set_up
 from attnlab.training.evaluate import Evaluator
 from tests.contracts import grid
 from tests.training import small_run
+from tests.training.small_run import set_up
 
 LENGTH = 12
 TEXT = ("document", "document(long=cut)", "single", "single(cut=start)")

@@ -17,13 +17,12 @@ from attnlab.evaluation.spread import influences_of
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.metrics import METRICS
 from attnlab.model.losses import LossSum
-from attnlab.session.training import set_up
 from attnlab.studies.run_measures import columns, read_documents
 from attnlab.tasks import TASKS
 from attnlab.training.evaluate import Evaluator
 from attnlab.training.machine import autocast_of
 from tests.contracts import grid
-from tests.training.small_run import config, for_task, merged
+from tests.training.small_run import config, for_task, merged, set_up
 
 CPU = torch.device("cpu")
 SHORT = {"data": {"length": 8}, "model": {"length": 8}}  # texts of up to 11 tokens: many are cut over rows

@@ -9,9 +9,9 @@ from attnlab.config.values import ConfigError
 from attnlab.generation import DECODING
 from attnlab.generation.beam import beam_search, beam_searches
 from attnlab.generation.generate import Written, generate, stream
+from attnlab.generation.request import ELSEWHERE, request_of
 from attnlab.generation.rules import FIRST, Chance, Greedy, Sample
 from attnlab.model.tokens import Tokens
-from attnlab.session.request import ELSEWHERE, request_of
 from tests.contracts import grid
 
 PROMPTS = [[3, 1, 4], [1, 5, 9, 2, 6], [7]]

@@ -8,12 +8,12 @@ from attnlab.config.schema import BIASED
 from attnlab.model.assemble import build_model
 from attnlab.model.counts import count
 from attnlab.model.heads import HEADS
-from attnlab.session.setup import draft
+from attnlab.session.session import draft_settings
 from tests.contracts import grid
 
 
 def counted(**settings):
-    config = draft(load(set={f"model.{k}": v for k, v in settings.items()}))
+    config = draft_settings(load(set={f"model.{k}": v for k, v in settings.items()}))
     model = build_model(config, device="meta")
     return count(model, length=config.length, source_length=config.length, batch=1)
 
@@ -94,7 +94,7 @@ def test_operations_are_what_torch_counts(settings):
 
 def test_attention_terms_grow_as_they_say():
     """Self-attention with the square of its length, cross-attention with the product of both."""
-    model = build_model(draft(load(set=["model.family=encoder_decoder"])), device="meta")
+    model = build_model(draft_settings(load(set=["model.family=encoder_decoder"])), device="meta")
 
     def terms(n, m):
         return {t.name: t.count for t in count(model, length=n, source_length=m, batch=1).flops}

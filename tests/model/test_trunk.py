@@ -20,11 +20,10 @@ from attnlab.model.terms import Term
 from attnlab.model.trunk import Trunk, Way
 from attnlab.runs.findings import read_findings
 from attnlab.runs.run_error import RunError
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
+from attnlab.session.trained import Trained
 from attnlab.training.machine import recompute_blocks
 from tests.checks.cases import case, found
-from tests.training.small_run import config
+from tests.training.small_run import config, train
 
 
 class State(LayerMemory):
@@ -128,7 +127,7 @@ def test_it_trains_is_checked_opened_scored_and_writes(second, tmp_path):
     findings = {one.check: one.outcome for one in read_findings(tmp_path / "run")}
     assert findings["dependency"] == findings["decoding"] == findings["overfit"] == "pass"
     assert findings["attention"] == "not applicable" and "fail" not in findings.values()
-    trained = open_run(tmp_path / "run")
+    trained = Trained.at(tmp_path / "run")
     theirs = dict(run.model.named_parameters())
     assert all(torch.equal(p, theirs[name]) for name, p in trained.model.named_parameters())
     scored = trained.evaluate(rows=4)

@@ -11,11 +11,11 @@ from tokenizers import processors
 from attnlab.config.values import ConfigError
 from attnlab.session import stored
 from attnlab.session.adapting import adapting_config
-from attnlab.session.setup import in_order, set_up
 from attnlab.session.start import start_at
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
+from attnlab.session.trained import Trained
+from attnlab.session.training import in_order
 from tests.parity.folders import published, tokenizer
+from tests.training.small_run import set_up, train
 
 SHORT = {"training.budget.epochs": 1.0, "training.optimizer.learning_rate": 1e-3}
 
@@ -75,7 +75,7 @@ def test_pairs_are_joined_as_each_family_joins_them(tmp_path, unchecked, reviews
 def test_a_model_without_token_types_is_trained_on_pairs_and_predicts_them(tmp_path, unchecked, reviews):
     published(tmp_path / "theirs", "distilbert")
     train(asked(tmp_path / "theirs", reviews), tmp_path / "run")
-    run = open_run(tmp_path / "run")
+    run = Trained.at(tmp_path / "run")
     alike, other = run.predict([("w1 w2", "w3 w1"), ("w1 w2", "w3 w9 w9")])
     assert alike.answer in "ny" and alike.scores != other.scores, "the second text is read"
     assert 0 <= run.evaluate()["measures"]["accuracy"]["value"] <= 1
@@ -100,7 +100,7 @@ def test_the_encoder_of_t5_is_read_alone(tmp_path, unchecked, reviews, name):
     assert not any(".decoder." in name for name in setup.origin.taken)
     train(wanted, tmp_path / "run")
     again = train(wanted, tmp_path / "run", resume=True)
-    assert again.reason == "budget" and len(open_run(tmp_path / "run").predict([("w1", "w2")])) == 1
+    assert again.reason == "budget" and len(Trained.at(tmp_path / "run").predict([("w1", "w2")])) == 1
 
 
 def test_a_start_without_its_tokenizer_is_told(tmp_path, reviews):

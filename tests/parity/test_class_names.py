@@ -5,9 +5,8 @@ import torch
 
 from attnlab.config.files import config_of
 from attnlab.session.convert import convert
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
-from tests.training.small_run import for_task, merged, settings
+from attnlab.session.trained import Trained
+from tests.training.small_run import for_task, merged, settings, train
 
 transformers = pytest.importorskip("transformers")
 TEXTS = ["the cat sees a dog .", "my sister hears the bird at home ."]
@@ -25,7 +24,7 @@ def run(request, tmp_path_factory):
         patch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
         train(config_of(held), folder / "run")
     convert(folder / "run", folder / "theirs")
-    return open_run(folder / "run"), folder
+    return Trained.at(folder / "run"), folder
 
 
 def test_transformers_predicts_the_same(run):
@@ -47,7 +46,7 @@ def test_transformers_predicts_the_same(run):
 def test_it_comes_back_with_its_classes(run):
     trained, folder = run
     convert(folder / "theirs", folder / "back")
-    back = open_run(folder / "back")
+    back = Trained.at(folder / "back")
     assert back.labels.kind == trained.labels.kind and back.labels.names == trained.labels.names
     for one, other in zip(back.predict(TEXTS), trained.predict(TEXTS), strict=True):
         if isinstance(one.answer, float):

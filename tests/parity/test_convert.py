@@ -12,14 +12,14 @@ from typer.testing import CliRunner
 
 from attnlab.cli import app
 from attnlab.config.values import ConfigError
-from attnlab.generation.rules import Greedy
+from attnlab.generation.request import Request
 from attnlab.runs.run_error import RunError
 from attnlab.session.convert import convert
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
+from attnlab.session.trained import Trained
+from attnlab.session.writing import write
 from tests.parity.folders import published
 from tests.parity.theirs import CAUSAL, MASKED, SEQ2SEQ
-from tests.training.small_run import config, for_task, merged
+from tests.training.small_run import config, for_task, merged, train
 
 TEXT = "w3 w14 w15 w9 w26"
 
@@ -29,7 +29,7 @@ def test_a_published_folder_is_opened_asked_and_given_back(name, tmp_path):
     theirs = published(tmp_path / "theirs", name)
     certificate = convert(tmp_path / "theirs", tmp_path / "ours")
     assert certificate.parameters == sum(p.numel() for p in theirs.parameters())
-    trained = open_run(tmp_path / "ours")
+    trained = Trained.at(tmp_path / "ours")
     ids = torch.tensor([trained.tokenizer.form.single(trained.tokenizer.encode(TEXT))])
     given = AutoTokenizer.from_pretrained(tmp_path / "theirs")
     assert given(TEXT)["input_ids"] == trained.tokenizer.form.single(trained.tokenizer.encode(TEXT)) or (
@@ -39,11 +39,11 @@ def test_a_published_folder_is_opened_asked_and_given_back(name, tmp_path):
     if name in CAUSAL:
         ids = torch.tensor([trained.prompt(TEXT)])
         expected = theirs.generate(ids, **told | {"attention_mask": torch.ones_like(ids)})[0, ids.shape[1] :]
-        written = trained.write([TEXT], rule=Greedy(), length=8)[0]
+        written = write(trained, [TEXT], Request(rule="greedy", length=8))[0]
         assert [*written.new, *[2] * written.stopped] == expected.tolist()
     elif name in SEQ2SEQ:
         expected = theirs.generate(ids, **told)[0, 1:]
-        written = trained.write([TEXT], rule=Greedy(), length=8)[0]
+        written = write(trained, [TEXT], Request(rule="greedy", length=8))[0]
         assert [*written.new, *[1] * written.stopped] == expected.tolist()
     else:
         assert name in MASKED
@@ -63,7 +63,7 @@ def test_a_published_folder_is_opened_asked_and_given_back(name, tmp_path):
 def test_pairs_are_joined_typed_and_judged_as_theirs(name, tmp_path):
     theirs = published(tmp_path / "theirs", name)
     convert(tmp_path / "theirs", tmp_path / "ours")
-    trained = open_run(tmp_path / "ours")
+    trained = Trained.at(tmp_path / "ours")
     first, second = map(trained.tokenizer.encode, ("w3 w14 w15", "w9 w26"))
     ids, types = trained.tokenizer.form.pair(first, second), trained.tokenizer.form.pair_types(3, 2)
     given = AutoTokenizer.from_pretrained(tmp_path / "theirs")(
@@ -98,7 +98,7 @@ CHANGES = {
 def test_runs_of_our_own_are_loaded_by_transformers(name, tmp_path):
     train(config(tmp_path, **merged({"training": {"budget": {"steps": 3}}}, CHANGES[name])), tmp_path / "run")
     convert(tmp_path / "run", tmp_path / "theirs")
-    trained = open_run(tmp_path / "run")
+    trained = Trained.at(tmp_path / "run")
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "theirs").eval()
     ids = torch.randint(0, trained.tokenizer.size, (2, 20), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
@@ -108,7 +108,7 @@ def test_runs_of_our_own_are_loaded_by_transformers(name, tmp_path):
     assert given(text, add_special_tokens=False)["input_ids"] == trained.tokenizer.encode(text)
     # and back again, as a model from elsewhere
     convert(tmp_path / "theirs", tmp_path / "back")
-    again = open_run(tmp_path / "back")
+    again = Trained.at(tmp_path / "back")
     with torch.no_grad():
         torch.testing.assert_close(again.model(ids), trained.model(ids), rtol=1e-4, atol=1e-5)
     assert again.tokenizer.fingerprint == trained.tokenizer.fingerprint
@@ -125,7 +125,7 @@ def test_a_masked_run_becomes_a_bert(tmp_path):
     changes = merged(for_task("masked", tmp_path), {"model": model, "training": {"budget": {"steps": 2}}})
     train(config(tmp_path, **changes), tmp_path / "run")
     convert(tmp_path / "run", tmp_path / "theirs")
-    trained = open_run(tmp_path / "run")
+    trained = Trained.at(tmp_path / "run")
     theirs = AutoModelForMaskedLM.from_pretrained(tmp_path / "theirs").eval()
     assert type(theirs).__name__ == "BertForMaskedLM"
     ids = torch.randint(0, trained.tokenizer.size, (2, 12), generator=torch.Generator().manual_seed(0))
@@ -152,7 +152,7 @@ def test_embeddings_are_means_over_real_tokens(tmp_path):
     theirs = published(tmp_path / "theirs", "bert, bare")
     convert(tmp_path / "theirs", tmp_path / "ours")
     texts = [TEXT, "w1", "w2 w3 w4 w5 w6 w7 w8", "w40 w41"]
-    found = open_run(tmp_path / "ours").embed(texts, batch=3)
+    found = Trained.at(tmp_path / "ours").embed(texts, batch=3)
     given = AutoTokenizer.from_pretrained(tmp_path / "theirs", pad_token="[PAD]")
     inputs = given(texts, padding=True, return_tensors="pt")
     with torch.no_grad():
@@ -167,7 +167,7 @@ def test_a_new_head_leaves_the_trunk_as_it_was(tmp_path):
     found = convert(tmp_path / "theirs", tmp_path / "ours", output="classification(classes=3)")
     assert set(found.new) == {"head.scores.weight", "head.scores.bias"}
     assert {"cls.seq_relationship.weight", "bert.pooler.dense.bias"} <= set(found.unused)
-    trained = open_run(tmp_path / "ours")
+    trained = Trained.at(tmp_path / "ours")
     ids = torch.tensor([[5, 6, 7, 8]])
     with torch.no_grad():
         torch.testing.assert_close(
@@ -193,11 +193,11 @@ def test_a_checkpoint_that_answers_otherwise_is_not_believed(tmp_path):
     published(tmp_path / "theirs", "gpt2")
     convert(tmp_path / "theirs", tmp_path / "ours")
     record = json.loads((tmp_path / "ours" / "run.json").read_text())
-    assert open_run(tmp_path / "ours").step == 0
+    assert Trained.at(tmp_path / "ours").step == 0
     record["config"]["model"]["norm"]["eps"] = 0.5
     (tmp_path / "ours" / "run.json").write_text(json.dumps(record))
     with pytest.raises(RunError, match="not the one that was saved: to the fixed input it answers"):
-        open_run(tmp_path / "ours")
+        Trained.at(tmp_path / "ours")
 
 
 def test_a_converted_folder_can_be_moved_and_is_no_run(tmp_path):
@@ -206,7 +206,7 @@ def test_a_converted_folder_can_be_moved_and_is_no_run(tmp_path):
     published(tmp_path / "theirs", "gpt2")
     convert(tmp_path / "theirs", tmp_path / "ours")
     shutil.move(tmp_path / "ours", tmp_path / "moved")
-    trained = open_run(tmp_path / "moved")
+    trained = Trained.at(tmp_path / "moved")
     assert trained.config.data.tokenizer.options["path"] == str(tmp_path / "moved" / "tokenizer.json")
     folder = RunFolder(tmp_path / "moved")
     with (
@@ -221,7 +221,7 @@ def test_a_published_folder_is_opened_as_it_stands(name, tmp_path):
     published(tmp_path / "theirs", name)
     convert(tmp_path / "theirs", tmp_path / "ours")
     before = sorted(path.name for path in (tmp_path / "theirs").iterdir())
-    direct, converted = open_run(tmp_path / "theirs"), open_run(tmp_path / "ours")
+    direct, converted = Trained.at(tmp_path / "theirs"), Trained.at(tmp_path / "ours")
     assert direct.imported and direct.checkpoint == "as it was published" and not direct.unsound
     assert direct.task.__class__ is converted.task.__class__
     weights = converted.model.state_dict()

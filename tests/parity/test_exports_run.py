@@ -18,14 +18,14 @@ from transformers import (
 )
 
 from attnlab.data.tagged_text import words_in
-from attnlab.generation.rules import Greedy
+from attnlab.generation.request import Request
 from attnlab.metrics.tags import entities
 from attnlab.session import soundness
 from attnlab.session.convert import convert
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
+from attnlab.session.trained import Trained
+from attnlab.session.writing import text_of, write
 from tests.parity.folders import published
-from tests.training.small_run import config, for_task, merged, sentences
+from tests.training.small_run import config, for_task, merged, sentences, train
 
 SMALL = {"width": 16, "layers": 2, "heads": 2, "length": 24, "dropout": 0.0, "vocabulary": "tokenizer"}
 BYTES = {"data": {"tokenizer": {"kind": "bpe", "vocabulary": 300}}}
@@ -44,7 +44,7 @@ def exported(folder, task, model, **changes):
     given = merged(merged(for_task(task, folder), {"model": SMALL | model}), merged(steps, changes))
     train(config(folder, **given), folder / "run")
     convert(folder / "run", folder / "theirs")
-    return open_run(folder / "run"), folder / "theirs"
+    return Trained.at(folder / "run"), folder / "theirs"
 
 
 def asked(task, folder, **options):
@@ -64,7 +64,7 @@ DECODERS = {
 @pytest.mark.parametrize("name", DECODERS)
 def test_an_exported_decoder_continues_a_prompt_in_their_pipeline(name, tmp_path):
     ours, folder = exported(tmp_path, "causal", DECODERS[name], **BYTES)
-    expected = [ours.text(one) for one in ours.write(PROMPTS, rule=Greedy(), length=9)]
+    expected = [text_of(ours, one) for one in write(ours, PROMPTS, Request(rule="greedy", length=9))]
     generate = asked("text-generation", folder)
     assert generate.model.generation_config.eos_token_id == ours.tokenizer.specials.stop
     for several in (1, len(PROMPTS)):  # alone, and padded beside the others
@@ -86,7 +86,7 @@ def test_an_imported_export_ends_its_texts_as_it_did_in_training(tmp_path):
     assert theirs("the cat")["input_ids"][-1] != stop
     theirs.save_pretrained(tmp_path / "saved")  # by them: it is still known
     convert(folder, tmp_path / "back")
-    again = open_run(tmp_path / "back").tokenizer
+    again = Trained.at(tmp_path / "back").tokenizer
     assert again.fingerprint == ours.tokenizer.fingerprint and again.form.end == (stop,)
 
 
@@ -142,7 +142,7 @@ def test_an_exported_tagger_finds_the_same_entities_and_comes_back(tmp_path):
     with torch.no_grad():
         torch.testing.assert_close(theirs(input_ids=ids).logits, ours.model.eval()(ids), rtol=1e-4, atol=1e-5)
     convert(folder, tmp_path / "back")
-    back = open_run(tmp_path / "back")
+    back = Trained.at(tmp_path / "back")
     assert back.labels.names == ours.labels.names and back.labels.kind == "tags"
     assert [one.spans for one in back.predict(texts)] == expected
 
@@ -169,14 +169,14 @@ def test_an_exported_model_answers_questions_the_same_and_keeps_its_threshold(tm
     assert passage[offsets[first][0] : offsets[last][1]] == said.span
     assert score - float(start[0] + end[0]) - threshold == pytest.approx(said.margin, abs=1e-4)
     convert(folder, tmp_path / "back")
-    (again,) = open_run(tmp_path / "back").predict([(question, passage)])
+    (again,) = Trained.at(tmp_path / "back").predict([(question, passage)])
     assert (again.span, again.answer) == (said.span, said.answer)
     assert again.margin == pytest.approx(said.margin, abs=1e-4)
 
 
 def test_an_exported_encoder_decoder_writes_the_same_targets(tmp_path):
     ours, folder = exported(tmp_path, "seq2seq", {"preset": "t5", "head_width": 8, "feedforward": "relu"})
-    written = ours.write(PROMPTS, rule=Greedy(), length=9)
+    written = write(ours, PROMPTS, Request(rule="greedy", length=9))
     expected = [ours.tokenizer.written(one.new) for one in written]
     theirs, read = AutoModelForSeq2SeqLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     given = read(PROMPTS, return_tensors="pt", padding=True)
@@ -192,7 +192,7 @@ def test_vectors_of_an_imported_encoder_are_given_back(name, tmp_path):
     published(tmp_path / "theirs", name)
     convert(tmp_path / "theirs", tmp_path / "run")
     convert(tmp_path / "run", tmp_path / "again")
-    ours = open_run(tmp_path / "run")
+    ours = Trained.at(tmp_path / "run")
     found = torch.tensor(asked("feature-extraction", tmp_path / "again")(TEXT))[0]
     ids = torch.tensor([ours.tokenizer.form.single(ours.tokenizer.encode(TEXT))])
     with torch.no_grad():
@@ -219,7 +219,7 @@ def test_imported_classifiers_answer_after_the_round_trip(name, tmp_path):
     published(tmp_path / "theirs", name)
     convert(tmp_path / "theirs", tmp_path / "run")
     convert(tmp_path / "run", tmp_path / "again")
-    ours = open_run(tmp_path / "run").predict([TEXT])[0]
+    ours = Trained.at(tmp_path / "run").predict([TEXT])[0]
     for place in ("theirs", "again"):
         found = asked("text-classification", tmp_path / place)(TEXT)[0]
         assert found["label"] == ours.answer and found["score"] == pytest.approx(ours.confidence, rel=1e-4)

@@ -12,10 +12,10 @@ from peft import PeftModel
 import attnlab as lab
 from attnlab.config.values import ConfigError
 from attnlab.session.adapting import adapting_config
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
+from attnlab.session.trained import Trained
 from tests.parity.folders import published
 from tests.session.commands import answer, command
+from tests.training.small_run import train
 
 TEXTS = ["w1 w2 w3", "w9 w4", "w5 w6 w7 w8 w2 w1"]
 TANH, RELU = (
@@ -73,7 +73,7 @@ def test_peft_predicts_the_same(tmp_path, unchecked, rows, name, adapter, output
     run = adapted(tmp_path, rows, name, adapter, output)
     said = answer("convert", run, tmp_path / "given", "--adapter")
     found = their_chances(tmp_path, said["architecture"])
-    ours = [one.scores for one in open_run(run, which="best").predict(TEXTS)]
+    ours = [one.scores for one in Trained.at(run, which="best").predict(TEXTS)]
     expected = torch.tensor([[one["even"], one["odd"]] for one in ours])
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-5)
     assert (expected.amax(0) - expected.amin(0)).max() > 1e-3, "texts differ in what is said of them"

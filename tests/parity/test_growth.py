@@ -7,7 +7,7 @@ import torch
 
 from attnlab.config.values import ConfigError
 from attnlab.session.convert import convert
-from attnlab.session.trained import open_run
+from attnlab.session.trained import Trained
 from tests.parity.folders import WORDS, published, tokenizer
 from tests.parity.theirs import ALL, LENGTH, V
 
@@ -20,7 +20,7 @@ def test_known_words_are_scored_as_before_and_new_ones_near_the_mean(name, tmp_p
     convert(tmp_path / "theirs", tmp_path / "plain")
     found = convert(tmp_path / "theirs", tmp_path / "grown", vocabulary=V + 13)
     assert any(note.startswith(f"words: {V} before, {V + 13} now") for note in found.notes)
-    plain, grown = open_run(tmp_path / "plain").model, open_run(tmp_path / "grown").model
+    plain, grown = Trained.at(tmp_path / "plain").model, Trained.at(tmp_path / "grown").model
     source = {"source": IDS} if name.startswith("t5") else {}
     with torch.no_grad():
         before, after = plain(IDS, **source), grown(IDS, **source)
@@ -41,7 +41,7 @@ def test_positions_are_repeated_or_cut(name, tmp_path):
     theirs = published(tmp_path / "theirs", name)
     convert(tmp_path / "theirs", tmp_path / "longer", length=2 * LENGTH + 5)
     convert(tmp_path / "theirs", tmp_path / "shorter", length=8)
-    longer, shorter = open_run(tmp_path / "longer"), open_run(tmp_path / "shorter")
+    longer, shorter = Trained.at(tmp_path / "longer"), Trained.at(tmp_path / "shorter")
     with torch.no_grad():
         expected = theirs(IDS).logits
         for trained in (longer, shorter):
@@ -67,7 +67,7 @@ def test_a_tokenizer_with_more_words_needs_rows_for_them_and_the_old_ids(tmp_pat
         more = tmp_path / "more.json"
         convert(tmp_path / "theirs", tmp_path / "ours", tokenizer=more, accept=["tokenizer"])
     convert(tmp_path / "theirs", tmp_path / "ours", tokenizer=tmp_path / "more.json", vocabulary=V + 2)
-    assert open_run(tmp_path / "ours").prompt("w1 new") == [5, V]
+    assert Trained.at(tmp_path / "ours").prompt("w1 new") == [5, V]
     tokenizer("gpt2", [*WORDS[1 : V - 3], "new", "newer"], size=V + 2).save(str(tmp_path / "moved.json"))
     with pytest.raises(ConfigError, match=r"its 'w\d+' is (\d+|None), and that of the folder's own is \d+"):
         convert(tmp_path / "theirs", tmp_path / "no", tokenizer=tmp_path / "moved.json", vocabulary=V + 2)

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from attnlab.config.values import ConfigError
 from attnlab.session.convert import convert
-from attnlab.session.trained import open_run
+from attnlab.session.trained import Trained
 
 PLACES = {
     "food": ("bread", "soup", "cheese", "an apple pie", "roast chicken"),
@@ -53,7 +53,7 @@ def test_a_hundred_embeddings_are_theirs(published, ours):
     from transformers import AutoModel, AutoTokenizer
 
     assert len(SENTENCES) == 100
-    found = open_run(ours).embed(SENTENCES)
+    found = Trained.at(ours).embed(SENTENCES)
     theirs, tokenizer = AutoModel.from_pretrained(published).eval(), AutoTokenizer.from_pretrained(published)
     inputs = tokenizer(SENTENCES, padding=True, truncation=True, return_tensors="pt")
     with torch.no_grad():
@@ -64,7 +64,7 @@ def test_a_hundred_embeddings_are_theirs(published, ours):
 
 
 def test_the_nearest_sentences_are_about_the_same(ours):
-    trained = open_run(ours)
+    trained = Trained.at(ours)
     known, asked = trained.embed(SENTENCES), trained.embed(list(QUERIES))
     topics = [topic for topic in PLACES for _ in range(25)]
     for row, topic in zip(asked @ known.T, QUERIES.values(), strict=True):
@@ -81,7 +81,7 @@ def test_there_and_back(published, ours, tmp_path):
 
 
 def test_it_is_called_by_its_name(published):
-    opened = open_run("minilm")
+    opened = Trained.at("minilm")
     assert repr(opened).startswith("Trained('minilm', ")
     with pytest.raises(
         ConfigError, match=r'^minilm has no head .* lab\.open\("minilm"\).* attnlab adapt minilm --'

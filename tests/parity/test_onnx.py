@@ -9,7 +9,7 @@ import torch
 from attnlab.config.values import ConfigError
 from attnlab.model.tokens import Tokens
 from attnlab.session.convert import convert
-from attnlab.session.trained import open_run
+from attnlab.session.trained import Trained
 from tests.parity.folders import published
 from tests.parity.theirs import V
 
@@ -29,7 +29,7 @@ def test_onnxruntime_answers_as_the_model(name, tmp_path):
     convert(tmp_path / "theirs", tmp_path / "run")
     found = convert(tmp_path / "run", tmp_path / "model.onnx")
     assert "onnxruntime gives the same scores" in found.notes[0]
-    model = open_run(tmp_path / "run").model
+    model = Trained.at(tmp_path / "run").model
     session = runtime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
     ids = torch.randint(3, V, (2, 17), generator=torch.Generator().manual_seed(0))
     real = torch.arange(17) < torch.tensor([[17], [12]])

@@ -10,11 +10,11 @@ from safetensors.torch import load_file, save_file
 from attnlab.config.files import config_of
 from attnlab.config.values import ConfigError
 from attnlab.runs.record import read_record
-from attnlab.session.setup import set_up
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
+from attnlab.session.trained import Trained
+from attnlab.session.writing import usual_length
 from tests.parity.folders import published, tokenizer
 from tests.parity.theirs import LENGTH, V
+from tests.training.small_run import set_up, train
 
 IDS = torch.tensor([[5, 9, 30, 41, 7, 12]])
 
@@ -59,7 +59,7 @@ def test_it_begins_with_their_answers_and_goes_on_from_there(tmp_path, unchecked
     record = read_record(tmp_path / "run")
     assert record["certificate"]["architecture"] == type(theirs).__name__
     assert not record["certificate"]["new"]
-    trained = open_run(tmp_path / "run")
+    trained = Trained.at(tmp_path / "run")
     assert trained.step == 3 and trained.tokenizer.size <= V
     with torch.no_grad():
         assert not torch.equal(trained.model.trunk(IDS), setup.model.trunk(IDS)), "three steps have moved it"
@@ -70,7 +70,7 @@ def test_lora_on_theirs_leaves_their_weights_as_they_are(tmp_path, unchecked):
     settings = config(tmp_path, tmp_path / "theirs", adapter="lora(rank=2)")
     before = dict(set_up(settings).model.named_parameters())
     train(settings, tmp_path / "run")
-    for name, value in open_run(tmp_path / "run").model.named_parameters():
+    for name, value in Trained.at(tmp_path / "run").model.named_parameters():
         assert torch.equal(value, before[name]) != (".lora.up" in name or ".lora.down" in name), name
 
 
@@ -79,10 +79,10 @@ def test_tokens_before_the_text_take_their_places_from_learned_positions(tmp_pat
     """Of 40 positions 24 are the adapter's: every check and score then asks for texts of 16."""
     published(tmp_path / "theirs", "gpt2")
     run = train(config(tmp_path, tmp_path / "theirs", adapter=adapter), tmp_path / "run")
-    assert run.setup.config.longest_text == LENGTH - 24 == 16
+    assert run.session.config.longest_text == LENGTH - 24 == 16
     assert not run.unsound
-    trained = open_run(tmp_path / "run")
-    assert trained.evaluate()["measures"]["loss"]["value"] > 0 and trained.usual_length(["w3"]) < 16
+    trained = Trained.at(tmp_path / "run")
+    assert trained.evaluate()["measures"]["loss"]["value"] > 0 and usual_length(trained, ["w3"]) < 16
 
 
 def test_a_tensor_that_is_missing_is_named_before_anything_is_trained(tmp_path):

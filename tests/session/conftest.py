@@ -2,8 +2,7 @@
 
 import pytest
 
-from attnlab.session.training import train
-from tests.training.small_run import config, for_task, merged, sentences
+from tests.training.small_run import config, for_task, merged, sentences, train
 from tests.unchecked import checked_by
 
 LONGER = {"training": {"budget": {"steps": 40}, "optimizer": {"kind": "adamw", "learning_rate": 1e-2}}}

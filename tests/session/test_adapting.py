@@ -16,12 +16,11 @@ from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import read_record
 from attnlab.session import training as run_module
 from attnlab.session.adapting import RECIPES, adapting_config
-from attnlab.session.training import train
 from attnlab.tasks.task import Task
 from attnlab.training import features as features_module
 from attnlab.training.checkpoint import read_checkpoint
 from tests.session.adapted import RATE, KilledError, adapt, asked, weights
-from tests.training.small_run import sentences
+from tests.training.small_run import sentences, train
 
 SHORT = ["--set", RATE, "--set", "training.budget.epochs=3"]
 
@@ -59,7 +58,7 @@ def test_a_decoder_is_read_at_its_last_token_and_a_head_that_serves_is_kept(home
     assert found.model.output.options["pooling"] == "last"
     train(found, tmp_path / "tuned")
     again = train(asked(home, start=tmp_path / "tuned"), tmp_path / "again")
-    assert again.setup.origin.fresh == ()
+    assert again.session.origin.fresh == ()
 
 
 def test_held_out_rows_are_taken_unless_they_are_given(home):
@@ -110,7 +109,7 @@ def test_it_says_what_it_will_do_and_the_run_is_that_of_train(home, tmp_path, un
     lora = 2 * 2 * 2 * (16 + 16)  # layers, maps of each, rank, in + out
     head = 2 * 16 + 2
     assert f"lora(rank=2); it tunes {lora + head:,} of " in said
-    assert re.search(r"Expected time: \d+ (s|min) at most", said) and str(out) in said
+    assert re.search(r"Expected time: [\d.]+ (s|min) at most", said) and str(out) in said
 
     wanted = asked(home, adapter="lora(rank=2)", set=[RATE, "training.budget.epochs=3"])
     alone = train(wanted, tmp_path / "alone")
@@ -195,7 +194,7 @@ def test_features_that_are_many_are_kept_in_a_file_and_give_the_same_bits(
 
 def test_each_text_is_read_once_however_many_epochs(home, tmp_path, unchecked, reads):
     run = train(asked(home, adapter="head", set=[RATE]), tmp_path / "run")
-    rows = [len(run.setup.dataset.rows(split)) for split in ("train", "dev")]
+    rows = [len(run.session.dataset.rows(split)) for split in ("train", "dev")]
     assert run.state.epochs > 2 and sum(reads) == sum(rows)
     del reads[:]
     train(asked(home, adapter="bitfit", set=[RATE]), tmp_path / "other")

@@ -15,12 +15,10 @@ from attnlab.data.corpora.own_files import Files
 from attnlab.data.errors import DataError
 from attnlab.metrics.thresholds import curve
 from attnlab.session.adapting import adapting_config
-from attnlab.session.setup import dataset_of, evaluator_of
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
+from attnlab.session.trained import Trained
 from tests.metrics import squad_official as official
 from tests.session.commands import command
-from tests.training.small_run import config, for_task, merged
+from tests.training.small_run import config, for_task, merged, train
 
 LONGER = {
     "training": {"budget": {"steps": 150}, "evaluate_every": 75, "optimizer": "adamw(learning_rate=5e-3)"},
@@ -38,16 +36,15 @@ def run(tmp_path_factory):
 
 
 def texts_of(run, split):
-    return list(dataset_of(open_run(run).config).splits.read(split))
+    return list(Trained.at(run).dataset.splits.read(split))
 
 
 # ---------------------------------------------------------------- the threshold
 
 
 def test_the_threshold_of_all_of_dev_travels_with_the_checkpoint(run):
-    trained = open_run(run)
-    dataset = dataset_of(trained.config)
-    examples = evaluator_of(trained.config, dataset, trained.model, trained.task, "dev")().examples
+    trained = Trained.at(run)
+    examples = trained.evaluator("dev")().examples
     best = curve(examples["margin"], examples["span_f1"], examples["silent"]).best
     assert trained.settled == {"threshold": pytest.approx(best, abs=1e-4)}
     assert trained.deciding.threshold == trained.settled["threshold"] and trained.task.threshold == "dev"
@@ -56,7 +53,7 @@ def test_the_threshold_of_all_of_dev_travels_with_the_checkpoint(run):
 
 
 def test_test_is_scored_by_the_kept_threshold_as_the_official_definition_says(run):
-    trained, texts = open_run(run), texts_of(run, "test")
+    trained, texts = Trained.at(run), texts_of(run, "test")
     told = trained.evaluate("test")
     said = trained.predict([(one.text, one.pair) for one in texts])
     right = official.scores([[a.text for a in one.answers] for one in texts], [one.answer for one in said])
@@ -72,7 +69,7 @@ def test_test_is_scored_by_the_kept_threshold_as_the_official_definition_says(ru
 
 
 def test_dev_is_scored_with_thresholds_of_other_folds(run):
-    told = open_run(run).evaluate("dev")
+    told = Trained.at(run).evaluate("dev")
     used, points = told["answers"]["threshold"], told["answers"]["curve"]
     assert used["how"] == "cross-fitted" and used["folds"] == 5
     assert used["pretended_f1"] >= used["f1"] == pytest.approx(told["measures"]["span_f1"]["value"])
@@ -86,7 +83,7 @@ def test_dev_is_scored_with_thresholds_of_other_folds(run):
 
 
 def test_an_answer_is_where_it_says_and_passages_are_ranked_by_margin(run):
-    trained = open_run(run)
+    trained = Trained.at(run)
     texts = texts_of(run, "test")[:6]
     found = trained.ask(texts[0].text, {str(n): one.pair for n, one in enumerate(texts)})
     margins = [one.found.margin for one in found.ranked]
@@ -101,7 +98,7 @@ def test_an_answer_is_where_it_says_and_passages_are_ranked_by_margin(run):
 
 
 def test_a_passage_of_fifty_pages_is_read_to_its_end(run):
-    trained = open_run(run)
+    trained = Trained.at(run)
     fact = next(one for one in texts_of(run, "train") if one.answers)
     filler = "Nothing is said here of what anybody is or has.\n" * 2200
     long = f"{filler}{fact.pair}\n{filler}"
@@ -116,7 +113,7 @@ def test_a_passage_of_fifty_pages_is_read_to_its_end(run):
 @pytest.mark.parametrize(("question", "passage"), [("", "x"), ("who?", ""), ("who?", "  "), ("who?", [])])
 def test_what_cannot_be_asked_is_refused(run, question, passage):
     with pytest.raises(ConfigError, match=r"is empty|no passage"):
-        open_run(run).ask(question, passage)
+        Trained.at(run).ask(question, passage)
 
 
 def test_the_command_marks_the_answer_or_says_that_there_is_none(run, tmp_path):

@@ -8,10 +8,9 @@ from attnlab.config.values import ConfigError
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.metrics_file import read_events
 from attnlab.runs.record import read_record
-from attnlab.session.training import train
 from attnlab.training.checkpoint import read_checkpoint
 from tests.session.commands import command
-from tests.training.small_run import config
+from tests.training.small_run import config, train
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

@@ -9,9 +9,7 @@ from attnlab.data.corpora.own_files import Files
 from attnlab.evaluation.documents import document_losses
 from attnlab.model.capture import capture
 from attnlab.session.evaluating import evaluator_of_texts
-from attnlab.session.explaining import Subject, heads_of
-from attnlab.session.opened import Opened
-from attnlab.session.trained import open_run
+from attnlab.session.trained import Trained
 from tests.session.commands import answer, command
 
 
@@ -21,12 +19,12 @@ def test_heads_are_worth_what_the_loss_loses_without_their_columns(causal, tmp_p
     file.write_text(
         "\n".join(["the cat sees a dog .", "my sister likes the bird at home .", "a dog hears ."])
     )
-    trained = Opened.at(causal[0])
-    found = heads_of(trained, file, unit="line")
+    trained = Trained.at(causal[0])
+    found = trained.heads(file, unit="line")
     assert found.texts == 3 and len(found.heads) == 4
     changes = [head.change.value for head in found.ranked]
     assert changes == sorted(changes, reverse=True)
-    by_hand = Opened.at(causal[0])
+    by_hand = Trained.at(causal[0])
     texts = list(Files(path=str(file), unit="line").read("train"))
     usual = document_losses(evaluator_of_texts(by_hand, texts)[0])
     with torch.no_grad():
@@ -40,17 +38,17 @@ def test_heads_are_worth_what_the_loss_loses_without_their_columns(causal, tmp_p
 
 def test_the_command_gives_the_same_numbers_on_the_runs_own_dev_split(causal):
     told = answer("explain", "heads", causal[0], "--texts", 5)
-    found = heads_of(Opened.at(causal[0]), texts=5)
+    found = Trained.at(causal[0]).heads(texts=5)
     assert told["texts"] == 5 and told["on"] == "the dev split"
     assert [head["change"] for head in told["heads"]] == pytest.approx([h.change.value for h in found.ranked])
 
 
 def test_a_masked_model_hides_the_same_tokens_with_and_without_a_head(masked):
     """Or changes would be of the masks: without a head that adds nothing the loss is the same."""
-    trained = Opened.at(masked)
+    trained = Trained.at(masked)
     with torch.no_grad():
         trained.model.trunk.main.attentions()[1].output.weight[:, :8] = 0
-    changes = {str(head.name): head.change.value for head in heads_of(trained, texts=6).heads}
+    changes = {str(head.name): head.change.value for head in trained.heads(texts=6).heads}
     assert changes["layer 1, head 0"] == 0 and changes["layer 1, head 1"] != 0
 
 
@@ -65,7 +63,7 @@ def test_attention_of_every_kind_of_run(fixture, request):
 
 
 def test_a_pair_reads_both_texts(masked):
-    row = Subject.at(masked).row("the cat", "a dog")
+    row = Trained.at(masked).reading.row("the cat", "a dog")
     assert row.words[-2] == "dog" and "the" in row.words
     assert row.delimiters[-1] and not row.delimiters[1]
 
@@ -80,15 +78,15 @@ def test_the_picture_fits_eighty_columns(causal, monkeypatch):
 
 def test_what_cannot_be_read_is_said(causal, translating):
     with pytest.raises(ConfigError, match="no tokens"):
-        Subject.at(causal[0]).row("")
+        Trained.at(causal[0]).reading.row("")
     with pytest.raises(ConfigError, match="reads at most 24"):
-        Subject.at(causal[0]).row("the cat " * 30)
+        Trained.at(causal[0]).reading.row("the cat " * 30)
     with pytest.raises(ConfigError, match="give both"):
-        Subject.at(translating).row("the cat")
+        Trained.at(translating).reading.row("the cat")
 
 
 def test_the_keys_of_a_head_are_those_that_flow_and_a_query_selects_one(causal):
-    subject = Subject.at(causal[0])
+    subject = Trained.at(causal[0]).reading
     found = subject.keys("the cat sees", 1, 1)
     inputs = subject.row("the cat sees").inputs
     with torch.no_grad(), capture(subject.model, "layers.1.attention.keys") as seen:
@@ -105,7 +103,7 @@ def test_the_keys_of_a_head_are_those_that_flow_and_a_query_selects_one(causal):
 
 
 def test_from_python_the_run_is_asked(causal):
-    run = open_run(causal[0])
+    run = Trained.at(causal[0])
     assert len(run.attention("the cat sees").heads) == 4
     assert "<iframe" in run.attention("the cat sees")._repr_html_()
     losses = run.heads(texts=4)

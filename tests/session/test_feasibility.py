@@ -5,9 +5,8 @@ import tracemalloc
 import pytest
 
 from attnlab.config.values import ConfigError
-from attnlab.session import feasibility
-from attnlab.session.setup import set_up
-from tests.training.small_run import config
+from attnlab.session import refusals
+from tests.training.small_run import config, set_up
 
 
 @pytest.mark.parametrize(
@@ -39,7 +38,7 @@ def test_what_cannot_be_is_refused_before_it_is_begun(tmp_path, changes, words):
 
 
 def test_a_step_that_nobody_sees_the_end_of_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(feasibility, "FASTEST", {"cpu": 1.0})
+    monkeypatch.setattr(refusals, "FASTEST", {"cpu": 1.0})
     with pytest.raises(ConfigError, match=r"A step would take at least [\d,]+ hours here"):
         set_up(config(tmp_path))
 
@@ -56,6 +55,6 @@ def test_patience_ends_a_run_too(tmp_path):
 def test_the_least_is_less_than_what_a_run_takes(tmp_path):
     """A bound that was above the truth would refuse what can be done."""
     made = set_up(config(tmp_path))
-    cost = feasibility.weight_bytes(made.config, made.model)
+    cost = refusals.weight_bytes(made.config, made.model)
     weights = sum(p.numel() for p in made.model.parameters()) * 4
     assert weights * 3 <= cost <= weights * 4  # AdamW holds four numbers a weight

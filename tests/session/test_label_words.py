@@ -11,7 +11,7 @@ from attnlab.config.values import ConfigError
 from attnlab.data.example import Example
 from attnlab.evaluation.label_words import LabelWords
 from attnlab.session.baselines import Wording
-from attnlab.session.trained import open_run
+from attnlab.session.trained import Trained
 from tests.session.adapted import RATE, adapt
 from tests.session.commands import answer, command
 
@@ -20,7 +20,7 @@ TEXTS = ["the cat sees a dog", "my sister likes the bird near the river", "a dog
 
 @pytest.fixture(scope="module", params=["gpt", "bert"])
 def language_model(request, home):
-    return open_run(home / request.param)
+    return Trained.at(home / request.param)
 
 
 def scorer(run, names, **changes):
@@ -57,7 +57,7 @@ def test_scores_are_the_probabilities_of_the_words(language_model, names):
 
 
 def test_text_after_the_label_is_read_by_a_masked_model_alone(home):
-    masked, causal = open_run(home / "bert"), open_run(home / "gpt")
+    masked, causal = Trained.at(home / "bert"), Trained.at(home / "gpt")
     form = "{text} {label} in the garden"
     example = [Example("the cat sees")]
     plain = scorer(masked, ("cat", "dog")).probabilities(example)
@@ -88,7 +88,7 @@ def test_a_long_text_loses_its_end_and_never_the_label(language_model):
 )
 def test_wrong_wording_is_told(home, changes, said):
     with pytest.raises(ConfigError, match=said):
-        scorer(open_run(home / "gpt"), ("cat", "dog"), **changes)
+        scorer(Trained.at(home / "gpt"), ("cat", "dog"), **changes)
 
 
 def test_they_stand_beside_the_tuned_score(home, tmp_path, unchecked):
@@ -108,7 +108,7 @@ def test_they_stand_beside_the_tuned_score(home, tmp_path, unchecked):
     assert held["majority"]["value"] == scored["majority"]["share"]
     assert "label words" in command("evaluate", out).output
 
-    run = open_run(out)
+    run = Trained.at(out)
     rows = [line.split(",") for line in (home / "reviews.csv").read_text().splitlines()[1:]]
     wording = {"template": "{text} {label}", "words": {"dog": "bird"}}
     found = lab.label_words(home / "bert", [row[0] for row in rows], ["cat", "dog"], **wording)

@@ -16,11 +16,9 @@ from sklearn import metrics as sk
 from attnlab.config.values import ConfigError
 from attnlab.data.errors import DataError
 from attnlab.metrics.metric import wilson
-from attnlab.session.setup import dataset_of
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
+from attnlab.session.trained import Trained
 from tests.session.commands import answer, command
-from tests.training.small_run import config, for_task, labelled, merged
+from tests.training.small_run import config, for_task, labelled, merged, train
 
 LONGER = {
     "training": {"budget": {"steps": 30}, "evaluate_every": 10, "optimizer": "adamw(learning_rate=1e-2)"},
@@ -60,7 +58,7 @@ def rows_of(run):
 
 def split_of(run, split="dev"):
     """The texts of a split with their labels, read again."""
-    return list(dataset_of(open_run(run).config).splits.read(split))
+    return list(Trained.at(run).dataset.splits.read(split))
 
 
 def table(file, rows, delimiter=","):
@@ -80,10 +78,10 @@ def read_table(file, delimiter=","):
 
 
 def test_evaluate_says_what_scikit_learn_says(classifier):
-    told = open_run(classifier).evaluate("dev")
+    told = Trained.at(classifier).evaluate("dev")
     examples = split_of(classifier)
     right = [one.label for one in examples]
-    said = [one.answer for one in open_run(classifier).predict([one.text for one in examples])]
+    said = [one.answer for one in Trained.at(classifier).predict([one.text for one in examples])]
     measures = {name: one["value"] for name, one in told["measures"].items()}
     assert measures["accuracy"] == pytest.approx(sk.accuracy_score(right, said))
     assert measures["macro_f1"] == pytest.approx(sk.f1_score(right, said, average="macro"))
@@ -102,7 +100,7 @@ def test_evaluate_says_what_scikit_learn_says(classifier):
 
 
 def test_accuracy_has_its_n_its_interval_and_the_majority_beside_it(classifier):
-    told = open_run(classifier).evaluate("dev")
+    told = Trained.at(classifier).evaluate("dev")
     right = [one.label for one in split_of(classifier)]
     most = max(set(right), key=right.count)
     accuracy, n = told["measures"]["accuracy"], told["measures"]["texts"]["value"]
@@ -115,13 +113,13 @@ def test_accuracy_has_its_n_its_interval_and_the_majority_beside_it(classifier):
 
 
 def test_the_most_confidently_wrong_are_wrong_and_in_order(classifier):
-    told = open_run(classifier).evaluate("dev")["mistakes"]
+    told = Trained.at(classifier).evaluate("dev")["mistakes"]
     labels = {one.text: one.label for one in split_of(classifier)}
     assert told and all(labels[one["text"]] == one["label"] != one["prediction"] for one in told)
     sure = [one["confidence"] for one in told]
     assert sure == sorted(sure, reverse=True)
     by_text = dict(
-        zip((o["text"] for o in told), open_run(classifier).predict([o["text"] for o in told]), strict=True)
+        zip((o["text"] for o in told), Trained.at(classifier).predict([o["text"] for o in told]), strict=True)
     )
     for one in told:
         assert by_text[one["text"]].confidence == pytest.approx(one["confidence"], rel=1e-4)
@@ -148,7 +146,7 @@ def test_the_command_shows_all_of_it(classifier):
 def test_a_split_that_was_cut_short_is_evaluated(runs):
     """data.tokens takes only a part of train."""
     run = runs("classification", data={"tokens": 900})
-    told = open_run(run).evaluate("train")
+    told = Trained.at(run).evaluate("train")
     assert 0 < told["measures"]["texts"]["value"] < len(split_of(run, "train"))
 
 
@@ -156,7 +154,7 @@ def test_a_split_that_was_cut_short_is_evaluated(runs):
 
 
 def test_predictions_are_those_of_evaluate_in_order_and_batches_do_not_matter(classifier):
-    opened = open_run(classifier)
+    opened = Trained.at(classifier)
     texts = [one.text for one in split_of(classifier)]
     usual = opened.predict(texts)
     for size in (1, 7, 1000):
@@ -172,19 +170,19 @@ def test_predictions_are_those_of_evaluate_in_order_and_batches_do_not_matter(cl
 
 def test_a_reloaded_run_predicts_bit_for_bit_the_same(classifier):
     texts = [one.text for one in split_of(classifier)][:20]
-    assert open_run(classifier).predict(texts) == open_run(classifier).predict(texts)
+    assert Trained.at(classifier).predict(texts) == Trained.at(classifier).predict(texts)
 
 
 def test_class_names_travel_with_the_checkpoint(classifier, tmp_path):
     """The corpus is gone, the folder has moved."""
-    usual = open_run(classifier).predict(["the cat sees a dog ."])
+    usual = Trained.at(classifier).predict(["the cat sees a dog ."])
     moved = shutil.copytree(classifier, tmp_path / "elsewhere")
     record = json.loads((moved / "run.json").read_text())
     record["config"]["data"]["corpus"]["path"] = "/nowhere/at/all.jsonl"
     (moved / "run.json").write_text(json.dumps(record))
-    assert open_run(moved).predict(["the cat sees a dog ."]) == usual
+    assert Trained.at(moved).predict(["the cat sees a dog ."]) == usual
     last = max((moved / "checkpoints").glob("step-*"), key=lambda one: int(one.name.split("-")[1]))
-    assert open_run(last).predict(["the cat sees a dog ."]) == usual
+    assert Trained.at(last).predict(["the cat sees a dog ."]) == usual
     told = answer("predict", moved, "the cat sees a dog .")
     assert told[0]["answer"] == usual[0].answer and told[0]["scores"] == dict(usual[0].scores)
 
@@ -193,14 +191,14 @@ def test_one_text_is_answered(classifier):
     told = command("predict", classifier, "the cat sees a dog .", "a dog likes the bird .")
     assert told.exit_code == 0 and told.output.count("probability") == 2
     with pytest.raises(ConfigError, match="empty"):
-        open_run(classifier).predict(["  "])
+        Trained.at(classifier).predict(["  "])
     with pytest.raises(ConfigError, match="single texts, and a pair was given"):
-        open_run(classifier).predict([("a", "b")])
+        Trained.at(classifier).predict([("a", "b")])
 
 
 def test_a_text_that_is_cut_is_told(classifier):
     with pytest.warns(UserWarning, match="1 of 1 texts cut"):
-        open_run(classifier).predict(["the cat " * 40])
+        Trained.at(classifier).predict(["the cat " * 40])
 
 
 @pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
@@ -225,7 +223,7 @@ def test_a_file_is_predicted_row_by_row(classifier, tmp_path, format, out):
     assert [{k: row[k] for k in ("id", "text", "verb")} for row in found] == rows, (
         "every row as it was, in order"
     )
-    usual = open_run(classifier).predict([row["text"] for row in rows])
+    usual = Trained.at(classifier).predict([row["text"] for row in rows])
     for row, one in zip(found, usual, strict=True):
         assert row["prediction"] == one.answer and float(row["confidence"]) == pytest.approx(
             one.confidence, abs=1e-5
@@ -239,7 +237,7 @@ def test_predictions_of_a_file_can_be_checked(classifier, tmp_path):
     table(tmp_path / "new.csv", rows)
     command("predict", classifier, "--data", tmp_path / "new.csv", "--out", tmp_path / "p.csv")
     told = command("check", tmp_path / "p.csv")
-    accuracy = open_run(classifier).evaluate("dev")["measures"]["accuracy"]["value"]
+    accuracy = Trained.at(classifier).evaluate("dev")["measures"]["accuracy"]["value"]
     assert told.exit_code == 0 and f"accuracy {accuracy:.1%}" in " ".join(told.output.split())
 
 
@@ -257,10 +255,10 @@ def test_columns_of_the_run_are_the_usual_ones_for_other_files(runs, tmp_path):
     run = runs("classification")
     examples = split_of(run)
     file = table(tmp_path / "other.csv", [{"text": one.text, "verb": one.label} for one in examples])
-    told = open_run(run).evaluate(on=file)
-    assert told["confusion"] == open_run(run).evaluate("dev")["confusion"]
+    told = Trained.at(run).evaluate(on=file)
+    assert told["confusion"] == Trained.at(run).evaluate("dev")["confusion"]
     usual = table(tmp_path / "usual.csv", [{"text": one.text, "label": one.label} for one in examples])
-    assert open_run(run).evaluate(on=usual)["confusion"] == told["confusion"]
+    assert Trained.at(run).evaluate(on=usual)["confusion"] == told["confusion"]
 
 
 def refused(*arguments):
@@ -346,14 +344,14 @@ def test_a_killed_prediction_leaves_no_result(classifier, attnlab, tmp_path):
 
 def test_a_model_of_words_predicts_no_labels(causal):
     with pytest.raises(ConfigError, match=r"predicts words, not labels.*attnlab generate"):
-        open_run(causal[0]).predict(["the cat"])
+        Trained.at(causal[0]).predict(["the cat"])
 
 
 def test_a_classifier_writes_no_text(classifier):
     with pytest.raises(ConfigError, match="predicts labels and writes no text; ask it: attnlab predict"):
-        open_run(classifier).generate("the cat")
+        Trained.at(classifier).generate("the cat")
     with pytest.raises(ConfigError, match="predicts labels, not words; ask it: attnlab predict"):
-        open_run(classifier).evaluate(probes=["the cat"])
+        Trained.at(classifier).evaluate(probes=["the cat"])
 
 
 # ---------------------------------------------------------------- another labelled file
@@ -363,22 +361,23 @@ def test_another_file_is_evaluated_by_its_columns(classifier, tmp_path):
     examples = split_of(classifier)
     file = table(tmp_path / "other.csv", [{"words": one.text, "what": one.label} for one in examples])
     told = answer("evaluate", classifier, "--on", file, "--text", "words", "--label", "what")["text"]
-    usual = open_run(classifier).evaluate("dev")
+    usual = Trained.at(classifier).evaluate("dev")
     assert told["measures"]["accuracy"]["value"] == usual["measures"]["accuracy"]["value"]
     assert told["measures"]["loss"]["value"] == pytest.approx(usual["measures"]["loss"]["value"], rel=1e-4)
     assert told["confusion"] == usual["confusion"]
     assert (
-        open_run(classifier).evaluate(on=file, text="words", label="what")["confusion"] == usual["confusion"]
+        Trained.at(classifier).evaluate(on=file, text="words", label="what")["confusion"]
+        == usual["confusion"]
     )
 
 
 def test_a_file_with_other_or_no_labels_is_refused(classifier, tmp_path):
     file = table(tmp_path / "other.csv", [{"text": "the cat sees a dog .", "label": "seas"}])
     with pytest.raises(DataError, match=r'"seas" at .*other.csv line 2.*Did you mean "sees"'):
-        open_run(classifier).evaluate(on=file)
+        Trained.at(classifier).evaluate(on=file)
     file = table(tmp_path / "none.csv", [{"text": "the cat sees a dog ."}])
     with pytest.raises(DataError, match="has no label"):
-        open_run(classifier).evaluate(on=file)
+        Trained.at(classifier).evaluate(on=file)
 
 
 # ---------------------------------------------------------------- pairs, several labels, numbers
@@ -410,7 +409,7 @@ def pairs(tmp_path_factory):
 
 
 def test_pairs_are_judged_together(pairs, tmp_path):
-    opened = open_run(pairs)
+    opened = Trained.at(pairs)
     assert opened.labels.names == ("false", "true")
     asked = [
         ("the cat sees a dog .", "a dog sees the cat ."),
@@ -433,7 +432,7 @@ def test_pairs_are_judged_together(pairs, tmp_path):
 
 def test_several_labels_end_to_end(runs, tmp_path):
     run = runs("multilabel")
-    opened, examples = open_run(run), split_of(run)
+    opened, examples = Trained.at(run), split_of(run)
     told = opened.evaluate("dev")
     found = opened.predict([one.text for one in examples])
     flags = [
@@ -457,7 +456,7 @@ def test_several_labels_end_to_end(runs, tmp_path):
 
 def test_numbers_end_to_end(runs, tmp_path):
     run = runs("regression")
-    opened, examples = open_run(run), split_of(run)
+    opened, examples = Trained.at(run), split_of(run)
     told = opened.evaluate("dev")
     right = [float(one.label) for one in examples]
     said = [one.answer for one in opened.predict([one.text for one in examples])]
@@ -509,11 +508,11 @@ def test_columns_of_any_shape_are_written_beside_the_predictions(classifier, tmp
 @pytest.mark.parametrize("texts", ["the cat", b"the cat", None, 5])
 def test_one_text_is_not_taken_for_a_list_of_letters(classifier, texts):
     with pytest.raises(ConfigError, match=r"texts is .*; give a list of texts, also of one"):
-        open_run(classifier).predict(texts)
+        Trained.at(classifier).predict(texts)
 
 
 def test_more_texts_than_memory_holds_are_refused_before_the_first(home, monkeypatch):
-    run = open_run(home / "gpt")
+    run = Trained.at(home / "gpt")
     for wanted in ({"copies": 10**12}, {"beam": 10**12}):
         with pytest.raises(ConfigError, match=r"Writing .* texts at once needs .* GiB .*; lower"):
             run.generate("the cat", **wanted)
@@ -523,4 +522,4 @@ def test_more_texts_than_memory_holds_are_refused_before_the_first(home, monkeyp
 @pytest.mark.parametrize("wanted", [{"rows": "x"}, {"rows": None}, {"probes": 5}, {"probes": [5]}])
 def test_what_cannot_be_evaluated_is_refused(home, wanted):
     with pytest.raises(ConfigError, match=r"^(rows|probes) is .*"):
-        open_run(home / "gpt").evaluate(**wanted)
+        Trained.at(home / "gpt").evaluate(**wanted)

@@ -9,10 +9,9 @@ import attnlab as lab
 from attnlab.data.errors import DataError
 from attnlab.runs.events import Warned
 from attnlab.session.adapting import adapting_config
-from attnlab.session.setup import set_up
-from attnlab.session.training import train
 from tests.session.adapted import RATE, asked
 from tests.session.commands import answer
+from tests.training.small_run import set_up, train
 
 
 @pytest.fixture(scope="module")

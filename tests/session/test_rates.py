@@ -15,8 +15,10 @@ from attnlab.runs.events import Evaluated, Saved, Stepped, Warned
 from attnlab.runs.findings import read_findings
 from attnlab.runs.record import read_record
 from attnlab.session.rates import best_rate, rates_of, try_rates
-from attnlab.session.training import train
+from attnlab.session.session import Session
+from attnlab.session.training import train as train_session
 from tests.session.adapted import RATE, KilledError, adapt, asked, weights
+from tests.training.small_run import train
 
 
 def tried_file(out):
@@ -100,18 +102,16 @@ def test_the_checks_after_training_judge_the_best_checkpoint(home, tmp_path):
     config = asked(home, set=[RATE, "training.budget.epochs=4"])
     last = 0
 
-    def spoiling(setup):
-        def listen(event):
-            nonlocal last
-            if isinstance(event, Evaluated) and event.scores["accuracy"] > 0.8:
-                last = last or event.step
-            if isinstance(event, Stepped) and last:
-                head = setup.model.head.scores
-                head.weight.data.zero_(), head.bias.data.copy_(torch.tensor([9.0, -9.0]))
+    def spoil(event):
+        nonlocal last
+        if isinstance(event, Evaluated) and event.scores["accuracy"] > 0.8:
+            last = last or event.step
+        if isinstance(event, Stepped) and last:
+            head = session.model.head.scores
+            head.weight.data.zero_(), head.bias.data.copy_(torch.tensor([9.0, -9.0]))
 
-        return [listen]
-
-    ended = train(config, tmp_path / "run", watchers=spoiling)
+    session = Session(config)
+    ended = train_session(session, tmp_path / "run", listeners=[spoil])
     assert ended.state.best_step == last < ended.state.step
     assert not ended.collapsed and "majority" not in ended.unsound
     told = {one.check: one for one in read_findings(tmp_path / "run") if one.when == "after"}

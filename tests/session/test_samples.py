@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from attnlab.data.dataset import Dataset
+from attnlab.generation.sample_file import until
 from attnlab.session import training
-from attnlab.session.sample_file import until
-from attnlab.session.trained import open_run
-from tests.training.small_run import config, for_task
+from attnlab.session.trained import Trained
+from tests.training.small_run import config, for_task, train
 
 
 def test_samples_are_written_at_each_evaluation_and_come_again_after_a_kill(causal):
@@ -26,7 +26,7 @@ def test_an_encoder_decoder_answers_the_same_sources_at_each_evaluation(translat
     text = (translating / "samples.txt").read_text()
     blocks = [block.splitlines() for block in text.split("step ")[1:]]
     assert [int(block[0]) for block in blocks] == list(range(4, 41, 4))
-    trained = open_run(translating)
+    trained = Trained.at(translating)
     rows = Dataset(trained.config.data).rows("dev")
     for number, shown in enumerate(blocks[-1][1:4]):
         source, target = shown.removeprefix(f"{number + 1}. ").split(" → ")
@@ -41,10 +41,10 @@ def test_an_encoder_decoder_answers_the_same_sources_at_each_evaluation(translat
 @pytest.mark.parametrize("task", ["seq2seq", "denoising"])
 def test_samples_draw_no_number_of_training(tmp_path, monkeypatch, task):
     settings = config(tmp_path, **for_task(task, tmp_path))
-    with_samples = training.train(settings, tmp_path / "with")
+    with_samples = train(settings, tmp_path / "with")
     text = (tmp_path / "with" / "samples.txt").read_text()
     assert "→" in text and ("<MASK>" in text) == (task == "denoising"), "the source as it was read"
-    monkeypatch.setattr(training, "sample_files", lambda *_: [])
-    without = training.train(settings, tmp_path / "without")
+    monkeypatch.setattr(training, "sample_files", lambda *_, **about: [])
+    without = train(settings, tmp_path / "without")
     theirs = dict(without.model.named_parameters())
     assert all(torch.equal(p, theirs[name]) for name, p in with_samples.model.named_parameters())

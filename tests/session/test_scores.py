@@ -10,7 +10,7 @@ import torch
 from attnlab.data.errors import DataError
 from attnlab.generation.decoder import Decoder
 from attnlab.session.evaluating import of_probes, of_split, of_text
-from attnlab.session.trained import open_run
+from attnlab.session.trained import Trained
 from tests.session.commands import answer, command
 
 
@@ -24,7 +24,7 @@ def intervals_of(scored):
 
 def test_scores_have_definitions_and_are_recomputed(causal):
     folder = causal[0]
-    trained = open_run(folder)
+    trained = Trained.at(folder)
     scored = of_split(trained, "dev", rows=8)
     values = values_of(scored)
     assert values["perplexity"] == pytest.approx(math.exp(values["loss"])) and values["targets"] > 100
@@ -45,12 +45,12 @@ def test_scores_have_definitions_and_are_recomputed(causal):
 
 
 def test_a_leak_is_called_one(leaking):
-    scored = of_split(open_run(leaking), "dev", rows=8)
+    scored = of_split(Trained.at(leaking), "dev", rows=8)
     assert not scored["honesty"]["sound"] and "tokens that come later" in scored["honesty"]["meaning"]
 
 
 def test_probes_and_texts_are_scored_by_hand(causal, masked, tmp_path):
-    trained = open_run(causal[0])
+    trained = Trained.at(causal[0])
     sentence = "the cat sees a dog ."
     ids = trained.tokenizer.form.single(trained.tokenizer.encode(sentence))
     with torch.no_grad():
@@ -58,7 +58,7 @@ def test_probes_and_texts_are_scored_by_hand(causal, masked, tmp_path):
     by_hand = -float(sum(logs[i, token] for i, token in enumerate(ids[1:]))) / (len(ids) - 1)
     probe = of_probes(trained, [sentence])[0]
     assert probe["loss"] == pytest.approx(by_hand, rel=1e-5) and probe["kind"] == "perplexity"
-    hidden = open_run(masked)
+    hidden = Trained.at(masked)
     probe = of_probes(hidden, [sentence])[0]
     assert probe["kind"] == "pseudo-perplexity" and probe["tokens"] == 6, (
         "words alone, not what is round them"
@@ -96,7 +96,7 @@ def test_unilm_is_scored_as_a_model_of_hidden_words(three_masks):
     assert "hidden token" in told["loss"]["definition"] and "hidden" in told["targets"]["definition"]
     assert scored["split"]["pseudo"]["rows"] == 8
     assert scored["probes"][0]["kind"] == "pseudo-perplexity"
-    trained = open_run(three_masks)
+    trained = Trained.at(three_masks)
     words = ["the", "cat", "sees", "a", "dog", "."]
     hidden = [" ".join([*words[:n], "[MASK]", *words[n + 1 :]]) for n in range(len(words))]
     chances = [dict(trained.fill(text, top=100)[0]) for text in hidden]
@@ -106,7 +106,7 @@ def test_unilm_is_scored_as_a_model_of_hidden_words(three_masks):
 
 def test_files_of_every_format_are_read_as_a_corpus_reads_them(causal, tmp_path):
     """One text a row, each token counted once; the same texts in any format give the same numbers."""
-    trained = open_run(causal[0])
+    trained = Trained.at(causal[0])
     texts = ["the cat sees a dog .", "my sister likes the bird at home .", "a dog hears the cat . " * 9]
     table, lines = tmp_path / "texts.csv", tmp_path / "texts.jsonl.gz"
     table.write_text("id,text\n" + "".join(f"{n},{text}\n" for n, text in enumerate(texts)))
@@ -125,7 +125,7 @@ def test_files_of_every_format_are_read_as_a_corpus_reads_them(causal, tmp_path)
 
 
 def test_files_that_cannot_be_read_are_refused_as_a_corpus_refuses_them(causal, tmp_path):
-    trained = open_run(causal[0])
+    trained = Trained.at(causal[0])
     latin, table, columns = tmp_path / "latin.txt", tmp_path / "broken.csv", tmp_path / "columns.csv"
     latin.write_bytes("the caf\xe9 .".encode("latin-1"))
     table.write_text("text,label\nthe cat\nthe dog,1\n")
@@ -155,7 +155,7 @@ def test_bits_per_byte_say_where_words_were_unknown(causal, tmp_path):
 
 
 def test_python_scores_what_the_command_scores(causal):
-    trained = open_run(causal[0])
+    trained = Trained.at(causal[0])
     ours = trained.evaluate("dev", probes=["the cat ."])
     theirs = answer("evaluate", causal[0], "--probe", "the cat .")
     assert ours["measures"] == theirs["split"]["measures"] and ours["probes"] == theirs["probes"]
@@ -165,7 +165,7 @@ def test_python_scores_what_the_command_scores(causal):
 def test_a_target_is_probed_after_its_source(translating):
     """Against the decoder, token by token."""
     pair = "the cat sees a dog . => . dog a sees cat the"
-    trained = open_run(translating)
+    trained = Trained.at(translating)
     tokenizer = trained.tokenizer
     source, target = (tokenizer.encode(part) for part in pair.split(" => "))
     decoder = Decoder(trained.model, [[tokenizer.first]], sources=[tokenizer.form.single(source)])

@@ -9,10 +9,9 @@ from attnlab.config.values import ConfigError
 from attnlab.model.tokens import Tokens
 from attnlab.session import soundness
 from attnlab.session.embedding import Embedder
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
+from attnlab.session.trained import Trained
 from tests.session.commands import answer, command
-from tests.training.small_run import config, for_task, merged
+from tests.training.small_run import config, for_task, merged, train
 
 SHORT = {"training": {"budget": {"steps": 2}, "evaluate_every": 2, "checkpoint_every": 2}}
 FAMILIES = ["masked", "causal", "seq2seq"]
@@ -51,7 +50,7 @@ def by_hand(run, text, pooling):
 
 @pytest.mark.parametrize("task", FAMILIES)
 def test_every_family_gives_vectors(runs, task):
-    run = open_run(runs / task)
+    run = Trained.at(runs / task)
     texts = ["the cat sees a dog .", "my sister", "a bird hears the small child on the hill ."]
     for pooling in ("mean", "first", "last"):
         found = run.embed(texts, pooling=pooling, batch=2)
@@ -62,7 +61,7 @@ def test_every_family_gives_vectors(runs, task):
 
 @pytest.mark.parametrize("task", FAMILIES)
 def test_every_family_searches(runs, notes, task):
-    run = open_run(runs / task)
+    run = Trained.at(runs / task)
     hits = run.search("the cat sees a dog .", inside=notes, top=2)
     assert hits[0].score == pytest.approx(1.0, abs=1e-5) and hits[0].text == "the cat sees a dog ."
     assert hits[0].file.endswith("one.txt") and hits[0].where == "line 1" and len(hits) == 2
@@ -83,18 +82,18 @@ def test_the_command_names_what_it_leaves_out(runs, notes):
 
 def test_another_model_has_an_index_of_its_own(runs, notes, tmp_path):
     for task in FAMILIES:
-        assert open_run(runs / task).search("a dog", inside=notes)
+        assert Trained.at(runs / task).search("a dog", inside=notes)
     assert len(list((tmp_path / "cache" / "attnlab").glob("index-*"))) == 3
-    open_run(runs / "masked").search("a dog", inside=notes, index=tmp_path / "index")
+    Trained.at(runs / "masked").search("a dog", inside=notes, index=tmp_path / "index")
     with pytest.raises(ConfigError, match="another model"):
-        open_run(runs / "causal").search("a dog", inside=notes, index=tmp_path / "index")
+        Trained.at(runs / "causal").search("a dog", inside=notes, index=tmp_path / "index")
 
 
 def test_weights_length_and_pooling_decide_the_identity(runs):
-    run = open_run(runs / "masked")
+    run = Trained.at(runs / "masked")
     one = Embedder.of(run)
     assert (
-        one.identity == Embedder.of(open_run(runs / "masked")).identity != Embedder.of(run, "last").identity
+        one.identity == Embedder.of(Trained.at(runs / "masked")).identity != Embedder.of(run, "last").identity
     )
     with torch.no_grad():
         next(run.model.parameters())[0, 0] += 1

@@ -20,13 +20,13 @@ from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import read_record
 from attnlab.runs.run_error import RunError
 from attnlab.session.checking import of_run
-from attnlab.session.setup import initial_model, set_up
-from attnlab.session.start import settle
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
+from attnlab.session.session import Session
+from attnlab.session.start import start_at, with_start
+from attnlab.session.trained import Trained
+from attnlab.session.training import train as train_session
 from attnlab.tasks import TASKS
 from attnlab.training.checkpoint import read_checkpoint
-from tests.training.small_run import config, merged, sentences, settings
+from tests.training.small_run import config, merged, sentences, set_up, settings, train
 from tests.unchecked import checked_by
 
 STEPS = 12
@@ -81,6 +81,11 @@ def adapted(home, adapter="full", start=None, **changes):
 
 
 # ---------------------------------------------------------------- what is taken
+def settle(config):
+    """The config with what its start decides."""
+    return with_start(config, start_at(config.start))
+
+
 def test_a_table_of_adapters_is_tried_whole():
     assert {kind.partition("(")[0] for kind in TUNED} == set(ADAPTERS)
 
@@ -134,7 +139,7 @@ def test_a_drawn_head_is_trained_beside_an_adapter(home, tmp_path, unchecked):
     run = train(adapted(home, "lora(rank=2)", start=tmp_path / "masked", **spans), tmp_path / "spans")
     tuned = {name for name, p in run.model.named_parameters() if p.requires_grad}
     assert tuned == {n for n, _ in run.model.named_parameters() if ".lora." in n or n.startswith("head.")}
-    assert open_run(tmp_path / "spans").model.adapter.parameters().keys() == tuned
+    assert Trained.at(tmp_path / "spans").model.adapter.parameters().keys() == tuned
 
 
 def labelled(home, names):
@@ -149,8 +154,8 @@ def labelled(home, names):
 
 def test_a_language_model_becomes_a_classifier_and_that_one_a_start(home, tmp_path, unchecked):
     run = train(adapted(home, **labelled(home, ("dog", "cat"))), tmp_path / "run")
-    assert set(run.setup.origin.fresh) == {"head.scores.weight", "head.scores.bias"}
-    assert open_run(tmp_path / "run").labels.names == ("cat", "dog")
+    assert set(run.session.origin.fresh) == {"head.scores.weight", "head.scores.bias"}
+    assert Trained.at(tmp_path / "run").labels.names == ("cat", "dog")
 
     def again(names, **changes):
         wanted = merged(labelled(home, names), {"data": {"tokenizer": "bpe"}} | changes)
@@ -159,7 +164,9 @@ def test_a_language_model_becomes_a_classifier_and_that_one_a_start(home, tmp_pa
     assert again(("dog", "cat")) == (), "the same classes: its head goes on"
     usual = {"output": TASKS["classification"].head}
     assert again(("dog", "cat"), model=usual) == (), "no other is asked for: its own goes on"
-    assert again(("dogs", "cats")) == run.setup.origin.fresh, "other classes, of which it has learned nothing"
+    assert again(("dogs", "cats")) == run.session.origin.fresh, (
+        "other classes, of which it has learned nothing"
+    )
     assert again(("dog", "cat"), model={"output": "classification(pooling=first)"}) != ()
 
 
@@ -208,16 +215,11 @@ def test_a_frozen_weight_that_moves_is_named(home, tmp_path):
     def push(event):
         if isinstance(event, Stepped) and event.step == 5:
             with torch.no_grad():
-                model[0].trunk.decoder.final.weight.add_(0.1)
+                session.model.trunk.decoder.final.weight.add_(0.1)
 
-    model = []
+    session = Session(adapted(home, "lora(rank=2)"))
     with checked_by("moved"):
-        run = train(
-            adapted(home, "lora(rank=2)"),
-            tmp_path / "run",
-            listeners=[push],
-            watchers=lambda setup: model.append(setup.model) or [],
-        )
+        run = train_session(session, tmp_path / "run", listeners=[push])
     assert "moved" in run.unsound
     found = next(one for one in read_findings(tmp_path / "run") if one.check == "moved")
     assert found.found == "1 frozen tensor moved: trunk.decoder.final.weight"
@@ -247,7 +249,7 @@ def test_frozen_weights_that_are_damaged_are_told_and_mended(home, tmp_path, unc
     whole = once.read_bytes()
     once.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(RunError, match=r"frozen\.safetensors does not have the hash"):
-        open_run(tmp_path / "run")
+        Trained.at(tmp_path / "run")
     train(settings, tmp_path / "run", resume=True)
     assert once.read_bytes() == whole
     again = stored(tmp_path / "run").model
@@ -270,7 +272,7 @@ def test_it_is_opened_and_scored_without_its_start(home, tmp_path, unchecked, ad
     whole_dev = {"evaluate_batches": "all"}
     run = train(adapted(home, adapter, start=tmp_path / "start", training=whole_dev), tmp_path / "run")
     shutil.rmtree(tmp_path / "start")
-    trained = open_run(tmp_path / "run")
+    trained = Trained.at(tmp_path / "run")
     ids = torch.arange(9)[None]
     with torch.no_grad():
         assert torch.equal(trained.model(ids), run.model.eval()(ids))
@@ -312,13 +314,13 @@ def test_a_start_that_has_changed_is_refused(home, tmp_path, unchecked):
     shutil.copytree(home / "start", tmp_path / "start")
     settings = adapted(home, start=tmp_path / "start", training={"budget": {"steps": 4}})
     ended = train(settings, tmp_path / "run")
-    assert read_record(tmp_path / "run")["start"] == ended.setup.origin.start != "scratch"
+    assert read_record(tmp_path / "run")["start"] == ended.session.origin.start != "scratch"
     shutil.rmtree(tmp_path / "start")
     shutil.copytree(home / "other", tmp_path / "start")
     with pytest.raises(ConfigError, match=r"was begun with another start \(\w+, now \w+\)"):
         train(settings, tmp_path / "run", resume=True)
     with pytest.raises(RuntimeError, match="no longer the one that this run began from"):
-        initial_model(ended.setup)
+        ended.session.initial_model()
 
 
 @pytest.mark.parametrize(

@@ -6,22 +6,24 @@ import pytest
 import torch
 
 from attnlab.config.values import ConfigError
+from attnlab.generation.request import Request
 from attnlab.generation.rules import Greedy
 from attnlab.model.cache import KeyValues
 from attnlab.runs.run_error import RunError
-from attnlab.session.trained import open_run
+from attnlab.session.trained import Trained
+from attnlab.session.writing import text_of, usual_length, write
 from tests.session.commands import answer, command
 
 
 def test_an_opened_run_is_the_model_that_was_trained(causal):
     folder, run = causal
-    trained = open_run(folder)
+    trained = Trained.at(folder)
     assert trained.step == 40 and trained.tokenizer.size == trained.model.head.vocabulary
     theirs = dict(run.model.named_parameters())
     assert all(torch.equal(p, theirs[name]) for name, p in trained.model.named_parameters())
-    earlier = open_run(folder / "checkpoints" / "step-39")
+    earlier = Trained.at(folder / "checkpoints" / "step-39")
     assert earlier.step == 39
-    assert open_run(folder, which="best").step == run.state.best_step
+    assert Trained.at(folder, which="best").step == run.state.best_step
 
 
 def test_another_tokenizer_is_refused(causal, tmp_path):
@@ -34,32 +36,32 @@ def test_another_tokenizer_is_refused(causal, tmp_path):
     held["model"]["vocab"] = {word: i for i, word in enumerate([*words[:10], *reversed(words[10:])])}
     (folder / "tokenizer.json").write_text(json.dumps(held))
     with pytest.raises(RunError, match="not the tokenizer that this run was trained with"):
-        open_run(folder)
+        Trained.at(folder)
 
 
 def test_what_is_no_run_or_damaged_is_named(causal, tmp_path):
     import shutil
 
     with pytest.raises(ConfigError, match="holds no run"):
-        open_run(tmp_path)
+        Trained.at(tmp_path)
     folder = tmp_path / "run"
     shutil.copytree(causal[0], folder)
     weights = folder / "checkpoints" / "step-40" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-8])
     with pytest.raises(RunError, match=r"step 40 .* is damaged"):
-        open_run(folder)
+        Trained.at(folder)
     shutil.rmtree(folder / "checkpoints")
     with pytest.raises(RunError, match="no checkpoint yet"):
-        open_run(folder)
+        Trained.at(folder)
 
 
 def test_written_text_goes_on_with_the_prompt(causal):
-    trained = open_run(causal[0])
-    text = trained.write(["the cat sees"], rule=Greedy(), length=6)[0]
+    trained = Trained.at(causal[0])
+    text = write(trained, ["the cat sees"], Request(rule="greedy", length=6))[0]
     assert text.prompt[1:] == trained.tokenizer.encode("the cat sees")
-    assert trained.text(text).startswith(" "), "words are apart"
+    assert text_of(trained, text).startswith(" "), "words are apart"
     shown = command("generate", causal[0], "the cat sees", "--rule", "greedy", "--length", "6")
-    assert shown.output.rstrip("\n") == f"the cat sees{trained.text(text)}{'' if text.stopped else ' …'}"
+    assert shown.output.rstrip("\n") == f"the cat sees{text_of(trained, text)}{'' if text.stopped else ' …'}"
     assert trained.generate("a dog", length=5) == trained.generate("a dog", length=5)
     samples = answer("generate", causal[0], "the cat", "a dog", "--copies", "2", "--length", "5")
     assert [s["prompt"] for s in samples["samples"]] == ["the cat"] * 2 + ["a dog"] * 2
@@ -82,8 +84,8 @@ def test_beams_are_written_for_many_prompts_at_once(causal, translating):
 
 
 def test_the_usual_length_is_what_the_context_leaves(causal):
-    trained = open_run(causal[0])
-    assert trained.usual_length(["the cat"]) == 24 - 3 and trained.usual_length(["the " * 30]) == 1
+    trained = Trained.at(causal[0])
+    assert usual_length(trained, ["the cat"]) == 24 - 3 and usual_length(trained, ["the " * 30]) == 1
     assert trained.generate("the cat") == trained.generate("the cat", length=21)
     assert answer("generate", causal[0], "the cat", "--rule", "greedy")["samples"][0]["tokens"] <= 21
     window = answer("generate", causal[0], "the cat", "--beyond", "window", "--length", "60")
@@ -143,7 +145,7 @@ def test_a_masked_model_fills_in(masked):
 
 
 def test_no_special_token_is_offered_and_small_chances_are_not_none(masked):
-    trained = open_run(masked)
+    trained = Trained.at(masked)
     tokenizer = trained.tokenizer
     with torch.no_grad():
         trained.model.head.table.weight[sorted(tokenizer.special_ids)] *= 100  # now likely, some of them
@@ -162,7 +164,7 @@ def test_small_chances_are_shown_as_small(masked, monkeypatch):
 
 
 def test_python_writes_what_the_command_writes(causal):
-    trained = open_run(causal[0])
+    trained = Trained.at(causal[0])
     prompts = ["the cat", "a dog"]
     for options in (
         {"length": 5, "copies": 2},
@@ -196,7 +198,7 @@ def test_python_writes_what_the_command_writes(causal):
 )
 def test_wrong_requests_are_told_in_a_sentence(causal, prompts, options, words):
     with pytest.raises(ConfigError) as told:
-        open_run(causal[0]).generate(prompts, **options)
+        Trained.at(causal[0]).generate(prompts, **options)
     assert words in str(told.value)
 
 
@@ -253,8 +255,8 @@ def test_mistakes_are_named(causal, masked, arguments, words):
 
 def test_a_cache_that_mixes_up_rows_is_told_when_a_run_is_opened(causal, leaking, translating, monkeypatch):
     """Also where it broke after the run's own checks; a leak is another failure, and told as such."""
-    assert open_run(causal[0]).unsound == [] == open_run(translating).unsound
-    assert open_run(leaking).unsound == ["dependency", "honesty"]
+    assert Trained.at(causal[0]).unsound == [] == Trained.at(translating).unsound
+    assert Trained.at(leaking).unsound == ["dependency", "honesty"]
 
     def select(self, rows):
         if self.keys is not None:
@@ -262,13 +264,13 @@ def test_a_cache_that_mixes_up_rows_is_told_when_a_run_is_opened(causal, leaking
             self.values = self.values[torch.arange(len(rows)) % len(self.values)]
 
     monkeypatch.setattr(KeyValues, "select", select)
-    assert open_run(causal[0]).unsound == ["decoding"] == open_run(translating).unsound
+    assert Trained.at(causal[0]).unsound == ["decoding"] == Trained.at(translating).unsound
     shown = command("generate", causal[0], "the cat", "--length", "3")
     assert "decoding" in shown.output
 
 
 def test_a_text_that_is_too_long_is_embedded_only_as_one_says(masked):
-    trained = open_run(masked)
+    trained = Trained.at(masked)
     words = ["the cat sees the dog"] * 40
     long, room = " ".join(words), trained.config.model.length - trained.tokenizer.form.single_room
     with pytest.raises(ConfigError, match=rf"longer than the {room} that this model reads; split it"):

@@ -7,10 +7,9 @@ import pytest
 import attnlab as lab
 from attnlab.config.files import load
 from attnlab.config.values import ConfigError
-from attnlab.session.setup import draft, set_up
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
-from tests.training.small_run import config
+from attnlab.session.session import draft_settings
+from attnlab.session.trained import Trained
+from tests.training.small_run import config, set_up, train
 
 
 def rows(model):
@@ -24,8 +23,8 @@ def test_without_a_number_the_tokenizer_decides(tmp_path):
 
 def test_a_number_is_used_and_comes_back_from_the_checkpoint(tmp_path):
     run = train(config(tmp_path, model={"vocabulary": 64}), tmp_path / "run")
-    opened = open_run(run.folder)
-    assert rows(run.setup.model) == rows(opened.model) == 64 > opened.tokenizer.size
+    opened = Trained.at(run.folder)
+    assert rows(run.session.model) == rows(opened.model) == 64 > opened.tokenizer.size
     told = opened.evaluate("dev")["measures"]["loss"]["value"]
     assert told < math.log(64) and opened.generate("the cat", length=3)
     assert run.unsound == ()
@@ -39,10 +38,10 @@ def test_a_number_that_leaves_tokens_without_a_row_is_refused(tmp_path):
 
 
 def test_before_there_is_a_tokenizer_its_limit_stands_for_it(tmp_path):
-    assert draft(load("bert-mini")).tokens == 8000
-    assert draft(load("gpt2")).tokens == 50_257
+    assert draft_settings(load("bert-mini")).tokens == 8000
+    assert draft_settings(load("gpt2")).tokens == 50_257
     set_up(config(tmp_path)).dataset.tokenizer.save(tmp_path)
-    held = draft(load(set={"data.tokenizer": str(tmp_path / "tokenizer.json")})).tokens
+    held = draft_settings(load(set={"data.tokenizer": str(tmp_path / "tokenizer.json")})).tokens
     assert held == set_up(config(tmp_path)).dataset.tokenizer.size
 
 

@@ -1,10 +1,10 @@
 """One rule for what is opened: the checkpoint that was best on dev, and it is said."""
 
 from attnlab.runs.record import read_record
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
+from attnlab.session.trained import Trained
 from tests.session.adapted import asked
 from tests.session.commands import answer, command
+from tests.training.small_run import train
 
 
 def test_the_best_is_opened_scored_and_named(home, tmp_path, unchecked):
@@ -15,7 +15,9 @@ def test_the_best_is_opened_scored_and_named(home, tmp_path, unchecked):
     record = read_record(tmp_path / "run")
     best, last = record["best"]["step"], record["step"]
     assert best < last, "patience ends a run that no longer gets better"
-    assert open_run(tmp_path / "run").step == best and open_run(tmp_path / "run", which="last").step == last
+    assert (
+        Trained.at(tmp_path / "run").step == best and Trained.at(tmp_path / "run", which="last").step == last
+    )
     told = answer("evaluate", tmp_path / "run")
     assert told["step"] == best and told["checkpoint"] == f"step {best}, the best on dev"
     assert told["split"]["measures"]["accuracy"]["value"] == record["best"]["value"]

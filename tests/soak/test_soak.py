@@ -144,8 +144,8 @@ def study_outcome(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("jump", [-(10.0**9), 10.0**9])
 def test_a_clock_that_jumps_changes_no_step(tmp_path, monkeypatch, jump):
     """By the clock of the day nothing is decided: a run over a change of the clock has the same weights."""
-    from attnlab.session.training import train
     from tests.training.small_run import config as small
+    from tests.training.small_run import train
 
     monkeypatch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
     changes = {"training": {"budget": {"steps": 6}, "evaluate_every": 3, "checkpoint_every": 2}}

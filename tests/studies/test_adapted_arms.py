@@ -6,13 +6,12 @@ import pytest
 
 from attnlab.config.values import ConfigError
 from attnlab.runs.record import read_record
-from attnlab.session.training import train
 from attnlab.studies.builtin.adaptation import Methods
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
 from tests.studies.here import here
 from tests.studies.small_study import study
-from tests.training.small_run import config
+from tests.training.small_run import config, train
 
 ARMS = {"full": {"adapter": "full"}, "lora": {"adapter": "lora(rank=2)"}}
 

@@ -7,7 +7,7 @@ from attnlab.config.files import load
 from attnlab.model.assemble import build_model
 from attnlab.model.counts import count
 from attnlab.runs.record import read_record
-from attnlab.session.setup import step_flops
+from attnlab.session.session import step_flops
 from attnlab.studies import plan as planning
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import at_once, told_jobs

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from attnlab.cli import app
 from attnlab.metrics import METRICS
-from attnlab.session.trained import open_run
+from attnlab.session.trained import Trained
 from tests.studies.here import here
 from tests.studies.small_study import study
 from tests.unchecked import checked_by
@@ -39,7 +39,7 @@ def test_it_is_listed(ended):
 
 
 def test_it_is_evaluated_with_an_interval_and_its_definition(ended):
-    told = open_run(ended.folder / "runs" / "fast" / "seed-0").evaluate("dev")["measures"][NAME]
+    told = Trained.at(ended.folder / "runs" / "fast" / "seed-0").evaluate("dev")["measures"][NAME]
     low, high = told["interval"]
     assert low < told["value"] < high and "less than 1.75 nats" in told["definition"]
 

@@ -11,15 +11,14 @@ from scipy import stats
 import attnlab as lab
 from attnlab.config.values import ConfigError
 from attnlab.data.labels import Labels
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
+from attnlab.session.trained import Trained
 from attnlab.studies.resolved import resolve
 from attnlab.studies.study_files import load_study
 from attnlab.tasks import TASKS
 from attnlab.tasks.similarity import keys_of
 from tests.session.commands import answer, command
 from tests.tasks.examples import SIZE, batch, text, vocabulary
-from tests.training.small_run import config, for_task, merged, paired
+from tests.training.small_run import config, for_task, merged, paired, train
 
 ROWS = [text(length, seed=length) for length in (5, 9, 3, 7)]
 SECONDS = [text(6, seed=1), text(4, seed=2), text(6, seed=1), text(8, seed=3)]
@@ -115,7 +114,7 @@ def run(tmp_path_factory):
 
 def test_it_learns_to_find_and_is_sound(run):
     assert run.unsound == (), run.failures
-    told = open_run(run.folder).evaluate("dev")
+    told = Trained.at(run.folder).evaluate("dev")
     mrr = told["measures"]["reciprocal_rank"]
     assert mrr["value"] > 0.5 and told["retrieval"]["measures"]["reciprocal_rank"]["bm25"]["value"] < 0.3
     shown = command("evaluate", run.folder)
@@ -145,7 +144,7 @@ def test_graded_pairs_are_learned_scored_and_predicted(tmp_path):
     }
     run = train(config(tmp_path, **merged(for_task("similarity", tmp_path), changes)), tmp_path / "run")
     assert run.unsound == (), run.failures
-    opened = open_run(run.folder)
+    opened = Trained.at(run.folder)
     measures = opened.evaluate("dev")["measures"]
     assert list(measures)[:2] == ["spearman", "pearson"]
     low, high = measures["spearman"]["interval"]
@@ -164,7 +163,7 @@ def test_it_searches_with_the_pooling_that_it_learned(run, tmp_path, monkeypatch
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     rows = [json.loads(line) for line in paired(run.folder.parent).read_text().splitlines()[:40]]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps({"text": row["pair"]}) + "\n" for row in rows))
-    opened = open_run(run.folder)
+    opened = Trained.at(run.folder)
     found = [opened.search(row["text"], inside=tmp_path / "rows.jsonl", top=3) for row in rows[:10]]
     right = sum(row["pair"] in [hit.text for hit in hits] for row, hits in zip(rows, found, strict=False))
     assert right >= 7

@@ -23,13 +23,12 @@ from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.metrics.tags import entities, entity_counts, invalid, labels_of_tags
 from attnlab.session.predicting import Predictor
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
+from attnlab.session.trained import Trained
 from attnlab.tasks import TASKS
 from attnlab.training.accumulate import backward
 from tests.session.commands import answer, command
 from tests.tasks.examples import SIZE, batch, vocabulary
-from tests.training.small_run import config, for_task, merged, tagged
+from tests.training.small_run import config, for_task, merged, tagged, train
 
 TAG = st.sampled_from(["O", "B-a", "I-a", "E-a", "S-a", "B-b", "I-b", "E-b", "S-b", "I-c"])
 SENTENCES = st.lists(st.lists(st.tuples(TAG, TAG), min_size=1, max_size=9), min_size=1, max_size=5)
@@ -329,7 +328,7 @@ def run(tmp_path_factory):
 
 def test_it_learns_and_is_sound(run):
     assert run.unsound == (), run.failures
-    told = open_run(run.folder).evaluate("dev")
+    told = Trained.at(run.folder).evaluate("dev")
     assert next(iter(told["measures"])) == "entity_f1"
     f1 = told["measures"]["entity_f1"]
     assert f1["value"] > 0.95 and told["measures"]["invalid_tags"]["value"] < 0.02
@@ -339,7 +338,7 @@ def test_it_learns_and_is_sound(run):
 
 def test_it_marks_the_spans_of_a_text(run):
     text = "the old man sees a dog near the river ."
-    (found,) = open_run(run.folder).predict([text])
+    (found,) = Trained.at(run.folder).predict([text])
     assert [(span.text, span.label) for span in found.spans] == [
         *(("the old man", "WHO"), ("sees", "DOES"), ("a dog", "WHO"), ("near the river", "WHERE")),
     ]
@@ -364,7 +363,7 @@ def test_it_is_scored_on_a_file_and_shown(run, tmp_path):
 def test_a_text_beyond_the_length_is_tagged_to_its_end(run):
     """Each word as in the one window that labels it."""
     sentence = "the old man sees a dog near the river . "
-    opened = open_run(run.folder)
+    opened = Trained.at(run.folder)
     text = sentence * 12
     (found,) = opened.predict([text])
     predictor = Predictor(opened)
@@ -387,7 +386,7 @@ def test_a_text_beyond_the_length_is_tagged_to_its_end(run):
 
 
 def test_a_tagger_that_finds_nothing_is_named(run):
-    opened = open_run(run.folder)
+    opened = Trained.at(run.folder)
     with torch.no_grad():
         opened.model.head.scores.weight.zero_()
         opened.model.head.scores.bias.fill_(0)

@@ -8,13 +8,12 @@ import pytest
 from attnlab.config.values import ConfigError
 from attnlab.metrics import METRICS
 from attnlab.runs.findings import read_findings
-from attnlab.session.trained import open_run
-from attnlab.session.training import train
+from attnlab.session.trained import Trained
 from attnlab.studies.spec import Quick, Study
 from attnlab.tasks import TASKS
 from tests.session.commands import answer, command
 from tests.studies.here import here
-from tests.training.small_run import config, merged, settings
+from tests.training.small_run import config, merged, settings, train
 
 NEW = ["the cat sees a dog .", "my sister", "the old man likes the small child on the hill ."]
 
@@ -76,7 +75,7 @@ def test_it_trains_and_is_checked(run):
 
 
 def test_it_evaluates(run):
-    told = open_run(run.folder).evaluate("dev")
+    told = Trained.at(run.folder).evaluate("dev")
     assert next(iter(told["measures"])) == "mean_squared_error"
     assert told["measures"]["explained_variance"]["value"] > 0.8
     assert told["mistakes"] and all(vowels_of(one["text"]) == one["label"] for one in told["mistakes"])
@@ -85,7 +84,7 @@ def test_it_evaluates(run):
 
 
 def test_it_predicts(run, tmp_path):
-    found = open_run(run.folder).predict(NEW)
+    found = Trained.at(run.folder).predict(NEW)
     counted = [vowels_of(text) for text in NEW]
     assert np.corrcoef([one.answer for one in found], counted)[0, 1] > 0.8
     (tmp_path / "new.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in NEW))

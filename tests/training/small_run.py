@@ -9,6 +9,9 @@ from typing import Any
 
 from attnlab.config.files import config_of
 from attnlab.config.schema import Config
+from attnlab.session.session import Session
+from attnlab.session.training import Run
+from attnlab.session.training import train as train_session
 
 WHO = ("the cat", "a dog", "the old man", "my sister", "the bird", "a small child")
 DOES = ("sees", "likes", "follows", "hears", "finds")
@@ -192,3 +195,15 @@ def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 def config(folder: Path, **changes: Any) -> Config:
     """The small run's config with changes by section: `config(folder, training={"clip": 0.5})`."""
     return config_of(merged(settings(folder), changes))
+
+
+def set_up(config: Config, **about: Any) -> Session:
+    """A session with all its parts made."""
+    session = Session(config, **about)
+    _ = session.model
+    return session
+
+
+def train(config: Config, out: Path, *, cache: Path | None = None, **about: Any) -> Run:
+    """A run of a config."""
+    return train_session(Session(config, cache=cache), out, **about)

@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from attnlab.session.training import train
 from attnlab.tasks import TASKS
-from tests.training.small_run import config, for_task, merged
+from tests.training.small_run import config, for_task, merged, train
 
 pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute", "ignore::DeprecationWarning")  # its own
 

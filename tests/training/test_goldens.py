@@ -20,9 +20,8 @@ import torch
 from attnlab.config.files import load, ready_configs
 from attnlab.config.schema import Config
 from attnlab.runs.metrics_file import read_events
-from attnlab.session.training import train
 from attnlab.tasks import TASKS
-from tests.training.small_run import config, for_task, merged
+from tests.training.small_run import config, for_task, merged, train
 
 FILE = Path(__file__).with_name("goldens.json")
 STEPS = {"training": {"budget": {"steps": 20}, "evaluate_every": 10}}

@@ -6,8 +6,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from attnlab.config.values import ConfigError
-from attnlab.session.training import train
-from tests.training.small_run import config
+from tests.training.small_run import config, train
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 

@@ -14,12 +14,11 @@ from attnlab.model.draws import seed_everything
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.events import Stepped
 from attnlab.runs.metrics_file import read_events
-from attnlab.session.setup import check, draft, set_up
-from attnlab.session.training import train
+from attnlab.session.session import Session, draft_settings
 from attnlab.training.budget import nearest
 from attnlab.training.checkpoint import read_checkpoint
 from attnlab.training.machine import recompute_blocks
-from tests.training.small_run import config
+from tests.training.small_run import config, set_up, train
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 
@@ -91,7 +90,7 @@ def test_budgets_end_a_run_where_they_say(tmp_path, budget, ends):
     run = train(config(tmp_path, training={"budget": budget}), tmp_path / "run")
     assert run.reason == "budget" and ends(run.state)
     name, limit = list(budget.items())[-1]  # of two limits the second is met
-    assert nearest(run.setup.config.training.budget, run.state).startswith(f"{limit:,.10g} {name[:-1]}")
+    assert nearest(run.session.config.training.budget, run.state).startswith(f"{limit:,.10g} {name[:-1]}")
 
 
 def test_tokens_and_operations_are_counted_truly(tmp_path):
@@ -100,7 +99,7 @@ def test_tokens_and_operations_are_counted_truly(tmp_path):
     run = train(
         settings, tmp_path / "run", listeners=[lambda e: seen.append(e) if isinstance(e, Stepped) else None]
     )
-    rows = run.setup.dataset.rows("train")
+    rows = run.session.dataset.rows("train")
     assert sum(e.tokens for e in seen) == run.state.tokens == int(rows.lengths.sum())
     assert sum(e.flops for e in seen) == run.state.flops
     assert sum(e.seconds for e in seen) == pytest.approx(run.state.seconds)
@@ -146,7 +145,7 @@ def test_recomputing_gives_the_same_weights(tmp_path):
 
 def test_recomputing_holds_less_for_the_backward(tmp_path):
     def held(recompute: bool) -> int:
-        model = build_model(draft(config(tmp_path)))
+        model = build_model(draft_settings(config(tmp_path)))
         if recompute:
             recompute_blocks(model)
         held: dict[int, int] = {}
@@ -189,7 +188,7 @@ def test_bfloat16_trains_close_to_float32(tmp_path):
 def test_what_cannot_work_is_refused_before_any_text_is_read(tmp_path, changes, message):
     settings = config(tmp_path, **changes)
     with pytest.raises(ConfigError, match=message):
-        check(settings)
+        Session(settings)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +210,7 @@ def test_wrong_settings_are_refused_when_they_load(tmp_path, changes, message):
 def test_a_run_does_not_import_torchs_compiler(tmp_path):
     """It would double the time until the first step; with dropout, Muon, checks and samples on the way."""
     code = (
-        "import sys; from pathlib import Path; from attnlab.session.training import train;"
+        "import sys; from pathlib import Path; from tests.training.small_run import train;"
         "from tests.training.small_run import config; folder = Path(sys.argv[1]);"
         "settings = {'budget': {'steps': 2}, 'optimizer': 'muon', 'evaluate_every': 2};"
         "train(config(folder, training=settings), folder / 'run');"

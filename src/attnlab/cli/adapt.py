@@ -22,12 +22,11 @@ from attnlab.cli.corpus_options import (
     TextOption,
     WordsOption,
 )
-from attnlab.cli.train import exit_unsound, finish, say_baselines, train_shown
-from attnlab.config.schema import Config
+from attnlab.cli.train import exit_unsound, finish, say_baselines, told_when_stopped
+from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
-    from attnlab.session.baselines import Wording
-    from attnlab.session.training import Run
+    from attnlab.session.adapting import Adapted
 
 
 def adapt(
@@ -79,63 +78,52 @@ def adapt(
     json: JsonOption = False,
 ) -> None:
     """Adapt a trained model to your own labelled texts: fine-tune it, or train a small part on it."""
-    from attnlab.session.adapting import adapting_config, adapting_plan, run_folder
-    from attnlab.session.baselines import keep_baselines, wording_from
+    from attnlab.session.adapting import adapt as adapt_start
+    from attnlab.session.adapting import adapting_config, run_folder
+    from attnlab.session.baselines import wording_from
+    from attnlab.session.rates import rates_of
 
     reading: dict[str, Any] = {"text": text, "pair": pair, "label": label, "dev": dev, "test": test}
     reading |= {"answers": answers, "encoding": encoding, "skip_bad": skip_bad}
     config = adapting_config(start, data=data, adapter=adapter, task=task, reading=reading, set=set or ())
-    place, wording = folder or run_folder(config, data), wording_from(template, label_words)
-
-    def tell(setup: Any) -> tuple[()]:
-        err.print(str(adapting_plan(setup, place)), soft_wrap=True)
-        return ()
-
+    place = folder or run_folder(config, data)
     if rates:
-        return run_rates(config, rates, place, tell, wording, resume=resume, allow=allow or (), json=json)
-    ended = train_shown(config, place, resume=resume, allow=allow or (), watchers=tell)
-    found = [] if ended.reason == "interrupted" else keep_baselines(place, wording)
-    return finish(ended, place, allow=allow or (), json=json, baselines=found)
+        named = ", ".join(f"{rate:g}" for rate in rates_of(rates, config))
+        err.say(f"Learning rates: {named}; a run each.")
+    with told_when_stopped(place):
+        ended = adapt_start(
+            config,
+            place,
+            display=lambda: Display(err),
+            tell=lambda plan: err.print(plan, soft_wrap=True),
+            rates=rates,
+            wording=wording_from(template, label_words),
+            resume=resume,
+            allow=allow or (),
+        )
+    if ended.run is not None:
+        return finish(ended.run, place, allow=allow or (), json=json, baselines=ended.baselines)
+    return finish_rates(ended, allow=allow or (), json=json)
 
 
-def run_rates(
-    config: Config,
-    wanted: str,
-    place: Path,
-    tell: Any,
-    wording: Wording,
-    *,
-    resume: bool,
-    allow: Collection[str],
-    json: bool,
-) -> None:
-    """Train at each rate, say what became of them, and keep the best as the run."""
+def finish_rates(ended: Adapted, *, allow: Collection[str], json: bool) -> None:
+    """Say what became of several learning rates."""
     from attnlab.runs.findings import unsound_of
-    from attnlab.session.baselines import keep_baselines
-    from attnlab.session.rates import rates_of, try_rates
 
-    rates = rates_of(wanted, config)
-    err.say(f"Learning rates: {', '.join(f'{rate:g}' for rate in rates)}; a run each.")
-    watchers = [tell]  # what it will do is told once
-
-    def train_one(one: Config, folder: Path, again: bool) -> Run:
-        err.say(f"Rate {one.training.optimizer.options['learning_rate']:g}:")
-        watcher = watchers.pop() if watchers else lambda setup: ()
-        return train_shown(one, folder, resume=again, allow=allow, watchers=watcher)
-
-    found = try_rates(config, rates, place, train_one, resume=resume)
-    if found.signal:
-        out.say(f"Stopped, as asked; go on with --resume. What was tried is in {found.folder}.")
-        raise typer.Exit(128 + found.signal)
-    unsound, baselines = unsound_of(place), keep_baselines(place, wording)
+    tried, place, baselines = ended.rates, ended.folder, ended.baselines
+    assert tried is not None
+    if tried.signal:
+        out.say(f"Stopped, as asked; go on with --resume. What was tried is in {tried.folder}.")
+        raise typer.Exit(128 + tried.signal)
+    unsound = unsound_of(place)
     if json:
-        said: dict[str, Any] = {"folder": str(place), "rates": found.as_json()}
-        said |= {"collapsed": found.best.collapsed, "baselines": [asdict(one) for one in baselines]}
+        said: dict[str, Any] = {"folder": str(place), "rates": tried.as_json()}
+        said |= {"collapsed": tried.best.collapsed, "baselines": [asdict(one) for one in baselines]}
         emit(said | {"sound": not unsound, "unsound": unsound})
     else:
-        say_first(found.best.collapsed)
-        out.print(str(found), soft_wrap=True)
-        out.say(f"The run of rate {found.best.rate:g} is in {place}.")
+        say_first(tried.best.collapsed)
+        out.print(str(tried), soft_wrap=True)
+        out.say(f"The run of rate {tried.best.rate:g} is in {place}.")
         say_baselines(baselines)
         if unsound:
             out.say(not_sound(unsound))

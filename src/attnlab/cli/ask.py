@@ -49,9 +49,9 @@ def ask(
         )
     with Display(err, shown=not json) as display:
         display.work("Opening the run")
-        from attnlab.session.trained import open_run
+        from attnlab.session.trained import Trained
 
-        trained = open_run(run)
+        trained = Trained.at(run)
         size = sum(map(len, texts.values()))
         display.work(f"Reading {size:,} characters")
         found = trained.ask(question, texts, batch_size=batch_size)

@@ -93,14 +93,14 @@ def pairs(config: Config) -> list[dict[str, Any]]:
     Padding is left out.
     """
     from attnlab.config.streams import stream_seed
-    from attnlab.session.setup import set_up
-    from attnlab.session.training import default_cache
+    from attnlab.session.session import Session, default_cache
 
-    setup = set_up(config, cache=default_cache())
-    prepared = setup.task.prepare(
-        next(iter(setup.dataset.trained(config.seed))), stream_seed(config.seed, "masking", 0, 0)
+    session = Session(config, cache=default_cache())
+    _ = session.model  # what cannot be trained is refused, not shown
+    prepared = session.task.prepare(
+        next(iter(session.dataset.trained(config.seed))), stream_seed(config.seed, "masking", 0, 0)
     )
-    tokenizer, pad = setup.dataset.tokenizer, setup.dataset.tokenizer.pad
+    tokenizer, pad = session.tokenizer, session.tokenizer.pad
 
     def text(token: int) -> str:
         return (tokenizer.decode([token], specials=True) or tokenizer.token(token)).translate(SHOWN)
@@ -110,11 +110,11 @@ def pairs(config: Config) -> list[dict[str, Any]]:
         kept = [i for i, token in enumerate(ids) if token != pad]
         row: dict[str, Any] = {"input": [text(ids[i]) for i in kept]}
         if prepared.words is not None:
-            names, tags = setup.task.labels.names, prepared.targets[line].tolist()
+            names, tags = session.task.labels.names, prepared.targets[line].tolist()
             rows.append(row | {"target": [names[tags[i]] if tags[i] >= 0 else None for i in kept]})
             continue
         if prepared.of_examples:
-            rows.append(row | {"label": label(setup.task, prepared, line)})
+            rows.append(row | {"label": label(session.task, prepared, line)})
             continue
         targets = prepared.targets[line].tolist()
         row["target"] = [text(targets[i]) if targets[i] >= 0 else None for i in kept]

@@ -61,9 +61,9 @@ def evaluate(
         display.work("Opening the run")
         from attnlab.session.baselines import wording_from
         from attnlab.session.evaluating import of_probes, of_split, of_text
-        from attnlab.session.trained import open_run
+        from attnlab.session.trained import Trained
 
-        trained = open_run(run)
+        trained = Trained.at(run)
         result: dict[str, Any] = {"run": str(trained.folder), "step": trained.step}
         result["checkpoint"] = trained.checkpoint
         result |= {"sound": not trained.unsound, "unsound": trained.unsound}

@@ -35,9 +35,9 @@ def counts(
     from attnlab.model.assemble import build_model
     from attnlab.model.counts import count
     from attnlab.model.terms import letters_in
-    from attnlab.session.setup import draft
+    from attnlab.session.session import draft_settings
 
-    model = build_model(draft(settings), device="meta")
+    model = build_model(draft_settings(settings), device="meta")
     length = settings.model.length
     found = count(model, length=length, source_length=length, batch=batch)
     if json:
@@ -111,9 +111,9 @@ def mask(
 
     from attnlab.model.assemble import build_model
     from attnlab.model.tokens import Tokens
-    from attnlab.session.setup import draft
+    from attnlab.session.session import draft_settings
 
-    trunk = build_model(draft(settings), device="meta").trunk
+    trunk = build_model(draft_settings(settings), device="meta").trunk
     words = ["[PAD]"] * padding + words
     lengths[:1] = [length + padding for length in lengths[:1]]  # padding goes with the first document
     real = (torch.arange(len(words)) >= padding)[None] if padding else None

@@ -26,9 +26,9 @@ def attention(
     json: JsonOption = False,
 ) -> None:
     """Show where each head looks on a text, what kind it is of, and what happens without it."""
-    from attnlab.session.explaining import Subject
+    from attnlab.session.trained import Trained
 
-    present(Subject.at(model).attention(text, pair, layer=layer, head=head), json=json, html=html)
+    present(Trained.at(model).attention(text, pair, layer=layer, head=head), json=json, html=html)
 
 
 def heads(
@@ -44,14 +44,14 @@ def heads(
     """Remove each head in turn and measure how the loss changes, with its interval over texts."""
     from rich.progress import Progress
 
-    from attnlab.session.explaining import heads_of
-    from attnlab.session.opened import Opened
+    from attnlab.session.evaluating import evaluate_heads
+    from attnlab.session.trained import Trained
 
-    trained = Opened.at(run)
+    trained = Trained.at(run)
     with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("Removing heads", total=None)
         reading = {"unit": unit} if unit else {}
-        found = heads_of(
+        found = evaluate_heads(
             trained,
             on,
             texts=texts,

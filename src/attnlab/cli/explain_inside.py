@@ -14,8 +14,8 @@ from attnlab.config.values import ConfigError
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from attnlab.explain.model_reading import Reading
     from attnlab.model.model import Model
-    from attnlab.session.explaining import Subject
 
 MODEL = "A run, a checkpoint, a folder in transformers' layout; or a TOML file or preset, untrained."
 ModelOrConfig = Annotated[str | None, typer.Argument(metavar="[MODEL]", help=MODEL)]
@@ -48,8 +48,8 @@ def reach(
     """Measure by gradient how many tokens an output depends on at each depth, against the bound."""
     from attnlab.explain.reach_by_depth import reach_by_depth
 
-    found, subject = _model(model, set)
-    most = int(min(found.trunk.longest, 10_000)) if subject is None else subject.longest
+    found, reading = _model(model, set)
+    most = int(min(found.trunk.longest, 10_000)) if reading is None else reading.longest
     present(reach_by_depth(found, min(length, most)), json=json, html=html)
 
 
@@ -96,34 +96,34 @@ def _encoder(model: str | None) -> list[str]:
     return [] if model else ["model.family=encoder"]
 
 
-def _model(name: str | None, set: list[str] | None) -> tuple[Model, Subject | None]:
+def _model(name: str | None, set: list[str] | None) -> tuple[Model, Reading | None]:
     """A stored model with its tokenizer, or an untrained one of a config."""
     if name is not None and Path(name).is_dir():
         if set:
             raise ConfigError(
                 f"--set changes a config, and {name} is a model that was trained; leave it out."
             )
-        from attnlab.session.explaining import Subject
+        from attnlab.session.trained import Trained
 
-        subject = Subject.at(name)
-        return subject.model, subject
+        trained = Trained.at(name)
+        return trained.model, trained.reading
     settings = load(name, set=set or ())
     from attnlab.model.assemble import build_model
-    from attnlab.session.setup import draft
+    from attnlab.session.session import draft_settings
 
-    return build_model(draft(settings), seed=settings.seed).eval(), None
+    return build_model(draft_settings(settings), seed=settings.seed).eval(), None
 
 
 def _reading(name: str | None, set: list[str] | None, text: str) -> tuple[Model, int, Tensor, list[str]]:
     """A model, its mask token, and a text as its ids (T) and words; an untrained one numbers the words."""
     import torch
 
-    model, subject = _model(name, set)
-    if subject is None:
+    model, reading = _model(name, set)
+    if reading is None:
         words = text.split()
         if not words:
             raise ConfigError('--text has no words; write for example --text "the man chased the dog".')
         known = [MASK, *dict.fromkeys(word for word in words if word != MASK)]
         return model, 0, torch.tensor([known.index(word) for word in words]), words
-    mask, ids = subject.masked(text)
-    return model, mask, torch.tensor(ids), subject.words(ids)
+    mask, ids = reading.masked(text)
+    return model, mask, torch.tensor(ids), reading.words(ids)

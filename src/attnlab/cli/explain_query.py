@@ -49,9 +49,9 @@ def query(
     names: list[str] = []
     held: Any = EXAMPLE
     if model is not None:
-        from attnlab.session.explaining import Subject
+        from attnlab.session.trained import Trained
 
-        found = Subject.at(model).keys(text, layer, head)
+        found = Trained.at(model).reading.keys(text, layer, head)
         held, names, scale = found.keys, found.words, found.scale
     elif keys is not None:
         held = numbers_in(keys)

@@ -16,7 +16,7 @@ from attnlab.config.values import ConfigError, shortened
 from attnlab.config.visible_text import visible_lines
 from attnlab.config.wording import count_of
 from attnlab.documents.nodes import Number, Sentence, Table, Tone, toned
-from attnlab.session.request import SAMPLED, request_of
+from attnlab.generation.request import SAMPLED, request_of
 
 if TYPE_CHECKING:
     from attnlab.generation.generate import Written
@@ -82,9 +82,10 @@ def generate(
         )
     settings = {"length": length, "rule": rule, "beam": beam, "penalty": penalty, "copies": copies}
     request = request_of(settings | {"stop": stop or (), "beyond": beyond, "seed": seed})
-    from attnlab.session.trained import open_run
+    from attnlab.session.trained import Trained
+    from attnlab.session.writing import start_writing
 
-    trained = open_run(run)
+    trained = Trained.at(run)
     if trained.unsound:
         err.say(not_sound(trained.unsound))
     asked = prompts or [""]
@@ -94,7 +95,7 @@ def generate(
     if fill:
         return show_filled(trained, fill, about=about, json=json)
     about |= {"weights": held(trained, weights, asked)}
-    texts, tokens = trained.writing(asked, request)
+    texts, tokens = start_writing(trained, asked, request)
     repeated = request.repeated(asked)
     if len(texts) == 1 and not beam and not json:
         return write_one(trained, repeated[0], texts[0], tokens)
@@ -115,7 +116,9 @@ def held(trained: Trained, weights: str, prompts: list[str]) -> dict[str, Any]:
     """Weights in fewer bits where they are asked for, and what that does to the scores."""
     if weights == "float32":
         return {"kind": weights}
-    found = trained.pack(weights, prompts)
+    from attnlab.session.writing import pack_weights
+
+    found = pack_weights(trained, weights, prompts)
     told = (
         f"{weights} weights are approximate: after {count_of(len(prompts), 'prompt')} the logits are off "
         f"by at most {found.largest:.2g}, the next token's distribution by {found.divergence:.2g} nats."
@@ -166,7 +169,9 @@ def before(trained: Trained, prompt: str) -> Text:
 
 
 def new_text(trained: Trained, text: Written) -> str:
-    found = trained.text(text)
+    from attnlab.session.writing import text_of
+
+    found = text_of(trained, text)
     return found.lstrip(" ") if trained.reads_source else found
 
 
@@ -181,11 +186,17 @@ def show(
     from dataclasses import asdict
 
     from attnlab.evaluation.sample_quality import quality
+    from attnlab.session.writing import text_of
 
     measured = quality(texts, unknown=trained.tokenizer.specials.unknown)
     if json:
         samples = [
-            {"prompt": prompt, "text": trained.text(text), "tokens": len(text.new), "stopped": text.stopped}
+            {
+                "prompt": prompt,
+                "text": text_of(trained, text),
+                "tokens": len(text.new),
+                "stopped": text.stopped,
+            }
             for prompt, text in zip(prompts, texts, strict=True)
         ]
         return emit(about | {"samples": samples, "quality": asdict(measured)})

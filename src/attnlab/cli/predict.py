@@ -57,9 +57,9 @@ def predict(
     if to is not None:
         refuse_target(to)
     from attnlab.session.predicting import FilePredictions, Predictor, example
-    from attnlab.session.trained import open_run
+    from attnlab.session.trained import Trained
 
-    trained = open_run(run)
+    trained = Trained.at(run)
     predictor = Predictor(trained, batch_size=batch_size)
     if data is not None and to is not None:
         options = {"text": text, "pair": pair, "encoding": encoding, "skip_bad": skip_bad}

@@ -60,9 +60,9 @@ def search(
         display.work("Opening the model")
         from attnlab.session.embedding import Embedder
         from attnlab.session.searching import Searcher, score_search
-        from attnlab.session.trained import open_run
+        from attnlab.session.trained import Trained
 
-        embedder = Embedder.of(open_run(run), pooling)  # type: ignore[arg-type]  # one of the four, as just seen
+        embedder = Embedder.of(Trained.at(run), pooling)  # type: ignore[arg-type]  # one of the four, as just seen
         progress: dict[str, Any] = {
             "told": lambda done, of: display.update(f"Embedding: {done:,} of {of:,} texts", done / of)
         }

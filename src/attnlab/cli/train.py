@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -136,19 +137,23 @@ def train_shown(
     *,
     resume: bool,
     allow: Collection[str],
-    watchers: Callable[[Any], Iterable[Any]] = lambda setup: (),
     threads: int = 0,
 ) -> Run:
-    """Train with a progress bar; `watchers` is called once the run is set up."""
-    try:
-        with Display(err) as display:
-            display.work("Starting")  # before torch is imported, which takes seconds
-            from attnlab.session.run_display import train_displayed
+    """Train with a progress bar."""
+    with told_when_stopped(place), Display(err) as display:
+        display.work("Starting")  # before torch is imported, which takes seconds
+        from attnlab.session.run_display import displayed_session, train_displayed
 
-            return train_displayed(
-                display, config, place, resume=resume, watchers=watchers, allow=allow, threads=threads
-            )
-    except KeyboardInterrupt:  # while text is read or checks are made: training hears it between two steps
+        session = displayed_session(display, config, place, resume=resume, threads=threads)
+        return train_displayed(display, session, place, resume=resume, allow=allow)
+
+
+@contextmanager
+def told_when_stopped(place: Path) -> Iterator[None]:
+    """Ctrl-C while text is read or checks are made says how to continue: training hears it between steps."""
+    try:
+        yield
+    except KeyboardInterrupt:
         err.say(f"Stopped; nothing was lost. Continue with: {resuming(place)}")
         raise typer.Exit(130) from None
 
@@ -175,7 +180,7 @@ def resuming(place: Path) -> str:
 
 def summary(ended: Any, place: Path) -> Inline:
     state = ended.state
-    metric = ended.setup.task.metrics[0].replace("_", " ")
+    metric = ended.session.task.metrics[0].replace("_", " ")
     dev = ""
     if state.best_score is not None:
         kept = "" if state.best_step == state.step else f" ({place}/checkpoints/step-{state.best_step})"
@@ -187,7 +192,7 @@ def summary(ended: Any, place: Path) -> Inline:
         )
     from attnlab.training.budget import nearest
 
-    spent = f"the budget of {nearest(ended.setup.config.training.budget, state)} is spent"
+    spent = f"the budget of {nearest(ended.session.config.training.budget, state)} is spent"
     why = f"dev {metric} stopped improving (training.patience)" if ended.reason == "patience" else spent
     done = f"Done after {state.step:,} steps: {why}.{dev} The run is in {place}."
     return (done, " ", not_sound(ended.failures)) if ended.failures else done

@@ -68,7 +68,8 @@ class RunFolder:
         with lock(self.path / "lock"):
             remove_halves(self.path)
             warnings = list[str]()
-            if self.exists and self._goes_on(resume=resume):
+            self.refuse_taken(resume=resume)
+            if self.exists and self.begun:
                 self.checkpoints.tidy()
                 self.record, held = read_record(self.path), self.config()
                 if list(differences(to_json(held), to_json(config))):
@@ -89,8 +90,11 @@ class RunFolder:
                 self.note(status="failed", error=str(error))
                 raise
 
-    def _goes_on(self, *, resume: bool) -> bool:
-        """Whether there is a run to go on with: of one that took no step there is nothing to lose."""
+    def refuse_taken(self, *, resume: bool) -> None:
+        """Refuse a folder whose run would be lost, or that holds none to resume: one that took no step has
+        nothing to lose."""
+        if not self.exists:
+            return
         converted = read_record(self.path).get("status") == "converted"
         if converted and resume:
             raise ConfigError(f"{self.path} holds a converted model, not a run: there is nothing to resume.")
@@ -98,7 +102,6 @@ class RunFolder:
             raise ConfigError(
                 f"{self.path} already holds a run; continue it with --resume, or give another --out."
             )
-        return self.begun
 
     @contextmanager
     def recorded(self) -> Iterator[None]:

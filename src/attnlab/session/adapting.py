@@ -1,34 +1,28 @@
-"""A trained model adapted to a person's labelled texts: the config of the run, and what it will do."""
+"""A trained model adapted to a person's labelled texts: the config of the run, and the run itself."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from attnlab.config import schema
 from attnlab.config.files import identity, load, parse_override
-from attnlab.config.values import Choice, ConfigError, without_middle
-from attnlab.config.visible_text import visible
-from attnlab.config.wording import percent
+from attnlab.config.values import Choice, ConfigError
 from attnlab.data.corpora import CORPORA
 from attnlab.data.corpora.records import ANSWER_COLUMNS
-from attnlab.data.labels import FEW, SHOWN, given, is_number, whole
-from attnlab.data.loader import Loader
-from attnlab.documents.numbers import duration
+from attnlab.data.labels import FEW, given, is_number, whole
 from attnlab.model.adapters import ADAPTERS
-from attnlab.model.terms import Term, gather
-from attnlab.session.setup import Setup, in_order
+from attnlab.runs.display import Display
+from attnlab.session.adapting_plan import adapting_plan
+from attnlab.session.baselines import PLAIN, Baseline, Wording, keep_baselines
+from attnlab.session.rates import RatesTried, rates_of, try_rates
+from attnlab.session.run_display import displayed_session, train_displayed
 from attnlab.session.start import start_at
+from attnlab.session.trained import Trained
+from attnlab.session.training import Run
 from attnlab.tasks import TASKS
-from attnlab.training.accumulate import backward
-from attnlab.training.budget import amount
-from attnlab.training.features import keeps_features
 
 LENGTH = 512
 """Tokens of a text that are read where nobody says otherwise, if the model reads so many."""
@@ -74,8 +68,6 @@ RECIPES = {
 ANSWERING = {"full": Recipe(learning_rate=2e-4, epochs=3.0)}
 """The same for spans of a passage, by short trials with MiniLM, whose loss fell faster at four times the rate
 for classes (docs/lab-notes.md)."""
-FORMULAS = 4
-"""The most terms of a closed form that are shown one by one."""
 BATCHES = {"kind": "bucketed", "batch_size": 32, "tokens": 4096}
 
 
@@ -176,131 +168,55 @@ def run_folder(config: schema.Config, data: str | Path) -> Path:
     return Path("runs") / f"{Path(data).stem}-{config.adapter.kind}-{identity(config)[:8]}"
 
 
-# ---------------------------------------------------------------- what it will do
+# ---------------------------------------------------------------- the run
 @dataclass(frozen=True)
-class AdaptingPlan:
-    """What a run will do, as a person is told before it begins."""
+class Adapted:
+    """What became of it: the run of the config, or what was tried of several learning rates, the best of
+    which is in the folder. `baselines` are those of a run that came to its end."""
 
-    rows: Mapping[str, int]
-    labels: str
-    cut: str
-    method: str
-    tuned: int
-    formulas: Sequence[Term]
-    """What is tuned, in closed form."""
-    parameters: int
-    epochs: float
-    steps: int
-    patience: int | str
-    metric: str
-    seconds: float
     folder: Path
+    run: Run | None = None
+    rates: RatesTried | None = None
+    baselines: Sequence[Baseline] = ()
 
-    def __str__(self) -> str:
-        rows = ", ".join(f"{count:,} {split}" for split, count in self.rows.items())
-        share = percent(self.tuned / self.parameters)
-        stops = f"; it stops after {self.patience} evaluations without a better dev {self.metric}"
-        lines = [
-            f"Rows: {rows}. {visible(self.labels)}.",
-            f"{self.cut}." if self.cut else "",
-            f"Method: {self.method}; it tunes {self.tuned:,} of {self.parameters:,} parameters ({share}).",
-            closed_form(self.formulas),
-            f"At most {amount(float(f'{self.epochs:.3g}'), 'epochs')}, {amount(self.steps, 'steps')}"
-            f"{stops if self.patience != 'unlimited' else ''}.",
-            f"Expected time: {duration(self.seconds, 0)} at most, from one measured step.",
-            f"The run goes to {visible(str(self.folder))}",
-        ]
-        return "\n".join(filter(None, lines))
+    @property
+    def signal(self) -> int:
+        """What stopped it, 0 for nothing."""
+        return self.run.signal if self.run else self.rates.signal if self.rates else 0
+
+    @property
+    def collapsed(self) -> str:
+        """One sentence, where its best predictions came to the majority share."""
+        return self.run.collapsed if self.run else self.rates.best.collapsed if self.rates else ""
 
 
-def closed_form(terms: Sequence[Term]) -> str:
-    """What the terms add up to: on one line where they are few, else a line for each part of the model."""
-    few = len(terms) <= FORMULAS
-    told = [f"{term.count:,} ({term.name}: {term.formula})" for term in (terms if few else gather(terms))]
-    return "  = " + (" + " if few else "\n  + ").join(told)
+def adapt(
+    config: schema.Config,
+    folder: Path,
+    *,
+    display: Callable[[], Display],
+    tell: Callable[[str], None],
+    rates: str | Sequence[float] = (),
+    wording: Wording = PLAIN,
+    resume: bool = False,
+    allow: Collection[str] = (),
+) -> Adapted:
+    """Train as the config says, or at each of several learning rates. `tell` gets what it will do, once."""
+    plans = 0
 
+    def train_one(config: schema.Config, folder: Path, resume: bool) -> Run:
+        nonlocal plans
+        with display() as shown:
+            session = displayed_session(shown, config, folder, resume=resume)
+            if not plans:
+                tell(str(adapting_plan(session, folder)))
+            plans += 1
+            return train_displayed(shown, session, folder, resume=resume, allow=allow)
 
-def adapting_plan(setup: Setup, folder: Path) -> AdaptingPlan:
-    """What a run that is set up will do; one step is made and forgotten, to see how long it takes."""
-    config, dataset, model = setup.config, setup.dataset, setup.model
-    loader = in_order(setup)
-    epochs = _epochs(config.training, len(loader), int(loader.rows.lengths.sum()))
-    cuts = dataset.truncation("train")
-    assert model.adapter is not None  # a run with a start has one
-    return AdaptingPlan(
-        rows={split: len(dataset.rows(split)) for split in dataset.splits.names},
-        labels=_labels_told(setup),
-        cut=f"{cuts} at data.length {config.data.length}" if cuts.cut else "",
-        method=_method_told(config.adapter),
-        tuned=model.adapter.tuned,
-        formulas=model.adapter.tuned_terms(),
-        parameters=sum(p.numel() for p in model.parameters()),
-        epochs=epochs,
-        steps=round(epochs * len(loader) / config.training.accumulate),
-        patience=config.training.patience,
-        metric=setup.task.metrics[0].replace("_", " "),
-        seconds=min(_seconds(setup, loader, epochs), config.training.budget.limits.get("seconds", math.inf)),
-        folder=folder,
-    )
-
-
-def _method_told(adapter: Choice) -> str:
-    """An adapter with those of its options that are not the usual ones."""
-    usual = ADAPTERS.resolve(adapter.kind).options
-    chosen = {name: value for name, value in adapter.options.items() if value != usual[name]}
-    return str(Choice(adapter.kind, chosen))
-
-
-def _labels_told(setup: Setup) -> str:
-    labels = setup.dataset.labels
-    if labels.kind == "answer":
-        counts = zip(labels.counts, labels.names, strict=True)
-        return f"Questions of train: {', '.join(f'{count:,} {name}' for count, name in counts)}"
-    if labels.kind == "pair":
-        return f"Pairs of train: {labels.examples:,}; other pairs of a batch are the wrong answers"
-    if labels.kind == "number":
-        return f"Numbers of mean {labels.mean:.4g} and deviation {labels.deviation:.4g}"
-    names = [without_middle(name, SHOWN) for name in labels.names]
-    counted = [f"{name} {count:,}" for name, count in zip(names, labels.counts, strict=True)]
-    more = f", and {len(counted) - 8} more" if len(counted) > 8 else ""
-    return f"{len(counted)} classes: {', '.join(counted[:8])}{more}"
-
-
-def _epochs(training: schema.TrainingSettings, batches: int, tokens: int) -> float:
-    """The epochs that the budget holds, as far as that is known beforehand."""
-    each = {"epochs": 1.0, "steps": batches / training.accumulate, "tokens": tokens}
-    limits = training.budget.limits
-    return min((limits[name] / per for name, per in each.items() if name in limits), default=1.0)
-
-
-def _seconds(setup: Setup, loader: Loader, epochs: float) -> float:
-    """The time of the epochs and of a pass over dev after each, from a batch of the usual size."""
-    step, forward = _measured(setup, loader)
-    train = _places(loader)
-    dev = _places(setup.dataset.scored("dev")) if "dev" in setup.dataset.splits.names else 0.0
-    if keeps_features(setup.model, setup.task):
-        return forward * (train + dev)  # once; the epochs after the first cost next to nothing
-    return epochs * (step * train + forward * dev)
-
-
-def _places(loader: Loader) -> float:
-    """Tokens of an epoch with their padding."""
-    return float(sum(size.sum() for size in loader.rows.sizes)) / (1 - loader.waste())
-
-
-def _measured(setup: Setup, loader: Loader) -> tuple[float, float]:
-    """Seconds a place of a step, and of a forward. The generator and the gradients are left as they were."""
-    plan = loader.plan(0)
-    batch = loader.load(plan, len(plan) // 2)
-    device = next(setup.model.parameters()).device
-    prepared = setup.task.prepare(batch, 0).to(device)
-    with torch.random.fork_rng():
-        began = time.perf_counter()
-        with torch.no_grad():
-            setup.task.loss(setup.model, prepared)
-        forward = time.perf_counter() - began
-        began = time.perf_counter()
-        backward(setup.model, setup.task, [prepared])
-        step = time.perf_counter() - began
-    setup.model.zero_grad(set_to_none=True)
-    return step / batch.places, forward / batch.places
+    if len(rates):
+        tried = try_rates(config, rates_of(rates, config), folder, train_one, resume=resume)
+        kept = [] if tried.signal else keep_baselines(Trained.at(folder), folder, wording)
+        return Adapted(folder, rates=tried, baselines=kept)
+    run = train_one(config, folder, resume)
+    kept = [] if run.reason == "interrupted" else keep_baselines(run.session, folder, wording)
+    return Adapted(folder, run=run, baselines=kept)

@@ -11,7 +11,6 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from attnlab.config.schema import SCRATCH, Config
 from attnlab.config.values import ConfigError
 from attnlab.data.example import Example
 from attnlab.data.labels import Labels
@@ -23,13 +22,9 @@ from attnlab.runs.atomic import replace_json
 from attnlab.runs.damage import read_object
 from attnlab.session.answer_scores import never_answer, overlapping_sentences
 from attnlab.session.predicting import example
-from attnlab.session.setup import dataset_of
-from attnlab.session.start import has_start, start_at
-from attnlab.session.stored import stored_at
-from attnlab.session.training import default_cache
-from attnlab.tasks import TASKS
-from attnlab.tasks.task import Prediction, Task
-from attnlab.tasks.vocabulary import Vocabulary
+from attnlab.session.session import Session
+from attnlab.session.start import start_at
+from attnlab.tasks.task import Prediction
 
 MOST = 1000
 """Texts that label words are scored on: each is read by the start, for some templates once a class."""
@@ -78,16 +73,15 @@ def line_of(found: Sequence[Baseline]) -> str:
     return f"Baselines ({metric}, n = {texts}): {', '.join(map(str, found))}."
 
 
-def baselines_of(
-    config: Config, task: Task, examples: Sequence[Example], wording: Wording = PLAIN
-) -> list[Baseline]:
+def baselines_of(session: Session, examples: Sequence[Example], wording: Wording = PLAIN) -> list[Baseline]:
     """Those of a task on these texts: what there is without any training on it."""
+    task = session.task
     if task.label_kind == "answer" and examples:
         return _of_answers(examples)
     if task.label_kind != "class" or not examples:
         return []
     numbers = np.array([task.labels.number(task.label_of(one), one.place) for one in examples])
-    return [_majority(task.labels, numbers), *_label_words(config, task.labels, examples, numbers, wording)]
+    return [_majority(task.labels, numbers), *_label_words(session, examples, numbers, wording)]
 
 
 def _of_answers(examples: Sequence[Example]) -> list[Baseline]:
@@ -115,18 +109,15 @@ def _majority(labels: Labels, numbers: NDArray[np.int64]) -> Baseline:
 
 
 def _label_words(
-    config: Config,
-    labels: Labels,
+    session: Session,
     examples: Sequence[Example],
     numbers: NDArray[np.int64],
     wording: Wording,
 ) -> list[Baseline]:
     """Nothing where the start is no language model, or is gone, or the usual template with the classes' own
     names leaves no room for text."""
-    if config.start == SCRATCH or not has_start(config):
-        return []
-    start = start_at(config.start)
-    if not HEADS[start.settings.output.kind].scores_words:
+    start, config, labels = session.start, session.config, session.labels
+    if start is None or not HEADS[start.settings.output.kind].scores_words:
         return []
     model, _ = start.read()
     if not can_score_words(model, start.tokenizer):
@@ -155,15 +146,11 @@ def _label_words(
 
 
 # ---------------------------------------------------------------- of a run
-def keep_baselines(folder: Path, wording: Wording = PLAIN) -> list[Baseline]:
+def keep_baselines(session: Session, folder: Path, wording: Wording = PLAIN) -> list[Baseline]:
     """Those of a run on its dev, kept in its folder with the wording that they were asked in."""
-    stored = stored_at(folder)
-    dataset = dataset_of(stored.config, cache=default_cache())
-    if "dev" not in dataset.splits.names:
+    if "dev" not in session.dataset.splits.names:
         return []
-    vocabulary = Vocabulary.of(stored.tokenizer)
-    task = TASKS.build(stored.config.task, vocabulary=vocabulary, labels=stored.labels)
-    found = baselines_of(stored.config, task, tuple(dataset.splits.read("dev")), wording)
+    found = baselines_of(session, tuple(session.dataset.splits.read("dev")), wording)
     replace_json(folder / FILE, asdict(wording) | {"dev": [asdict(one) for one in found]})
     return found
 

@@ -23,11 +23,10 @@ from attnlab.interop.published_checks import of_imported, of_published
 from attnlab.metrics.metric import Examples
 from attnlab.runs.findings import Finding, When, joined, read_findings
 from attnlab.runs.record import RECORD
-from attnlab.session.sample_file import sample_files
-from attnlab.session.setup import Setup, evaluator_of, set_up, set_up_again
+from attnlab.session.session import Session, default_cache
 from attnlab.session.soundness import case_of, said_by
-from attnlab.session.stored import stored_at
-from attnlab.session.training import default_cache
+from attnlab.session.trained import Trained
+from attnlab.session.training import samples_of
 
 Told = Callable[[str], None]
 
@@ -35,9 +34,9 @@ Told = Callable[[str], None]
 def of_config(config: Config, *, tell: Told = lambda message: None) -> list[Finding]:
     """What the checks before a training find."""
     tell("Reading the corpus")
-    setup = set_up(config, cache=default_cache())
+    session = Session(config, cache=default_cache())
     moments: tuple[When, ...] = ("config", "before")
-    return [one for when in moments for one in _made(setup, when, tell)]
+    return [finding for when in moments for finding in _made(session, when, tell)]
 
 
 def of_folder(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
@@ -49,23 +48,22 @@ def of_folder(path: Path, *, tell: Told = lambda message: None) -> list[Finding]
 
 def of_run(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
     """What was found before and during a run, and what the checks find in its trained weights now."""
-    stored = stored_at(path)
-    if stored.imported:
+    trained = Trained.at(path, which="last")
+    if trained.imported:
         tell("Checking attnlab's implementation")
-        origin = stored.record.get("source", {}).get("name", "FOLDER")
-        architecture = stored.record.get("certificate", {}).get("architecture", "")
-        return of_imported(stored.model(), architecture, str(origin))
+        origin = trained.record.get("source", {}).get("name", "FOLDER")
+        architecture = trained.record.get("certificate", {}).get("architecture", "")
+        return of_imported(trained.model, architecture, str(origin))
     tell("Reading the corpus")
-    setup = set_up_again(stored, stored.model(), cache=default_cache())
-    recorded = read_findings(stored.folder)
+    recorded = read_findings(trained.folder)
     held = [one for one in recorded if one.when in ("config", "before", "during")]
-    facts: dict[str, Any] = {"folder": stored.folder, "step": stored.step}
-    if "dev" in setup.dataset.splits.names:
+    facts: dict[str, Any] = {"folder": trained.folder, "step": trained.step}
+    if "dev" in trained.dataset.splits.names:
         tell("Scoring the dev split")
-        facts |= _evaluated(setup)
+        facts |= _evaluated(trained)
     moments: tuple[When, ...] = ("evaluation", "after")
     failed = [one for one in recorded if one.when in moments and one.outcome == "fail"]
-    return joined([*held, *failed], [one for when in moments for one in _made(setup, when, tell, **facts)])
+    return joined([*held, *failed], [one for when in moments for one in _made(trained, when, tell, **facts)])
 
 
 def of_predictions(file: Path, *, label: str = "label", prediction: str = "prediction") -> list[Finding]:
@@ -126,22 +124,21 @@ def said(value: Any) -> str:
     return "" if value is None else shown.strip() and shown
 
 
-def _made(setup: Setup, when: When, tell: Told, **facts: Any) -> list[Finding]:
+def _made(session: Session, when: When, tell: Told, **facts: Any) -> list[Finding]:
     tell(f"Checking ({when})")
-    return run_checks(case_of(setup, when, **facts))
+    return run_checks(case_of(session, when, **facts))
 
 
-def _evaluated(setup: Setup) -> dict[str, Any]:
+def _evaluated(session: Session) -> dict[str, Any]:
     """The dev scores and samples of the model as it is, as an evaluation in training gives them."""
-    batches = setup.config.training.evaluate_batches
-    found = evaluator_of(setup.config, setup.dataset, setup.model, setup.task, "dev", batches=batches)()
-    scores = {"loss": found.loss, **found.scores}
-    return {"scores": scores, "samples": _samples(setup), **said_by(setup, found)}
+    evaluation = session.evaluator("dev", batches=session.config.training.evaluate_batches)()
+    scores = {"loss": evaluation.loss, **evaluation.scores}
+    return {"scores": scores, "samples": _samples(session), **said_by(session, evaluation)}
 
 
-def _samples(setup: Setup) -> list[Any]:
+def _samples(session: Session) -> list[Any]:
     with tempfile.TemporaryDirectory() as folder:
-        files = sample_files(setup, Path(folder) / "samples.txt", 0)
+        files = samples_of(session, Path(folder) / "samples.txt")
         for file in files:
             file.text(0)
     return [sample for file in files for sample in file.last]

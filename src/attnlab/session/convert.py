@@ -18,7 +18,7 @@ from attnlab.interop.foreign import CONFIG, layout_of
 from attnlab.interop.peft.adapter_files import write_adapter
 from attnlab.runs.record import RECORD
 from attnlab.session.stored import model_folder, without_adapter
-from attnlab.session.trained import open_run
+from attnlab.session.trained import Trained
 from attnlab.tasks.answer_spans import AnswerSpans
 
 
@@ -66,7 +66,7 @@ def refuse_taken(out: Path) -> None:
 
 
 def _give_out(run: Path, target: Path) -> Certificate:
-    trained = open_run(run)
+    trained = Trained.at(run)
     model, settings = without_adapter(trained.model, run), trained.config.model
     labels = trained.labels
     if labels.kind != "none":
@@ -83,7 +83,7 @@ def give_adapter(run: str | Path, target: str | Path) -> GivenAdapter:
     """Write what a run trained on its start, and its head, as peft's files."""
     place, out = Path(run), Path(target)
     refuse_taken(out)
-    trained = open_run(place)
+    trained = Trained.at(place)
     adapter, labels = trained.model.adapter, trained.labels
     if adapter is None:
         raise ConfigError(f"{place} has no adapter; give it out whole: attnlab convert {place} {out}")

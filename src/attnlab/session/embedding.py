@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -21,8 +21,10 @@ from attnlab.model.heads.classification import pooled
 from attnlab.model.heads.sentence import Sentence
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.session.opened import Opened
 from attnlab.training.trace import digest, initial_weights
+
+if TYPE_CHECKING:
+    from attnlab.session.trained import Trained
 
 Pooling = Literal["trained", "first", "mean", "last"]
 """How a text's vectors become one; `trained` is as the model was trained, the mean where it was not."""
@@ -39,10 +41,10 @@ class Embedder:
     pooling: str
 
     @classmethod
-    def of(cls, opened: Opened, pooling: Pooling = "trained") -> Embedder:
+    def of(cls, trained: Trained, pooling: Pooling = "trained") -> Embedder:
         """Of a run."""
-        parts = opened.model, opened.tokenizer, opened.config.longest_text
-        return cls(*parts, pooling_of(opened.model, pooling))
+        parts = trained.model, trained.tokenizer, trained.config.longest_text
+        return cls(*parts, pooling_of(trained.model, pooling))
 
     @cached_property
     def identity(self) -> str:

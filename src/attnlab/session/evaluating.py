@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,20 +27,21 @@ from attnlab.evaluation.honesty import HonestLoss, honesty
 from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, strided
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
+from attnlab.explain.head_losses import HeadLosses, head_losses
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measure_of
 from attnlab.metrics.metric import Examples
 from attnlab.session.answer_scores import of_answers
 from attnlab.session.baselines import Wording, baselines_of, line_of, wording_of
 from attnlab.session.label_scores import of_labels
-from attnlab.session.opened import Opened
 from attnlab.session.searching import of_pairs
-from attnlab.session.setup import dataset_of, evaluator_of
 from attnlab.session.tag_scores import of_tags
-from attnlab.session.training import default_cache
 from attnlab.tasks.answer_spans import AnswerSpans
 from attnlab.tasks.task import Task
 from attnlab.training.evaluate import Evaluator
+
+if TYPE_CHECKING:
+    from attnlab.session.trained import Trained
 
 DEFINITIONS = {
     "unknown_share": "share of the targets that are unknown words, predicted as such, not by their letters",
@@ -73,7 +75,7 @@ ANSWERED = {
 PART = "a part of the loss, nats per target"
 
 
-def of_split(trained: Opened, split: str, *, rows: int, wording: Wording | None = None) -> dict[str, Any]:
+def of_split(trained: Trained, split: str, *, rows: int, wording: Wording | None = None) -> dict[str, Any]:
     """The task's own loss over a split with its interval over texts; and on a sample of `rows` texts the
     token-by-token loss where predictions may not see all of their text, the pseudo-perplexity of masked
     models."""
@@ -83,8 +85,7 @@ def of_split(trained: Opened, split: str, *, rows: int, wording: Wording | None 
             f"{trained.folder} was imported, and the text that it was trained on is not known here. "
             f"{other_text(trained)}"
         )
-    config = trained.config
-    dataset = dataset_of(config, cache=default_cache())
+    config, dataset = trained.config, trained.dataset
     if split not in dataset.splits.names:
         raise ConfigError(f'This corpus has no split "{split}"; it has {", ".join(dataset.splits.names)}.')
     if dataset.tokenizer.fingerprint != trained.tokenizer.fingerprint:
@@ -93,7 +94,7 @@ def of_split(trained: Opened, split: str, *, rows: int, wording: Wording | None 
             "changed since. Restore it, or score another text with --on FILE."
         )
     task = trained.task if split == "dev" else trained.deciding  # what was chosen on dev is not scored there
-    evaluator = evaluator_of(config, dataset, trained.model, task, split)
+    evaluator = trained.evaluator(split, task=task)
     found = document_losses(evaluator)
     result = {
         "name": f"{split} of {config.data.corpus.options.get('path', config.data.corpus.kind)}",
@@ -157,7 +158,7 @@ def unspelt(share: float) -> dict[str, str]:
     return {"bits_per_byte": f"bits per byte of UTF-8 text; {told}: not comparable with another tokenizer's"}
 
 
-def definitions_for(trained: Opened) -> dict[str, str]:
+def definitions_for(trained: Trained) -> dict[str, str]:
     """What the measures mean for this model."""
     if not trained.task.predicts_words:
         told = ANSWERED if trained.task.label_kind == "answer" else {}
@@ -189,7 +190,7 @@ def told_honesty(found: HonestLoss) -> dict[str, Any]:
     }
 
 
-def _pseudo(trained: Opened, rows: list[list[int]]) -> dict[str, Any]:
+def _pseudo(trained: Trained, rows: list[list[int]]) -> dict[str, Any]:
     nats = [_pseudo_losses(trained, row) for row in rows]
     counts = np.array([len(row) for row in nats])
     found = DocumentLosses(np.array([math.fsum(row) for row in nats]), counts, np.zeros_like(counts))
@@ -199,7 +200,7 @@ def _pseudo(trained: Opened, rows: list[list[int]]) -> dict[str, Any]:
 
 
 def of_text(
-    trained: Opened, file: str | Path, *, wording: Wording | None = None, **options: Any
+    trained: Trained, file: str | Path, *, wording: Wording | None = None, **options: Any
 ) -> dict[str, Any]:
     """The texts of files of any format that a corpus may have (see Files, whose `options` these are).
 
@@ -226,7 +227,7 @@ def of_text(
     return {"name": str(file), **measured(found)}
 
 
-def evaluator_of_texts(trained: Opened, texts: Sequence[Example]) -> tuple[Evaluator, Encoding]:
+def evaluator_of_texts(trained: Trained, texts: Sequence[Example]) -> tuple[Evaluator, Encoding]:
     """How texts are scored that are no split: encoded and batched as those of the run's own splits."""
     config = trained.config
     encoding = ENCODINGS.build(
@@ -245,7 +246,7 @@ def evaluator_of_texts(trained: Opened, texts: Sequence[Example]) -> tuple[Evalu
 
 
 def of_labelled_file(
-    trained: Opened, file: str | Path, wording: Wording | None, **options: Any
+    trained: Trained, file: str | Path, wording: Wording | None, **options: Any
 ) -> dict[str, Any]:
     """The labelled texts of a file, encoded and scored as those of the run's own splits."""
     own = {part: trained.columns(part) for part in trained.parts}
@@ -271,7 +272,7 @@ def _of_examples(task: Task, texts: Sequence[Example], examples: Examples) -> di
     return (of_tags if task.label_kind == "tags" else of_labels)(task, texts, examples)
 
 
-def other_text(trained: Opened) -> str:
+def other_text(trained: Trained) -> str:
     """What a model can be scored on instead."""
     if not trained.task.predicts_words:
         return "Score rows with labels: --on FILE --label COLUMN."
@@ -281,20 +282,20 @@ def other_text(trained: Opened) -> str:
     return f"Score {' or '.join(ways)}."
 
 
-def _baselines(trained: Opened, texts: Sequence[Example], wording: Wording | None) -> dict[str, Any]:
+def _baselines(trained: Trained, texts: Sequence[Example], wording: Wording | None) -> dict[str, Any]:
     """What the run's score on these texts is to be compared with."""
     asked = wording_of(trained.folder) if wording is None else wording
-    found = baselines_of(trained.config, trained.task, texts, asked)
+    found = baselines_of(trained, texts, asked)
     return {"baselines": [asdict(one) for one in found], "baselines_told": line_of(found)} if found else {}
 
 
-def of_probes(trained: Opened, sentences: Sequence[str]) -> list[dict[str, Any]]:
+def of_probes(trained: Trained, sentences: Sequence[str]) -> list[dict[str, Any]]:
     """Each sentence by itself. A masked model gets a pseudo-perplexity, and it is called so."""
     trained.refuse_headless()
     return [_probe(trained, sentence) for sentence in sentences]
 
 
-def _probe(trained: Opened, sentence: str) -> dict[str, Any]:
+def _probe(trained: Trained, sentence: str) -> dict[str, Any]:
     if trained.reads_source:
         return _probe_pair(trained, sentence)
     if not trained.task.predicts_words:
@@ -315,7 +316,7 @@ def _probe(trained: Opened, sentence: str) -> dict[str, Any]:
     return _told(sentence, losses, kind=kind, unknown=ids.count(trained.unknown))
 
 
-def _probe_pair(trained: Opened, pair: str) -> dict[str, Any]:
+def _probe_pair(trained: Trained, pair: str) -> dict[str, Any]:
     """A target after its source, written "source => target"; only the target's tokens are scored."""
     source, _, target = (part.strip() for part in pair.partition("=>"))
     if not source or not target:
@@ -338,7 +339,7 @@ def _told(text: str, losses: Sequence[float], *, kind: str, unknown: int) -> dic
     return {"text": text, **numbers, "unknown": unknown}
 
 
-def _pseudo_losses(trained: Opened, ids: Sequence[int]) -> list[float]:
+def _pseudo_losses(trained: Trained, ids: Sequence[int]) -> list[float]:
     """Of the words of a text; what stands round every text is no word."""
     form, mask = trained.tokenizer.form, trained.tokenizer.specials.mask
     assert mask is not None
@@ -346,3 +347,33 @@ def _pseudo_losses(trained: Opened, ids: Sequence[int]) -> list[float]:
     if len(ids) > length:
         raise ConfigError(f"A text of {len(ids)} tokens is longer than the {length} that this model reads.")
     return pseudo_losses(trained.model, ids, mask=mask, but={*form.before, *form.end})
+
+
+def evaluate_heads(
+    trained: Trained,
+    on: str | Path | None = None,
+    *,
+    texts: int = 200,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+    **reading: Any,
+) -> HeadLosses:
+    """The change of the loss without each head, on the first texts of a file or of the run's dev split."""
+    trained.refuse_headless()
+    if on is None:
+        if trained.imported:
+            raise ConfigError(
+                f"{trained.folder} was imported, and the text that it was trained on is not known here; give "
+                "texts with --on FILE."
+            )
+        if "dev" not in trained.dataset.splits.names:
+            raise ConfigError("This run's corpus has no dev split; give texts with --on FILE.")
+        examples, name = trained.dataset.first("dev", texts), "the dev split"
+    else:
+        own = {} if trained.task.predicts_words else {p: trained.columns(p) for p in trained.parts}
+        corpus = Files(path=str(on), **own | reading)
+        read = (example for split in corpus.given for example in corpus.read(split))
+        examples, name = tuple(islice(read, texts)), str(on)
+    if not examples:
+        raise ConfigError(f"{name} has no text to score.")
+    evaluator, _ = evaluator_of_texts(trained, examples)
+    return head_losses(evaluator, on=name, progress=progress)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 
 from attnlab.config.values import ConfigError
 from attnlab.evaluation.perplexity import seen_whole
-from attnlab.session.opened import Opened
+
+if TYPE_CHECKING:
+    from attnlab.session.trained import Trained
 
 Places = list[list[tuple[str, float]]]
 """For each masked place the most likely words with their probabilities, the best first."""
 
 
 @torch.inference_mode()
-def places(trained: Opened, text: str, *, top: int) -> Places:
+def places(trained: Trained, text: str, *, top: int) -> Places:
     """The `top` words of each masked place. A token that stands for no text is none of them."""
     trained.refuse_headless()
     mask, tokenizer = mask_of(trained), trained.tokenizer
@@ -36,21 +40,21 @@ def places(trained: Opened, text: str, *, top: int) -> Places:
     ]
 
 
-def sentence(trained: Opened, text: str, found: Places) -> str:
+def sentence(trained: Trained, text: str, found: Places) -> str:
     """The text with the best word in each place."""
     first, *rest = with_mask(trained, text).split(mask_text(trained))
     return first + "".join(f"{place[0][0].strip()}{after}" for place, after in zip(found, rest, strict=True))
 
 
-def with_mask(trained: Opened, text: str) -> str:
+def with_mask(trained: Trained, text: str) -> str:
     return text.replace("[MASK]", mask_text(trained))
 
 
-def mask_text(trained: Opened) -> str:
+def mask_text(trained: Trained) -> str:
     return trained.tokenizer.token(mask_of(trained))
 
 
-def mask_of(trained: Opened) -> int:
+def mask_of(trained: Trained) -> int:
     """The token that stands for what is missing, of a model that was trained to say what it was."""
     mask = trained.tokenizer.specials.mask
     if mask is None or not trained.fills:

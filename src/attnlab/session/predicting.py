@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -23,9 +23,11 @@ from attnlab.data.encode.encoding import Cuts, Encoding
 from attnlab.data.example import Example
 from attnlab.data.labels import UNREAD
 from attnlab.data.rows import Rows, in_memory
-from attnlab.session.opened import Opened
 from attnlab.tasks.task import Prediction, SplitColumns
 from attnlab.training.evaluate import array_of, joined
+
+if TYPE_CHECKING:
+    from attnlab.session.trained import Trained
 
 CHUNK = 1024
 """Examples that are in memory at a time."""
@@ -40,7 +42,7 @@ class Predictor:
     `cuts` counts what the model's length cut off of them.
     """
 
-    def __init__(self, trained: Opened, *, batch_size: int = 64):
+    def __init__(self, trained: Trained, *, batch_size: int = 64):
         trained.refuse_headless()
         if trained.task.predicts_words:
             raise ConfigError(

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from attnlab.config.values import ConfigError
 from attnlab.data.errors import unusable
 from attnlab.data.example import Example
 from attnlab.documents.nodes import DocumentPage, Number, Table
 from attnlab.documents.notebook import SelfShowing
-from attnlab.session.opened import Opened
 from attnlab.session.predicting import Predictor
 from attnlab.tasks.answer_spans import AnswerPrediction
+
+if TYPE_CHECKING:
+    from attnlab.session.trained import Trained
 
 AROUND = 240
 """Characters of the passage that are shown to either side of an answer."""
@@ -89,7 +91,11 @@ def margin_number(one: PassageAnswer) -> Number:
 
 
 def ask(
-    trained: Opened, question: str, passages: str | Sequence[str] | Mapping[str, str], *, batch_size: int = 64
+    trained: Trained,
+    question: str,
+    passages: str | Sequence[str] | Mapping[str, str],
+    *,
+    batch_size: int = 64,
 ) -> RankedAnswers:
     """Ask one passage, several, or several by name; all are ranked by their margin."""
     if trained.task.label_kind != "answer":
@@ -125,7 +131,7 @@ def _named(passages: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def unknown_share(trained: Opened, text: str) -> float:
+def unknown_share(trained: Trained, text: str) -> float:
     """How many of a text's tokens stand for words that the tokenizer does not know."""
     ids = trained.tokenizer.encode(text)
     return ids.count(trained.unknown) / max(1, len(ids))

@@ -20,8 +20,7 @@ from attnlab.runs.atomic import replace_json
 from attnlab.runs.damage import read_object, reading
 from attnlab.runs.record import RECORD
 from attnlab.runs.run_error import RunError
-from attnlab.session.setup import evaluator_of
-from attnlab.session.trained import open_run
+from attnlab.session.trained import Trained
 from attnlab.session.training import Run
 from attnlab.tasks import TASKS
 from attnlab.training.failure import DivergedError
@@ -167,10 +166,10 @@ def _tried(config: Config, folder: Path, rate: float, metric: str, train: TrainO
 
 def scored(run: Run, rate: float, metric: str) -> TriedRate:
     """What the best checkpoint of a run comes to on dev."""
-    trained, setup = open_run(run.folder), run.setup
-    found = document_losses(evaluator_of(setup.config, setup.dataset, trained.model, setup.task, "dev"))
+    trained = Trained.at(run.folder)
+    found = document_losses(trained.evaluator("dev"))
     estimate = loss_interval(found, metric)
-    collapsed = collapse_told(judge_examples(setup.task, found.examples))
+    collapsed = collapse_told(judge_examples(trained.task, found.examples))
     between = (estimate.low, estimate.high) if math.isfinite(estimate.low) else None
     return TriedRate(rate, estimate.value, between, len(found), run.state.epochs, collapsed)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import torch
@@ -11,44 +11,39 @@ import torch
 from attnlab.config.schema import Config
 from attnlab.documents.nodes import Inline, Tone, toned
 from attnlab.runs.display import Display, redraws
-from attnlab.runs.events import Checked, Checking, Evaluated, Event, Listener, Started, Stepped, Warned
+from attnlab.runs.events import Checked, Checking, Evaluated, Event, Started, Stepped, Warned
 from attnlab.runs.findings import mark
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import read_record
-from attnlab.session.setup import Setup, check, step_flops
-from attnlab.session.training import Run, default_cache, train
+from attnlab.session.session import Session, default_cache, step_flops
+from attnlab.session.training import Run, train
 from attnlab.training.machine import cores, device_of, peak_flops, threads_for_step
 
 KEPT = 0.95
 """Of what was seen before: a few dozen steps decide the speed that is shown."""
 
 
-def train_displayed(
-    display: Display,
-    config: Config,
-    folder: Path,
-    *,
-    resume: bool = False,
-    watchers: Callable[[Setup], Iterable[Listener]] = lambda setup: (),
-    allow: Collection[str] = (),
-    threads: int = 0,
-) -> Run:
-    """Train as `train` does, with text that was tokenised before, and show it; 0 threads: by rule."""
-    display.say(use_threads(config, folder, resume=resume, threads=threads))
+def displayed_session(
+    display: Display, config: Config, folder: Path, *, resume: bool = False, threads: int = 0
+) -> Session:
+    """A session whose text is shown as it is read, with the threads that its run in `folder` computes with;
+    0: by rule."""
+    session = Session(config, cache=default_cache(), progress=display.preparing)
+    RunFolder(folder).refuse_taken(resume=resume)
+    display.say(use_threads(session, folder, resume=resume, threads=threads))
     display.work("Reading the text")
-    return train(
-        config,
-        folder,
-        resume=resume,
-        cache=default_cache(),
-        listeners=[RunDisplay(display, config.training.device, resume=resume)],
-        watchers=watchers,
-        progress=display.preparing,
-        allow=allow,
-    )
+    return session
 
 
-def use_threads(config: Config, folder: Path, *, resume: bool, threads: int = 0) -> str:
+def train_displayed(
+    display: Display, session: Session, folder: Path, *, resume: bool = False, allow: Collection[str] = ()
+) -> Run:
+    """Train as `train` does, and show it."""
+    shown = RunDisplay(display, session.config.training.device, resume=resume)
+    return train(session, folder, resume=resume, listeners=[shown], allow=allow)
+
+
+def use_threads(session: Session, folder: Path, *, resume: bool, threads: int = 0) -> str:
     """Set the number of threads; gives what to say of it. The run records it: its last bits depend on it.
 
     As a person says, as the run was begun, as the environment says, or by the size of its steps.
@@ -62,7 +57,7 @@ def use_threads(config: Config, folder: Path, *, resume: bool, threads: int = 0)
     elif "OMP_NUM_THREADS" in os.environ:
         threads, why = torch.get_num_threads(), "by OMP_NUM_THREADS"
     else:
-        flops = step_flops(check(config))
+        flops = step_flops(session.config, session.draft)
         threads, why = threads_for_step(flops), f"by the size of a step, {flops / 1e9:,.2g} GFLOP"
     torch.set_num_threads(threads)
     return f"Threads: {threads} of {cores()} cores ({why})."

@@ -24,7 +24,7 @@ from attnlab.metrics.measures import measure_of
 from attnlab.metrics.metric import Estimate, Examples, Metric
 from attnlab.session.embedding import Embedder
 from attnlab.session.label_scores import WRONG, shown
-from attnlab.session.training import default_cache
+from attnlab.session.session import default_cache
 
 
 @dataclass(frozen=True)

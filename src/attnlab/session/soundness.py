@@ -12,25 +12,25 @@ from attnlab.checks.check import Case, run_checks
 from attnlab.checks.predictions import predictions_of
 from attnlab.config.schema import SCRATCH
 from attnlab.config.values import unknown
+from attnlab.generation.sample_file import SampleFile
 from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Warned
 from attnlab.runs.findings import Finding, When, failed_checks, joined, read_findings, save_findings
 from attnlab.runs.run_error import UnsoundError
-from attnlab.session.sample_file import SampleFile
-from attnlab.session.setup import Setup, initial_of
+from attnlab.session.session import Session
 from attnlab.training.evaluate import Evaluation
 from attnlab.training.loop import Loop
 
 
-def case_of(setup: Setup, when: When, **facts: Any) -> Case:
+def case_of(session: Session, when: When, **facts: Any) -> Case:
     """What the checks of a moment look at: the parts of a run, with what is known by then."""
     return Case(
         when=when,
-        config=setup.config,
-        model=setup.model,
-        task=setup.task,
-        dataset=setup.dataset,
-        initial=initial_of(setup),
-        pretrained=setup.config.start != SCRATCH,
+        config=session.config,
+        model=session.model,
+        task=session.task,
+        dataset=session.dataset,
+        initial=session.initial,
+        pretrained=session.config.start != SCRATCH,
         **facts,
     )
 
@@ -39,10 +39,14 @@ class RunChecks:
     """What the checks found of a run. A failed check stops it before the first step, unless allowed."""
 
     def __init__(
-        self, setup: Setup, folder: Path, allow: Collection[str] = (), own: Mapping[str, Any] | None = None
+        self,
+        session: Session,
+        folder: Path,
+        allow: Collection[str] = (),
+        own: Mapping[str, Any] | None = None,
     ):
         """`own` are the run's own ways to its numbers, which checks go by: `evaluator` and `backward`."""
-        self.setup, self.folder, self.allow = setup, folder, tuple(sorted(set(allow)))
+        self.session, self.folder, self.allow = session, folder, tuple(sorted(set(allow)))
         self.own = dict(own or {})
         self.findings: list[Finding] = read_findings(folder)
 
@@ -50,7 +54,7 @@ class RunChecks:
         """The checks of these moments, made now: what they find joins what was found, see `joined`."""
         found = []
         for when in moments:
-            found += run_checks(case_of(self.setup, when, folder=self.folder, **self.own, **facts))
+            found += run_checks(case_of(self.session, when, folder=self.folder, **self.own, **facts))
         self.findings = joined(self.findings, found)
         self.save()
         return found
@@ -103,7 +107,7 @@ class Watch:
             self.report(event.step, found, began)
         elif isinstance(event, Ended) and event.reason != "interrupted":
             self.tell(Checking(step=event.step))
-            words = self.soundness.setup.task.predicts_words
+            words = self.soundness.session.task.predicts_words
             said = {} if words else self.said(self.loop.best_evaluation())
             facts = {"step": event.step, "told": self.progress(event.step), **said}
             self.report(event.step, self.soundness.examine("after", **facts), began)
@@ -113,7 +117,7 @@ class Watch:
         return lambda done, of: self.tell(Checking(step=step, done=done, of=of))
 
     def said(self, evaluation: Evaluation | None) -> dict[str, Any]:
-        return {} if evaluation is None else said_by(self.soundness.setup, evaluation)
+        return {} if evaluation is None else said_by(self.soundness.session, evaluation)
 
     def report(self, step: int, found: Sequence[Finding], began: float) -> None:
         outcomes = {one.check: one.outcome for one in found if one.outcome != "not applicable"}
@@ -126,12 +130,12 @@ class Watch:
             self.told[key] = one.outcome
 
 
-def said_by(setup: Setup, evaluation: Evaluation) -> dict[str, Any]:
+def said_by(session: Session, evaluation: Evaluation) -> dict[str, Any]:
     """What an evaluation says of each example, as facts of a case; nothing where the task predicts words."""
-    if setup.task.predicts_words:
+    if session.task.predicts_words:
         return {}
     examples = evaluation.examples
-    return {"examples": examples, "predictions": predictions_of(setup.task, examples)}
+    return {"examples": examples, "predictions": predictions_of(session.task, examples)}
 
 
 def refusal(finding: Finding) -> str:

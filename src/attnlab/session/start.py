@@ -42,18 +42,31 @@ FREE = ("dropout", "attention_dropout")
 
 @dataclass(frozen=True)
 class Start:
-    """A model that was trained before; its weights are read when `read` is called."""
+    """A model that was trained before, or that a study will train first; its weights are read by `read`."""
 
+    name: str
+    """What a config calls it."""
     path: Path
     settings: schema.ModelSettings
-    labels: Labels
-    made_tokenizer: Tokenizer | None
-    """None where it is still to be made."""
-    tokenizer_path: Path
-    tokenizer_choices: tuple[Choice, ...]
+    tokenizer_choice: Choice
+    """What data.tokenizer becomes in a run that begins from it."""
+    trained_with: tuple[Choice, ...] = ()
     """What data.tokenizer was where the tokenizer was made."""
-    read: Callable[[], tuple[Model, Mapping[str, Any]]]
-    """The model, every tensor accounted for, and its certificate where another project made it."""
+    labels: Labels = Labels()
+    made_tokenizer: Tokenizer | None = None
+    """None where it is still to be trained."""
+    reader: Callable[[], tuple[Model, Mapping[str, Any]]] | None = None
+
+    def read(self) -> tuple[Model, Mapping[str, Any]]:
+        """The model, every tensor accounted for, and its certificate where another project made it."""
+        if self.reader is None:
+            raise ConfigError(f"The start {self.path} has not been trained yet.")
+        return self.reader()
+
+    @property
+    def tokenizer_of_others(self) -> Choice:
+        """How a run that does not begin from it gets its tokenizer: made anew where there is none yet."""
+        return self.trained_with[0] if self.reader is None else self.tokenizer_choice
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -61,14 +74,14 @@ class Start:
         return self.made_tokenizer
 
 
-def start_at(path: str) -> Start:
-    place = model_folder(path)
+def start_at(name: str | Path) -> Start:
+    place = model_folder(name)
     if is_published(place):
-        return _of_folder(place)
+        return _of_folder(str(name), place)
     if (place / RECORD).is_file() or is_checkpoint(place):
-        return _of_run(place)
+        return _of_run(str(name), place)
     raise ConfigError(
-        f'start is "{path}", which holds neither a run ({RECORD}), nor a checkpoint of one, nor a model in '
+        f'start is "{name}", which holds neither a run ({RECORD}), nor a checkpoint of one, nor a model in '
         f"transformers' layout ({CONFIG}); give the folder of one, {' or '.join(PACKAGED)}, or "
         f'"{SCRATCH}".'
     )
@@ -82,29 +95,30 @@ def has_start(config: schema.Config) -> bool:
         return False
 
 
-def planned_start(path: Path, settings: schema.ModelSettings, tokenizer: Choice) -> Start:
-    """A start that is still to be trained there: enough to check by it the configs that begin from it."""
-
-    def unread() -> tuple[Model, Mapping[str, Any]]:
-        raise ConfigError(f"The start {path} has not been trained yet.")
-
-    return Start(path, settings, Labels(), None, path / "tokenizer.json", (tokenizer,), unread)
+def planned_start(name: str, settings: schema.ModelSettings, tokenizer: Choice) -> Start:
+    """A start that is still to be trained: enough to validate the configs that begin from it."""
+    return Start(name, Path(name), settings, _from_file(Path(name, "tokenizer.json")), (tokenizer,))
 
 
-def _of_run(place: Path) -> Start:
+def _from_file(path: Path) -> Choice:
+    return TOKENIZERS.resolve({"kind": "file", "path": str(path)})
+
+
+def _of_run(name: str, place: Path) -> Start:
     stored = stored_at(place)
     return Start(
-        path=place,
-        settings=stored.settings,
+        name,
+        place,
+        stored.settings,
+        _from_file(stored.folder / "tokenizer.json"),
+        trained_with=(stored.config.data.tokenizer,),
         labels=stored.labels,
         made_tokenizer=stored.tokenizer,
-        tokenizer_path=stored.folder / "tokenizer.json",
-        tokenizer_choices=(stored.config.data.tokenizer,),
-        read=lambda: (without_adapter(stored.model(), place), {}),
+        reader=lambda: (without_adapter(stored.model(), place), {}),
     )
 
 
-def _of_folder(place: Path) -> Start:
+def _of_folder(name: str, place: Path) -> Start:
     try:
         tokenizer = load_tokenizer(place)
     except ConfigError as error:
@@ -114,20 +128,20 @@ def _of_folder(place: Path) -> Start:
         ) from error
 
     def read() -> tuple[Model, Mapping[str, Any]]:
-        found = load_belonging(place, tokenizer)
-        return found.model, found.certificate.as_json()
+        foreign = load_belonging(place, tokenizer)
+        return foreign.model, foreign.certificate.as_json()
 
-    return Start(place, read_settings(place), Labels(), tokenizer, place, (), read)
+    settings = read_settings(place)
+    return Start(name, place, settings, _from_file(place), made_tokenizer=tokenizer, reader=read)
 
 
 # ---------------------------------------------------------------- settings
-def settle(config: schema.Config, planned: Start | None = None) -> schema.Config:
-    """The config with what its start decides: the model's settings and the tokenizer. A start that is not
-    there yet is given as it is `planned`.
+def with_start(config: schema.Config, start: Start | None) -> schema.Config:
+    """The config with what its start decides: the model's settings and the tokenizer.
 
     What the config sets otherwise is refused, but for what is at its default.
     """
-    if config.start == SCRATCH:
+    if start is None:
         if config.adapter != ADAPTERS.resolve(ADAPTERS.default):
             raise ConfigError(
                 f"adapter {config.adapter.kind} trains a small part of a model that was trained before, and "
@@ -135,7 +149,6 @@ def settle(config: schema.Config, planned: Start | None = None) -> schema.Config
                 f'"{ADAPTERS.default}".'
             )
         return config
-    start = planned or start_at(config.start)
     model, tokenizer = _model(config, start), _tokenizer(config.data.tokenizer, start)
     encoding = _encoding(config.data.encoding, model)
     return replace(config, model=model, data=replace(config.data, tokenizer=tokenizer, encoding=encoding))
@@ -184,16 +197,16 @@ def _head(config: schema.Config, own: Choice) -> Choice:
 
 def _tokenizer(wanted: Choice, start: Start) -> Choice:
     usual = section_of("data", {}).tokenizer
-    same = wanted in (usual, *start.tokenizer_choices)
+    same = wanted in (usual, *start.trained_with)
     if not same and wanted.kind == "file" and start.made_tokenizer is not None:
         same = load_tokenizer(str(wanted.options["path"])).fingerprint == start.tokenizer.fingerprint
     if not same:
         raise ConfigError(
             f"data.tokenizer is {wanted}, a foreign tokenizer for the start {start.path}: its ids would mean "
             "other words than those that the model has learned. Leave data.tokenizer out, or set it to the "
-            f"start's own: {start.tokenizer_path}."
+            f"start's own: {start.tokenizer_choice.options['path']}."
         )
-    return TOKENIZERS.resolve({"kind": "file", "path": str(start.tokenizer_path)})
+    return start.tokenizer_choice
 
 
 # ---------------------------------------------------------------- weights
@@ -211,12 +224,13 @@ class Origin:
     """The account of the tensors of another project's files."""
 
 
-def begin(config: schema.Config, tokenizer: Tokenizer, labels: Labels) -> tuple[Model, Origin]:
-    """The model of a settled config before its first step: a function of the start and the seed."""
-    if config.start == SCRATCH:
+def begin(
+    config: schema.Config, start: Start | None, tokenizer: Tokenizer, labels: Labels
+) -> tuple[Model, Origin]:
+    """The model before its first step: a function of the start and the seed."""
+    if start is None:
         settings = config.model.with_tokenizer(tokenizer.size)
         return build_model(settings, seed=config.seed, labels=labels.outputs), Origin()
-    start = start_at(config.start)
     source, certificate = start.read()
     model = build_model(config.model, seed=config.seed, labels=labels.outputs)
     same_head = config.model.output == start.settings.output and labels.means_the_same(start.labels)

@@ -1,213 +1,223 @@
-"""A model that was trained here, and what can be asked of it."""
+"""A model that was trained before, with all that gives its numbers a meaning, and what can be asked of it."""
 
 from __future__ import annotations
 
+import shlex
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-import torch
 from torch import Tensor
 
-from attnlab.config.memory import refuse_beyond_memory
+from attnlab.checks.decoding import miswrites
+from attnlab.config.schema import SCRATCH, Config
 from attnlab.config.values import ConfigError
+from attnlab.data.corpora.records import ANSWER_COLUMNS, Columns, Names
+from attnlab.data.dataset import Dataset, no_progress
 from attnlab.data.encode.encoding import Cut
+from attnlab.data.labels import Labels
 from attnlab.data.passage_index import Hit
+from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.explain.attention_maps import AttentionMaps
 from attnlab.explain.head_losses import HeadLosses
-from attnlab.generation import DECODING
-from attnlab.generation.beam import beam_searches
-from attnlab.generation.decoder import Beyond, Decoder, window_start
-from attnlab.generation.generate import Written, stream
-from attnlab.generation.packed_weights import PackingDifference, by_columns, difference, pack
-from attnlab.generation.rules import DecodingRule, Greedy
+from attnlab.explain.model_reading import Reading
+from attnlab.generation.request import at_least, request_of, several
+from attnlab.interop.exchange import read_published
+from attnlab.model.model import Model
+from attnlab.runs.findings import unsound_of
 from attnlab.session.embedding import Embedder, Pooling
-from attnlab.session.evaluating import of_probes, of_split, of_text
-from attnlab.session.explaining import Subject, heads_of
+from attnlab.session.evaluating import evaluate_heads, of_probes, of_split, of_text
 from attnlab.session.filling import Places, places
-from attnlab.session.opened import Opened
 from attnlab.session.predicting import Predictor, example
 from attnlab.session.questions import RankedAnswers, ask
-from attnlab.session.request import SAMPLED, Request, at_least, request_of, several
 from attnlab.session.score_table import Scores
 from attnlab.session.searching import Searcher
-from attnlab.tasks.task import Prediction
+from attnlab.session.session import Session, default_cache
+from attnlab.session.start import Origin, Start, has_start, start_at
+from attnlab.session.stored import Stored, is_published, model_folder, name_of, stored_at
+from attnlab.session.writing import text_of, write
+from attnlab.tasks.task import Prediction, Task
+
+if TYPE_CHECKING:
+    from attnlab.generation.decoder import Beyond
+    from attnlab.generation.rules import DecodingRule
 
 
-@dataclass(frozen=True, repr=False)
-class Trained(Opened):
-    """A trained model that writes, fills in, embeds and is scored."""
+class Trained(Session):
+    """A session whose model was trained: a run at one of its checkpoints, or a model of another project.
 
-    def write(
+    `settled` is what its predictions go by that was chosen on dev, such as the threshold of answers. Of a
+    model that was `imported` it is not known what it was trained on.
+    """
+
+    def __init__(
         self,
-        prompts: Sequence[str],
+        config: Config,
+        folder: Path,
         *,
-        rule: DecodingRule | None = None,
-        length: int = 50,
-        stop: Collection[str] = (),
-        seed: int = 0,
-        beyond: Beyond = "refuse",
-    ) -> list[Written]:
-        """Texts after each prompt; their tokens, to be read with `text`."""
-        texts = [Written(self.prompt(prompt)) for prompt in prompts]
-        for _ in self.streamed(texts, rule=rule, length=length, stop=stop, seed=seed, beyond=beyond):
-            pass
-        return texts
+        tokenizer: Tokenizer,
+        labels: Labels,
+        model: Model,
+        stored: Stored | None = None,
+    ):
+        self.config, self.folder, self.cache, self.progress = config, folder, default_cache(), no_progress
+        self.tokenizer, self.labels, self.model = tokenizer, labels, model
+        self.taken = True
+        self.step = 0 if stored is None else stored.step
+        self.record: Mapping[str, Any] = {} if stored is None else stored.record
+        self.settled: Mapping[str, float] = {} if stored is None else stored.settled
+        self.imported = stored is None or stored.imported
+        self.origin = Origin(self.record.get("start", SCRATCH), fresh=() if stored is None else stored.fresh)
 
-    def streamed(
-        self,
-        texts: list[Written],
-        *,
-        rule: DecodingRule | None = None,
-        length: int = 50,
-        stop: Collection[str] = (),
-        seed: int = 0,
-        beyond: Beyond = "refuse",
-    ) -> Iterator[tuple[int, int]]:
-        """Writes into `texts`, and gives each (row, token) as it comes."""
+    @classmethod
+    def at(cls, path: str | Path, *, which: Literal["last", "best"] = "best") -> Self:
+        """A run's folder, one of its checkpoints (…/checkpoints/step-N), a folder in transformers' layout, or
+        a packaged model by its name: verified before it is used.
 
-        def ends(row: int, new: list[int]) -> bool:
-            return bool(stop) and any(end in self.tokenizer.decode(new) for end in stop)
-
-        sources = self._sources(texts)
-        by_columns(self.model)
-        yield from stream(
-            self.model,
-            texts,
-            rule=rule or Greedy(),
-            length=length,
-            stop=self.stop,
-            stop_when=ends,
-            sources=sources,
-            seed=seed,
-            context=self.config.longest_text,
-            beyond=beyond,
+        Of a run, the checkpoint that was best on dev, and the last where none was evaluated.
+        """
+        folder = model_folder(path)
+        if is_published(folder):
+            published = read_published(folder)
+            model, tokenizer, labels = published.model, published.tokenizer, published.labels
+            return cls(published.config, folder, tokenizer=tokenizer, labels=labels, model=model)
+        stored = stored_at(folder, which=which)
+        model, tokenizer, labels = stored.model(), stored.tokenizer, stored.labels
+        return cls(
+            stored.config, stored.folder, tokenizer=tokenizer, labels=labels, model=model, stored=stored
         )
 
-    @torch.inference_mode()
-    def pack(self, weights: str, prompts: Sequence[str]) -> PackingDifference:
-        """Hold the weights in fewer bits from here on: float16 or int8, faster and approximate.
+    def __repr__(self) -> str:
+        count = sum(p.numel() for p in self.model.parameters())
+        about = f"{name_of(self.folder)!r}, step {self.step:,}, {self.config.task.kind}, {count:,} parameters"
+        return f"{type(self).__name__}({about})"
 
-        Gives how far that moves the scores of the token after each of these prompts.
-        """
-        _ = self.miswrites  # asked while the weights are exact
-        texts = [Written(self.prompt(prompt)) for prompt in prompts]
-        sources, context = self._sources(texts), self.config.longest_text
-        held = [text.prompt[window_start(0, len(text.prompt), context) :] for text in texts]
-        exact = Decoder(self.model, held, sources=sources).next
-        pack(self.model, weights)
-        return difference(exact, Decoder(self.model, held, sources=sources).next)
+    @cached_property
+    def start(self) -> Start | None:  # type: ignore[override]  # resolved when it is asked for: it may be gone
+        """What it began from, where that can still be read."""
+        scratch = self.config.start == SCRATCH or not has_start(self.config)
+        return None if scratch else start_at(self.config.start)
 
-    def _sources(self, texts: Sequence[Written]) -> list[list[int]] | None:
-        """Ready to write. For an encoder-decoder the prompts are what is read, and text is written from the
-        start token on."""
-        self.refuse_headless()
-        if not self.task.predicts_words:
-            raise ConfigError(
-                'This model predicts labels and writes no text; ask it: attnlab predict RUN "…"'
-            )
-        if not self.model.writes:
-            raise ConfigError(
-                "This model reads a whole text and cannot continue one. A masked model fills in: "
-                'attnlab generate RUN --fill "The [MASK] sat."'
-            )
-        if not self.reads_source:
-            return None
-        if any(text.prompt == self.prompt("") for text in texts):
-            raise ConfigError(
-                "This model generates a target from a source text, and none was given; give one: "
-                'attnlab generate RUN "…"'
-            )
-        sources = [[*text.prompt, *self.tokenizer.form.end] for text in texts]
-        longest, room = max(map(len, sources)), self.config.longest_text
-        if longest > room:
-            raise ConfigError(
-                f"A prompt of {longest} tokens is longer than the {room} that this model reads."
-            )
-        for text in texts:
-            text.prompt = [self.tokenizer.first]
-        return sources
+    @cached_property
+    def dataset(self) -> Dataset:
+        """The text that it was trained on, as it is now."""
+        return self.read_dataset()
 
-    def beams(
+    @property
+    def checkpoint(self) -> str:
+        """Which checkpoint it is, in words."""
+        if self.imported:
+            return "as it was published"
+        best = self.record.get("best") or {}
+        which = ", the best on dev" if best.get("value") is not None and best.get("step") == self.step else ""
+        return f"step {self.step:,}{which}"
+
+    @property
+    def unsound(self) -> list[str]:
+        """The checks that the run failed: while there is one, its numbers do not mean what they say."""
+        failed = unsound_of(self.folder)
+        return sorted({*failed, "decoding"}) if self.miswrites else failed
+
+    @cached_property
+    def miswrites(self) -> bool:
+        """Whether cached decoding gives other scores than each text alone, as the model is now."""
+        return miswrites(self.model, self.tokenizer.size, self.config.longest_text)
+
+    @cached_property
+    def deciding(self) -> Task:
+        """The same, with what was chosen on dev: for texts that it was not chosen on."""
+        return self.task.settled(self.settled)
+
+    def refuse_headless(self) -> None:
+        """Say what can be done with a model whose head gives neither words nor labels, such as a trunk."""
+        if self.config.model.output.kind not in self.task.heads:
+            name = name_of(self.folder)
+            raise ConfigError(
+                f"{name} has no head for words or labels. Get the vectors of texts in Python: "
+                f'lab.open("{name}").embed(["…"]); or train a head: attnlab adapt {shlex.quote(name)} '
+                "--data FILE"
+            )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of an example that its task reads from a table with what is right."""
+        labelled = {"answer": ("pair", "answers"), "tags": ("tags",)}
+        return ("text", *labelled.get(self.task.label_kind, ("pair", "label")))
+
+    def columns(self, part: str) -> Names:
+        """Where a part of an example stands in a table: as in the run's own, else by the usual names."""
+        own, usual = self.config.data.corpus.options.get(part), getattr(Columns(), part)
+        usual = ANSWER_COLUMNS if part == "answers" else usual
+        return (own, *usual) if isinstance(own, str) else usual
+
+    def prompt(self, text: str) -> list[int]:
+        """A text as the beginning of one: the tokens before it, its own, and none that end it."""
+        return [*self.tokenizer.form.before, *self.tokenizer.encode(text)] or [self.tokenizer.first]
+
+    @property
+    def unknown(self) -> int:
+        """The token of words that the tokenizer does not know; no token (-1) where it knows every text."""
+        unknown = self.tokenizer.specials.unknown
+        return -1 if unknown is None else unknown
+
+    @property
+    def stop(self) -> set[int]:
+        """The tokens that end a text."""
+        ends = self.tokenizer.form.end or (self.tokenizer.specials.stop,)
+        return {token for token in ends if token is not None}
+
+    @property
+    def continues(self) -> bool:
+        """Whether it was trained to go on with any text, and so gives one a probability."""
+        return self.model.writes and self.task.continues
+
+    @property
+    def fills(self) -> bool:
+        """Whether it was trained to say what is hidden within a text."""
+        hides = self.tokenizer.specials.mask is not None
+        return hides and self.model.head.scores_words and self.task.fills
+
+    @property
+    def reads_source(self) -> bool:
+        """Whether what it writes stands apart from the prompt, which is its source."""
+        return self.model.trunk.reads_source
+
+    # ---------------------------------------------------------------- what can be asked of it
+    def generate(
         self,
-        prompts: Sequence[str],
+        prompts: str | Sequence[str],
         *,
-        width: int = 4,
-        best: int = 1,
-        length: int = 50,
+        length: int | None = None,
+        rule: str | DecodingRule = "",
+        beam: int = 0,
         penalty: float = 1.0,
+        copies: int = 1,
+        stop: str | Sequence[str] = (),
         beyond: Beyond = "refuse",
-    ) -> list[Written]:
-        """The `best` most likely texts after each prompt that a beam of this width finds, best first."""
-        if best > width:
-            raise ConfigError(f"A beam of width {width} ends with {width} texts, not {best}; widen it.")
-        at_least("width", width, 1)
-        self._refuse_many(len(prompts) * min(width, self.tokenizer.size ** min(length, 64)), "the beam")
-        texts = [Written(self.prompt(prompt)) for prompt in prompts]
-        sources = self._sources(texts)
-        by_columns(self.model)
-        found = beam_searches(
-            self.model,
-            [text.prompt for text in texts],
-            width=width,
-            length=length,
-            penalty=penalty,
-            stop=self.stop,
-            sources=sources,
-            context=self.config.longest_text,
-            beyond=beyond,
-        )
-        return [
-            Written(text.prompt, hypothesis.new, hypothesis.stopped)
-            for text, ended in zip(texts, found, strict=True)
-            for hypothesis in ended[:best]
-        ]
+        seed: int = 0,
+        **elsewhere: Any,
+    ) -> str | list[str]:
+        """Text that continues a prompt, or a list of texts for several prompts or `copies`.
 
-    def generate(self, prompts: str | Sequence[str], **wanted: Any) -> str | list[str]:
-        """Text that goes on with a prompt, or a list of texts for several prompts or `copies`.
-
-        `wanted` is what `attnlab generate` takes: length, rule, beam, penalty, copies, stop, beyond and
-        seed (see Request); without them it is sampled, of `usual_length`.
+        Up to `length` new tokens, chosen by `rule` (sampled, where nobody says otherwise) or the most likely
+        ones that `beam` beams find, with a length `penalty`; up to a text of `stop`, which is kept. `beyond`
+        the trained context they are refused, or written in a window. Names that other projects use are
+        answered with these.
         """
-        request, asked = request_of(wanted), several(prompts, "The prompt")
+        settings = {"length": length, "rule": rule, "beam": beam, "penalty": penalty, "copies": copies}
+        request = request_of(settings | {"stop": stop, "beyond": beyond, "seed": seed} | elsewhere)
+        asked = several(prompts, "The prompt")
         if not asked:
             return []
-        texts, tokens = self.writing(asked, request)
-        for _ in tokens:
-            pass
-        found = [self.text(text) for text in texts]
-        return found[0] if isinstance(prompts, str) and request.copies == 1 else found
+        written = [text_of(self, text) for text in write(self, asked, request)]
+        return written[0] if isinstance(prompts, str) and copies == 1 else written
 
-    def writing(
-        self, prompts: Sequence[str], request: Request
-    ) -> tuple[list[Written], Iterator[tuple[int, int]]]:
-        """The texts that are wanted after each prompt; they grow as the iterator gives their tokens."""
-        usual = 50 if request.beyond == "window" else self.usual_length(prompts)
-        limits: dict[str, Any] = {"length": request.length or usual, "beyond": request.beyond}
-        if request.beam:
-            best: dict[str, Any] = {"width": request.beam, "best": request.copies, "penalty": request.penalty}
-            return self.beams(prompts, **best, **limits), iter(())
-        rule = DECODING.build(request.rule or SAMPLED) if isinstance(request.rule, str) else request.rule
-        self._refuse_many(len(prompts) * request.copies, "copies")
-        texts = [Written(self.prompt(prompt)) for prompt in request.repeated(prompts)]
-        return texts, self.streamed(texts, rule=rule, stop=request.stop, seed=request.seed, **limits)
-
-    def _refuse_many(self, texts: int, what: str) -> None:
-        """Stop before more texts are written at once than memory has room for the scores of."""
-        told = f"Writing {texts:,} texts at once"
-        refuse_beyond_memory(texts * self.tokenizer.size, told, f"lower {what}, or give fewer prompts")
-
-    def usual_length(self, prompts: Sequence[str], usual: int = 50) -> int:
-        """How many new tokens to write where nobody says: the usual number, or what the context leaves."""
-        longest = 1 if self.reads_source else max(len(self.prompt(prompt)) for prompt in prompts)
-        return max(min(usual, self.config.longest_text - longest), 1)
-
-    def text(self, written: Written) -> str:
-        """What was written after the prompt, with the space between the two where words have one."""
-        whole = self.tokenizer.written([*written.prompt, *written.new])
-        return whole.removeprefix(self.tokenizer.written(written.prompt))
+    @property
+    def reading(self) -> Reading:
+        """The model as one that can be looked into."""
+        return Reading(self.model, self.tokenizer, self.config.model, self.config.longest_text)
 
     def evaluate(
         self,
@@ -231,11 +241,11 @@ class Trained(Opened):
 
     def attention(self, text: str, pair: str = "", *, layer: int = -1, head: int = -1) -> AttentionMaps:
         """Where each head looks on a text or a pair, and what happens without it; a notebook draws it."""
-        return Subject.of(self).attention(text, pair, layer=layer, head=head)
+        return self.reading.attention(text, pair, layer=layer, head=head)
 
     def heads(self, on: str | Path | None = None, *, texts: int = 200, **reading: Any) -> HeadLosses:
         """The change of the loss without each head, on texts of a file or of the run's own dev split."""
-        return heads_of(self, on, texts=texts, **reading)
+        return evaluate_heads(self, on, texts=texts, **reading)
 
     def embed(
         self,
@@ -285,11 +295,3 @@ class Trained(Opened):
     def fill(self, text: str, *, top: int = 5) -> Places:
         """For each [MASK] of a text, the most likely words and their probabilities."""
         return places(self, text, top=top)
-
-
-def open_run(path: str | Path, *, which: Literal["last", "best"] = "best") -> Trained:
-    """A run's folder, or one of its checkpoints (…/checkpoints/step-N), verified before it is believed.
-
-    Of a run, the checkpoint that was best on dev, and the last where none was evaluated.
-    """
-    return Trained.at(path, which=which)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,18 @@ import torch
 from attnlab.checks.predictions import collapse_told
 from attnlab.config import schema
 from attnlab.config.files import to_json
-from attnlab.data.dataset import ProgressOf, no_progress
 from attnlab.data.loader import Loader
+from attnlab.generation.sample_file import SampleFile, sample_files
 from attnlab.model.model import Model
 from attnlab.runs.events import Listener
 from attnlab.runs.findings import failures
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import MetricsFile
-from attnlab.session.continuing import go_on
-from attnlab.session.sample_file import sample_files
-from attnlab.session.setup import Setup, check, evaluator_of, fingerprints, in_order, set_up, truncation
+from attnlab.session.session import Session
 from attnlab.session.soundness import RunChecks, Watch, known
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import newest_checkpoint
+from attnlab.training.continuing import go_on
 from attnlab.training.evaluate import Evaluator
 from attnlab.training.failure import Failure
 from attnlab.training.features import Features, FeaturesOf, keeps_features, unknown
@@ -48,7 +46,7 @@ class Run:
     folder: Path
     reason: str
     state: State
-    setup: Setup
+    session: Session
     signal: int = 0
     unsound: tuple[str, ...] = ()  # the checks that failed, at whatever step
     failures: tuple[str, ...] = ()  # the same in words, with the step
@@ -56,97 +54,123 @@ class Run:
 
     @property
     def model(self) -> Model:
-        return self.setup.model
+        return self.session.model
 
 
 def train(
-    config: schema.Config,
+    session: Session,
     out: Path,
     *,
     resume: bool = False,
-    cache: Path | None = None,
     listeners: Iterable[Listener] = (),
-    watchers: Callable[[Setup], Iterable[Listener]] = lambda setup: (),
-    progress: ProgressOf = no_progress,
     allow: Collection[str] = (),
 ) -> Run:
-    """Train as the config says, in the folder `out`; with `resume`, go on where that run stands, to a larger
-    budget if the config says so (session/continuing.py).
+    """Train as the session's config says, in the folder `out`; with `resume`, continue the run that is there,
+    to a larger budget if the config says so (training/continuing.py).
 
-    `watchers` gives listeners that need the run's own parts, such as its model.
     A check that fails before the first step stops the run, unless it is in `allow`: then every number of
-    the run is marked as not sound.
+    the run is marked as not sound. `listeners` are asked for when the parts are made.
     """
-    config = check(config)
     known(allow)
-    folder = RunFolder(out)
+    session.take()
+    config, folder = session.config, RunFolder(out)
     with folder.opened(config, resume=resume, versions=versions(), changed=go_on) as warnings:
-        setup = set_up(config, cache=cache, progress=progress)
+        _ = session.model  # text that cannot be used is refused here
         with folder.recorded():
-            expected, cut = fingerprints(setup), truncation(setup)  # all text is encoded, or refused
-            setup.dataset.tokenizer.save(out)
+            expected, cut = fingerprints(session), truncation(session)  # all text is encoded, or refused
+            session.tokenizer.save(out)
             folder.expect(**expected)
-            folder.note(truncation=cut, labels=asdict(setup.dataset.labels))
-            folder.note(fresh=setup.origin.fresh, certificate=setup.origin.certificate)
-            warnings += setup.dataset.labels.warnings()
-            loop = _loop(setup, folder)
+            folder.note(truncation=cut, labels=asdict(session.labels))
+            folder.note(fresh=session.origin.fresh, certificate=session.origin.certificate)
+            warnings += session.labels.warnings()
+            loop = _loop(session, folder)
             warnings += _restored(loop, folder)
             own = {"evaluator": _reading_again(loop.evaluate_model), "backward": loop.backward}
-            soundness = RunChecks(setup, out, allow, own)
+            soundness = RunChecks(session, out, allow, own)
             step, evaluated = loop.state.step, loop.state.evaluated
             with MetricsFile(folder.metrics, step=step, evaluated=evaluated) as metrics:
-                samples = sample_files(setup, folder.path / "samples.txt", loop.state.step)
+                samples = samples_of(session, folder.path / "samples.txt", loop.state.step)
                 watch = Watch(soundness, loop, samples)
-                others = (*listeners, *watchers(setup), *_trackers(config, out))
-                loop.listeners = [metrics, *samples, *others, watch]
+                loop.listeners = [metrics, *samples, *listeners, *_trackers(config, out), watch]
                 for warning in warnings:
                     loop.warn(warning)
                 if loop.state.step == 0:
                     watch.before()
-                return _run(loop, setup, folder, soundness)
+                return _run(loop, session, folder, soundness)
 
 
-def _run(loop: Loop, setup: Setup, folder: RunFolder, soundness: RunChecks) -> Run:
+def _run(loop: Loop, session: Session, folder: RunFolder, soundness: RunChecks) -> Run:
     interrupt = Interrupt()
     folder.note(status="running", sound=not soundness.unsound, unsound=soundness.unsound)
     if loop.state.step == 0:
         # after the checks, which must not touch the weights; of those that the seed decides
-        drawn = {n: w for n, w in initial_weights(setup.model).items() if n not in setup.origin.taken}
+        drawn = {n: w for n, w in initial_weights(session.model).items() if n not in session.origin.taken}
         folder.note(initial=drawn, epoch_batches=len(loop.loader))
     with interrupt.heard():
         reason = loop.run(interrupt)
     state = loop.state
-    metric = setup.task.metrics[0]
+    metric = session.task.metrics[0]
     best = {"step": state.best_step, "metric": metric, "value": state.best_score}
     status = "interrupted" if reason == "interrupted" else "finished"
     unsound = soundness.unsound
     folder.note(status=status, reason=reason, step=state.step, best=best, error="")
-    parameters = sum(p.numel() for p in setup.model.parameters())
+    parameters = sum(p.numel() for p in session.model.parameters())
     folder.note(parameters=parameters, flops=state.flops, tokens=state.tokens, seconds=state.seconds)
     told = failures(soundness.findings)
     folder.note(sound=not unsound, unsound=unsound, failures=told, trace=state.trace.record)
     collapsed = collapse_told(one for one in soundness.findings if one.when == "after")
-    return Run(folder.path, reason, state, setup, interrupt.signal, tuple(unsound), tuple(told), collapsed)
+    return Run(folder.path, reason, state, session, interrupt.signal, tuple(unsound), tuple(told), collapsed)
 
 
-def _loop(setup: Setup, folder: RunFolder) -> Loop:
-    config, settings = setup.config, setup.config.training
+def samples_of(session: Session, file: Path, step: int = 0) -> list[SampleFile]:
+    """Where a model that writes puts its samples; nothing of one that does not."""
+    length = session.config.longest_text
+    return sample_files(file, session.model, session.task, session.dataset, length=length, step=step)
+
+
+def in_order(session: Session) -> Loader:
+    """The training batches, in the order of the run's seed."""
+    return session.dataset.trained(session.config.seed)
+
+
+def fingerprints(session: Session) -> dict[str, Any]:
+    """What decides the batches and their order: a resumed run must find the same."""
+    dataset, tokenizer = session.dataset, session.tokenizer
+    return {
+        "text": dataset.text_fingerprint,
+        "data": {split: dataset.fingerprint(split) for split in dataset.splits.names},
+        "tokenizer": tokenizer.fingerprint,
+        "order": in_order(session).fingerprint,
+        "tokenizer_identity": tokenizer.identity(),
+        "tokenizer_text": tokenizer.text.identity if tokenizer.text else None,
+        "start": session.origin.start,
+    }
+
+
+def truncation(session: Session) -> dict[str, dict[str, float]]:
+    """What data.length removed from the texts that are trained and judged on."""
+    splits = [split for split in ("train", "dev") if split in session.dataset.splits.names]
+    return {split: session.dataset.truncation(split).record() for split in splits}
+
+
+def _loop(session: Session, folder: RunFolder) -> Loop:
+    config, settings = session.config, session.config.training
     device = device_of(settings.device)
-    model = setup.model.to(device)
+    model = session.model.to(device)
     if settings.gradient_checkpointing:
         recompute_blocks(model)
     if settings.compile:
         model.trunk.compile(dynamic=True)
     autocast = autocast_of(settings.precision, device)
-    loader = in_order(setup)
-    features = _features(setup, loader, autocast, folder.path)
+    loader = in_order(session)
+    features = _features(session, loader, autocast, folder.path)
     return Loop(
         model=model,
-        task=setup.task,
+        task=session.task,
         loader=loader,
         features=features,
-        evaluate=_evaluator(setup, device, autocast, folder.path),
-        evaluate_train=_train_evaluator(setup, features, device, autocast),
+        evaluate=_evaluator(session, device, autocast, folder.path),
+        evaluate_train=_train_evaluator(session, features, device, autocast),
         optimizer=Optimizers(OPTIMIZERS.build(settings.optimizer), model),
         schedule=SCHEDULES.build(settings.schedule),
         settings=settings,
@@ -158,33 +182,36 @@ def _loop(setup: Setup, folder: RunFolder) -> Loop:
     )
 
 
-def _evaluator(setup: Setup, device: torch.device, autocast: Any, folder: Path) -> Evaluator | None:
-    config = setup.config
-    if config.training.evaluate_every == "never" or "dev" not in setup.dataset.splits.names:
+def _evaluator(session: Session, device: torch.device, autocast: Any, folder: Path) -> Evaluator | None:
+    config = session.config
+    if config.training.evaluate_every == "never" or "dev" not in session.dataset.splits.names:
         return None
-    chosen = {"batches": config.training.evaluate_batches, "device": device, "autocast": autocast}
-    found = evaluator_of(config, setup.dataset, setup.model, setup.task, "dev", **chosen)
-    return replace(found, features=_features(setup, setup.dataset.scored("dev"), autocast, folder))
+    return session.evaluator(
+        "dev",
+        batches=config.training.evaluate_batches,
+        device=device,
+        autocast=autocast,
+        features=_features(session, session.dataset.scored("dev"), autocast, folder),
+    )
 
 
 def _train_evaluator(
-    setup: Setup, features: FeaturesOf, device: torch.device, autocast: Any
+    session: Session, features: FeaturesOf, device: torch.device, autocast: Any
 ) -> Evaluator | None:
     """Where dev is scored by epoch, the first batches of train are scored with it, in eval mode and with a
     stream of their own: curves of both then mean the same."""
-    config, splits = setup.config, setup.dataset.splits.names
+    config, splits = session.config, session.dataset.splits.names
     if config.training.evaluate_every != "epoch" or "dev" not in splits:
         return None
-    chosen = {"device": device, "autocast": autocast, "features": features}
-    found = evaluator_of(config, setup.dataset, setup.model, setup.task, "train", **chosen)
-    return replace(found, batches=min(TRAIN_BATCHES, len(setup.dataset.scored("dev").plan(0))))
+    batches = min(TRAIN_BATCHES, len(session.dataset.scored("dev").plan(0)))
+    return session.evaluator("train", device=device, autocast=autocast, features=features, batches=batches)
 
 
-def _features(setup: Setup, loader: Loader, autocast: Any, folder: Path) -> FeaturesOf:
+def _features(session: Session, loader: Loader, autocast: Any, folder: Path) -> FeaturesOf:
     """Of a trunk that stays as it is, what it makes of each text is computed once."""
-    if not keeps_features(setup.model, setup.task):
+    if not keeps_features(session.model, session.task):
         return unknown
-    return Features(setup.model, setup.task, loader, autocast, folder)
+    return Features(session.model, session.task, loader, autocast, folder)
 
 
 def _reading_again(evaluator: Evaluator | None) -> Evaluator | None:
@@ -211,9 +238,3 @@ def _restored(loop: Loop, folder: RunFolder) -> list[str]:
 def _trackers(config: schema.Config, out: Path) -> list[Listener]:
     chosen = config.training.listeners
     return [LISTENERS.build(name, folder=out, config=to_json(config)) for name in chosen]
-
-
-def default_cache() -> Path:
-    """Where tokenised text is kept between runs."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "attnlab"

@@ -11,8 +11,8 @@ from attnlab.config.wording import count_of
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RECORD, differences, read_record
 from attnlab.runs.run_error import RunError
-from attnlab.session.continuing import step_to_go_on_from
 from attnlab.studies.pool import Job
+from attnlab.training.continuing import step_to_go_on_from
 
 
 def ready(work: list[Job], tell: Callable[[str], None] = lambda message: None) -> list[Job]:

@@ -19,7 +19,7 @@ from attnlab.metrics.measures import Measure
 
 if TYPE_CHECKING:
     from attnlab.runs.events import Listener
-    from attnlab.session.setup import Setup
+    from attnlab.session.session import Session
     from attnlab.session.trained import Trained
 
 
@@ -29,7 +29,7 @@ class Extras:
     metrics: ClassVar[Mapping[str, Measure]] = {}
     """The numbers that `measure` adds to a run, defined."""
 
-    def watch(self, setup: Setup, folder: Path) -> Iterable[Listener]:
+    def watch(self, session: Session, folder: Path) -> Iterable[Listener]:
         """Listeners of a run's events, with its model at hand; `Notes` keeps what they find."""
         return ()
 

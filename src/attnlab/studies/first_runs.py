@@ -11,11 +11,13 @@ from attnlab.config.schema import Budget, Config
 from attnlab.runs.result import RunResult, read_result
 from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import STARTS
-from attnlab.session.training import default_cache, train
+from attnlab.session.session import Session, default_cache
+from attnlab.session.start import start_at
+from attnlab.session.training import train
 from attnlab.studies.earlier_runs import ready
 from attnlab.studies.pool import Job, Pool
 from attnlab.studies.resolved import Resolved, arm_config
-from attnlab.studies.starts import given, planned
+from attnlab.studies.starts import planned
 
 FACTS = ("status", "seed", "steps", "tokens", "seconds", "parameters", "unsound", "metrics")
 
@@ -42,7 +44,7 @@ def placed(resolved: Resolved, folder: Path) -> Resolved:
         return resolved
     study = resolved.study
     beginnings = planned(study, {})
-    beginnings |= {name: given(str((folder / STARTS / name).resolve())) for name in resolved.starts}
+    beginnings |= {name: start_at((folder / STARTS / name).resolve()) for name in resolved.starts}
     own = {arm for arm in study.arms if study.starts_of(arm) & resolved.starts.keys()}
     configs = {
         arm: arm_config(study, study.config(arm), beginnings) if arm in own else config
@@ -55,7 +57,8 @@ def hardly_trained(resolved: Resolved, folder: Path) -> Resolved:
     """The study with starts of one step each in a folder: to time the arms by."""
     for name, config in resolved.starts.items():
         settings = replace(config.training, budget=Budget(steps=1), evaluate_every="never", listeners=())
-        train(replace(config, training=settings), folder / STARTS / name, cache=default_cache())
+        session = Session(replace(config, training=settings), cache=default_cache())
+        train(session, folder / STARTS / name)
     return placed(resolved, folder)
 
 

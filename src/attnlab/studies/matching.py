@@ -32,9 +32,9 @@ def matched(
 
     `given` are the settings of each arm's own, which are not taken from it again.
     """
-    from attnlab.session.setup import draft
+    from attnlab.session.session import draft_settings
 
-    drafts = {arm: draft(config) for arm, config in configs.items()}
+    drafts = {arm: draft_settings(config) for arm, config in configs.items()}
     target = parameters(drafts[baseline])
     found, notes = dict(configs), []
     for arm, config in configs.items():

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from attnlab.config.schema import Config
-from attnlab.session.setup import dataset_of
-from attnlab.session.training import default_cache
+from attnlab.session.session import Session, default_cache
 from attnlab.studies.resolved import Resolved
 
 BINS = 25
@@ -35,7 +34,7 @@ def prepared(resolved: Resolved) -> dict[str, Any]:
 
 def tokenised(config: Config) -> dict[str, Any]:
     """All that is read of the text in the cache; gives a histogram of the training rows' lengths."""
-    dataset = dataset_of(config, cache=default_cache())
+    dataset = Session(config, cache=default_cache()).dataset
     for split in dataset.splits.names:
         dataset.rows(split)
     _ = dataset.overlap

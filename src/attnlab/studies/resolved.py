@@ -14,9 +14,10 @@ from attnlab.config.schema import Config
 from attnlab.config.upgrade import renamed, renamed_keys
 from attnlab.config.values import ConfigError
 from attnlab.metrics import METRICS
+from attnlab.session.start import Start
 from attnlab.studies.matching import matched
 from attnlab.studies.spec import Study
-from attnlab.studies.starts import Beginning, begun, planned, trained_first
+from attnlab.studies.starts import begun, planned, trained_first
 from attnlab.studies.study_files import GIVEN, study_of
 
 SHARED = ("name", "match", "learning_rates", "probes", "sentence", "extras", "is_quick")
@@ -87,7 +88,7 @@ def resolve(study: Study) -> Resolved:
     return Resolved(study, base, configs, tuple(notes + _equal(configs)), refused, starts)
 
 
-def arm_config(study: Study, config: Config, beginnings: Mapping[str, Beginning]) -> Config:
+def arm_config(study: Study, config: Config, beginnings: Mapping[str, Start]) -> Config:
     """An arm's config with what its start decides; refused if it could not be trained."""
     checked = begun(config, beginnings)
     _check_metric(study.metric, checked.task.kind)

@@ -24,7 +24,7 @@ from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import RESULT, AttentionMap, RunResult, read_result
 from attnlab.runs.run_error import RunError
-from attnlab.session.setup import draft
+from attnlab.session.session import draft_settings
 from attnlab.studies.collapsed import CHECKS, at_majority, learned_nothing
 from attnlab.studies.earlier_runs import left_over
 from attnlab.studies.equality import mean
@@ -236,7 +236,9 @@ def arm_of(
         "budget": config.training.budget.limits,
         "learning_rate": config.training.optimizer.options.get("learning_rate"),
         **{name: mean(done, name) for name in ("steps", "tokens", "flops")},
-        "parameters": next((run.parameters for run in runs if run.parameters), parameters(draft(config))),
+        "parameters": next(
+            (run.parameters for run in runs if run.parameters), parameters(draft_settings(config))
+        ),
         **({"tuned_parameters": done[0].tuned} if done and done[0].tuned else {}),
         "flops_per_token": flops_per_token(config),
         "status": status,
@@ -265,7 +267,7 @@ def flops_per_token(config: Config) -> float:
     from attnlab.model.counts import count
 
     length = config.data.length
-    model = build_model(draft(config), device="meta")
+    model = build_model(draft_settings(config), device="meta")
     return 3 * count(model, length=length, source_length=length, batch=1).forward / length
 
 

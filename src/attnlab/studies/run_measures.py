@@ -12,13 +12,13 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from attnlab.checks.recomputed_loss import confirm
-from attnlab.data.dataset import Dataset
 from attnlab.evaluation.comparability import UNKNOWN
 from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.sample_quality import quality
 from attnlab.evaluation.texts import sampled_texts
 from attnlab.explain.attention_maps import attention_weights
+from attnlab.generation.sample_file import line, sampled
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import TRAIN
 from attnlab.metrics.metric import Examples
@@ -28,8 +28,6 @@ from attnlab.runs.damage import reading
 from attnlab.runs.findings import add_findings
 from attnlab.runs.result import AttentionMap, RunResult, ScoredProbe
 from attnlab.session.evaluating import of_probes
-from attnlab.session.sample_file import line, sampled
-from attnlab.session.setup import evaluator_of
 from attnlab.session.trained import Trained
 
 SAMPLES = 5
@@ -38,26 +36,23 @@ OF_WORDS = ("nats", "targets", "bytes", "words")
 """Columns of the losses of each text; others are what the model said of it, and what was right."""
 
 
-def measure_run(
-    trained: Trained, dataset: Dataset, *, probes: Sequence[str], sentence: str, documents: Path
-) -> RunResult:
+def measure_run(trained: Trained, *, probes: Sequence[str], sentence: str, documents: Path) -> RunResult:
     """Losses on dev and train, the honest loss, probe sentences, samples, and where it looks.
 
     `sentence` is drawn where there is one; the losses of each text go to the file `documents`.
     """
     return RunResult(
-        metrics=losses(trained, dataset, documents) | token_by_token(trained, dataset),
+        metrics=losses(trained, documents) | token_by_token(trained),
         probes=tuple(probed(trained, probes)),
         attention=attention(trained, sentence) if sentence else None,
         **(written(trained) if trained.continues else {}),
     )
 
 
-def losses(trained: Trained, dataset: Dataset, documents: Path) -> dict[str, float]:
+def losses(trained: Trained, documents: Path) -> dict[str, float]:
     """Over all of dev, text by text, and over as many batches of train; the same for every run."""
-    parts = trained.config, dataset, trained.model, trained.task
-    splits = [split for split in ("train", "dev") if split in dataset.splits.names]
-    evaluators = {split: evaluator_of(*parts, split) for split in splits}
+    splits = [split for split in ("train", "dev") if split in trained.dataset.splits.names]
+    evaluators = {split: trained.evaluator(split) for split in splits}
     size = min(len(evaluator.loader.plan(0)) for evaluator in evaluators.values())
     train = replace(evaluators["train"], batches=size)()
     found = {
@@ -108,12 +103,11 @@ def _columns_in(file: Path) -> dict[str, Any]:
     return held
 
 
-def token_by_token(trained: Trained, dataset: Dataset) -> dict[str, float]:
+def token_by_token(trained: Trained) -> dict[str, float]:
     """The loss of a few texts all at once, and token by token; nothing where each sees all its text."""
-    if "dev" not in dataset.splits.names or not trained.task.predicts_words:
+    if "dev" not in trained.dataset.splits.names or not trained.task.predicts_words:
         return {}
-    evaluator = evaluator_of(trained.config, dataset, trained.model, trained.task, "dev")
-    found = honesty(trained.model, trained.task, sampled_texts(evaluator, HONEST_TEXTS))
+    found = honesty(trained.model, trained.task, sampled_texts(trained.evaluator("dev"), HONEST_TEXTS))
     if found is None:
         return {}
     return {

@@ -20,7 +20,7 @@ from attnlab.runs.record import differences
 from attnlab.runs.result import RunResult
 from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import STUDY_FILE, StudyRecord
-from attnlab.session.setup import step_flops
+from attnlab.session.session import step_flops
 from attnlab.studies import report
 from attnlab.studies.earlier_runs import ready
 from attnlab.studies.first_runs import train_starts

@@ -3,64 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 from attnlab.config.files import load
 from attnlab.config.schema import Config
-from attnlab.config.values import Choice, ConfigError
-from attnlab.data.tokenizers import TOKENIZERS
-from attnlab.session.setup import check, draft
+from attnlab.config.values import ConfigError
+from attnlab.session.session import Session, draft_settings
 from attnlab.session.start import Start, planned_start, start_at
 from attnlab.studies.spec import OF_STUDY, Study
-
-
-@dataclass(frozen=True)
-class Beginning:
-    """A start as an arm's config names it, and its tokenizer; `planned` where it is still to be trained."""
-
-    name: str
-    tokenizer: Choice
-    planned: Start | None = None
-
-
-def given(path: str) -> Beginning:
-    """A start that exists."""
-    tokenizer = {"kind": "file", "path": str(start_at(path).tokenizer_path)}
-    return Beginning(path, TOKENIZERS.resolve(tokenizer))
 
 
 def trained_first(study: Study) -> dict[str, Config]:
     """The configs of the starts that the study's arms ask for and that are not there yet."""
     wanted = {name for arm in study.arms for name in study.starts_of(arm)}
-    found = {}
-    for name, held in study.starts.items():
-        if name in wanted and not isinstance(held, str):
+    configs = {}
+    for name, given in study.starts.items():
+        if name in wanted and not isinstance(given, str):
             try:
-                found[name] = check(load(held["base"], set=held["set"]))
+                configs[name] = Session(load(given["base"], set=given["set"])).config
             except ValueError as error:
                 raise ConfigError(f"starts.{name} of {study.name}: {error}") from error
-    return found
+    return configs
 
 
-def planned(study: Study, first: Mapping[str, Config]) -> dict[str, Beginning]:
+def planned(study: Study, first: Mapping[str, Config]) -> dict[str, Start]:
     """Every start, before any is trained."""
     wanted = {name for arm in study.arms for name in study.starts_of(arm)}
-    there = {name: held for name, held in study.starts.items() if name in wanted and isinstance(held, str)}
-    found = {name: given(path) for name, path in there.items()}
+    there = {name: path for name, path in study.starts.items() if name in wanted and isinstance(path, str)}
+    starts = {name: start_at(path) for name, path in there.items()}
     for name, config in first.items():
-        place, tokenizer = f"{OF_STUDY}{name}", config.data.tokenizer
-        found[name] = Beginning(place, tokenizer, planned_start(Path(place), draft(config), tokenizer))
-    return found
+        starts[name] = planned_start(f"{OF_STUDY}{name}", draft_settings(config), config.data.tokenizer)
+    return starts
 
 
-def begun(config: Config, beginnings: Mapping[str, Beginning]) -> Config:
-    """A config with the study's names of starts replaced by what they stand for, checked."""
+def begun(config: Config, starts: Mapping[str, Start]) -> Config:
+    """A config with the study's names of starts replaced by what they stand for, validated."""
     named = str(config.data.tokenizer.options.get("path", ""))
     if named.startswith(OF_STUDY):
-        tokenizer = beginnings[named.removeprefix(OF_STUDY)].tokenizer
+        tokenizer = starts[named.removeprefix(OF_STUDY)].tokenizer_of_others
         config = replace(config, data=replace(config.data, tokenizer=tokenizer))
     if not config.start.startswith(OF_STUDY):
-        return check(config)
-    start = beginnings[config.start.removeprefix(OF_STUDY)]
-    return check(replace(config, start=start.name), start.planned)
+        return Session(config).config
+    start = starts[config.start.removeprefix(OF_STUDY)]
+    return Session(replace(config, start=start.name), start=start).config

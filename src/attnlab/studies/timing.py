@@ -19,7 +19,8 @@ from attnlab.config.imports import import_again
 from attnlab.config.schema import Config
 from attnlab.runs.events import Evaluated, Event, Stepped
 from attnlab.runs.result import RunResult, write_result
-from attnlab.session.training import default_cache, train
+from attnlab.session.session import Session, default_cache
+from attnlab.session.training import train
 
 STEPS, WARM = 6, 2
 """Steps that are made, and how many of them do not count yet."""
@@ -81,8 +82,8 @@ def timed(config: Config, folder: Path, allow: Collection[str]) -> Pace:
         training = replace(training, evaluate_every=STEPS, evaluate_batches="all")
     watch = Stopwatch(evaluates=evaluates)
     with contextlib.suppress(EnoughError):
-        changed = replace(config, training=training)
-        train(changed, folder, cache=default_cache(), listeners=[watch], allow=allow)
+        session = Session(replace(config, training=training), cache=default_cache())
+        train(session, folder, listeners=[watch], allow=allow)
     return watch.pace
 
 

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import torch
 from attnlab.config.files import config_of
 from attnlab.config.imports import fault_in_own_code, import_again
 from attnlab.runs.checkpoints import Checkpoints
+from attnlab.runs.events import Listener
 from attnlab.runs.findings import failed_checks, read_findings
 from attnlab.runs.folder import lock
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
@@ -30,8 +32,9 @@ from attnlab.runs.record import fingerprints_of, read_record
 from attnlab.runs.result import RESULT, RunResult, write_result
 from attnlab.runs.run_error import RunError
 from attnlab.session.baselines import keep_baselines
-from attnlab.session.trained import open_run
-from attnlab.session.training import Run, default_cache, train
+from attnlab.session.session import Session, default_cache
+from attnlab.session.trained import Trained
+from attnlab.session.training import Run, train
 from attnlab.studies.extras import extras_of
 from attnlab.studies.run_curves import curves, placed
 from attnlab.studies.run_measures import measure_run
@@ -64,23 +67,21 @@ def work(request: dict[str, Any]) -> int:
 def trained_run(request: dict[str, Any], folder: Path) -> Run:
     """The run itself; a finished one whose measuring was cut short only goes to its end again."""
     extras = extras_of(request["extras"])
-    return train(
-        config_of(request["config"]),
-        folder,
-        resume=True,
-        cache=default_cache(),
-        watchers=lambda setup: extras.watch(setup, folder),
-        allow=request["allow"],
-    )
+    session = Session(config_of(request["config"]), cache=default_cache())
+
+    def listeners() -> Iterator[Listener]:  # asked for when the session's text is read, which may fail
+        yield from extras.watch(session, folder)
+
+    return train(session, folder, resume=True, listeners=listeners(), allow=request["allow"])
 
 
 def finished(request: dict[str, Any], run: Run) -> RunResult:
     """Everything that the study wants to know of a trained model."""
     memory, began = peak_memory(), time.perf_counter()
-    trained = open_run(run.folder, which="last")  # arms are compared at the end of one budget
+    trained = Trained.at(run.folder, which="last")  # arms are compared at the end of one budget
+    trained.dataset = run.session.dataset
     found = measure_run(
         trained,
-        run.setup.dataset,
         probes=request["probes"],
         sentence=request["sentence"],
         documents=run.folder / DOCUMENTS,
@@ -126,7 +127,7 @@ def finished(request: dict[str, Any], run: Run) -> RunResult:
 
 def untrained(run: Run) -> dict[str, Any]:
     """The baselines of a classifier; nothing of other models."""
-    found = [] if run.setup.task.predicts_words else keep_baselines(run.folder)
+    found = [] if run.session.task.predicts_words else keep_baselines(run.session, run.folder)
     return {"baselines": [asdict(one) for one in found]} if found else {}
 
 

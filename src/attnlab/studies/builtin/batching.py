@@ -68,11 +68,7 @@ class Waste(Extras):
     }
 
     def measure(self, trained: Trained) -> dict[str, Any]:
-        from attnlab.data.dataset import Dataset
-        from attnlab.session.training import default_cache
-
-        config = trained.config
-        dataset = Dataset(config.data, cache=default_cache())
+        config, dataset = trained.config, trained.dataset
         by_size = [planned(dataset, sized(config.data.batching, f), config.seed) for f in FACTORS]
         return {"metrics": planned(dataset, config.data.batching, config.seed), "by_size": by_size}
 

@@ -77,15 +77,11 @@ class Worth(Extras):
     }
 
     def measure(self, trained: Trained) -> dict[str, Any]:
-        from attnlab.data.dataset import Dataset
         from attnlab.explain.head_predictors import head_pictures, rank_correlations
-        from attnlab.session.explaining import Subject, heads_of
-        from attnlab.session.training import default_cache
 
-        found = heads_of(trained, texts=TEXTS)
-        subject = Subject.of(trained)
-        examples = Dataset(trained.config.data, cache=default_cache()).first("dev", PICTURES)
-        rows = [subject.row(subject.cut(example.text)) for example in examples]
+        found, reading = trained.heads(texts=TEXTS), trained.reading
+        examples = trained.dataset.first("dev", PICTURES)
+        rows = [reading.row(reading.cut(example.text)) for example in examples]
         pictures = head_pictures(trained.model, rows)
         spare = sum(head.change.value < SMALL for head in found.heads) / len(found.heads)
         correlations = rank_correlations(pictures, found.heads)

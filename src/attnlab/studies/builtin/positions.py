@@ -121,7 +121,7 @@ def long_rows(trained: Trained) -> list[list[int]]:
     from dataclasses import replace
 
     from attnlab.data.dataset import Dataset
-    from attnlab.session.training import default_cache
+    from attnlab.session.session import default_cache
 
     length = trained.config.data.length
     longer = Dataset(replace(trained.config.data, length=2 * length), cache=default_cache()).rows("dev")

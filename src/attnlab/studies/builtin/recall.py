@@ -100,10 +100,7 @@ class ByPairs(Extras):
     }
 
     def measure(self, trained: Trained) -> dict[str, Any]:
-        from attnlab.data.dataset import Dataset
-        from attnlab.session.training import default_cache
-
-        held = Dataset(trained.config.data, cache=default_cache()).rows("dev")
+        held = trained.dataset.rows("dev")
         sources = held.scalars("source")
         rows = [(held.ragged("ids", row).tolist(), int(sources[row])) for row in range(min(ROWS, len(held)))]
         by_pairs = counted(predicted(trained.model, rows), rows)

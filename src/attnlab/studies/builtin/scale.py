@@ -28,7 +28,7 @@ from attnlab.studies.spec import Quick, Study
 if TYPE_CHECKING:
     from attnlab.model.model import Model
     from attnlab.runs.events import Event, Listener
-    from attnlab.session.setup import Setup
+    from attnlab.session.session import Session
     from attnlab.session.trained import Trained
 
 ROWS = 8  # dev texts by which saturation is judged
@@ -64,14 +64,14 @@ class Saturation(Extras):
         ),
     }
 
-    def watch(self, setup: Setup, folder: Path) -> Iterable[Listener]:
+    def watch(self, session: Session, folder: Path) -> Iterable[Listener]:
         from attnlab.runs.events import Evaluated
 
-        rows, notes = texts(setup), Notes(folder)
+        rows, notes = texts(session), Notes(folder)
 
         def listen(event: Event) -> None:
             if isinstance(event, Evaluated):
-                notes.add(event.step, **saturation(setup.model, rows))
+                notes.add(event.step, **saturation(session.model, rows))
 
         return [listen]
 
@@ -81,9 +81,9 @@ class Saturation(Extras):
         return {"metrics": last, "extra_curves": {n.replace("_", " "): c for n, c in curves.items()}}
 
 
-def texts(setup: Setup) -> list[list[int]]:
+def texts(session: Session) -> list[list[int]]:
     """Some dev texts, the same for every run."""
-    rows = setup.dataset.rows("dev")
+    rows = session.dataset.rows("dev")
     return [rows.ragged("ids", row).tolist() for row in range(min(ROWS, len(rows)))]
 
 

@@ -75,11 +75,9 @@ class HiddenWords(Extras):
     }
 
     def measure(self, trained: Trained) -> dict[str, Any]:
-        from attnlab.data.dataset import Dataset
-        from attnlab.session.training import default_cache
         from attnlab.tasks.vocabulary import Vocabulary
 
-        rows = Dataset(trained.config.data, cache=default_cache()).rows("dev")
+        rows = trained.dataset.rows("dev")
         ids = [rows.ragged("ids", row).tolist() for row in spread(len(rows), ROWS)]
         special = Vocabulary.of(trained.tokenizer).special
         asked = questions(ids, special.tolist(), trained.config.data.split_seed)

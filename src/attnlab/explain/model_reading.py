@@ -1,11 +1,9 @@
-"""What a stored model does inside, asked with its own tokenizer and texts."""
+"""A model that can be looked into: texts as its own tokenizer gives them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,38 +12,23 @@ from numpy.typing import NDArray
 
 from attnlab.config.schema import ModelSettings
 from attnlab.config.values import ConfigError
-from attnlab.data.corpora.own_files import Files
 from attnlab.data.encode.translation import ends
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.explain.attention_maps import AttentionMaps, RowOfText, attention_maps
-from attnlab.explain.head_losses import HeadLosses, head_losses
 from attnlab.model.apart import undisturbed
 from attnlab.model.capture import capture
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.session.evaluating import evaluator_of_texts
-from attnlab.session.opened import Opened
-from attnlab.session.setup import dataset_of
-from attnlab.session.training import default_cache
 
 
 @dataclass(frozen=True)
-class Subject:
+class Reading:
     """A model that can be looked into, with the tokenizer by which it reads."""
 
     model: Model
     tokenizer: Tokenizer
     settings: ModelSettings
     longest: int
-
-    @classmethod
-    def of(cls, trained: Opened) -> Subject:
-        return cls(trained.model, trained.tokenizer, trained.config.model, trained.config.longest_text)
-
-    @classmethod
-    def at(cls, path: str | Path) -> Subject:
-        """A run, one of its checkpoints, a folder in transformers' layout, or a packaged model's name."""
-        return cls.of(Opened.at(path))
 
     def words(self, ids: Sequence[int]) -> list[str]:
         return [self.tokenizer.decode([token], specials=True).strip() or "␣" for token in ids]
@@ -138,34 +121,3 @@ class HeadKeys:
     keys: NDArray[np.float64]
     words: list[str]
     scale: float
-
-
-def heads_of(
-    trained: Opened,
-    on: str | Path | None = None,
-    *,
-    texts: int = 200,
-    progress: Callable[[int, int], None] = lambda done, of: None,
-    **reading: Any,
-) -> HeadLosses:
-    """The change of the loss without each head, on the first texts of a file or of the run's dev split."""
-    trained.refuse_headless()
-    if on is None:
-        if trained.imported:
-            raise ConfigError(
-                f"{trained.folder} was imported, and the text that it was trained on is not known here; give "
-                "texts with --on FILE."
-            )
-        dataset = dataset_of(trained.config, cache=default_cache())
-        if "dev" not in dataset.splits.names:
-            raise ConfigError("This run's corpus has no dev split; give texts with --on FILE.")
-        examples, name = dataset.first("dev", texts), "the dev split"
-    else:
-        own = {} if trained.task.predicts_words else {p: trained.columns(p) for p in trained.parts}
-        corpus = Files(path=str(on), **own | reading)
-        read = (example for split in corpus.given for example in corpus.read(split))
-        examples, name = tuple(islice(read, texts)), str(on)
-    if not examples:
-        raise ConfigError(f"{name} has no text to score.")
-    evaluator, _ = evaluator_of_texts(trained, examples)
-    return head_losses(evaluator, on=name, progress=progress)

@@ -15,6 +15,7 @@ import numpy as np
 
 from attnlab.config.streams import stream_seed
 from attnlab.config.visible_text import visible
+from attnlab.data.dataset import Dataset
 from attnlab.data.encode.translation import ends
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.generation.generate import Written, generate
@@ -22,7 +23,7 @@ from attnlab.generation.rules import Sample
 from attnlab.model.apart import undisturbed
 from attnlab.model.model import Model
 from attnlab.runs.events import Evaluated, Event
-from attnlab.session.setup import Setup
+from attnlab.tasks.task import Task
 
 SAMPLES = 3
 LENGTH = 40
@@ -76,21 +77,21 @@ class SampleFile:
         ]
 
 
-def sample_files(setup: Setup, file: Path, step: int) -> list[SampleFile]:
+def sample_files(
+    file: Path, model: Model, task: Task, dataset: Dataset, *, length: int, step: int = 0
+) -> list[SampleFile]:
     """The file of a model that writes; none of one that does not."""
-    about: dict[str, Any] = {"length": setup.config.longest_text, "step": step}
-    if setup.task.two_stacks:
-        about["sources"] = sources_of(setup)
-    elif not (setup.model.writes and setup.task.continues):
+    if not task.two_stacks and not (model.writes and task.continues):
         return []
-    return [SampleFile(file, setup.model, setup.dataset.tokenizer, **about)]
+    sources = sources_of(task, dataset) if task.two_stacks else ()
+    return [SampleFile(file, model, dataset.tokenizer, length=length, step=step, sources=sources)]
 
 
-def sources_of(setup: Setup) -> list[list[int]]:
+def sources_of(task: Task, dataset: Dataset) -> list[list[int]]:
     """What the encoder reads of the first texts of dev, or of train where there is no dev."""
-    rows = setup.dataset.rows("dev" if "dev" in setup.dataset.splits.names else "train")
-    held = (rows.ragged("ids", row).astype(np.int64) for row in range(min(SAMPLES, len(rows))))
-    return [setup.task.read(ids, stream_seed(0, "samples", n)).tolist() for n, ids in enumerate(held)]
+    rows = dataset.rows("dev" if "dev" in dataset.splits.names else "train")
+    texts = (rows.ragged("ids", row).astype(np.int64) for row in range(min(SAMPLES, len(rows))))
+    return [task.read(ids, stream_seed(0, "samples", n)).tolist() for n, ids in enumerate(texts)]
 
 
 def answered(

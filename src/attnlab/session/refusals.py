@@ -1,20 +1,28 @@
-"""What a run needs of this machine at the least, memory and time, before any of it is taken.
+"""What cannot be trained, refused before it is begun: parts that do not go together, a machine too small.
 
-Every number is a lower bound, so that nothing is refused that could be done.
+Every number of memory and time is a lower bound, so that nothing is refused that could be done.
 """
 
 from __future__ import annotations
 
 from attnlab.config import schema
 from attnlab.config.memory import machine_bytes
+from attnlab.config.schema import SCRATCH
 from attnlab.config.values import ConfigError
+from attnlab.data.batching import BATCHING
 from attnlab.data.dataset import Dataset
+from attnlab.data.encode import ENCODINGS
 from attnlab.data.loader import Loader
-from attnlab.model.assemble import build_model
+from attnlab.model.adapters import ADAPTERS
 from attnlab.model.counts import count
 from attnlab.model.model import Model
+from attnlab.tasks import TASKS
+from attnlab.tasks.task import Task
 from attnlab.training.budget import amount
+from attnlab.training.listeners import LISTENERS
 from attnlab.training.machine import cores, device_of
+from attnlab.training.optimizers import OPTIMIZERS
+from attnlab.training.schedules import SCHEDULES
 
 FASTEST = {"cpu": 2e11, "cuda": 2e15, "mps": 5e13}
 """Operations a second that no core, or no accelerator, is beyond."""
@@ -26,11 +34,59 @@ FLOAT, TRAINED = 4, 3
 """Bytes of a number, and numbers of a trained weight: itself, its gradient, and one of the optimizer's."""
 
 
-def refuse_infeasible(config: schema.Config, dataset: Dataset) -> None:
-    """Refuse a run that cannot fit into this machine or come to an end, with the number."""
+# ---------------------------------------------------------------- parts that do not go together
+def refuse_misfits(config: schema.Config, task: Task, draft: Model) -> None:
+    """Parts, sizes and names that do not go together, before any text is read."""
+    task.check(draft)
+    name, encoding, batching = config.task.kind, config.data.encoding.kind, config.data.batching.kind
+    if encoding not in task.encodings:
+        others = " or ".join(kind for kind in TASKS if encoding in TASKS[kind].encodings)
+        raise ConfigError(
+            f'task "{name}" cannot use data.encoding "{encoding}"; it takes '
+            f"{' or '.join(task.encodings)}. That encoding goes with task {others or 'none here'}."
+        )
+    if BATCHING[batching].packs and not task.packs:
+        raise ConfigError(
+            f'task "{name}" does not support packing; use data.batching = "bucketed" or "padded".'
+        )
+    if BATCHING[batching].packs and ADAPTERS[config.adapter.kind].stands_before:
+        raise ConfigError(
+            f'adapter "{config.adapter.kind}" does not support packing; use data.batching = "bucketed" or '
+            '"padded".'
+        )
+    if config.data.length > config.model.length:
+        raise ConfigError(
+            f"data.length {config.data.length} is more than model.length {config.model.length}; "
+            "raise the one or lower the other."
+        )
+    if config.data.length > config.longest_text:
+        raise ConfigError(
+            f"data.length {config.data.length} is more than the {config.longest_text} tokens of text that "
+            f"model.length {config.model.length} leaves after those of adapter {config.adapter}; lower it."
+        )
+    refuse_token_types(config, 1)
+    for listener in config.training.listeners:
+        LISTENERS[LISTENERS.resolve(listener, "training.listeners").kind].refuse_missing()
+    SCHEDULES.build(config.training.schedule)
+    OPTIMIZERS.build(config.training.optimizer)
+
+
+def refuse_token_types(config: schema.Config, needed: int) -> None:
+    """Pairs of texts for a model that cannot tell the two apart."""
+    encoding, types = config.data.encoding.kind, config.model.token_types
+    typed = ENCODINGS[encoding].typed and config.data.encoding.options.get("types", True)
+    if typed and types < needed:
+        fix = "set model.token_types = 2" if config.start == SCRATCH else "begin from a model that has them"
+        raise ConfigError(
+            f'data.encoding "{encoding}" tells two texts apart by token types, and model.token_types is '
+            f"{types}; {fix}."
+        )
+
+
+# ---------------------------------------------------------------- a machine that is too small
+def refuse_infeasible(config: schema.Config, dataset: Dataset, model: Model) -> None:
+    """A run that cannot fit into this machine or come to an end; `model` may be on the meta device."""
     device = device_of(config.training.device).type
-    settings = config.model.with_tokenizer(dataset.tokenizer.size)
-    model = build_model(settings, device="meta", labels=dataset.labels.outputs)
     weights = weight_bytes(config, model)
     refuse_large(weights, "The model's weights, gradients and optimizer", config, device)
     loader = dataset.trained(config.seed)

@@ -1,0 +1,159 @@
+"""What a run that adapts a model will do, as a person is told before it begins."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from attnlab.config import schema
+from attnlab.config.values import Choice, without_middle
+from attnlab.config.visible_text import visible
+from attnlab.config.wording import percent
+from attnlab.data.labels import SHOWN
+from attnlab.data.loader import Loader
+from attnlab.documents.numbers import duration
+from attnlab.model.adapters import ADAPTERS
+from attnlab.model.terms import Term, gather
+from attnlab.session.session import Session
+from attnlab.session.training import in_order
+from attnlab.training.accumulate import backward
+from attnlab.training.budget import amount
+from attnlab.training.features import keeps_features
+
+FORMULAS = 4
+"""The most terms of a closed form that are shown one by one."""
+
+
+@dataclass(frozen=True)
+class AdaptingPlan:
+    """What a run will do, as a person is told before it begins."""
+
+    rows: Mapping[str, int]
+    labels: str
+    cut: str
+    method: str
+    tuned: int
+    formulas: Sequence[Term]
+    """What is tuned, in closed form."""
+    parameters: int
+    epochs: float
+    steps: int
+    patience: int | str
+    metric: str
+    seconds: float
+    folder: Path
+
+    def __str__(self) -> str:
+        rows = ", ".join(f"{count:,} {split}" for split, count in self.rows.items())
+        share = percent(self.tuned / self.parameters)
+        stops = f"; it stops after {self.patience} evaluations without a better dev {self.metric}"
+        lines = [
+            f"Rows: {rows}. {visible(self.labels)}.",
+            f"{self.cut}." if self.cut else "",
+            f"Method: {self.method}; it tunes {self.tuned:,} of {self.parameters:,} parameters ({share}).",
+            closed_form(self.formulas),
+            f"At most {amount(float(f'{self.epochs:.3g}'), 'epochs')}, {amount(self.steps, 'steps')}"
+            f"{stops if self.patience != 'unlimited' else ''}.",
+            f"Expected time: {duration(self.seconds)} at most, from one measured step.",
+            f"The run goes to {visible(str(self.folder))}",
+        ]
+        return "\n".join(filter(None, lines))
+
+
+def closed_form(terms: Sequence[Term]) -> str:
+    """What the terms add up to: on one line where they are few, else a line for each part of the model."""
+    few = len(terms) <= FORMULAS
+    told = [f"{term.count:,} ({term.name}: {term.formula})" for term in (terms if few else gather(terms))]
+    return "  = " + (" + " if few else "\n  + ").join(told)
+
+
+def adapting_plan(session: Session, folder: Path) -> AdaptingPlan:
+    """What a run that is set up will do; one step is made and forgotten, to see how long it takes."""
+    config, dataset, model = session.config, session.dataset, session.model
+    loader = in_order(session)
+    epochs = _epochs(config.training, len(loader), int(loader.rows.lengths.sum()))
+    cuts = dataset.truncation("train")
+    limits = config.training.budget.limits
+    assert model.adapter is not None  # a run with a start has one
+    return AdaptingPlan(
+        rows={split: len(dataset.rows(split)) for split in dataset.splits.names},
+        labels=_labels_told(session),
+        cut=f"{cuts} at data.length {config.data.length}" if cuts.cut else "",
+        method=_method_told(config.adapter),
+        tuned=model.adapter.tuned,
+        formulas=model.adapter.tuned_terms(),
+        parameters=sum(p.numel() for p in model.parameters()),
+        epochs=epochs,
+        steps=round(epochs * len(loader) / config.training.accumulate),
+        patience=config.training.patience,
+        metric=session.task.metrics[0].replace("_", " "),
+        seconds=min(_seconds(session, loader, epochs), limits.get("seconds", math.inf)),
+        folder=folder,
+    )
+
+
+def _method_told(adapter: Choice) -> str:
+    """An adapter with those of its options that are not the usual ones."""
+    usual = ADAPTERS.resolve(adapter.kind).options
+    chosen = {name: value for name, value in adapter.options.items() if value != usual[name]}
+    return str(Choice(adapter.kind, chosen))
+
+
+def _labels_told(session: Session) -> str:
+    labels = session.dataset.labels
+    if labels.kind == "answer":
+        counts = zip(labels.counts, labels.names, strict=True)
+        return f"Questions of train: {', '.join(f'{count:,} {name}' for count, name in counts)}"
+    if labels.kind == "pair":
+        return f"Pairs of train: {labels.examples:,}; other pairs of a batch are the wrong answers"
+    if labels.kind == "number":
+        return f"Numbers of mean {labels.mean:.4g} and deviation {labels.deviation:.4g}"
+    names = [without_middle(name, SHOWN) for name in labels.names]
+    counted = [f"{name} {count:,}" for name, count in zip(names, labels.counts, strict=True)]
+    more = f", and {len(counted) - 8} more" if len(counted) > 8 else ""
+    return f"{len(counted)} classes: {', '.join(counted[:8])}{more}"
+
+
+def _epochs(training: schema.TrainingSettings, batches: int, tokens: int) -> float:
+    """The epochs that the budget holds, as far as that is known beforehand."""
+    each = {"epochs": 1.0, "steps": batches / training.accumulate, "tokens": tokens}
+    limits = training.budget.limits
+    return min((limits[name] / per for name, per in each.items() if name in limits), default=1.0)
+
+
+def _seconds(session: Session, loader: Loader, epochs: float) -> float:
+    """The time of the epochs and of a pass over dev after each, from a batch of the usual size."""
+    step, forward = _measured(session, loader)
+    train = _places(loader)
+    dev = _places(session.dataset.scored("dev")) if "dev" in session.dataset.splits.names else 0.0
+    if keeps_features(session.model, session.task):
+        return forward * (train + dev)  # once; the epochs after the first cost next to nothing
+    return epochs * (step * train + forward * dev)
+
+
+def _places(loader: Loader) -> float:
+    """Tokens of an epoch with their padding."""
+    return float(sum(size.sum() for size in loader.rows.sizes)) / (1 - loader.waste())
+
+
+def _measured(session: Session, loader: Loader) -> tuple[float, float]:
+    """Seconds a place of a step, and of a forward. The generator and the gradients are left as they were."""
+    plan = loader.plan(0)
+    batch = loader.load(plan, len(plan) // 2)
+    device = next(session.model.parameters()).device
+    prepared = session.task.prepare(batch, 0).to(device)
+    with torch.random.fork_rng():
+        began = time.perf_counter()
+        with torch.no_grad():
+            session.task.loss(session.model, prepared)
+        forward = time.perf_counter() - began
+        began = time.perf_counter()
+        backward(session.model, session.task, [prepared])
+        step = time.perf_counter() - began
+    session.model.zero_grad(set_to_none=True)
+    return step / batch.places, forward / batch.places
