@@ -127,7 +127,6 @@ def mask(
     grid = trunk.ways(tokens)[0].near.tolist()
     if json:
         return emit({"words": words, "source": source, "may_attend": grid})
-    model = settings.model
     out.show(
         _drawing(words, grid),
         Sentence(("Rows attend to columns. ", MAY, " may attend, ", MAY_NOT, " may not.")),
