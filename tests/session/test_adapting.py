@@ -110,7 +110,7 @@ def test_it_says_what_it_will_do_and_the_run_is_that_of_train(home, tmp_path, un
     lora = 2 * 2 * 2 * (16 + 16)  # layers, maps of each, rank, in + out
     head = 2 * 16 + 2
     assert f"lora(rank=2); it tunes {lora + head:,} of " in said
-    assert re.search(r"Expected time: \d+ (s|min) at most", said) and str(out) in said
+    assert re.search(r"Expected time: [\d.]+ (s|min) at most", said) and str(out) in said
 
     wanted = asked(home, adapter="lora(rank=2)", set=[RATE, "training.budget.epochs=3"])
     alone = train(wanted, tmp_path / "alone")

@@ -5,28 +5,15 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from attnlab import __version__
 from attnlab.config.visible_text import visible_lines
-from attnlab.documents.palette import variables
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
-
-@dataclass(frozen=True)
-class PageSection:
-    """A part of a page: HTML under a title, and what has to be known to read it."""
-
-    title: str
-    body: Markup
-    note: str = ""
+    from jinja2 import Environment, Template
 
 
 def environment_of(package: str) -> Environment:
@@ -72,36 +59,6 @@ def _shared() -> Environment:
     return environment_of("attnlab.documents")
 
 
-def page(
-    kind: str,
-    summary: str,
-    sections: Sequence[PageSection],
-    *,
-    script: str = "",
-    data: Mapping[str, str | bytes] | None = None,
-) -> str:
-    """A whole page: what it is, its answer in a sentence, and its sections.
-
-    `data` stands packed in elements of these ids, for the script to unpack.
-    """
-    scripts = (script,) if script else ()
-    return (
-        _shared()
-        .get_template("shell.html")
-        .render(
-            kind=kind,
-            summary=summary,
-            sections=sections,
-            palette=[variables(dark=False), variables(dark=True)],
-            script=Markup(script),
-            data={name: pack(content) for name, content in (data or {}).items()},
-            policy=policy(*scripts),
-            version=__version__,
-        )
-    )
-
-
-def fragment(summary: str, sections: Sequence[PageSection]) -> str:
-    """The same sections for a notebook, which has a page of its own."""
-    palette = [variables(dark=False), variables(dark=True)]
-    return _shared().get_template("fragment.html").render(summary=summary, sections=sections, palette=palette)
+def shared_template(name: str) -> Template:
+    """One of those that all pages share."""
+    return _shared().get_template(name)

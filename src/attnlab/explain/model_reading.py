@@ -98,7 +98,7 @@ class Reading:
         if head >= len(queries):
             raise ConfigError(f"There is no head {head}: heads are 0 to {len(queries) - 1}.")
         own = keys[head * len(keys) // len(queries)]
-        scale = self.settings.attention.options.get("scale", "root")
+        scale = self.settings.attention_by_layer[layer].options.get("scale", "root")
         size = own.shape[-1] ** -0.5 if scale == "root" else float(scale)
         return HeadKeys(own.double().cpu().numpy(), list(row.words), size)
 

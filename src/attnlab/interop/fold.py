@@ -9,7 +9,7 @@ from attnlab.interop.fields import Settings, get
 from attnlab.model.heads.language import language_head
 from attnlab.model.model import Model
 from attnlab.model.positions.absolute import sinusoids
-from attnlab.model.transformer import transformer_of
+from attnlab.model.trunks.transformer import transformer_of
 
 
 @torch.no_grad()

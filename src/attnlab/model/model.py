@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from attnlab.model.cache import Cache, coordinates
 from attnlab.model.heads.head import Head
 from attnlab.model.tokens import Tokens
-from attnlab.model.trunk import Trunk
+from attnlab.model.trunks.trunk import Trunk
 
 if TYPE_CHECKING:
     from attnlab.model.adapters.adapter import Adapter

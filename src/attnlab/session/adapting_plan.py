@@ -15,6 +15,7 @@ from attnlab.config.values import Choice
 from attnlab.config.visible_text import visible
 from attnlab.config.wording import percent
 from attnlab.data.loader import Loader
+from attnlab.documents.numbers import duration
 from attnlab.evaluation.features import keeps_features
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.terms import Term, gather
@@ -141,10 +142,3 @@ def _measured(session: Session, loader: Loader) -> tuple[float, float]:
         step = time.perf_counter() - began
     session.model.zero_grad(set_to_none=True)
     return step / batch.places, forward / batch.places
-
-
-def duration(seconds: float) -> str:
-    """A time as a person says it."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"

@@ -23,7 +23,7 @@ from attnlab.model.heads.language import language_head
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model, Objective
 from attnlab.model.tokens import Tokens
-from attnlab.model.trunk import Sees
+from attnlab.model.trunks.trunk import Sees
 from attnlab.targets import TARGETS
 from attnlab.targets.target import Target
 from attnlab.tasks import TASKS

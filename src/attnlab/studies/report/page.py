@@ -16,10 +16,10 @@ from attnlab.config.visible_text import visible
 from attnlab.documents.palette import variables
 from attnlab.documents.self_contained import environment_of, pack, plain, policy
 from attnlab.studies.report.metric_display import metric
-from attnlab.studies.report.sections import PARTS, Section
+from attnlab.studies.report.sections import PARTS, ReportSection
 from attnlab.studies.report.study_results import StudyResults
 
-Filled = list[tuple[str, list[tuple[Section, dict[str, Any]]]]]
+Filled = list[tuple[str, list[tuple[ReportSection, dict[str, Any]]]]]
 
 VERDICTS = {
     "better": "▲",
@@ -73,13 +73,13 @@ def filled(study: StudyResults) -> Filled:
 
 def _rendered(
     parts: Filled, study: StudyResults, kind: str
-) -> list[tuple[str, list[tuple[Section, Markup]]]]:
+) -> list[tuple[str, list[tuple[ReportSection, Markup]]]]:
     shown = [(part, [(s, _section(s, c, study, kind)) for s, c in found]) for part, found in parts]
     kept = [(part, [(s, text) for s, text in found if text]) for part, found in shown]
     return [(part, found) for part, found in kept if found]
 
 
-def _section(section: Section, context: dict[str, Any], study: StudyResults, kind: str) -> Markup:
+def _section(section: ReportSection, context: dict[str, Any], study: StudyResults, kind: str) -> Markup:
     try:
         template = _environment().get_template(f"{section.name}.{kind}")
     except TemplateNotFound:

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from attnlab.config.visible_text import visible
+from attnlab.documents.numbers import known
 from attnlab.documents.palette import Ink
-from attnlab.studies.report.number_text import known
 
 Figure = dict[str, Any]
 
@@ -19,7 +19,7 @@ MOST_LABELS = 24  # of tokens along an axis; beyond, every second or third is na
 
 
 @dataclass(frozen=True)
-class Control:
+class PlotControl:
     """A switch above a plot."""
 
     label: str
@@ -44,7 +44,7 @@ class Plot:
     id: str
     alt: str
     views: Mapping[str, Sequence[Figure]]
-    controls: Sequence[Control] = ()
+    controls: Sequence[PlotControl] = ()
     panels: Sequence[Legend | None] = (None,)
     legend: Sequence[Legend] = ()
     square: bool = False
@@ -54,7 +54,7 @@ class Plot:
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     name: str
     label: str
     ink: Ink
@@ -84,7 +84,7 @@ def axis(title: str, *, log: bool = False, integer: bool = False, at: Sequence[f
     return found | ({"rangemode": "tozero"} if integer and not log else {})
 
 
-def lines(drawn: Sequence[Line], x: dict[str, Any], y: dict[str, Any]) -> Figure:
+def lines(drawn: Sequence[PlotLine], x: dict[str, Any], y: dict[str, Any]) -> Figure:
     """Lines over their bands; a band is drawn only where it is known."""
     data = [trace for line in drawn for trace in (*_band(line), _line(line))]
     return {
@@ -93,7 +93,7 @@ def lines(drawn: Sequence[Line], x: dict[str, Any], y: dict[str, Any]) -> Figure
     }
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: PlotLine) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines+markers" if len(line.x) < 40 else "lines",
@@ -111,18 +111,18 @@ def _line(line: Line) -> dict[str, Any]:
     }
 
 
-def _few(line: Line) -> bool:
+def _few(line: PlotLine) -> bool:
     """Whether its points are so few that each is shown with a bar of its own; a band would suggest more."""
     return len(line.x) <= FEW_POINTS
 
 
-def _spread(line: Line) -> list[tuple[Any, Any, Any]]:
+def _spread(line: PlotLine) -> list[tuple[Any, Any, Any]]:
     """The points whose lowest and highest are known."""
     rows = zip(line.x, line.low or (), line.high or (), strict=False)
     return [(number(x), number(low), number(high)) for x, low, high in rows if known(low) and known(high)]
 
 
-def _bars(line: Line) -> dict[str, Any]:
+def _bars(line: PlotLine) -> dict[str, Any]:
     """From each point to its lowest and highest."""
     lows, highs = line.low or [None] * len(line.x), line.high or [None] * len(line.x)
     above = [high - y if known(high) and known(y) else None for y, high in zip(line.y, highs, strict=False)]
@@ -131,7 +131,7 @@ def _bars(line: Line) -> dict[str, Any]:
     return shape | {"array": list(map(number, above)), "arrayminus": list(map(number, below))}
 
 
-def _band(line: Line) -> list[dict[str, Any]]:
+def _band(line: PlotLine) -> list[dict[str, Any]]:
     rows = _spread(line)
     if not rows or _few(line):
         return []

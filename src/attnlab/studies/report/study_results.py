@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from attnlab.documents.numbers import anything
 from attnlab.documents.palette import Ink, ink
 from attnlab.runs.findings import Finding
 from attnlab.runs.result import RunResult
-from attnlab.studies.report.number_text import anything
 
 STATUS = {
     "finished": "finished",

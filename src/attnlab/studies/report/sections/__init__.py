@@ -38,7 +38,7 @@ Build = Callable[[StudyResults], dict[str, Any] | None]
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportSection:
     title: str  # empty where the part's own heading says it all
     build: Build
 
@@ -47,32 +47,32 @@ class Section:
         return self.build.__name__
 
 
-PARTS: dict[str, tuple[Section, ...]] = {
-    "Result": (Section("", collapses), Section("", differences)),
+PARTS: dict[str, tuple[ReportSection, ...]] = {
+    "Result": (ReportSection("", collapses), ReportSection("", differences)),
     "What was compared": (
-        Section("Arms", changes),
-        Section("What arms begin from", starts),
-        Section("Hypothesis", hypothesis),
+        ReportSection("Arms", changes),
+        ReportSection("What arms begin from", starts),
+        ReportSection("Hypothesis", hypothesis),
     ),
-    "What it means": (Section("", interpretation), Section("What it does not show", limits)),
+    "What it means": (ReportSection("", interpretation), ReportSection("What it does not show", limits)),
     "Details": (
-        Section("Metrics of each arm", arms),
-        Section("Baselines", baselines),
-        Section("By epoch", by_epoch),
-        Section("Training curves", curves),
-        Section("Figures", figures),
-        Section("Tables", tables),
-        Section("Probe sentences", probes),
-        Section("Samples", samples),
-        Section("Attention", attention),
+        ReportSection("Metrics of each arm", arms),
+        ReportSection("Baselines", baselines),
+        ReportSection("By epoch", by_epoch),
+        ReportSection("Training curves", curves),
+        ReportSection("Figures", figures),
+        ReportSection("Tables", tables),
+        ReportSection("Probe sentences", probes),
+        ReportSection("Samples", samples),
+        ReportSection("Attention", attention),
     ),
-    "Checks": (Section("", checks),),
+    "Checks": (ReportSection("", checks),),
     "Record": (
-        Section("Lengths of the texts", lengths),
-        Section("Text that was cut off", truncation),
-        Section("Learning rates", tuning),
-        Section("Every run", runs),
-        Section("Configs", configs),
-        Section("Run it again", origin),
+        ReportSection("Lengths of the texts", lengths),
+        ReportSection("Text that was cut off", truncation),
+        ReportSection("Learning rates", tuning),
+        ReportSection("Every run", runs),
+        ReportSection("Configs", configs),
+        ReportSection("Run it again", origin),
     ),
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from attnlab.evaluation.comparability import Basis, comparability
 from attnlab.studies.report.metric_display import DisplayedMetric, cost, estimate, explained, quality
-from attnlab.studies.report.number_text import Figure, column, exact
+from attnlab.studies.report.number_text import FigureText, column, exact
 from attnlab.studies.report.study_results import Arm, StudyResults
 
 
@@ -47,7 +47,7 @@ def comparable(arms: Sequence[Arm]) -> list[list[Arm]]:
     return found
 
 
-Row = tuple[Arm, int | None, list[Figure]]
+Row = tuple[Arm, int | None, list[FigureText]]
 
 
 def _rows(groups: list[list[Arm]], arms: list[Arm], metrics: list[DisplayedMetric]) -> list[list[Row]]:
@@ -56,15 +56,17 @@ def _rows(groups: list[list[Arm]], arms: list[Arm], metrics: list[DisplayedMetri
     return [[(arm, *_seeds_once(cells[arm.name])) for arm in group] for group in groups]
 
 
-def _seeds_once(figures: list[Figure]) -> tuple[int | None, list[Figure]]:
+def _seeds_once(figures: list[FigureText]) -> tuple[int | None, list[FigureText]]:
     """n by itself where the whole row has the same, otherwise beside each number."""
     seeds = {figure.n for figure in figures if figure.n}
     if len(seeds) != 1:
         return None, figures
-    return seeds.pop(), [replace(figure, n=None) for figure in figures]
+    return seeds.pop(), [
+        replace(figure, beside=figure.beside[:-1]) if figure.n else figure for figure in figures
+    ]
 
 
-def _column(arms: list[Arm], metric: DisplayedMetric) -> list[Figure]:
+def _column(arms: list[Arm], metric: DisplayedMetric) -> list[FigureText]:
     if metric.counted:
         return [exact(arm.data.get(metric.name), metric.form) for arm in arms]
     return column([estimate(arm, metric.name) for arm in arms], metric.form)

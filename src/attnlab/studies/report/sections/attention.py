@@ -33,8 +33,8 @@ def attention(study: StudyResults) -> dict[str, Any] | None:
         f"Attention weights of queries on keys, a map an arm: {', '.join(arm.label for arm in maps)}",
         views,
         controls=[
-            plots.Control("Layer", [str(i + 1) for i in range(layers)]),
-            plots.Control("Head", [str(i + 1) for i in range(heads)]),
+            plots.PlotControl("Layer", [str(i + 1) for i in range(layers)]),
+            plots.PlotControl("Head", [str(i + 1) for i in range(heads)]),
         ],
         panels=[plots.Legend(arm.name, arm.label, arm.ink, arm.sound) for arm in maps],
         square=True,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attnlab.documents.numbers import known
 from attnlab.studies.report import plots
-from attnlab.studies.report.number_text import known
 from attnlab.studies.report.sections.curves import by_arm, line_of, over_seeds
 from attnlab.studies.report.study_results import StudyResults
 from attnlab.studies.run_curves import SAMPLED_LOSS
@@ -24,7 +24,7 @@ def by_epoch(study: StudyResults) -> dict[str, Any] | None:
         "epochs",
         f"{' and '.join(found)} of train and of dev by epoch, a line an arm",
         views,
-        controls=[plots.Control("Show", list(found))],
+        controls=[plots.PlotControl("Show", list(found))],
         panels=(None, None),
         legend=[plots.Legend(arm.name, arm.label, arm.ink, arm.sound) for arm in arms],
     )

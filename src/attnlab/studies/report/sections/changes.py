@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from attnlab.studies.report.number_text import FORMS, anything, known
+from attnlab.documents.numbers import FORMS, anything, known
 from attnlab.studies.report.study_results import Arm, StudyResults
 
 COUNTS = (("steps", "steps", "count"), ("tokens", "tokens", "count"), ("flops", "FLOPs", "scaled"))

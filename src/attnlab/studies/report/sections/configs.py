@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from attnlab.studies.report.number_text import anything
+from attnlab.documents.numbers import anything
 from attnlab.studies.report.study_results import StudyResults
 
 

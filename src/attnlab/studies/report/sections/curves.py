@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attnlab.documents.numbers import known
 from attnlab.runs.result import Curve, RunResult
 from attnlab.studies.report import plots
-from attnlab.studies.report.number_text import known, spread
+from attnlab.studies.report.number_text import spread
 from attnlab.studies.report.study_results import Arm, StudyResults
 
 AXES = ("step", "tokens", "seconds", "epoch")
@@ -34,7 +35,7 @@ def curves(study: StudyResults) -> dict[str, Any] | None:
         "curves",
         f"{' and '.join(found)} by {', '.join(axes)}, a line an arm: {', '.join(arm.label for arm in arms)}",
         views,
-        controls=[plots.Control("Show", list(found)), plots.Control("by", axes)],
+        controls=[plots.PlotControl("Show", list(found)), plots.PlotControl("by", axes)],
         legend=[plots.Legend(arm.name, arm.label, arm.ink, arm.sound) for arm in arms],
     )
     averaged = (
@@ -113,11 +114,11 @@ def _figure(
     return plots.lines(lines, plots.axis(axis, integer=True), y)
 
 
-def line_of(arm: Arm, curve: dict[str, list[Any]], axis: str) -> plots.Line:
+def line_of(arm: Arm, curve: dict[str, list[Any]], axis: str) -> plots.PlotLine:
     hover = [
         f"{low:.4g} to {high:.4g}, {n:g} seeds" if known(low) else "one seed"
         for low, high, n in zip(curve["low"], curve["high"], curve["n"], strict=True)
     ]
-    return plots.Line(
+    return plots.PlotLine(
         arm.name, arm.label, arm.ink, curve[axis], curve["value"], curve["low"], curve["high"], hover
     )

@@ -6,8 +6,11 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from attnlab.documents.nodes import Form
+from attnlab.documents.numbers import fixed, known
+from attnlab.documents.scale import round_numbers
 from attnlab.studies.report.metric_display import WITHOUT_LEAK, DisplayedMetric, metric
-from attnlab.studies.report.number_text import Figure, column, exact, fixed, known
+from attnlab.studies.report.number_text import FigureText, column, exact
 from attnlab.studies.report.study_results import Arm, StudyResults
 
 Row = Mapping[str, Any]
@@ -29,7 +32,7 @@ def differences(study: StudyResults) -> dict[str, Any] | None:
 
 
 def _forest(study: StudyResults, measure: DisplayedMetric, rows: list[Row]) -> dict[str, Any]:
-    form = "signed" if measure.form in ("plain", "signed") else measure.form
+    form: Form = "signed" if measure.form in ("plain", "signed") else measure.form
     smallest = column([{"value": row.get("smallest")} for row in rows], measure.form)
     shown = column([{**row, "value": row.get("difference"), "n": row.get("seeds")} for row in rows], form)
     low, high = _range([row for row in rows if measure.honest or study.sound(row["arm"])] or rows)
@@ -37,7 +40,7 @@ def _forest(study: StudyResults, measure: DisplayedMetric, rows: list[Row]) -> d
     def place(value: float) -> float:
         return round(100 * (value - low) / (high - low), 3)
 
-    ticks = _ticks(low, high)
+    ticks = round_numbers(low, high)
     places = max(0, -math.floor(math.log10(ticks[1] - ticks[0]))) if len(ticks) > 1 else 0
     return {
         "metric": measure,
@@ -49,7 +52,12 @@ def _forest(study: StudyResults, measure: DisplayedMetric, rows: list[Row]) -> d
 
 
 def _row(
-    study: StudyResults, measure: DisplayedMetric, row: Row, figure: Figure, smallest: Figure, place: Place
+    study: StudyResults,
+    measure: DisplayedMetric,
+    row: Row,
+    figure: FigureText,
+    smallest: FigureText,
+    place: Place,
 ) -> dict[str, Any]:
     arm = next(arm for arm in study.arms if arm.name == row["arm"])
     sound = measure.honest or (study.sound(row["arm"]) and row.get("verdict") != "invalid")
@@ -90,15 +98,7 @@ def _range(rows: list[Row]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _ticks(low: float, high: float) -> list[float]:
-    """About five round numbers within the range, zero among them."""
-    rough = (high - low) / 5
-    power = 10 ** math.floor(math.log10(rough))
-    step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough)
-    return [i * step for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
-
-
-def _chance(p: Any) -> Figure:
+def _chance(p: Any) -> FigureText:
     if not known(p):
-        return Figure(None, "unknown")
-    return Figure(p, "< 0.001" if p < 0.001 else fixed(p, 3))
+        return FigureText(None, "unknown")
+    return FigureText(p, "< 0.001" if p < 0.001 else fixed(p, 3))

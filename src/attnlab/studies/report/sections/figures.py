@@ -25,7 +25,7 @@ def _plot(study: StudyResults, figure: Mapping[str, Any], name: str) -> plots.Pl
         arm = study.arm(series["name"])
         label = arm.label if arm else str(series["name"])
         colour = arm.ink if arm else _other(len(study.arms), others.index(series["name"]))
-        line = plots.Line(
+        line = plots.PlotLine(
             str(series["name"]),
             label,
             colour,

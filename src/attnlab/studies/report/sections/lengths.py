@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from attnlab.documents.numbers import fixed
 from attnlab.studies.report import plots
-from attnlab.studies.report.number_text import fixed
 from attnlab.studies.report.study_results import StudyResults
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from attnlab.documents.numbers import known, scaled
 from attnlab.studies.report.metric_display import metric
-from attnlab.studies.report.number_text import column, known, scaled
+from attnlab.studies.report.number_text import column
 from attnlab.studies.report.study_results import StudyResults
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from attnlab.documents.numbers import anything
 from attnlab.runs.result import RunResult
-from attnlab.studies.report.number_text import anything
 from attnlab.studies.report.study_results import Arm, StudyResults
 
 WORDS = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.studies.report.number_text import anything, exact, fixed, known
+from attnlab.documents.numbers import anything, fixed, known
+from attnlab.studies.report.number_text import exact
 from attnlab.studies.report.study_results import StudyResults
 
 

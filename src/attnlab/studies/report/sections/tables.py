@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.studies.report.number_text import anything, known
+from attnlab.documents.numbers import anything, known
 from attnlab.studies.report.study_results import StudyResults
 
 
