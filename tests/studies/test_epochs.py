@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from attnlab.documents.plotly_figures import views
 from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.statistics import corrected, differences
 from attnlab.runs.findings import Finding
@@ -10,7 +11,7 @@ from attnlab.runs.metrics_file import read_events
 from attnlab.runs.result import RunResult
 from attnlab.studies.collapsed import at_majority, learned_nothing
 from attnlab.studies.judgement import sentence as verdict_of
-from attnlab.studies.report.page import filled
+from attnlab.studies.report.sections import by_epoch
 from attnlab.studies.report.study_results import StudyResults
 from tests.studies.here import here
 from tests.studies.small_study import study
@@ -51,10 +52,9 @@ def evaluated(ended, arm):
 
 
 def test_the_figure_shows_what_the_runs_measured(ended):
-    sections = {s.name: found for _, part in filled(StudyResults(ended.results)) for s, found in part}
-    (plot,) = sections["by_epoch"]["plots"]
-    assert list(plot.controls[0].options) == ["accuracy", "loss"]
-    of_accuracy, of_loss = plot.views["0"], plot.views["1"]
+    (figure,) = by_epoch(StudyResults(ended.results))
+    assert list(figure.controls[0].options) == ["accuracy", "loss"]
+    of_accuracy, of_loss = views(figure).values()
     for arm in ARMS:
         runs = evaluated(ended, arm)
         told = {

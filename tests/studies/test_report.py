@@ -315,8 +315,8 @@ def test_a_curve_that_knows_only_its_steps_stays_by_step():
     results = made.two_arms()
     for run in results["runs"]:
         run["extra_curves"] = {"entropy": {"step": [1, 2], "value": [3.0, 2.0]}}
-    plot = curves(StudyResults(results))["plots"][0]
-    titles = {key: figure["layout"]["xaxis"]["title"]["text"] for key, (figure,) in plot.views.items()}
+    (figure,) = curves(StudyResults(results))
+    titles = {key: chart.x.title for key, (chart,) in figure.views.items()}
     assert [titles[f"2,{axis}"] for axis in range(3)] == ["step", "step", "step"]
     assert [titles[f"0,{axis}"] for axis in range(3)] == ["step", "tokens", "seconds"]
 

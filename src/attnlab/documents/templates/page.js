@@ -132,8 +132,10 @@ const openForPrint = () => {
 const contents = document.querySelector(".contents details");
 const wide = matchMedia("(min-width: 1120px)");
 const place = () => (contents.open = wide.matches);
-wide.addEventListener("change", place);
-place();
+if (contents) {
+  wide.addEventListener("change", place);
+  place();
+}
 
 openForPrint();
 if (canvases.length) {
