@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from attnlab.documents.plotly_figures import views
 from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.statistics import corrected, differences
 from attnlab.runs.findings import Finding
 from attnlab.runs.metrics_file import read_events
 from attnlab.runs.result import RunResult
 from attnlab.studies.outcome import StudyFacts, StudyOutcome, learned_nothing
-from attnlab.studies.report.page import filled
+from attnlab.studies.report.sections import by_epoch
 from attnlab.studies.report.study_results import StudyResults
 from attnlab.studies.wording import comparison_sentence, majority_sentence
 from tests.studies.here import here
@@ -51,10 +52,9 @@ def evaluated(ended, arm):
 
 
 def test_the_figure_shows_what_the_runs_measured(ended):
-    sections = {s.name: found for _, part in filled(StudyResults(ended.outcome)) for s, found in part}
-    (plot,) = sections["by_epoch"]["plots"]
-    assert list(plot.controls[0].options) == ["accuracy", "loss"]
-    of_accuracy, of_loss = plot.views["0"], plot.views["1"]
+    (figure,) = by_epoch(StudyResults(ended.outcome))
+    assert list(figure.controls[0].options) == ["accuracy", "loss"]
+    of_accuracy, of_loss = views(figure).values()
     for arm in ARMS:
         runs = evaluated(ended, arm)
         told = {

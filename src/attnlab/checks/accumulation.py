@@ -41,7 +41,7 @@ class Accumulation(Check):
     samples_layers: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
-        if case.task.contrasts:
+        if case.task.target.compares_batch:
             return self.finding(case, Outcome.NOT_APPLICABLE, "contrasts")
         whole = prepared_of(case, piece(batch_of(case, least=LENGTH), ROWS, LENGTH))
         if len(whole.ids) < 2:

@@ -17,6 +17,7 @@ from attnlab.model.attention.argmax import Argmax
 from attnlab.model.attention.dot import Dot
 from attnlab.model.attention.rule import Rule, masked_softmax
 from attnlab.model.blocks import Attention as Layer
+from attnlab.model.model import hidden_states
 from attnlab.model.pairs import Pairs
 from attnlab.model.projections import SharedQK, SharedQKV
 from attnlab.runs.findings import Finding, Outcome, When
@@ -100,7 +101,7 @@ def heads_of(case: Case) -> list[ObservedHead]:
         if not any(isinstance(part, Argmax) for part in layer.rule.modules()):
             layer.rule.register_forward_pre_hook(looked(name, layer, heads))
     with torch.no_grad():
-        case.task.hidden(model, prepared)
+        model(**prepared.inputs, objective=hidden_states)
     return heads
 
 

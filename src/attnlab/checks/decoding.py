@@ -232,8 +232,8 @@ class Trial:
         inputs: dict[str, Any] = {}
         if self.model.trunk.reads_source:
             inputs = {"source": torch.tensor([text.source])}
-        hidden = self.model.trunk(ids, tokens, **inputs)
-        scores: Tensor = self.model.head(hidden[:, ids.shape[1] - last :], tokens)[0]
+        after = slice(None), slice(ids.shape[1] - last, None)
+        scores: Tensor = self.model(ids, tokens, places=after, **inputs)[0]
         return scores
 
 

@@ -36,7 +36,7 @@ class FirstLoss(Check):
     def run(self, case: Case) -> Finding:
         if case.pretrained:
             return self.finding(case, Outcome.NOT_APPLICABLE, "learned_weights")
-        if case.task.label_kind == "pair":
+        if case.task.target.compares_batch:
             return self.finding(case, Outcome.NOT_APPLICABLE, "pair")
         rows = ROWS if case.task.predicts_words else EXAMPLES
         prepared = prepared_of(case, piece(batch_of(case), rows))

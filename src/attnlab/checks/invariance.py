@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.check import Case, Check, Moment
-from attnlab.checks.paths import place_by_place
 from attnlab.generation.decoder import padded
 from attnlab.model.apart import sample_of
+from attnlab.model.heads.head import Head
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, Outcome, When
@@ -75,6 +75,13 @@ class Invariance(Check):
         return max(found)
 
 
+def by_place_and_row(head: Head, hidden: Tensor, tokens: Tokens, *, training: bool) -> tuple[Tensor, Tensor]:
+    """A score for each place, and what the head makes of the row as a whole where the places are the
+    trunk's."""
+    scores = head(hidden, tokens)
+    return (scores, hidden.new_empty(len(hidden), 0)) if head.scores_words else (hidden, scores)
+
+
 class Scored:
     """Batches of rows: each row's scores, and every parameter's gradient of a weighted sum of all of them."""
 
@@ -96,10 +103,8 @@ class Scored:
         if model.trunk.reads_source:
             inputs = {"source": ids, "source_tokens": Tokens.of(ids.shape[1], real=real)}
         with torch.enable_grad():
-            scores = place_by_place(model)(ids, tokens, **inputs)
+            scores, whole = model(ids, tokens, objective=by_place_and_row, **inputs)
             kept = torch.ones_like(ids, dtype=torch.bool) if real is None else real
-            # where the places are the trunk's, what a head makes of the row as a whole is asked too
-            whole = scores.new_empty(len(ids), 0) if model.head.scores_words else model.head(scores, tokens)
             of_real = whole[kept] if whole.ndim == 3 else whole  # a head may score place by place as well
             (weighted(scores[kept]) + weighted(of_real)).backward()
         return [

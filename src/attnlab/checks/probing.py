@@ -65,10 +65,10 @@ class Probe:
 
     def show(self) -> None:
         """Print what was found."""
-        from attnlab.runs.display import PlainConsole
+        from attnlab.documents.nodes import Tone, toned
+        from attnlab.documents.terminal import PlainConsole
 
-        style = "green" if self.sound else "bold red"
-        PlainConsole().print(self.found, style=style, markup=False, highlight=False, soft_wrap=True)
+        PlainConsole().say(toned(Tone.GOOD if self.sound else Tone.WRONG, self.found))
 
 
 def probe(

@@ -32,7 +32,7 @@ class QueryDuplicates(Check):
     limit: ClassVar[float] = 0.5
 
     def run(self, case: Case) -> Finding:
-        if case.task.label_kind != "pair":
+        if not case.task.target.compares_batch:
             return self.finding(case, Outcome.NOT_APPLICABLE, "no_pairs")
         split = "dev" if "dev" in case.dataset.splits.names else "train"
         examples = case.dataset.first(split, TEXTS)

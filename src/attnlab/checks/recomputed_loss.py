@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from attnlab.checks.check import Case, Check
 from attnlab.checks.real import evaluator_of, uneven
 from attnlab.data.batch import Batch
 from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.texts import MisreadError, Text, nats_alone, sampled_texts, texts_of
 from attnlab.model.apart import copy_of, undisturbed
@@ -23,9 +24,8 @@ from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.typed import Value
-from attnlab.tasks.task import Prepared, Task
+from attnlab.tasks.task import Prepared
 from attnlab.training.accumulate import backward
-from attnlab.training.evaluate import Evaluator
 
 LINES, TEXTS, FEW = 6, 12, 4
 EQUAL = 1e-6
@@ -275,19 +275,14 @@ def label_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor
     """(B) the loss of each row's label when the model reads that row and nothing else, written out."""
     if prepared.second is not None:
         return pair_nats(evaluator, batch, prepared)
-    model, found = evaluator.model, []
+    model, target, found = evaluator.model, evaluator.task.target, []
     for line, real in enumerate(batch.real):
         ids, tokens = prepared.ids[line][real][None], Tokens.of(int(real.sum()))
         types = None if prepared.types is None else prepared.types[line][real][None]
-        scores = model.head(model.trunk(ids, tokens, types=types), tokens)[0].double()
-        if prepared.words is not None:
-            found.append(tag_nats(evaluator.task, scores, prepared, line, real))
-            continue
-        if batch.char_start is not None:
-            first = int(real.long().argmax())
-            found.append(answer_nats(scores, prepared.targets[line] - first, batch.char_start[line][real]))
-            continue
-        found.append(LABEL_LOSSES[evaluator.task.label_kind](scores, prepared.targets[line]))
+        scores = model(ids, tokens, types=types)[0].double()
+        held = {"words": prepared.words, "char_start": batch.char_start, "targets": prepared.targets}
+        row = {name: column[line] for name, column in held.items() if column is not None}
+        found.append(target.plain_loss(scores, row | {"real": real}))
     return torch.stack(found)
 
 
@@ -301,56 +296,24 @@ def pair_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor:
         for side in sides
     )
     cosines = torch.nn.functional.cosine_similarity(one[:, None], other[None], dim=-1)
-    if not task.contrasts:
-        return (cosines.diagonal() - prepared.targets) ** 2
-    scores, found = cosines / task.temperature, []
-    for line in range(len(scores)):
-        among = [n for n, key in enumerate(prepared.targets) if n == line or key != prepared.targets[line]]
-        found.append(scores[line, among].logsumexp(0) - scores[line, line])
-    return torch.stack(found)
+    if task.target.compares_batch:
+        rows = [(cosines[line], {"targets": prepared.targets, "line": line}) for line in range(len(one))]
+    else:
+        own = zip(cosines.diagonal(), prepared.targets, strict=True)
+        rows = [(cosine[None], {"targets": number}) for cosine, number in own]
+    return torch.stack([task.target.plain_loss(scores, row) for scores, row in rows])
 
 
 def alone(model: Model, ids: Tensor) -> Tensor:
-    tokens = Tokens.of(len(ids))
-    return model.head(model.trunk(ids[None], tokens), tokens)[0].double()
-
-
-def tag_nats(task: Task, scores: Tensor, prepared: Prepared, line: int, real: Tensor) -> Tensor:
-    """The loss of a text's tags: word by word, from the scores (T,C) of its first token, or of them all."""
-    assert prepared.words is not None
-    words, tags = prepared.words[line][real].tolist(), prepared.targets[line][real].tolist()
-    total = scores.new_zeros(())
-    for place, tag in enumerate(tags):
-        if tag == IGNORE:
-            continue
-        own = [n for n, word in enumerate(words) if word == words[place]]
-        mean = scores[own[:1] if task.first_piece else own].mean(0)
-        total = total + mean.logsumexp(-1) - mean[tag]
-    return total
-
-
-def answer_nats(scores: Tensor, targets: Tensor, places: Tensor) -> Tensor:
-    """−log p of an answer's first and last token (2) by scores (T,2), among the tokens of the passage, whose
-    places in its text (T) are not −1, and the first of all, which is no answer."""
-    among = [0, *(places >= 0).nonzero()[:, 0].tolist()]
-    return sum(
-        (side[among].logsumexp(0) - side[target] for side, target in zip(scores.T, targets, strict=True)),
-        torch.zeros((), dtype=scores.dtype),
-    )
-
-
-LABEL_LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "class": lambda scores, label: scores.logsumexp(-1) - scores[label],
-    "classes": lambda scores, flags: (torch.log1p(scores.exp()) - scores * flags).sum(),
-    "number": lambda scores, number: (scores[0] - number) ** 2,
-}
+    vector: Tensor = model(ids[None])[0]
+    return vector.double()
 
 
 def labels_alone(evaluator: Evaluator) -> Iterator[tuple[int, float]]:
     """A few examples of the first and last batch, by number, each read alone; none of several rows. All of
     the first batch where examples are compared with each other."""
-    loader = evaluator.loader
-    batches = [loader.load(loader.plan(0), 0)] if evaluator.task.contrasts else uneven(loader, LINES).held
+    loader, together = evaluator.loader, evaluator.task.target.compares_batch
+    batches = [loader.load(loader.plan(0), 0)] if together else uneven(loader, LINES).held
     example = loader.rows.scalars("example")
     single = np.bincount(example) == 1
     for number, batch in enumerate(batches):

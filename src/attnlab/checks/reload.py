@@ -64,4 +64,5 @@ def scores(model: Model, case: Case, prepared: Prepared) -> torch.Tensor:
     """The head's scores, without dropout."""
     model.eval()
     with torch.random.fork_rng():
-        return case.task.outputs(model, prepared)
+        found: torch.Tensor = model(**prepared.inputs)
+        return found

@@ -19,12 +19,13 @@ from attnlab.data.batch import Batch
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.model.heads.language import language_head
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.typed import Value
 from attnlab.tasks.answer_spans import AnswerSpans
-from attnlab.tasks.task import Prepared, Task, language_head
+from attnlab.tasks.task import Prepared, Task
 
 SHIFTS = (0, 1, 2, -1)
 HALF = 0.5
@@ -80,11 +81,11 @@ class Targets(OfTargets):
         if isinstance(case.task, AnswerSpans):
             return self.of_answers(case, look(case.dataset, "train", case.task.longest_answer))
         task, rows = case.task, case.dataset.rows("train")
-        if task.label_kind == "pair":
+        if task.target.compares_batch:
             return self.of_pairs(case, rows)
         examples = case.dataset.first("train", EXAMPLES)
         held = labels_of(rows, len(examples))
-        right = {number: wanted(task, examples[number]) for number in held}
+        right = {number: wanted(rows, task, examples[number]) for number in held}
         wrong = [number for number in held if not agree(held[number], right[number])]
         if not wrong:
             return self.finding(case, Outcome.PASS, "labels_agree", 0.0, texts=len(held))
@@ -172,7 +173,7 @@ class Answering:
     """The model's own head and the task's own loss, on answers that are given."""
 
     def __init__(self, model: Model):
-        head = copy.deepcopy(language_head(model)).cpu().double()
+        head = copy.deepcopy(language_head(model.head)).cpu().double()
         generator = torch.Generator().manual_seed(0)
         vectors = torch.randn(head.table.weight.shape, generator=generator, dtype=torch.float64)
         head.table.weight.copy_(vectors / vectors.norm(dim=1, keepdim=True))
@@ -185,8 +186,9 @@ class Answering:
     def loss(self, case: Case, prepared: Prepared, answers: Tensor) -> float:
         """The loss of a model that gives these answers (B,T), without a doubt."""
         said = self.table[answers.clamp(min=0)] * LOUD
-        plain = replace(prepared, spans=None)  # what boundaries say of them is a loss of its own
-        return float(case.task.head_loss(self.model, said, plain).total)
+        # without spans: what boundaries say of them is a loss of its own
+        given = replace(prepared, spans=None, features=said)
+        return float(case.task.loss(self.model, given).total)
 
 
 def draws(case: Case, batch: Batch) -> Iterator[Prepared]:
@@ -276,13 +278,11 @@ def agree(held: Any, right: Any) -> bool:
     return bool(held) and len({*held}) == len(held) and {*held} <= {*right}
 
 
-def wanted(task: Task, example: Example) -> Any:
+def wanted(rows: Rows, task: Task, example: Example) -> Any:
     """The same, read off the text's own label."""
-    found = task.label_of(example)
-    if task.label_kind == "tags":
-        return tuple((word, task.labels.names.index(tag)) for word, tag in enumerate(found))
-    if task.label_kind == "class":
-        return task.labels.names.index(found)
-    return (
-        [int(name in found) for name in task.labels.names] if task.label_kind == "classes" else float(found)
-    )
+    label, names = task.label_of(example), task.labels.names
+    if rows.has("tags"):
+        return tuple((word, names.index(tag)) for word, tag in enumerate(label))
+    if rows.has("label"):
+        return names.index(label)
+    return [int(name in label) for name in names] if rows.has("labels") else float(label)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Column, Table
 
 from attnlab.cli.console import MOST, JsonOption, SetOption, emit, err, fail, out
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.values import ConfigError
-from attnlab.config.visible_text import visible
+from attnlab.documents.nodes import Heading, Inline, Sentence, Table, TableColumn, Tone, strong, toned
+from attnlab.documents.numbers import estimate_of
 from attnlab.runs.damage import reading
-from attnlab.runs.display import escape
 from attnlab.studies.wording import FEW, because_phrase, verdict_phrase
 
 if TYPE_CHECKING:
-    from attnlab.metrics.metric import Estimate
     from attnlab.studies.outcome import StudyOutcome
     from attnlab.studies.runner import EndedStudy
     from attnlab.studies.spec import Study
@@ -89,7 +86,7 @@ def run(
 
 
 def tell(message: str) -> None:
-    err.print(message, highlight=False, markup=False, soft_wrap=True)
+    err.say(message)
 
 
 def refuse_engine(engine: str) -> None:
@@ -146,74 +143,56 @@ def show(ended: EndedStudy) -> None:
     """The verdict, the arms, and where the rest is."""
     outcome = ended.outcome
     study = outcome.study
-    out.print(f"\n[bold]{escape(study.question)}[/]", highlight=False)
-    out.print(arms_table(outcome))
-    out.print(f"[bold]Verdict:[/] {escape(outcome.verdict)}", highlight=False)
-    if len(outcome.comparisons) > FEW:
-        out.print(comparisons_table(outcome))
+    out.show(
+        Heading(study.question),
+        arms_table(outcome),
+        Sentence((strong("Verdict:"), f" {outcome.verdict}")),
+        *([comparisons_table(outcome)] if len(outcome.comparisons) > FEW else []),
+    )
     if study.quick:
-        out.print("This was a quick run: too few tokens and seeds to rely on.", style="yellow")
-    for note in outcome.notes:
-        out.print(f"Note: {escape(str(note))}", highlight=False)
+        out.show(Sentence(toned(Tone.WARNING, "This was a quick run: too few tokens and seeds to rely on.")))
+    out.show(*(Sentence(f"Note: {note}") for note in outcome.notes))
     for reason in ended.failed:
-        out.print(f"[bold red]Failed:[/] {escape(reason)}", highlight=False, soft_wrap=True)
+        out.say(toned(Tone.WRONG, "Failed:"), f" {reason}")
     if ended.signal:
         words = ["attnlab", "run", "--resume", "--out", str(ended.folder), *import_words(IMPORTED.values())]
-        out.print(
-            f"Stopped as requested; every run is saved. Continue with: {escape(shlex.join(words))}",
-            highlight=False,
-            soft_wrap=True,
-        )
+        out.say(f"Stopped as requested; every run is saved. Continue with: {shlex.join(words)}")
     report = ended.folder / "report.html"
-    place = report if report.is_file() else ended.folder / "results.json"
-    out.print(f"Report: {escape(visible(str(place)))}", highlight=False, soft_wrap=True)
+    out.say(f"Report: {report if report.is_file() else ended.folder / 'results.json'}")
 
 
 COLUMNS = ("loss", "token_by_token_loss", "tokens_per_second", "bits_per_byte", "train_loss")
 ROOM = 100
 """Characters from which on a line has room for all columns; a narrower one shows the first three."""
+TONES = {"finished": Tone.GOOD, "invalid": Tone.WRONG, "failed": Tone.WRONG}
 
 
 def comparisons_table(outcome: StudyOutcome) -> Table:
     """Comparisons that are too many for a sentence each."""
-    table = Table(Column("arm", no_wrap=True), "compared with", "verdict", Column("why", overflow="fold"))
-    for one in outcome.comparisons:
-        cells = (one.arm, one.baseline, verdict_phrase(one), because_phrase(one))
-        table.add_row(*map(escape, cells))
-    return table
+    rows = [(one.arm, one.baseline, verdict_phrase(one), because_phrase(one)) for one in outcome.comparisons]
+    return Table((TableColumn("arm", whole=True), "compared with", "verdict", "why"), rows)
 
 
 def arms_table(outcome: StudyOutcome) -> Table:
     wanted = COLUMNS if out.width >= ROOM else COLUMNS[:3]
-    found = [name for name in wanted if any(name in arm.scores for arm in outcome.arms)]
-    names = dict.fromkeys([outcome.study.metric, *found])
+    held = [name for name in wanted if any(name in arm.scores for arm in outcome.arms)]
+    names = dict.fromkeys([outcome.study.metric, *held])
     sizes = {arm.parameters for arm in outcome.arms}
-    alike = f"{sizes.pop():,} parameters each" if len(sizes) == 1 else None
-    table = Table(
-        Column("arm", no_wrap=True),
-        "state",
-        *([] if alike else [Column("parameters", justify="right")]),
-        *(Column(escape(name.replace("_", " ")), justify="right") for name in names),
-        caption=alike,
-        caption_justify="left",
-    )
+    alike = f"{sizes.pop():,} parameters each" if len(sizes) == 1 else ""
+    rows: list[tuple[Inline, ...]] = []
     for arm in outcome.arms:
-        colour = {"finished": "green", "invalid": "bold red", "failed": "red"}.get(arm.state, "yellow")
-        values = [interval(arm.scores.get(name)) for name in names]
-        size = [] if alike else [f"{arm.parameters:,}"]
-        table.add_row(escape(arm.name), f"[{colour}]{arm.state.value}[/]", *size, *values)
+        state = toned(TONES.get(arm.state, Tone.WARNING), arm.state.value)
+        numbers = [
+            estimate_of(None if (score := arm.scores.get(name)) is None else vars(score)) for name in names
+        ]
+        rows.append((arm.name, state, *([] if alike else [arm.parameters or 0]), *numbers))
     for arm in outcome.refused:
-        table.add_row(escape(arm.name), f"[red]{arm.state.value}[/]")
-    return table
-
-
-def interval(score: Estimate | None) -> str:
-    """A value with half of its interval, in as many digits as that supports."""
-    from attnlab.studies.report.number_text import decimals
-
-    if score is None or math.isnan(score.value):
-        return "–"
-    places = decimals([{"value": score.value, "low": score.low, "high": score.high}])
-    if math.isnan(score.low):
-        return f"{score.value:,.{places}f}"
-    return f"{score.value:,.{places}f} ± {(score.high - score.low) / 2:,.{places}f}"
+        rest = [""] * (len(names) + (0 if alike else 1))
+        rows.append((arm.name, toned(Tone.WRONG, arm.state.value), *rest))
+    columns = [
+        TableColumn("arm", whole=True),
+        TableColumn("state"),
+        *([] if alike else [TableColumn("parameters", right=True)]),
+        *(TableColumn(name.replace("_", " "), right=True) for name in names),
+    ]
+    return Table(columns, rows, note=alike)

@@ -12,9 +12,10 @@ from typing import Any, Literal, Required, TypedDict
 import attnlab.checks.wording as wording
 from attnlab.checks.wording import TOLD
 from attnlab.checks.wording.template import Sentences
+from attnlab.documents.nodes import DocumentPage, Inline, Table, Tone, toned
+from attnlab.documents.notebook import SelfShowing
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.damage import read_object, reading
-from attnlab.runs.tabular import ShortTable, Tabular
 from attnlab.runs.typed import Value
 
 CHECKS_FILE = "checks.json"
@@ -32,7 +33,7 @@ class Outcome(StrEnum):
 
 BAD = (Outcome.WARN, Outcome.FAIL)
 MARKS: Mapping[str, str] = {"pass": "✓", "warn": "!", "fail": "✗", "not applicable": "–"}
-COLOURS: Mapping[str, str] = {"pass": "green", "warn": "yellow", "fail": "bold red"}
+TONES: Mapping[str, Tone] = {"pass": Tone.GOOD, "warn": Tone.WARNING, "fail": Tone.WRONG}
 
 COLLAPSES: Mapping[str, str] = {
     "not_better": "The model is not better than always predicting the most frequent label.",
@@ -160,12 +161,17 @@ def collapse_sentence(findings: Sequence[Finding]) -> str:
     return wording.collapse_sentence(found.kind, found.found, found.fix, one_class=one_class)
 
 
-class Findings(Tabular, list[Finding]):
+def mark(outcome: str) -> Inline:
+    """The sign of an outcome, in its tone."""
+    return toned(TONES.get(outcome, Tone.MUTED), MARKS[outcome])
+
+
+class Findings(SelfShowing, list[Finding]):
     """What several checks found: a list that shows itself as a table."""
 
-    def table(self) -> ShortTable:
-        rows = [(one.mark, one.check, wording.in_a_row(one.words)) for one in self]
-        return ShortTable(self.verdict, ("", "check", "found"), rows)
+    def document(self) -> DocumentPage:
+        rows = [(mark(one.outcome), one.check, wording.in_a_row(one.words)) for one in self]
+        return DocumentPage("checks", self.verdict, [Table(("", "check", "found"), rows)])
 
     @property
     def outcomes(self) -> Mapping[Outcome, int]:

@@ -12,6 +12,8 @@ import torch
 from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.data.loader import Loader
+from attnlab.evaluation.evaluator import Evaluator
+from attnlab.evaluation.features import Features, FeaturesOf, keeps_features, unknown
 from attnlab.generation.sample_file import SampleFile, sample_files
 from attnlab.model.model import Model
 from attnlab.runs.events import Listener
@@ -23,9 +25,7 @@ from attnlab.session.soundness import RunChecks, Watch, known
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import newest_checkpoint
 from attnlab.training.continuing import go_on
-from attnlab.training.evaluate import Evaluator
 from attnlab.training.failure import Failure
-from attnlab.training.features import Features, FeaturesOf, keeps_features, unknown
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.listeners import LISTENERS
 from attnlab.training.loop import Loop
@@ -81,7 +81,7 @@ def train(
             folder.expect(**expected)
             folder.note(truncation=cut, labels=asdict(session.labels))
             folder.note(fresh=session.origin.fresh, certificate=session.origin.certificate)
-            warnings += session.labels.warnings()
+            warnings += session.task.target.warnings(session.labels)
             loop = _loop(session, folder)
             warnings += _restored(loop, folder)
             own = {"evaluator": _reading_again(loop.evaluate_model), "backward": loop.backward}

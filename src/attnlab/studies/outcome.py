@@ -305,6 +305,9 @@ class StudyOutcome:
     def of_json(cls, held: Mapping[str, Any]) -> StudyOutcome:
         """A study as it was written. Of one without a format its baselines, arms and runs: its comparisons
         are computed anew from the folders of its runs."""
+        missing = [part for part in ("study", "runs") if part not in held]
+        if missing:
+            raise ValueError(f"Results need a study and its runs; {', '.join(missing)} is missing.")
         new = held.get("format") == FORMAT
         told = [Note.told(text) for text in held["study"].get("notes") or ()]
         return cls(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,8 @@ from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
+from attnlab.documents.nodes import DocumentPage, Table
+from attnlab.documents.notebook import SelfShowing
 from attnlab.runs.atomic import replace_bytes, replace_json
 from attnlab.runs.damage import FAULTS, read_object, reading
 from attnlab.runs.folder import lock, make_folder
@@ -18,7 +19,6 @@ from attnlab.runs.record import differences
 from attnlab.runs.result import RunResult, RunState
 from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import STUDY_FILE, StudyRecord
-from attnlab.runs.tabular import ShortTable, Tabular, number
 from attnlab.session.session import step_flops
 from attnlab.studies import report
 from attnlab.studies.earlier_runs import ready
@@ -28,6 +28,7 @@ from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved, from_record, resolve, to_record
 from attnlab.studies.results import gather
+from attnlab.studies.shown import measured_number
 from attnlab.studies.tuning import tuned
 from attnlab.studies.wording import verdict_phrase
 from attnlab.training.interrupt import Interrupt
@@ -37,7 +38,7 @@ RESULTS = "results.json"
 
 
 @dataclass(frozen=True, repr=False)
-class EndedStudy(Tabular):
+class EndedStudy(SelfShowing):
     """A study that has ended, or was stopped by a signal; its results are what there is so far.
 
     `allowed` are the arms that are meant to fail checks.
@@ -76,18 +77,20 @@ class EndedStudy(Tabular):
             if not arm.sound and not (arm.name in self.allowed and arm.unsound)
         ]
 
-    def table(self) -> ShortTable:
-        study, rows = self.outcome.study, list[tuple[str, ...]]()
-        words = {one.arm: verdict_phrase(one) for one in self.outcome.comparisons}
-        for arm in self.outcome.arms:
-            score = arm.scores.get(study.metric)
-            numbers = [] if score is None else [score.value, score.low, score.high]
-            value, *ends = [number(one) for one in numbers if math.isfinite(one)] or ["–"]
-            verdict = "baseline" if arm.name == study.baseline else words.get(arm.name, arm.state.value)
-            n = str(score.n if score else 0)
-            rows.append((arm.name, value, " to ".join(ends), n, verdict))
-        columns = ("arm", study.metric, "95 % interval", "seeds", "verdict")
-        return ShortTable(f"{self.outcome.verdict} Report: {self.folder / 'report.html'}", columns, rows)
+    def document(self) -> DocumentPage:
+        study = self.outcome.study
+        verdicts = {one.arm: verdict_phrase(one) for one in self.outcome.comparisons}
+        verdicts[study.baseline] = "baseline"
+        rows = [
+            (
+                arm.name,
+                measured_number(arm.scores.get(study.metric), sound=arm.sound),
+                verdicts.get(arm.name, arm.state.value),
+            )
+            for arm in self.outcome.arms
+        ]
+        headline = f"{self.outcome.verdict} Report: {self.folder / 'report.html'}"
+        return DocumentPage("study", headline, [Table(("arm", study.metric, "verdict"), rows)])
 
     def report(self, file: str | Path) -> Path:
         """The report as one HTML file at this place."""

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
+from attnlab.documents.nodes import Number
+from attnlab.documents.numbers import estimate_of
+from attnlab.metrics.metric import Estimate
 from attnlab.runs.result import RunResult
-from attnlab.studies.outcome import StudyOutcome
+from attnlab.studies.outcome import StudyOutcome, score_json
 
 Series = dict[str, Any]
 Figure = dict[str, Any]
@@ -20,6 +23,11 @@ def runs_by_arm(outcome: StudyOutcome) -> dict[str, list[RunResult]]:
     """The runs of each arm that came to their end, in the order of the arms; none without one."""
     held = {arm.name: [run for run in outcome.runs_of(arm.name) if run.trained] for arm in outcome.arms}
     return {arm: runs for arm, runs in held.items() if runs}
+
+
+def measured_number(score: Estimate | None, **options: Any) -> Number:
+    """A score with its interval and n, as a document shows it."""
+    return estimate_of(None if score is None else score_json(score), **options)
 
 
 def mean(runs: Sequence[RunResult], metric: str) -> float | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from attnlab.documents import html, markdown
 from attnlab.runs.atomic import replace_bytes
 from attnlab.studies.outcome import StudyOutcome
-from attnlab.studies.report.page import filled, html, markdown
+from attnlab.studies.report.page import report
 from attnlab.studies.report.sheets import comparisons, runs
 from attnlab.studies.report.study_results import StudyResults
 
@@ -19,11 +20,11 @@ def write(outcome: StudyOutcome, folder: Path) -> Path:
     A part that an outcome does not have leaves its section out.
     """
     study = StudyResults(outcome)
-    parts = filled(study)
+    document = report(study)
     folder.mkdir(parents=True, exist_ok=True)
     written = {
-        "report.html": html(study, parts),
-        "report.md": markdown(study, parts),
+        "report.html": html.page(document, scripts=True),
+        "report.md": markdown.page(document),
         "runs.csv": runs(study),
         "comparisons.csv": comparisons(study),
     }

@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 
+from attnlab.documents.nodes import Form
 from attnlab.metrics.measures import Measure, measures
 from attnlab.metrics.metric import Estimate
 from attnlab.studies.report.study_results import Arm, StudyResults
@@ -16,7 +17,7 @@ class DisplayedMetric:
     name: str
     title: str
     definition: str = ""
-    form: str = "plain"
+    form: Form = "plain"
     lower_is_better: bool = True
     counted: bool = False  # exact, from the arm itself and not over seeds
     honest: bool = False  # measured with later tokens removed: true of an arm that leaks, too

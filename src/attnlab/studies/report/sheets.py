@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attnlab.config.visible_text import as_cell, visible_lines
-from attnlab.runs.result import RunResult
+from attnlab.runs.result import RunResult, RunState
 from attnlab.studies.outcome import without_nan
 from attnlab.studies.report.study_results import Arm, StudyResults
 
@@ -40,7 +40,7 @@ def runs(study: StudyResults) -> str:
 
 
 def _sound(arm: Arm, run: RunResult) -> bool | None:
-    return arm.sound and run.status != "invalid" if run.trained else None
+    return arm.sound and run.status is not RunState.INVALID if run.trained else None
 
 
 def comparisons(study: StudyResults) -> str:

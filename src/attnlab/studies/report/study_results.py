@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from attnlab.documents.nodes import Name, VerdictPill
+from attnlab.documents.numbers import anything
 from attnlab.documents.palette import Ink, ink
 from attnlab.evaluation.comparison import Comparison, Verdict
 from attnlab.metrics.metric import Estimate
 from attnlab.runs.findings import Finding
 from attnlab.runs.result import RunResult, RunState
 from attnlab.studies.outcome import ArmOutcome, ArmState, StudyOutcome
-from attnlab.studies.report.number_text import anything
-from attnlab.studies.wording import verdict_phrase, words_of
+from attnlab.studies.wording import verdict_phrase
 
 STATUS = {
     "finished": "finished",
@@ -24,14 +25,6 @@ STATUS = {
 }
 
 CARD = ("Set-up", "Hypothesis", "How to read it", "Time")
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A verdict or state of an arm: by its kind it is coloured, and then said."""
-
-    kind: str
-    words: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +52,23 @@ class Arm:
         return self.name if self.sound else f"{self.name} (not sound)"
 
     @property
+    def untagged(self) -> Name:
+        return Name(self.name, self.ink, self.sound)
+
+    @property
+    def shown(self) -> Name:
+        """With what is told of it in a word: that it is the baseline, or that it is not sound."""
+        baseline = (("baseline", ""),) if self.baseline else ()
+        state = ((self.word, self.status.value),) if self.status is not ArmState.FINISHED else ()
+        return replace(self.untagged, tags=(*baseline, *state))
+
+    @property
     def reason(self) -> str:
         return self.outcome.reason
 
     @property
     def word(self) -> str:
-        return STATUS.get(self.status, self.status)
+        return STATUS.get(self.status, self.status.value)
 
     @property
     def shortfall(self) -> str:
@@ -159,23 +163,20 @@ class StudyResults:
     def unsound(self) -> list[Arm]:
         return [arm for arm in self.arms if not arm.sound]
 
+    def pill(self, arm: Arm, words: str = "") -> VerdictPill:
+        """What an arm came to by the study's own metric; its colour goes by the verdict, not by its words."""
+        comparison = self.comparison_of(arm)
+        if arm.status in (ArmState.FAILED, ArmState.MISSING):
+            return VerdictPill(arm.word)
+        if not arm.sound:
+            return VerdictPill(Verdict.INVALID.value)
+        if comparison is None:
+            return VerdictPill(arm.shortfall or "not compared")
+        return VerdictPill(comparison.verdict.value, words or verdict_phrase(comparison))
+
     def comparison_of(self, arm: Arm) -> Comparison | None:
         """The arm's comparison by the study's own metric."""
         return self.outcome.comparison_of(arm.name)
-
-    def mark_of(self, arm: Arm) -> Mark:
-        """What the head of the page marks an arm with."""
-        comparison = self.comparison_of(arm)
-        if arm.status in (ArmState.FAILED, ArmState.MISSING):
-            return Mark(arm.status.value, arm.word)
-        if arm.baseline:
-            return Mark("baseline", "baseline")
-        if not arm.sound:
-            return Mark("invalid", Verdict.INVALID.value)
-        if comparison is None:
-            return Mark("other", arm.shortfall or "not compared")
-        same = comparison.verdict is Verdict.SAME
-        return Mark(comparison.verdict.value, words_of(comparison) if same else verdict_phrase(comparison))
 
     def runs(self) -> Iterator[tuple[Arm, RunResult]]:
         return ((arm, run) for arm in self.arms for run in arm.runs)
