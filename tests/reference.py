@@ -217,7 +217,7 @@ class Reference:
                 below(parts, "0"),
                 x,
                 lambda y, q, layer=layer: self.attention(
-                    below(q, "inner"), y, y, row, row, mask, c.attention, layer, p
+                    below(q, "inner"), y, y, row, row, mask, c.attention_by_layer[layer], layer, p
                 ),
             )
             if encoded is not None:

@@ -14,12 +14,13 @@ import torch
 from torch import nn
 
 from attnlab.checks.answered import never_answering
-from attnlab.checks.predictions import collapse_told, judge_examples
+from attnlab.checks.predictions import judge_examples
 from attnlab.checks.threshold import Threshold
 from attnlab.data.rows import Rows
 from attnlab.interop.module_checks import Point
 from attnlab.metrics.metric import CLUSTER, Examples, t_reach
 from attnlab.metrics.thresholds import curve
+from attnlab.runs.findings import collapse_sentence
 from attnlab.tasks.answering import Answering
 from attnlab.tasks.labelled import summed
 from tests.checks.cases import case, config, found, of
@@ -131,17 +132,17 @@ def test_scores_that_depend_on_the_batch_are_named():
     assert found("recomputed_loss", about).outcome == "fail"
 
 
-def halved(self, model, hidden, prepared):
+def halved(self, head, hidden, prepared, *, training):
     """The mean of first and last token, where their sum is said."""
-    right = Answering.head_loss(self, model, hidden, prepared)
+    right = Answering.head_loss(self, head, hidden, prepared, training=training)
     return dataclasses.replace(
         right, total=right.total / 2, each=None if right.each is None else right.each / 2
     )
 
 
-def of_all_tokens(self, model, hidden, prepared):
+def of_all_tokens(self, head, hidden, prepared, *, training):
     """A softmax that padding and the question share."""
-    chances = model.head(hidden, prepared.tokens).log_softmax(1)
+    chances = head(hidden, prepared.tokens).log_softmax(1)
     return summed(-chances.gather(1, prepared.targets[:, None]).sum((1, 2)))
 
 
@@ -198,9 +199,9 @@ def test_models_that_always_or_never_answer_are_named(when):
 def test_f1_that_is_no_better_than_never_answering_is_told_first():
     margin, f1, there = drawn(skill=0.0)
     findings = judge_examples(case("answering").task, said(margin, f1, there))
-    assert "not better than never answering" in collapse_told(findings)
+    assert "not better than never answering" in collapse_sentence(findings)
     good = judge_examples(case("answering").task, said(*drawn(skill=3.0, n=400)))
-    assert [one.outcome for one in good] == ["pass", "pass"] and not collapse_told(good)
+    assert [one.outcome for one in good] == ["pass", "pass"] and not collapse_sentence(good)
 
 
 def test_questions_of_one_passage_do_not_count_as_many():

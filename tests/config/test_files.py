@@ -1,9 +1,12 @@
 import json
+import re
 
 import pytest
+from attnlab.session.setup import draft
 
 from attnlab.config.files import config_of, identity, load, to_json
-from attnlab.config.values import ConfigError
+from attnlab.config.values import Choice, ConfigError
+from attnlab.model.assemble import build_model
 
 TOML = """
 seed = 3
@@ -36,6 +39,73 @@ def test_identity_is_of_meaning_not_of_spelling():
     assert identity(load(set={"model.attention": "dot(softcap=0.0)"})) == plain
     assert identity(load(set=["model.attention=dot(softcap=1.0)"])) != plain
     assert identity(load(set=["seed=1"])) != plain
+
+
+def test_settings_that_came_later_are_not_in_the_record_at_their_defaults():
+    """Folders, hashes and records of before stay equal: these are of the version without model.trunk."""
+    before = {
+        "mini-gpt": "17c8e39b15748774",
+        "bert-mini": "61b4d0767b01b486",
+        "seq2seq-mini": "9c77b1c2039691db",
+    }
+    assert {name: identity(load(name)) for name in before} == before
+    assert "trunk" not in to_json(load())["model"]
+    assert identity(load(set=["model.trunk=transformer"])) == identity(load())
+
+
+LAYERED = ["group(groups=4)", "group(groups=4)", "dot", "dot"]
+
+
+def test_attention_for_each_layer_is_the_same_however_written(tmp_path):
+    (file := tmp_path / "run.toml").write_text(f"[model]\nattention = {json.dumps(LAYERED)}\n")
+    config = load(file)
+    assert [choice.kind for choice in config.model.attention] == ["group", "group", "dot", "dot"]
+    assert config.model.attention[0].options["groups"] == 4
+    for written in (json.dumps(LAYERED), "[group(groups=4), group(groups=4), dot, dot]"):
+        assert load(set=[f"model.attention={written}"]) == config
+    tables = [{"kind": "group", "groups": 4}, Choice("group", {"groups": 4}), "dot", Choice("dot")]
+    assert load(set={"model.attention": tables}) == config
+    again = config_of(json.loads(json.dumps(to_json(config))))
+    assert again == config and identity(again) == identity(config) != identity(load())
+
+
+def test_equal_attention_for_each_layer_is_one_choice():
+    config = load(set=["model.attention=[dot, dot(scale=root), dot, dot]"])
+    assert config == load() and identity(config) == identity(load())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            ["model.attention=[dot, linear]"],
+            "model.attention has 2 entries, and model.layers is 4; give one entry for each layer, or a "
+            "single choice for all, or set model.layers to 2",
+        ),
+        (["model.attention=[]"], "model.attention has 0 entries"),
+        (["model.attention=[dot, liner, dot, dot]"], 'model.attention[1]: there is no "liner". Did you mean'),
+        (
+            ["model.attention=[dot, dot, linear, dot(scales=1)]"],
+            'model.attention[3]: options of dot: there is no "scales"',
+        ),
+        (["model.attention=[dot, linear, dot(, dot]"], "cannot be read"),
+        (
+            ["model.layers=2", "model.attention=[dot, linear]", "model.attention.scale=1.0"],
+            "--set model.attention.scale: model.attention is a list with one entry for each layer",
+        ),
+        (["model.cross_attention=[dot, linear]"], "model.cross_attention"),
+    ],
+)
+def test_wrong_attention_for_each_layer_is_refused(settings, message):
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        load(set=settings)
+
+
+def test_each_layer_is_refused_by_its_own_parts():
+    """Linear forms no scores to add a bias to; it is the last layer alone that has it."""
+    settings = {"model.layers": 2, "model.attention": ["dot", "linear"], "model.positions": "alibi"}
+    with pytest.raises(ConfigError, match=r"model\.attention\[1\]: An attention that forms no scores"):
+        build_model(draft(load(set=settings)), device="meta")
 
 
 def test_families_bring_their_mask_unless_one_is_given():

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from attnlab.config.files import section_of
-from attnlab.config.values import Choice, ConfigError
+from attnlab.config.values import Choice, ConfigError, choice_of, written
 from attnlab.model.assemble import build_model
 from attnlab.model.attention import ATTENTION
 from attnlab.model.attention.rule import Rule, spread
@@ -39,9 +39,9 @@ SOURCE_IDS = torch.stack(
 
 @dataclass(frozen=True)
 class Case:
-    """One model of the grid."""
+    """One model of the grid; `attention` may be one for each layer."""
 
-    attention: Choice
+    attention: Choice | tuple[Choice, ...]
     mask: Choice
     positions: Choice
     projections: Choice
@@ -50,7 +50,7 @@ class Case:
     extras: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        parts = [str(getattr(self, f.name)) for f in fields(self)[:6]]
+        parts = [written(getattr(self, f.name)) for f in fields(self)[:6]]
         return " · ".join(parts + [f"{k}={v}" for k, v in self.extras.items()])
 
     @property
@@ -59,12 +59,13 @@ class Case:
 
     def config(self, **changes):
         chosen = {f.name: getattr(self, f.name) for f in fields(self)[:6]}
-        cross = self.attention.options.get("inner", "dot") if self.layered else self.attention
+        cross = "dot" if isinstance(self.attention, tuple) else self.attention
+        cross = self.attention.options.get("inner", "dot") if self.layered else cross
         return section_of("model", SIZES | chosen | {"cross_attention": cross} | self.extras | changes)
 
     @property
     def layered(self) -> bool:
-        return self.attention.kind in ("group", "window")
+        return isinstance(self.attention, Choice) and self.attention.kind in ("group", "window")
 
     def model(self, seed=0, **changes):
         model = build_model(self.config(**changes), seed=seed).double().eval()
@@ -106,6 +107,24 @@ def plainly(model):
     finally:
         for rule in outer:
             del rule.forward
+
+
+def _mixed(attention: str, *parts: str) -> Case:
+    layers = tuple(choice_of(name, "") for name in attention.split(" / "))
+    mask, positions, family, masking = parts
+    chosen = (choice_of(mask, ""), choice_of(positions, ""), Choice("separate"))
+    return Case(layers, *chosen, family, masking, {"layers": len(layers)})
+
+
+MIXED = [
+    _mixed("group(groups=3) / group(groups=3) / dot", "causal", "sinusoidal", "decoder", "-inf"),
+    _mixed("window(size=2) / linear / additive", "causal", "rotary", "decoder", "-inf"),
+    _mixed("dot / linear", "prefix", "learned", "decoder", "-inf"),
+    _mixed("additive / dot(softcap=2.0)", "causal & window(size=3)", "relative", "decoder", "zero"),
+    _mixed("linear / argmax", "bidirectional", "concat(part=4)", "encoder", "-inf"),
+    _mixed("dot / group(groups=2, inner=additive)", "causal", "bucketed", "encoder_decoder", "-inf"),
+]
+"""Models whose layers have different attention."""
 
 
 def working() -> list[Case]:

@@ -88,6 +88,30 @@ def test_killed_while_an_adapter_is_trained_on_a_start(attnlab, file, tmp_path):
         same(outcome(folder), expected)
 
 
+def test_killed_while_an_optimizer_of_torch_steps(attnlab, file, tmp_path):
+    """Registered in a file of one's own, which the run records and asks for again."""
+    (code := tmp_path / "mine.py").write_text(
+        "import torch\n"
+        "from attnlab.training.optimizers import OPTIMIZERS, from_torch\n"
+        'OPTIMIZERS.register("nadam", from_torch(torch.optim.NAdam))\n'
+    )
+    own = "--import", code
+    chosen = "--set", "training.optimizer=nadam(learning_rate=0.01, weight_decay=0.1)"
+    ended = attnlab("train", file, *own, *chosen, "--out", tmp_path / "whole", inject="count", checked=False)
+    assert ended.code == 0, ended.said
+    [record] = json.loads((tmp_path / "whole" / "run.json").read_text())["imports"]
+    assert record["file"] == str(code) and record["parts"] == [["optimizers", "nadam"]]
+    expected, points = outcome(tmp_path / "whole"), int(ended.said.split("points ")[-1])
+    for at in random.Random(0).sample(range(points // 2, points), 2):
+        folder = tmp_path / f"run-{at}"
+        killed = attnlab("train", file, *own, *chosen, "--out", folder, inject="kill", at=at, checked=False)
+        assert killed.code == -signal.SIGKILL
+        assert "mine.py" in attnlab("train", "--out", folder, "--resume", checked=False).said
+        resumed = attnlab("train", "--out", folder, "--resume", *own, checked=False)
+        assert resumed.code == 0, resumed.said
+        same(outcome(folder), expected)
+
+
 @pytest.mark.parametrize("task", ["answering", "tagging", "similarity"])
 def test_killed_while_it_learns_to_understand(attnlab, task, tmp_path):
     """Windows, words and vectors: tasks whose evaluation puts several rows together."""

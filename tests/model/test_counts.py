@@ -36,7 +36,7 @@ def test_published_architectures_have_their_published_size(preset, parameters):
 
 def test_closed_form_is_the_models_own_count():
     """Over a pairwise covering of every part, and every head."""
-    for case in grid.pairwise():
+    for case in (*grid.pairwise(), *grid.MIXED):
         model = build_model(case.config(), device="meta")
         found = count(model, length=16, source_length=16, batch=1)
         assert found.closed_form == found.total, case
@@ -51,6 +51,20 @@ def test_closed_form_is_the_models_own_count():
     for norm in ("layer", "rms"):
         found = counted(projections=lab.Choice("separate", {"query_key_norm": norm}))
         assert found.closed_form == found.total
+
+
+def test_layers_of_different_attention_are_counted_each():
+    """Additive attention has weights of its own, and only its layers have them."""
+    plain, mixed = counted(layers=3), counted(layers=3, attention=["additive", "dot", "additive"])
+    one = counted(layers=1, attention="additive").total - counted(layers=1).total
+    assert one > 0 and mixed.total == mixed.closed_form == plain.total + 2 * one
+    formulas = {term.name: term.formula for term in mixed.parameters}
+    assert formulas["decoder.attention.query map"] == "2·(H·K·A)"
+    assert formulas["decoder.attention.query"] == "L·(D·HK + HK)"
+    linear, dot, both = (counted(layers=3, attention=a) for a in ("linear", "dot", ["linear", "dot", "dot"]))
+    assert both.forward * 3 == linear.forward + 2 * dot.forward
+    kept = [found.memory["activations"] for found in (linear, dot, both)]
+    assert kept[2] * 3 == kept[0] + 2 * kept[1] and kept[0] != kept[1]
 
 
 def test_source_documents_formulas():

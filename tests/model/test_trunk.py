@@ -1,23 +1,22 @@
 """A second trunk, no transformer: trained, checked, opened again and asked, by the protocol alone."""
 
 import math
-import sys
 
 import pytest
 import torch
 from torch import nn
 
 import attnlab as lab
+from attnlab.config.files import load, section_of
 from attnlab.config.values import ConfigError
+from attnlab.model.assemble import build_model
 from attnlab.model.cache import Cache, LayerMemory, coordinates
-from attnlab.model.heads.language import LanguageModel
-from attnlab.model.initial import initialise
 from attnlab.model.masks import Causal
-from attnlab.model.model import Model
 from attnlab.model.pairs import Pairs
 from attnlab.model.reach import square
 from attnlab.model.terms import Term
-from attnlab.model.trunk import Trunk, Way
+from attnlab.model.trunks import TRUNKS
+from attnlab.model.trunks.trunk import Trunk, Way
 from attnlab.runs.findings import read_findings
 from attnlab.runs.run_error import RunError
 from attnlab.session.trained import Trained
@@ -34,14 +33,14 @@ class State(LayerMemory):
 
 
 class Recurrent(nn.Module):
-    """h_t = tanh(U·h_{t−1} + E[x_t]), from 0 on in each document; padding leaves h as it is."""
+    """h_t = tanh(U·h_{t−1} + gain·E[x_t]), from 0 on in each document; padding leaves h as it is."""
 
     longest, sees, reads_source, asks_for_source, writes = math.inf, "before", False, False, True
     leak = 0.0
 
-    def __init__(self, vocabulary, width):
+    def __init__(self, vocabulary, width, *, gain: float = 1.0):
         super().__init__()
-        self.width, self.table = width, nn.Embedding(vocabulary, width)
+        self.width, self.table, self.gain = width, nn.Embedding(vocabulary, width), gain
         self.again, self.norm = nn.Linear(width, width, bias=False), nn.LayerNorm(width)
 
     def forward(self, ids, tokens=None, *, types=None, cache=None):
@@ -51,7 +50,7 @@ class Recurrent(nn.Module):
             cache.extend(tokens)
             state = state if cache.layers[0].vector is None else cache.layers[0].vector
         states = []
-        for t, x in enumerate(self.norm(self.table(ids)).unbind(1)):
+        for t, x in enumerate((self.gain * self.norm(self.table(ids))).unbind(1)):
             if tokens.document is not None and t:
                 state = state * (tokens.document[:, t, None] == tokens.document[:, t - 1, None])
             new = torch.tanh(self.again(state) + x)
@@ -98,21 +97,22 @@ class Recurrent(nn.Module):
         return [Term("states", "3·N·D", 3 * length * self.width)]
 
 
-def recurrent(settings, *, seed=0, device="cpu", **_):
-    with torch.device(device):
-        trunk = Recurrent(settings.tokens, settings.width)
-        model = Model(trunk, LanguageModel(settings.width, trunk.table))
-    if device != "meta":
-        initialise(model, seed)
-    return model
-
-
 @pytest.fixture
-def second(monkeypatch):
-    """Wherever a run's model is built, it is this one."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("attnlab.session.") and hasattr(module, "build_model"):
-            monkeypatch.setattr(module, "build_model", recurrent)
+def second():
+    """The one line with which it becomes a choice of every config."""
+    TRUNKS.register("recurrent", Recurrent)
+    yield
+    TRUNKS.unregister("recurrent")
+
+
+def of_second(folder, **changes):
+    """A small run's config without what a recurrent trunk has no use for."""
+    own = {"trunk": "recurrent", "layers": 4, "heads": 4}
+    return config(folder, **changes | {"model": own | changes.get("model", {})})
+
+
+def recurrent(tokens):
+    return build_model(section_of("model", {"trunk": "recurrent", "width": 16, "vocabulary": tokens}))
 
 
 def test_the_second_trunk_is_one():
@@ -121,9 +121,36 @@ def test_the_second_trunk_is_one():
     assert not [name for name in named if not hasattr(trunk, name)]
 
 
+def test_a_class_that_is_no_trunk_is_refused_by_what_it_lacks():
+    with pytest.raises(ConfigError, match="LayerNorm is not a Trunk: it has no encode, cache, entrances"):
+        TRUNKS.register("norm", nn.LayerNorm)
+
+
+def test_it_is_a_choice_with_options_of_its_own(second):
+    model = build_model(load(set=["model.trunk=recurrent(gain=2.0)", "model.vocabulary=9"]).model)
+    assert isinstance(model.trunk, Recurrent) and model.trunk.gain == 2.0 and model.trunk.width == 128
+    with pytest.raises(ConfigError, match='options of recurrent: there is no "gains"'):
+        load(set=["model.trunk=recurrent(gains=2.0)"])
+
+
+@pytest.mark.parametrize(
+    "setting", ["attention=linear", "layers=2", "positions=rotary", "family=encoder", "mask=prefix"]
+)
+def test_a_setting_that_it_does_not_use_is_refused(second, setting):
+    name, _, value = setting.partition("=")
+    with pytest.raises(
+        ConfigError, match=rf"model\.{name} is {value}.*does not use it; leave model\.{name} out"
+    ):
+        build_model(load(set=["model.trunk=recurrent", "model.vocabulary=9", f"model.{setting}"]).model)
+
+
+def test_a_width_that_no_heads_divide_is_its_own_matter(second):
+    build_model(load(set=["model.trunk=recurrent", "model.vocabulary=9", "model.width=30"]).model)
+
+
 def test_it_trains_is_checked_opened_scored_and_writes(second, tmp_path):
     steps = {"budget": {"steps": 40}, "optimizer": {"kind": "adamw", "learning_rate": 1e-2}}
-    run = train(config(tmp_path, training=steps), tmp_path / "run")
+    run = train(of_second(tmp_path, training=steps), tmp_path / "run")
     findings = {one.check: one.outcome for one in read_findings(tmp_path / "run")}
     assert findings["dependency"] == findings["decoding"] == findings["overfit"] == "pass"
     assert findings["attention"] == "not applicable" and "fail" not in findings.values()
@@ -139,21 +166,24 @@ def test_it_trains_is_checked_opened_scored_and_writes(second, tmp_path):
 def test_its_leak_is_found_where_training_begins(second, tmp_path, monkeypatch):
     monkeypatch.setattr(Recurrent, "leak", 1e-6)
     with pytest.raises(RunError, match="dependency"):
-        train(config(tmp_path), tmp_path / "run")
+        train(of_second(tmp_path), tmp_path / "run")
 
 
-def test_what_it_cannot_do_is_refused():
-    model = recurrent(case("causal").config.model.with_tokenizer(60))
+def test_what_it_cannot_do_is_refused(second, tmp_path, unchecked):
+    model = recurrent(60)
     with pytest.raises(ConfigError, match="this model's trunk has none"):
         recompute_blocks(model)
     for adapter in ("prompt", "prefix"):
         with pytest.raises(ConfigError, match="the model's trunk is a Recurrent"):
             lab.adapt(model, adapter)
+    train(of_second(tmp_path, training={"budget": {"steps": 1}}), tmp_path / "run")
+    with pytest.raises(ConfigError, match="the model's trunk is a Recurrent"):
+        lab.convert(tmp_path / "run", tmp_path / "published")
 
 
-def test_its_leak_is_told_with_output_and_input(monkeypatch):
+def test_its_leak_is_told_with_output_and_input(second, monkeypatch):
     about = case("causal")
-    model = recurrent(about.config.model.with_tokenizer(about.dataset.tokenizer.size))
+    model = recurrent(about.dataset.tokenizer.size)
     sound = found("dependency", about.__class__(**vars(about) | {"model": model}))
     assert sound.outcome == "pass", sound
     monkeypatch.setattr(Recurrent, "leak", 1e-6)

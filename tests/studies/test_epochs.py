@@ -89,16 +89,15 @@ def test_collapse_is_said_first_with_arms_seeds_and_what_to_try(ended):
 
 
 def finding(check="majority", **facts):
-    return Finding(check=check, when="after", outcome="fail", found="accuracy 20 %", **facts)
+    return Finding(check=check, when="after", outcome="fail", **facts)
 
 
 def test_seeds_are_named_and_mixed_up_labels_are_no_collapse():
-    nothing = "The model is not better than always predicting the most frequent label."
     runs = [
         RunResult(arm="a", seed=0, status="finished"),
-        RunResult(arm="a", seed=1, status="finished", checks=(finding(meaning=nothing),)),
+        RunResult(arm="a", seed=1, status="finished", checks=(finding(kind="not_better"),)),
         RunResult(arm="a", seed=2, status="finished", checks=(finding("collapse"),)),
-        RunResult(arm="b", seed=0, status="invalid", checks=(finding(meaning="Labels were swapped."),)),
+        RunResult(arm="b", seed=0, status="invalid", checks=(finding(kind="relabelled"),)),
     ]
     assert at_majority(runs) == (
         "No better than always giving the most frequent label: a (seeds 1 and 2 of 3)."

@@ -1,14 +1,29 @@
 """Which weights decay, which are orthogonalised, and that a saved optimizer goes on as if never stopped."""
 
+import re
+
 import pytest
 import torch
 
 import attnlab as lab
 from attnlab.config.values import ConfigError
-from attnlab.training.optimizers import OPTIMIZERS, Optimizers, divided, owned
+from attnlab.runs.run_error import RunError
+from attnlab.training.optimizers import OPTIMIZERS, Optimizers, divided, from_torch, owned
 from attnlab.training.schedules import SCHEDULES
 from attnlab.training.updates import AdamWUpdate
 
+TORCH = [
+    (torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
+    (torch.optim.Adam, {"betas": (0.8, 0.9), "amsgrad": True}),
+    (torch.optim.NAdam, {"momentum_decay": 0.01}),
+    (torch.optim.RAdam, {"decoupled_weight_decay": True}),
+    (torch.optim.RMSprop, {"momentum": 0.5, "centered": True}),
+    (torch.optim.Adagrad, {"lr_decay": 0.1}),
+    (torch.optim.Adadelta, {"rho": 0.8}),
+    (torch.optim.Adafactor, {"d": 2.0}),
+    (torch.optim.ASGD, {"t0": 1.0}),
+    (torch.optim.Rprop, {"etas": (0.4, 1.3)}),
+]
 SIZES = {"vocabulary": 23, "length": 16, "width": 16, "heads": 4, "layers": 1}
 
 
@@ -96,6 +111,134 @@ def test_a_restored_optimizer_takes_the_same_steps(kind):
             optimizer.step(0.25)
     for a, b in zip(whole.parameters(), parted.parameters(), strict=True):
         assert torch.equal(a, b)
+
+
+@pytest.fixture
+def registered():
+    """Registers torch's optimizers under their own names, and takes them out again."""
+    names = []
+
+    def register(optimizer):
+        names.append(f"torch_{optimizer.__name__.lower()}")
+        OPTIMIZERS.register(names[-1], from_torch(optimizer))
+        return names[-1]
+
+    yield register
+    for name in names:
+        OPTIMIZERS.unregister(name)
+
+
+def random_gradients(model, step):
+    generator = torch.Generator().manual_seed(step)
+    for p in model.parameters():
+        p.grad = torch.randn(p.shape, generator=generator, dtype=p.dtype)
+
+
+@pytest.mark.parametrize(("optimizer", "options"), TORCH, ids=lambda case: getattr(case, "__name__", ""))
+def test_a_torch_optimizer_takes_its_own_steps_and_resumes_to_the_bit(registered, optimizer, options):
+    """By a changing rate, in float64, matrices alone decaying; restored halfway from its saved tensors."""
+    decay = {"weight_decay": 0.3} if optimizer is not torch.optim.Rprop else {}
+    choice = {"kind": registered(optimizer), "learning_rate": 0.02, **decay, **options}
+    mine, theirs, resumed = (lab.decoder(**SIZES).double() for _ in range(3))
+    decaying, plain = divided(theirs)
+    groups = [{"params": decaying, **decay}, {"params": plain, **dict.fromkeys(decay, 0.0)}]
+    reference = optimizer(groups, lr=0.02, **options)
+    update = Optimizers(OPTIMIZERS.build(choice), mine)
+    for step, factor in enumerate((0.1, 1.0, 0.5, 0.25)):
+        if step == 2:
+            resumed.load_state_dict(mine.state_dict())
+            later = Optimizers(OPTIMIZERS.build(choice), resumed)
+            later.restore({name: value.clone() for name, value in update.state().items()})
+        for model in (mine, theirs, resumed):
+            random_gradients(model, step)
+        for group in reference.param_groups:
+            group["lr"] = 0.02 * factor
+        reference.step()
+        update.step(factor)
+        if step >= 2:
+            later.step(factor)
+    assert not torch.equal(mine.trunk.decoder.final.weight, lab.decoder(**SIZES).trunk.decoder.final.weight)
+    for p, expected, again in zip(mine.parameters(), theirs.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(p, expected) and torch.equal(p, again)
+
+
+def test_the_options_of_a_torch_optimizer_are_those_of_its_constructor(registered):
+    sgd, rprop = registered(torch.optim.SGD), registered(torch.optim.Rprop)
+    defaults = {name: option.default for name, option in OPTIMIZERS.options(sgd).items()}
+    assert defaults == {
+        "learning_rate": 1e-3,
+        "momentum": 0,
+        "dampening": 0,
+        "weight_decay": 0,
+        "nesterov": False,
+        "maximize": False,
+    }
+    for choice, message in (
+        (f"{sgd}(momentums=0.9)", 'options of torch_sgd: there is no "momentums". Did you mean "momentum"'),
+        (f"{sgd}(foreach=true)", 'there is no "foreach"'),
+        (f"{sgd}(lr=0.1)", "learning_rate"),
+        (f"{sgd}(learning_rate=0.0)", "learning_rate is 0"),
+        (f"{sgd}(nesterov=1)", "nesterov"),
+        (f"{sgd}(nesterov=true)", "SGD says: Nesterov momentum requires a momentum"),
+        (f"{rprop}(weight_decay=0.1)", 'options of torch_rprop: there is no "weight_decay"'),
+    ):
+        with pytest.raises(ConfigError, match=re.escape(message)):
+            OPTIMIZERS.build(choice)
+
+
+def test_a_weight_decay_of_zero_is_not_the_classes_own(registered):
+    model = lab.decoder(**SIZES)
+    [update] = OPTIMIZERS.build(f"{registered(torch.optim.AdamW)}(weight_decay=0.0)").make(model)
+    assert [group["weight_decay"] for group in update.optimizer.param_groups] == [0.0, 0.0]
+
+
+class Counting(torch.optim.SGD):
+    """Remembers a plain number of each parameter."""
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["steps"] = self.state[p].get("steps", 0) + 1
+        super().step(closure)
+
+
+class Drifting(torch.optim.SGD):
+    """Remembers a number in its groups, as schedule-free optimizers do."""
+
+    def step(self, closure=None):
+        super().step(closure)
+        self.param_groups[0]["k"] = self.param_groups[0].get("k", 0) + 1
+
+
+class Ageing(torch.optim.SGD):
+    """Remembers a list on itself."""
+
+    def __init__(self, params, lr=0.1):
+        super().__init__(params, lr=lr)
+        self.ages = [0]
+
+    def step(self, closure=None):
+        super().step(closure)
+        self.ages.append(1)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "place"),
+    [(Counting, "state['steps']"), (Drifting, "param_groups[0]['k']"), (Ageing, "self.ages")],
+)
+def test_an_optimizer_whose_state_no_checkpoint_holds_is_refused(registered, optimizer, place):
+    model = lab.decoder(**SIZES)
+    update = Optimizers(OPTIMIZERS.build(registered(optimizer)), model)
+    random_gradients(model, 0)
+    with pytest.raises(
+        RunError, match=rf"{optimizer.__name__} cannot be resumed: it changes {re.escape(place)}"
+    ):
+        update.step(1.0)
+
+
+def test_an_optimizer_that_needs_a_closure_is_refused():
+    with pytest.raises(ConfigError, match="LBFGS computes the loss several times a step"):
+        from_torch(torch.optim.LBFGS)
 
 
 def test_schedules_are_what_their_cards_say():

@@ -8,7 +8,7 @@ from attnlab.checks import predictions
 from attnlab.checks.answered import one_way
 from attnlab.checks.check import Case, Check
 from attnlab.checks.tagged import no_entities
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 
 
 class Collapse(Check):
@@ -29,19 +29,19 @@ class Collapse(Check):
     limit: ClassVar[float] = 0.1
 
     def run(self, case: Case) -> Finding:
-        if case.task.label_kind == "answer" and case.examples is not None:
+        if case.task.target.name == "answer" and case.examples is not None:
             found = one_way(case.examples) if "answerable" in case.examples else None
             if found is None:
-                return self.not_applicable(case, "all questions have an answer, or none has")
+                return self.finding(case, Outcome.NOT_APPLICABLE, "all_answerable")
             return predictions.so_far(found, case)
-        if case.task.label_kind == "tags" and case.examples is not None:
+        if case.task.target.name == "tags" and case.examples is not None:
             found = no_entities(case.examples)
             if found is None:
-                return self.not_applicable(case, "there are no entities to find")
+                return self.finding(case, Outcome.NOT_APPLICABLE, "nothing_to_find")
             return predictions.so_far(found, case)
         if case.predictions is None:
-            return self.not_applicable(case, "the model does not classify")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_classes")
         found = predictions.collapse(case.predictions)
         if found is None:
-            return self.not_applicable(case, predictions.ONE_LABEL["found"])
+            return self.finding(case, Outcome.NOT_APPLICABLE, "one_label")
         return predictions.so_far(found, case)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from attnlab.checks import predictions
 from attnlab.checks.check import Case, Check
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 
 
 class Examples(Check):
@@ -26,7 +26,7 @@ class Examples(Check):
 
     def run(self, case: Case) -> Finding:
         if case.predictions is None:
-            return self.not_applicable(case, "the model does not classify")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_classes")
         if not case.predictions.texts:
-            return self.not_applicable(case, "the texts of the predictions are not given")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_texts")
         return predictions.so_far(predictions.repeated(case.predictions), case)

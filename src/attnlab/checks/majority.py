@@ -12,7 +12,7 @@ from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.tagged import most_frequent_tag
 from attnlab.metrics.metric import Examples
 from attnlab.metrics.numbers import ExplainedVariance
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 
 
 class Majority(Check):
@@ -37,49 +37,36 @@ class Majority(Check):
     limit: ClassVar[float] = 0.1
 
     def run(self, case: Case) -> Finding:
-        if case.task.label_kind == "number" and case.examples is not None:
+        if case.task.target.name == "number" and case.examples is not None:
             return predictions.so_far(self.of_numbers(case, case.examples), case)
-        if case.task.label_kind == "answer" and case.examples is not None:
+        if case.task.target.name == "answer" and case.examples is not None:
             return self.of_answers(case, case.examples)
-        if case.task.label_kind == "tags" and case.examples is not None:
+        if case.task.target.name == "tags" and case.examples is not None:
             of_words = most_frequent_tag(case.examples)
             if of_words is None:
-                return self.not_applicable(case, predictions.ONE_LABEL["found"])
+                return self.finding(case, Outcome.NOT_APPLICABLE, "one_label")
             return predictions.so_far(of_words, case)
         if case.predictions is None:
-            return self.not_applicable(case, "the model does not classify")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_classes")
         found = predictions.majority(case.predictions)
         if found is None:
-            return self.not_applicable(case, predictions.ONE_LABEL["found"])
+            return self.finding(case, Outcome.NOT_APPLICABLE, "one_label")
         return predictions.so_far(found, case)
 
     def of_answers(self, case: Case, examples: Examples) -> Finding:
         """Beside never answering."""
         found = never_answering(examples) if "answerable" in examples else None
         if found is None:
-            return self.not_applicable(case, "no question has an answer")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_answers")
         return predictions.so_far(found, case)
 
     def of_numbers(self, at: Moment, examples: Examples) -> Finding:
         """Beside always saying the mean, whose R² is 0."""
         if len(examples) < 2 or not np.ptp(examples["number"]):
-            return self.not_applicable(at, "all examples have the same number")
+            return self.finding(at, Outcome.NOT_APPLICABLE, "one_number")
         found = ExplainedVariance().interval(examples)
-        told = (
-            f"R² {found.value:.3f} [{found.low:.3f}, {found.high:.3f}] of {found.n:,}; that of the mean is 0"
-        )
+        values = {"low": found.low, "high": found.high, "n": found.n}
         if found.low > 0:
-            return self.passed(at, told, found.value)
-        meaning = predictions.NO_BETTER_THAN_MEAN
-        if found.high < 0:
-            meaning = (
-                "The model is worse than always predicting the mean: the numbers may belong to other rows."
-            )
-        return self.failed(
-            at,
-            told,
-            found.value,
-            meaning=meaning,
-            fix="Check that the input reaches the model and that the loss falls; train longer, or judge on "
-            "more examples.",
-        )
+            return self.finding(at, Outcome.PASS, "better_than_mean", found.value, **values)
+        kind = "worse_than_mean" if found.high < 0 else "not_better_than_mean"
+        return self.finding(at, Outcome.FAIL, kind, found.value, **values)

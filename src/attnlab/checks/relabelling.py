@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from attnlab.checks.check import Predictions
 
@@ -18,15 +18,22 @@ MUCH = 0.05
 
 @dataclass(frozen=True)
 class Names:
-    """Other names under which the predictions are right."""
+    """Other names under which a share of the predictions is right: pairs of what is said and its label,
+    or of a label and its name. `foreign` is the share of predictions that are no label."""
 
-    found: str
-    meaning: str
-    fix: str
+    kind: Literal["renamed", "relabelled"]
+    names: list[tuple[str, str]]
+    matched: float
+    foreign: float = 0.0
 
     @property
-    def advice(self) -> dict[str, Any]:
-        return {"meaning": self.meaning, "fix": self.fix}
+    def values(self) -> dict[str, Any]:
+        """Them as a finding holds them."""
+        return {
+            "names": [list(pair) for pair in self.names],
+            "matched": self.matched,
+            "foreign": self.foreign,
+        }
 
 
 def by_chance(given: Predictions) -> float:
@@ -49,14 +56,9 @@ def renamed(given: Predictions) -> Names | None:
         return None
     matching = other_spelling or {said: label for said, label in best_names(given).items() if said in foreign}
     right = sum(matching.get(p, p) == label for label, p in zip(given.labels, given.predicted, strict=True))
-    pairs = ", ".join(f"“{said}” for “{label}”" for said, label in list(matching.items())[:3])
-    share = sum(foreign.values()) / len(given.labels)
-    return Names(
-        f"{share:.0%} of the predictions are no label at all ({pairs})",
-        f"Labels and predictions are written in different names; with the names matched, "
-        f"{right / len(given.labels):.1%} are right.",
-        "Write both with the same names (spelling, capitals, numbers or words), and judge again.",
-    )
+    pairs = [(str(said), str(label)) for said, label in list(matching.items())[:3]]
+    n = len(given.labels)
+    return Names("renamed", pairs, right / n, foreign=sum(foreign.values()) / n)
 
 
 def spelt(name: Hashable) -> str:
@@ -77,13 +79,8 @@ def relabelled(given: Predictions, share: float) -> Names | None:
     clear = all(clearly_named(table, label, said) for label, said in moved.items())
     if not clear or (gained - lost) / n < MUCH or luck(gained, lost) >= SURE or right / n <= share:
         return None
-    pairs = ", ".join(f"“{label}” → “{said}”" for label, said in list(moved.items())[:4])
     return Names(
-        f"with labels renamed ({pairs}) {right / n:.1%} are right",
-        "The model has learned the task, with labels swapped or permuted: it tells the classes apart and "
-        "calls them by other names.",
-        "Compare the order of the classes in training with that of the predictions (label to index and "
-        "back), and the label column of the training rows.",
+        "relabelled", [(str(label), str(said)) for label, said in list(moved.items())[:4]], right / n
     )
 
 

@@ -8,10 +8,7 @@ import numpy as np
 
 from attnlab.metrics.metric import Examples
 from attnlab.metrics.tags import EntityF1, TagAccuracy
-from attnlab.runs.findings import Finding
-
-ALWAYS_ONE = "The model is not better than giving every word the most frequent tag."
-CURE = "Train longer or at another learning rate; check that each word has its own tag."
+from attnlab.runs.findings import Finding, Outcome
 
 
 def most_frequent_tag(examples: Examples) -> Finding | None:
@@ -20,14 +17,13 @@ def most_frequent_tag(examples: Examples) -> Finding | None:
     if (true > 0).sum() < 2:
         return None
     found, most = TagAccuracy().interval(examples), float(true.max() / true.sum())
-    told = (
-        f"tag accuracy {found.value:.1%} [{found.low:.1%}, {found.high:.1%}] of {int(true.sum()):,} words in "
-        f"{len(examples):,} texts; the most frequent tag gives {most:.1%}"
-    )
-    about: dict[str, Any] = {"check": "majority", "when": "evaluation", "number": found.value - most}
+    values = {"accuracy": found.value, "low": found.low, "high": found.high, "share": most}
+    values |= {"words": int(true.sum()), "texts": len(examples)}
+    about: dict[str, Any] = {"check": "majority", "when": "evaluation", "values": values}
+    number = found.value - most
     if found.low > most or found.value == 1:
-        return Finding(outcome="pass", found=told, **about)
-    return Finding(outcome="fail", found=told, meaning=ALWAYS_ONE, fix=CURE, **about)
+        return Finding(outcome=Outcome.PASS, kind="better_than_tag", number=number, **about)
+    return Finding(outcome=Outcome.FAIL, kind="most_frequent_tag", number=number, **about)
 
 
 def no_entities(examples: Examples) -> Finding | None:
@@ -36,14 +32,12 @@ def no_entities(examples: Examples) -> Finding | None:
     if not true:
         return None
     invalid = int(np.sum(examples["invalid"]))
-    told = f"{said:,} entities are predicted where {true:,} are; {invalid:,} tags continue what was not begun"
-    about: dict[str, Any] = {"check": "collapse", "when": "evaluation", "number": float(said)}
-    if said:
-        return Finding(outcome="pass", found=told, **about)
+    outcome, kind = (Outcome.PASS, "entities") if said else (Outcome.FAIL, "no_entities")
     return Finding(
-        outcome="fail",
-        found=told,
-        meaning="The model finds nothing: every word is outside.",
-        fix=CURE,
-        **about,
+        check="collapse",
+        when="evaluation",
+        outcome=outcome,
+        kind=kind,
+        values={"predicted": said, "there": true, "invalid": invalid},
+        number=float(said),
     )

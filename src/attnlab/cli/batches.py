@@ -75,16 +75,8 @@ def wrapped(cells: list[Cell], width: int) -> Iterator[list[Cell]]:
 
 def label(task: Task, prepared: Prepared, line: int) -> str | float:
     """What is to be predicted of a row."""
-    if task.label_kind == "answer":
-        first, last = prepared.targets[line].tolist()
-        return f"tokens {first} to {last}" if last else "no answer in this window"
-    found: dict[str, Any] = {name: column[line].tolist() for name, column in task.truth(prepared).items()}
-    names = task.labels.names
-    if "label" in found:
-        return names[found["label"]]
-    if "labels" in found:
-        return ", ".join(name for name, there in zip(names, found["labels"], strict=True) if there) or "none"
-    return float(found["number"])
+    columns = task.truth(prepared) | {"targets": prepared.targets}
+    return task.target.shown({name: column[line].tolist() for name, column in columns.items()}, task.labels)
 
 
 def pairs(config: Config) -> list[dict[str, Any]]:

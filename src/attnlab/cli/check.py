@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from attnlab.checks.wording import counts_phrase, soundness_phrase
 from attnlab.cli.console import JsonOption, SetOption, emit, err, out
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Below, Number, Sentence, Table, TableColumn, Tone, strong, toned
 from attnlab.runs.display import Display
-from attnlab.runs.findings import TONES, Findings, mark
+from attnlab.runs.findings import BAD, TONES, Findings, mark
 
 PREDICTIONS = (".csv", ".tsv", ".jsonl")
-VERDICT_TONES = {"Not sound": Tone.WRONG, "Sound, as far as was checked": Tone.GOOD}
-TROUBLE = ("warn", "fail")
+VERDICT_TONES = {False: Tone.WRONG, True: Tone.GOOD, None: Tone.WARNING}
 
 
 def check(
@@ -50,7 +49,7 @@ def check(
         folder.mkdir(parents=True, exist_ok=True)
         save_findings(folder, found)
     if json:
-        emit([asdict(one) for one in found])
+        emit([one.as_json() for one in found])
     else:
         show(target, found)
     if any(one.outcome == "fail" for one in found):
@@ -85,14 +84,14 @@ def show(target: str, found: Sequence[Any]) -> None:
     for code in dict.fromkeys(one.implementation for one in found):
         out.show(findings_table(target, code, [one for one in found if one.implementation == code]))
     for one in found:
-        if one.outcome in TROUBLE:
+        if one.outcome in BAD:
             named = toned(TONES[one.outcome], f"{one.mark} {one.check}")
             run_by = f" ({one.implementation})" if one.implementation else ""
             out.show(Sentence((named, f"{run_by}: {one.meaning} ", strong(one.fix))))
-    verdict, _, counts = Findings(found).verdict.partition(": ")
-    tone = VERDICT_TONES.get(verdict, Tone.WARNING)
+    findings = Findings(found)
+    verdict = toned(VERDICT_TONES[findings.sound], soundness_phrase(findings.sound))
     seconds = sum(one.seconds for one in found)
-    out.show(Sentence((toned(tone, verdict), f": {counts} ({seconds:.1f} s).")))
+    out.show(Sentence((verdict, f": {counts_phrase(findings.outcomes)} ({seconds:.1f} s).")))
 
 
 def findings_table(target: str, implementation: str, found: Sequence[Any]) -> Table:

@@ -11,7 +11,7 @@ from attnlab.cli.explain_attention import attention, heads
 from attnlab.cli.explain_inside import cost, gradients, masked_positions, reach, scores
 from attnlab.cli.explain_query import query, superposition
 from attnlab.config.files import load
-from attnlab.config.values import ConfigError
+from attnlab.config.values import ConfigError, written
 from attnlab.documents.nodes import Inline, Sentence, Table, TableColumn, TableRow, Tone, muted, toned
 
 app = typer.Typer(help="Explain what a model is made of and what it does inside.", no_args_is_help=True)
@@ -130,7 +130,9 @@ def mask(
     out.show(
         _drawing(words, grid),
         Sentence(("Rows attend to columns. ", MAY, " may attend, ", MAY_NOT, " may not.")),
-        Sentence(f"model.mask = {settings.model.mask}, model.attention = {settings.model.attention}"),
+        Sentence(
+            f"model.mask = {settings.model.mask}, model.attention = {written(settings.model.attention)}"
+        ),
     )
     return None
 

@@ -16,7 +16,7 @@ from attnlab.config.imports import refuse_unseen
 from attnlab.config.registry import Registry, as_json, locate, table
 from attnlab.config.schema import FAMILIES, SECTIONS, Config
 from attnlab.config.untrusted import beyond_python, refuse_device
-from attnlab.config.values import Choice, ConfigError, choice_of, coerce, nearest, unknown
+from attnlab.config.values import Choice, ConfigError, choice_of, choices_of, coerce, nearest, unknown
 
 FOUNDATIONS = ("model.preset", "model.family", "task")
 """Settings that bring others with them, and so come before all others."""
@@ -136,6 +136,11 @@ def override(settings: dict[str, Any], key: str, value: Any) -> None:
     for depth, name in enumerate(path):
         inner = place.get(name, {})
         within = depth > 0 or name not in SECTIONS
+        if within and choices_of(inner) is not None:
+            raise ConfigError(
+                f"--set {key}: {'.'.join(path[: depth + 1])} is a list with one entry for each layer; set "
+                "the whole list."
+            )
         if within and not isinstance(inner, dict):  # a choice by its name: make room for options
             choice = written_choice(inner, path[: depth + 1])
             inner = {"kind": choice.kind, **choice.options}
@@ -210,7 +215,9 @@ def _filled(section: Any, settings: Mapping[str, Any], name: str) -> Any:
     for key, f in declared.items():
         where = f"{name}.{key}"
         if "table" in f.metadata:
-            values[key] = table(f.metadata["table"]).resolve(settings.get(key, f.default), where)
+            choices = table(f.metadata["table"])
+            resolve = choices.resolve_each if f.metadata["by_layer"] else choices.resolve
+            values[key] = resolve(settings.get(key, f.default), where)
         elif is_dataclass(hints[key]) and isinstance(settings.get(key), Mapping):
             values[key] = _filled(hints[key], settings[key], where)
         elif key in settings:
@@ -259,7 +266,9 @@ def to_json(config: Config) -> dict[str, Any]:
 def plain(value: Any) -> Any:
     """A section or a choice as the tables that files hold."""
     if is_dataclass(value) and not isinstance(value, (type, Choice)):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+        held = {f.name: getattr(value, f.name) for f in fields(value)}
+        later = [f.name for f in fields(value) if f.metadata.get("later") and held[f.name] == f.default]
+        return {name: plain(setting) for name, setting in held.items() if name not in later}
     return as_json(value)
 
 

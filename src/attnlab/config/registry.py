@@ -16,13 +16,14 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 from attnlab.config.elsewhere import unknown_setting
-from attnlab.config.values import Choice, ConfigError, choice_of, coerce, described, unknown
+from attnlab.config.values import Choice, ConfigError, choice_of, choices_of, coerce, described, unknown
 
 T = TypeVar("T")
 DEEPEST = 20
 """Choices inside a choice; what builds and writes them calls itself for each."""
 
 TABLES = {
+    "trunks": "attnlab.model.trunks:TRUNKS",
     "attention": "attnlab.model.attention:ATTENTION",
     "masks": "attnlab.model.masks:MASKS",
     "positions": "attnlab.model.positions:POSITIONS",
@@ -127,12 +128,26 @@ class Registry(Generic[T]):
             raise ConfigError(
                 f'{self.name} already has "{name}"; choose another name or unregister it first.'
             )
-        if not issubclass(variant, self.base):
-            raise ConfigError(
-                f"{variant.__name__} is not a {self.base.__name__}; {self.name} holds those only."
-            )
+        self.check(variant)
         self._variants[name] = variant
         return variant
+
+    def check(self, variant: type[T]) -> None:
+        """Refuse a class that is not of the table's base, or lacks methods of it where that is a protocol."""
+        base = self.base
+        if not getattr(base, "_is_protocol", False):  # typing.is_protocol is not in Python 3.11 and 3.12
+            if not issubclass(variant, base):
+                raise ConfigError(
+                    f"{variant.__name__} is not a {base.__name__}; {self.name} holds those only."
+                )
+            return
+        methods = [name for name, member in vars(base).items() if callable(member)]
+        missing = [name for name in methods if not hasattr(variant, name)]
+        if missing:
+            raise ConfigError(
+                f"{variant.__name__} is not a {base.__name__}: it has no {', '.join(missing)}. "
+                f"{base.__module__} says what each of them gives."
+            )
 
     def _is_again(self, name: str, variant: type[T]) -> bool:
         """Whether a class is the one that was registered under this name, defined once more."""
@@ -188,6 +203,13 @@ class Registry(Generic[T]):
                 )
             complete[option.name] = self._resolved(value, option, place)
         return Choice(choice.kind, complete)
+
+    def resolve_each(self, value: Any, where: str) -> Choice | tuple[Choice, ...]:
+        """The complete choice, or those of a list with one for each layer."""
+        entries = choices_of(value)
+        if entries is None:
+            return self.resolve(value, where)
+        return tuple(self.resolve(entry, f"{where}[{i}]") for i, entry in enumerate(entries))
 
     def build(self, choice: Any, **given: Any) -> T:
         """The part itself: options from the choice, everything else from what the model gives."""

@@ -11,9 +11,12 @@ from attnlab.config.ranges import MOST, BelowOne, Count, Positive, Range, Seed, 
 from attnlab.config.values import Choice, ConfigError, refuse_out_of_range
 
 
-def chosen(table: str, default: str) -> Any:
-    """A field that holds a choice from a table."""
-    return field(default=Choice(default), metadata={"table": table})
+def chosen(table: str, default: str, *, by_layer: bool = False, later: bool = False) -> Any:
+    """A field that holds a choice from a table, or a list with one for each layer.
+
+    One that came `later` is recorded where it is not at its default: what was recorded before stays equal.
+    """
+    return field(default=Choice(default), metadata={"table": table, "by_layer": by_layer, "later": later})
 
 
 FAMILIES: dict[str, dict[str, Any]] = {
@@ -59,8 +62,9 @@ def check_ranges(section: Any, name: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
-    """The transformer. `mask` is that of the decoder, or of the encoder where it stands alone."""
+    """The model. `mask` is that of the decoder, or of the encoder where it stands alone."""
 
+    trunk: Choice = chosen("trunks", "transformer", later=True)  # from token ids to hidden states
     family: Literal["decoder", "encoder", "encoder_decoder"] = "decoder"
     vocabulary: Count | Literal["tokenizer"] = (
         "tokenizer"  # rows of its table; tokenizer: as many as it has tokens
@@ -70,7 +74,7 @@ class ModelSettings:
     layers: Depth = 4
     heads: Count = 4
     head_width: Count | Literal["even"] = "even"  # even: width / heads
-    attention: Choice = chosen("attention", "dot")
+    attention: Choice | tuple[Choice, ...] = chosen("attention", "dot", by_layer=True)  # a list: one a layer
     cross_attention: Choice = chosen("attention", "dot")
     mask: Choice = chosen("masks", "causal")
     masking: Literal["-inf", "zero"] = "-inf"
@@ -91,11 +95,28 @@ class ModelSettings:
 
     def __post_init__(self) -> None:
         check_ranges(self, "model")
-        if self.head_width == "even" and self.width % self.heads:
+        has_heads = self.trunk == type(self).trunk
+        if has_heads and self.head_width == "even" and self.width % self.heads:
             raise ConfigError(misfit(self.width, self.heads))
+        if isinstance(self.attention, tuple):
+            object.__setattr__(self, "attention", self._one_a_layer(self.attention))
         parts = biased_parts(self.bias)  # one form for settings that mean the same
         whole = {BIASED: True, (): False}
         object.__setattr__(self, "bias", whole.get(parts, parts))
+
+    def _one_a_layer(self, choices: tuple[Choice, ...]) -> Choice | tuple[Choice, ...]:
+        """Choices for each layer; one where they are all equal, so that equal models have equal settings."""
+        if len(choices) != self.layers:
+            raise ConfigError(
+                f"model.attention has {len(choices)} entries, and model.layers is {self.layers}; give one "
+                f"entry for each layer, or a single choice for all, or set model.layers to {len(choices)}."
+            )
+        return choices[0] if all(choice == choices[0] for choice in choices) else choices
+
+    @property
+    def attention_by_layer(self) -> tuple[Choice, ...]:
+        """The attention of each layer."""
+        return self.attention if isinstance(self.attention, tuple) else (self.attention,) * self.layers
 
     def biased(self, part: Biased) -> bool:
         return part in biased_parts(self.bias)

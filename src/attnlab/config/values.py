@@ -68,7 +68,7 @@ class Choice:
             return JOINED[self.kind].join(
                 f"({c})" if c.kind in JOINED else str(c) for c in self.options["of"]
             )
-        options = ", ".join(f"{name}={_written(value)}" for name, value in self.options.items())
+        options = ", ".join(f"{name}={written(value)}" for name, value in self.options.items())
         return f"{self.kind}({options})" if options else self.kind
 
     def __and__(self, other: Choice | str) -> Choice:
@@ -78,9 +78,10 @@ class Choice:
         return Choice("any", {"of": (self, choice_of(other, "|"))})
 
 
-def _written(value: Any) -> str:
+def written(value: Any) -> str:
+    """A value as a person writes it in a setting."""
     if isinstance(value, (tuple, list)):
-        return "[" + ", ".join(map(_written, value)) + "]"
+        return "[" + ", ".join(map(written, value)) + "]"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -99,18 +100,29 @@ def choice_of(value: Any, where: str) -> Choice:
     raise ConfigError(f"{where} takes a name, or a table with `kind` and options, not {value!r}.")
 
 
+def choices_of(value: Any) -> list[Any] | None:
+    """The entries of a list of choices, which may also be text: `[dot, linear]`; None for a single choice."""
+    if isinstance(value, str) and value.strip().startswith("["):
+        value = _parse(value, "a list of choices")
+    return list(value) if isinstance(value, (list, tuple)) else None
+
+
 def _parse_choice(text: str, where: str) -> Choice:
+    parsed = _parse(text, where)
+    if not isinstance(parsed, Choice):
+        raise ConfigError(f'{where} = "{text}" is not a name; write a name, or name(option=value, …).')
+    return parsed
+
+
+def _parse(text: str, where: str) -> Any:
     """`name`, `name(option=value, …)`, and masks joined with & and |, by Python's own grammar."""
     try:
-        parsed = _from_syntax(ast.parse(text.strip(), mode="eval").body)
+        return _from_syntax(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
         raise ConfigError(
             f'{where} = "{shown}" cannot be read; write a name, or name(option=value, …).'
         ) from error
-    if not isinstance(parsed, Choice):
-        raise ConfigError(f'{where} = "{text}" is not a name; write a name, or name(option=value, …).')
-    return parsed
 
 
 def _from_syntax(node: ast.expr) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 def in_words(items: Iterable[object]) -> str:
@@ -21,6 +21,11 @@ def first_few(names: Iterable[str], most: int = 3) -> str:
 def count_of(count: int, noun: str) -> str:
     """3 seeds, 1 seed."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def listing(values: Mapping[str, object]) -> str:
+    """Names and values, where there is no sentence for them: "n 3, share 0.5"."""
+    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def percent(share: float) -> str:

@@ -164,7 +164,7 @@ class Count:
         self.grouped |= example.group is not None
         if (passage := passage_trace(example)) is not None:
             self.passages.add(passage)
-        self.classes.update(WRITTEN.names(example))
+        self.classes.update(WRITTEN.form.names(WRITTEN.read(example)))
 
     def tokenise(self, held: Sequence[Example], tokenizer: Tokenizer) -> None:
         unknown, report = tokenizer.specials.unknown, self.report

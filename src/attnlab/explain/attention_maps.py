@@ -18,7 +18,7 @@ from attnlab.explain.explanation import Explanation
 from attnlab.explain.head_kinds import KINDS, NAMED_AT, REPEATED, TIMES, distance, entropy, kind_of, shares
 from attnlab.model.apart import undisturbed
 from attnlab.model.capture import capture
-from attnlab.model.model import Model
+from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens
 
 WORDS = 24
@@ -30,7 +30,7 @@ STRONGEST = 3
 def attention_weights(model: Model, ids: Tensor, tokens: Tokens | None = None) -> list[Tensor]:
     """The self-attention weights of each layer (B,H,T,S) over ids (B,T), by each rule's plain reference."""
     with undisturbed(model), capture(model, "layers.*.attention.weights") as seen:
-        model.trunk(ids, tokens)
+        model(ids, tokens, objective=hidden_states)
     return list(seen.values())
 
 
@@ -249,9 +249,8 @@ def _layers(model: Model, row: RowOfText) -> list[LayerMaps]:
     sides = ("encoder.", "decoder.") if model.trunk.reads_source else ("",)
     patterns = [f"{side}layers.*.attention.weights" for side in sides]
     patterns += ["decoder.layers.*.cross_attention.weights"] if model.trunk.reads_source else []
-    inputs = dict(row.inputs)
     with undisturbed(model), capture(model, *patterns) as seen:
-        model.trunk(inputs.pop("ids"), inputs.pop("tokens", None), **inputs)
+        model(**row.inputs, objective=hidden_states)
     found = []
     for place, weights in seen.items():
         reads, crosses = place.startswith("encoder."), "cross" in place

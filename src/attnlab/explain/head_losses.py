@@ -9,6 +9,7 @@ from typing import Any
 
 from attnlab.documents.nodes import Node, Number, Table
 from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.explain.ablation import HeadName
 from attnlab.explain.explanation import Explanation
@@ -16,7 +17,6 @@ from attnlab.metrics.metric import Estimate
 from attnlab.model.capture import patch
 from attnlab.model.model import Model
 from attnlab.model.places import places_of
-from attnlab.training.evaluate import Evaluator
 
 LEVEL = 0.95
 

@@ -13,7 +13,7 @@ from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Grid, Node, Table
 from attnlab.explain.explanation import Explanation
 from attnlab.model.apart import undisturbed
-from attnlab.model.model import Model
+from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens
 
 SAME = 1e-4
@@ -98,9 +98,8 @@ def masked_positions(
 def _distances(model: Model, ids: Tensor, masked: Sequence[int], position: Tensor) -> Tensor:
     source = torch.ones(1, len(ids), dtype=torch.bool) if model.trunk.asks_for_source else None
     with undisturbed(model):
-        hidden = model.trunk(ids[None], Tokens.of(len(ids), position=position, source=source))[
-            0, list(masked)
-        ]
+        tokens = Tokens.of(len(ids), position=position, source=source)
+        hidden: Tensor = model(ids[None], tokens, places=(0, list(masked)), objective=hidden_states)
     return (
         torch.cdist(
             hidden[None].double(), hidden[None].double(), compute_mode="donot_use_mm_for_euclid_dist"

@@ -14,7 +14,7 @@ from attnlab.explain.explanation import Explanation
 from attnlab.model.apart import undisturbed
 from attnlab.model.capture import capture, patch
 from attnlab.model.depth import DeclaredReach, declared_reach
-from attnlab.model.model import Model
+from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens
 
 
@@ -119,7 +119,7 @@ def _measured(model: Model, ids: Tensor, tokens: Tokens, layers: int) -> list[Te
         patch(model, leaf),
         capture(model, "embedding", *places) as seen,
     ):
-        model.trunk(ids, tokens)
+        model(ids, tokens, objective=hidden_states)
     inputs = seen["embedding"]
     generator = torch.Generator().manual_seed(1)
     found = []

@@ -142,6 +142,8 @@ def _essential(settings: Settings) -> dict[str, Any]:
         held["head_width"] = held["width"] / held["heads"]
     if held["embedding_scale"] == "root":
         held["embedding_scale"] = held["width"] ** 0.5
+    if isinstance(held["attention"], list):  # one for each layer, which no family has
+        held["attention"] = {"kind": f"[{', '.join(choice['kind'] for choice in held['attention'])}]"}
     if held["projections"] == {"kind": "grouped", "shared": held["heads"], "query_key_norm": "none"}:
         held["projections"] = {"kind": "separate", "query_key_norm": "none"}
     held["bias"] = {

@@ -11,8 +11,8 @@ from attnlab.config.values import ConfigError
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.reach import declared, joined
 from attnlab.model.tokens import Tokens
-from attnlab.model.transformer import transformer_of
-from attnlab.model.trunk import Trunk
+from attnlab.model.trunks.transformer import transformer_of
+from attnlab.model.trunks.trunk import Trunk
 
 
 @dataclass(frozen=True)

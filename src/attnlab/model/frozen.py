@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from torch import nn
 
 from attnlab.model.attention.rule import Rule
-from attnlab.model.trunk import Trunk
+from attnlab.model.trunks.trunk import Trunk
 
 
 def dropouts(trunk: Trunk) -> Iterator[tuple[nn.Module, str, float]]:

@@ -31,8 +31,8 @@ from torch import nn
 from attnlab.config.values import ConfigError
 from attnlab.model.blocks import Alone, Attention, Block, CrossAttention, Residual
 from attnlab.model.stack import Stack
-from attnlab.model.transformer import transformer_of
-from attnlab.model.trunk import Trunk
+from attnlab.model.trunks.transformer import transformer_of
+from attnlab.model.trunks.trunk import Trunk
 
 INSIDE = ("queries", "keys", "values", "weights")
 

@@ -26,7 +26,7 @@ from attnlab.model.positions.absolute import Concat, Learned, Sinusoidal
 from attnlab.model.projections import Projections, SharedQK, SharedQKV
 from attnlab.model.stack import Embedding, Stack
 from attnlab.model.tokens import Tokens
-from attnlab.model.transformer import transformer_of
+from attnlab.model.trunks.transformer import transformer_of
 
 PARTS = ("word·word", "word·position", "position·word", "position·position", "with a bias")
 CROSS = ("word·position", "position·word")

@@ -18,7 +18,7 @@ from attnlab.model.positions.position import Position
 from attnlab.model.projections import Projections
 from attnlab.model.reach import declared, joined
 from attnlab.model.tokens import Tokens
-from attnlab.model.trunk import Way
+from attnlab.model.trunks.trunk import Way
 from attnlab.model.virtual import Virtual
 
 

@@ -6,7 +6,8 @@ L layers, N length, V vocabulary; T queries and S keys of a row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from attnlab.model.blocks import Alone, Attention, CrossAttention, Residual
 from attnlab.model.feedforward import FeedForward, Gated
@@ -23,20 +24,29 @@ def parameter_terms(stacks: Stacks) -> list[Term]:
     tables: set[int] = set()
     for name, stack in stacks.items():
         embedding = _embedding_terms(stack.embedding, tables)
-        repeated = [term.times(len(stack.blocks), "L") for term in block_terms(stack)]
-        stacked = [*embedding, *repeated, *(t.inside("final") for t in terms_of(stack.final))]
+        blocks = block_terms(blocks_of(stack), "L")
+        stacked = [*embedding, *blocks, *(t.inside("final") for t in terms_of(stack.final))]
         terms += [term.inside(name) for term in stacked]
     return terms
 
 
-def block_terms(stack: Stack) -> list[Term]:
-    """The parameters of one block."""
-    return [term for part in _first_block(stack) for term in _residual_terms(part)]
+Parts = Sequence[Residual]
+"""The residuals of one block."""
 
 
-def _first_block(stack: Stack) -> list[Residual]:
-    parts = list(stack.parts())
-    return parts[: len(parts) // len(stack.blocks)]
+def blocks_of(stack: Stack) -> list[Parts]:
+    """The residuals of a stack, block by block."""
+    parts, each = list(stack.parts()), len(stack.blocks)
+    size = len(parts) // each
+    return [parts[at : at + size] for at in range(0, len(parts), size)]
+
+
+def block_terms(blocks: Sequence[Parts], letter: str) -> list[Term]:
+    """The parameters of blocks: what all of them have times `letter`, what some have times their number."""
+    terms = Counter(term for block in blocks for part in block for term in _residual_terms(part))
+    return [
+        term.times(count, letter if count == len(blocks) else str(count)) for term, count in terms.items()
+    ]
 
 
 def _embedding_terms(embedding: Embedding, seen: set[int]) -> list[Term]:
@@ -76,9 +86,8 @@ def flop_terms(stacks: Stacks, length: int, source_length: int) -> list[Term]:
     for name, stack in stacks.items():
         queries = length if name == last else source_length
         letter = "N" if name == "decoder" else "M"
-        layers = len(stack.blocks)
         maps = between = crossing = 0
-        for part in _first_block(stack):
+        for part in stack.parts():
             inner = part.inner
             if isinstance(inner, Alone):
                 assert isinstance(inner.part, FeedForward)
@@ -92,10 +101,10 @@ def flop_terms(stacks: Stacks, length: int, source_length: int) -> list[Term]:
             keys = source_length if crosses else queries
             found = inner.rule.flops(queries, keys, p.heads, p.head_width)
             between, crossing = between + (0 if crosses else found), crossing + (found if crosses else 0)
-        terms.append(Term(f"{name} maps", f"L·2{letter}·(weights of a block)", layers * maps))
-        terms.append(Term(f"{name} self-attention", f"O({letter}²d)", layers * between))
+        terms.append(Term(f"{name} maps", f"L·2{letter}·(weights of a block)", maps))
+        terms.append(Term(f"{name} self-attention", f"O({letter}²d)", between))
         if crossing:
-            terms.append(Term("cross-attention", "O(MNd)", layers * crossing))
+            terms.append(Term("cross-attention", "O(MNd)", crossing))
     return terms
 
 
@@ -105,8 +114,8 @@ def activation_terms(stacks: Stacks, length: int, source_length: int) -> list[Te
     terms, last = [], list(stacks)[-1]
     for name, stack in stacks.items():
         queries = length if name == last else source_length
-        kept = sum(_kept(part, queries, source_length) for part in _first_block(stack))
-        terms.append(Term(f"{name} blocks", "L·(each part's inputs)", len(stack.blocks) * kept))
+        kept = sum(_kept(part, queries, source_length) for part in stack.parts())
+        terms.append(Term(f"{name} blocks", "L·(each part's inputs)", kept))
         terms.append(Term(f"{name} output", "2·T·D", 2 * queries * stack.width))
     return terms
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from attnlab.checks.predictions import collapse_told, judge_examples
+from attnlab.checks.predictions import judge_examples
 from attnlab.checks.threshold import Threshold
 from attnlab.data.corpora.units import divided
 from attnlab.data.example import Example
@@ -17,6 +16,7 @@ from attnlab.metrics import METRICS
 from attnlab.metrics.answers import SpanF1, answered, exact_match, gold_of, normalised, overlap_f1
 from attnlab.metrics.metric import CLUSTER, Estimate, Examples
 from attnlab.metrics.thresholds import curve
+from attnlab.runs.findings import collapse_sentence
 from attnlab.session.label_scores import WRONG, shown
 from attnlab.tasks.answer_spans import AnswerSpans, passages_of, span_of
 
@@ -38,8 +38,8 @@ def of_answers(task: AnswerSpans, texts: Sequence[Example], examples: Examples) 
             "curve": curve_told(examples),
             "wrong": wrong_answers(texts, examples),
         },
-        "checks": [asdict(one) for one in checks],
-        "collapsed": collapse_told(found),
+        "checks": [one.as_json() for one in checks],
+        "collapsed": collapse_sentence(found),
     }
 
 

@@ -76,9 +76,9 @@ def line_of(found: Sequence[Baseline]) -> str:
 def baselines_of(session: Session, examples: Sequence[Example], wording: Wording = PLAIN) -> list[Baseline]:
     """Those of a task on these texts: what there is without any training on it."""
     task = session.task
-    if task.label_kind == "answer" and examples:
+    if task.target.name == "answer" and examples:
         return _of_answers(examples)
-    if task.label_kind != "class" or not examples:
+    if task.target.name != "class" or not examples:
         return []
     numbers = np.array([task.labels.number(task.label_of(one), one.place) for one in examples])
     return [_majority(task.labels, numbers), *_label_words(session, examples, numbers, wording)]

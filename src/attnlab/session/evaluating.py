@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.checks.recomputed_loss import confirm
+from attnlab.checks.wording.of_scores import honest_meaning
 from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
 from attnlab.data.corpora.own_files import Files
@@ -23,6 +24,7 @@ from attnlab.data.example import Example
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.honesty import HonestLoss, honesty
 from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, strided
 from attnlab.evaluation.statistics import loss_interval
@@ -36,9 +38,9 @@ from attnlab.session.baselines import Wording, baselines_of, line_of, wording_of
 from attnlab.session.label_scores import of_labels
 from attnlab.session.searching import of_pairs
 from attnlab.session.tag_scores import of_tags
+from attnlab.targets.wording import DEFINITIONS as DEFINITIONS_BY_TARGET
 from attnlab.tasks.answer_spans import AnswerSpans
 from attnlab.tasks.task import Task
-from attnlab.training.evaluate import Evaluator
 
 if TYPE_CHECKING:
     from attnlab.session.trained import Trained
@@ -55,22 +57,6 @@ MASKED = {
 }
 THREE_MASKS = {
     "loss": "nats per hidden token, many hidden at once, seen from both sides, the left or a source by turns"
-}
-LABELLED = {
-    "targets": "labels that were predicted",
-    "texts": "texts, or pairs of them; intervals are over others like them",
-}
-LOSS_OF_LABELS = {
-    "pair": "nats per pair, among the second texts of its batch",
-    "tags": "nats per word",
-    "class": "nats per label, over all labels",
-    "classes": "nats per text, of all its labels together",
-    "number": "squared error per number, in standard deviations of those trained on; 1 for their mean",
-    "answer": "nats per window, of the answer's first and last token together",
-}
-ANSWERED = {
-    "targets": "windows that were read; a long passage has several",
-    "texts": "questions; intervals are over others like them, with the thresholds as they are",
 }
 PART = "a part of the loss, nats per target"
 
@@ -103,7 +89,7 @@ def of_split(trained: Trained, split: str, *, rows: int, wording: Wording | None
         **measured(found, definitions_for(trained), trained.task.metrics),
     }
     values = {name: one["value"] for name, one in result["measures"].items()}
-    result["recomputed"] = asdict(confirm(evaluator, found, values))
+    result["recomputed"] = confirm(evaluator, found, values).as_json()
     if not trained.task.predicts_words:
         texts = dataset.first(split, len(found))
         return result | _of_examples(task, texts, found.examples) | _baselines(trained, texts, wording)
@@ -161,8 +147,7 @@ def unspelt(share: float) -> dict[str, str]:
 def definitions_for(trained: Trained) -> dict[str, str]:
     """What the measures mean for this model."""
     if not trained.task.predicts_words:
-        told = ANSWERED if trained.task.label_kind == "answer" else {}
-        return LABELLED | told | {"loss": LOSS_OF_LABELS[trained.task.label_kind]}
+        return DEFINITIONS_BY_TARGET[trained.task.target.name]
     if not trained.fills:
         return DEFINITIONS
     return DEFINITIONS | MASKED | (THREE_MASKS if trained.task.marks_source else {})
@@ -186,7 +171,7 @@ def told_honesty(found: HonestLoss) -> dict[str, Any]:
         "texts": found.texts,
         "targets": found.parallel.tokens,
         "sound": found.sound,
-        "meaning": found.meaning,
+        "meaning": honest_meaning(found.values),
     }
 
 
@@ -267,9 +252,9 @@ def _of_examples(task: Task, texts: Sequence[Example], examples: Examples) -> di
     """What is told beside the metrics."""
     if isinstance(task, AnswerSpans):
         return of_answers(task, texts, examples)
-    if task.label_kind == "pair":
+    if task.target.name == "pair":
         return of_pairs(texts, examples)
-    return (of_tags if task.label_kind == "tags" else of_labels)(task, texts, examples)
+    return (of_tags if task.target.name == "tags" else of_labels)(task, texts, examples)
 
 
 def other_text(trained: Trained) -> str:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from attnlab.checks.predictions import collapse_told, judge_examples
+from attnlab.checks.predictions import judge_examples
 from attnlab.data.example import Example
 from attnlab.metrics.classes import predicted
 from attnlab.metrics.metric import Examples
+from attnlab.runs.findings import collapse_sentence
 from attnlab.tasks.task import Task
 
 WRONG = 10
@@ -24,12 +24,12 @@ SHOWN = 160
 def of_labels(task: Task, texts: Sequence[Example], examples: Examples) -> dict[str, Any]:
     """All that is told of the labels of these texts beside the metrics."""
     result: dict[str, Any] = {"mistakes": mistakes(task, texts, examples)}
-    if task.label_kind == "class":
+    if task.target.name == "class":
         result |= {"majority": majority(task, examples), "classes": classes(task, examples)}
         result["confusion"] = {"names": list(task.labels.names), "counts": confusion(examples).tolist()}
     read = [f"{one.text} {one.pair or ''}".strip() for one in texts]
     if found := judge_examples(task, examples, read):
-        result |= {"checks": [asdict(one) for one in found], "collapsed": collapse_told(found)}
+        result |= {"checks": [one.as_json() for one in found], "collapsed": collapse_sentence(found)}
     return result
 
 
@@ -72,7 +72,7 @@ def share(part: int, whole: int) -> float | None:
 def mistakes(task: Task, texts: Sequence[Example], examples: Examples) -> list[dict[str, Any]]:
     """The wrong classes that the model was surest of; of several labels or numbers the largest losses."""
     wrong = np.flatnonzero(is_wrong(task, examples))
-    sure = examples["probabilities"].max(1) if task.label_kind == "class" else examples["nats"]
+    sure = examples["probabilities"].max(1) if task.target.name == "class" else examples["nats"]
     order = wrong[np.argsort(-sure[wrong], kind="stable")][:WRONG]
     columns = {name: column[order] for name, column in examples.columns.items()}
     said = task.predictions(columns, [texts[number] for number in order])
@@ -90,9 +90,9 @@ def mistakes(task: Task, texts: Sequence[Example], examples: Examples) -> list[d
 
 def is_wrong(task: Task, examples: Examples) -> np.ndarray:
     """(n) which predictions are not what was right; of numbers all are, more or less."""
-    if task.label_kind == "class":
+    if task.target.name == "class":
         return np.asarray(predicted(examples) != examples["label"])
-    if task.label_kind == "classes":
+    if task.target.name == "classes":
         return np.asarray(((examples["chances"] > 0.5) != examples["labels"]).any(1))
     return np.ones(len(examples), bool)
 

@@ -13,7 +13,7 @@ from attnlab.data.example import Example
 from attnlab.documents.nodes import DocumentPage, Number, Table
 from attnlab.documents.notebook import SelfShowing
 from attnlab.session.predicting import Predictor
-from attnlab.tasks.answer_spans import AnswerPrediction
+from attnlab.tasks.answer_spans import AnswerPrediction, AnswerSpans
 
 if TYPE_CHECKING:
     from attnlab.session.trained import Trained
@@ -98,7 +98,7 @@ def ask(
     batch_size: int = 64,
 ) -> RankedAnswers:
     """Ask one passage, several, or several by name; all are ranked by their margin."""
-    if trained.task.label_kind != "answer":
+    if not isinstance(trained.task, AnswerSpans):
         raise ConfigError(
             f'{trained.folder} was trained for task "{trained.config.task.kind}", not to answer questions. '
             f"Adapt it: attnlab adapt {trained.folder} --task answering --data FILE"

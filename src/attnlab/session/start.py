@@ -22,6 +22,8 @@ from attnlab.model.adapters import ADAPTERS
 from attnlab.model.assemble import build_model
 from attnlab.model.heads import HEADS
 from attnlab.model.model import Model
+from attnlab.model.trunks import TRUNKS
+from attnlab.model.trunks.transformer import transformer_of
 from attnlab.runs.record import RECORD
 from attnlab.session.stored import (
     PACKAGED,
@@ -166,6 +168,11 @@ def stacks_for(task: type[Task], own: schema.ModelSettings) -> schema.ModelSetti
     there is nothing to write."""
     if own.family != "encoder_decoder" or task.two_stacks:
         return own
+    if own.trunk.kind != TRUNKS.default:
+        raise ConfigError(
+            f'The encoder alone can be taken of a transformer, and the trunk of the start is "{own.trunk}"; '
+            "use a task that reads a source and writes a text, or another start."
+        )
     return replace(own, family="encoder", mask=section_of("model", {"family": "encoder"}).mask)
 
 
@@ -249,7 +256,10 @@ Names = tuple[str, ...]
 def _filled(model: Model, source: Model, *, with_head: bool) -> tuple[Names, Names]:
     """Give the model the source's weights, every tensor of the trunk, or of its encoder where the model has
     that alone, accounted for; their names, and those of the rest."""
-    parts = ["trunk."] if source.trunk.reads_source == model.trunk.reads_source else ["trunk.encoder."]
+    parts = ["trunk."]
+    if source.trunk.reads_source != model.trunk.reads_source:
+        transformer_of(source.trunk)  # whose encoder is a part of its own
+        parts = ["trunk.encoder."]
     parts += ["head."] if with_head else []
     taken = {name: w for name, w in weights_of(source).items() if name.startswith(tuple(parts))}
     drawn = {name: w for name, w in weights_of(model).items() if name.startswith("head.")}

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from attnlab.checks.predictions import collapse_told, judge_examples
+from attnlab.checks.predictions import judge_examples
 from attnlab.data.example import Example
 from attnlab.metrics.metric import Examples
 from attnlab.metrics.tags import by_label, labels_of_tags
+from attnlab.runs.findings import collapse_sentence
 from attnlab.session.label_scores import WRONG, shown
 from attnlab.tasks.task import Task
 
@@ -25,8 +25,8 @@ def of_tags(task: Task, texts: Sequence[Example], examples: Examples) -> dict[st
         "majority": {"label": names[most], "share": float(counts[1][most] / max(1, counts[1].sum()))},
         "classes": list(by_label(examples, labels_of_tags(names))),
         "mistakes": _mistakes(texts, examples),
-        "checks": [asdict(one) for one in found],
-        "collapsed": collapse_told(found),
+        "checks": [one.as_json() for one in found],
+        "collapsed": collapse_sentence(found),
     }
 
 

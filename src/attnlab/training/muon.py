@@ -8,14 +8,14 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from attnlab.training.updates import ParameterGroup, Update
+from attnlab.training.updates import GroupwiseUpdate, ParameterGroup
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of the quintic p(s) = a·s + b·s³ + c·s⁵, whose iterates take every singular value in (0, 1] near 1."""
 ITERATIONS = 5
 
 
-class MuonUpdate(Update):
+class MuonUpdate(GroupwiseUpdate):
     """W ← W − learning_rate·(0.2·√max(rows, columns)·orth(momentum) + weight_decay·W), for matrices alone.
 
     The same steps as `torch.optim.Muon(adjust_lr_fn="match_rms_adamw")`, whose iteration is in bfloat16 on

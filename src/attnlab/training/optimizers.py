@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+import typing
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 
 from attnlab.config.ranges import BelowOne, NotNegative, Positive
@@ -14,7 +18,7 @@ from attnlab.config.values import ConfigError
 from attnlab.model.positions.position import Position
 from attnlab.runs.run_error import RunError
 from attnlab.training.muon import MuonUpdate
-from attnlab.training.updates import AdamWUpdate, ParameterGroup, Update
+from attnlab.training.updates import AdamWUpdate, ParameterGroup, TorchUpdate, Update
 
 
 class OptimizerRecipe(ABC):
@@ -105,6 +109,96 @@ class Muon(OptimizerRecipe):
         ]
 
 
+class TorchRecipe(OptimizerRecipe):
+    """An optimizer of torch.optim, or of anybody who follows its protocol; `from_torch` makes these."""
+
+    optimizer: type[torch.optim.Optimizer]
+
+    def __init__(self, **options: Any):
+        self.learning_rate = options.pop("learning_rate")
+        self.weight_decay = options.pop("weight_decay", 0.0)
+        self.options = options
+        example = nn.Parameter(torch.zeros(1, 1))  # wrong options are refused when the config loads
+        self.update([ParameterGroup([example], self.learning_rate, self.weight_decay)])
+
+    def make(self, model: nn.Module) -> list[Update]:
+        decaying, plain = divided(model)
+        groups = [
+            ParameterGroup(decaying, self.learning_rate, self.weight_decay),
+            ParameterGroup(plain, self.learning_rate),
+        ]
+        return [self.update(groups)]
+
+    def update(self, groups: list[ParameterGroup]) -> TorchUpdate:
+        try:
+            return TorchUpdate(groups, self.optimizer, self.options)
+        except ValueError as error:
+            raise ConfigError(f"training.optimizer: {self.optimizer.__name__} says: {error}") from error
+
+
+def from_torch(optimizer: type[torch.optim.Optimizer]) -> type[OptimizerRecipe]:
+    """A recipe of a torch.optim class: `OPTIMIZERS.register("sgd", from_torch(torch.optim.SGD))`.
+
+    Its options are the constructor's own, `lr` under the name `learning_rate`. Matrices decay; norms, biases,
+    embeddings and tables of positions do not.
+    """
+    if inspect.signature(optimizer.step).parameters["closure"].default is inspect.Parameter.empty:
+        raise ConfigError(
+            f"{optimizer.__name__} computes the loss several times a step (its step needs a closure); a step "
+            "here has one gradient. Use an optimizer that works without a closure."
+        )
+    hints = typing.get_type_hints(optimizer.__init__)
+    options = [
+        inspect.Parameter(
+            "learning_rate" if name == "lr" else name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=declared.default,
+            annotation=kind,
+        )
+        for name, declared in inspect.signature(optimizer).parameters.items()
+        if (kind := _kind_of_option(name, declared, hints.get(name))) is not None
+    ]
+    summary = f"{optimizer.__name__}: the optimizer of {optimizer.__module__}."
+
+    def __init__(self: TorchRecipe, **chosen: Any) -> None:  # noqa: N807  # a signature of its own
+        TorchRecipe.__init__(self, **chosen)
+
+    __init__.__annotations__ = {option.name: option.annotation for option in options}
+    members = {
+        "__doc__": summary,
+        "__init__": __init__,
+        "__module__": sys._getframe(1).f_globals["__name__"],  # as of a class in that file
+        "__signature__": inspect.Signature(options),
+        "optimizer": optimizer,
+    }
+    return type(optimizer.__name__, (TorchRecipe,), members)
+
+
+def _kind_of_option(name: str, declared: inspect.Parameter, hint: Any) -> Any:
+    """The type of an option that a config can hold; None for what a person does not set.
+
+    Left out are the parameters themselves, how a step is computed (`foreach`, `fused`, …), and what is None
+    by default.
+    """
+    if name == "lr":
+        return Positive
+    if name == "weight_decay":
+        return NotNegative
+    match declared.default:
+        case _ if name in ("params", "foreach", "fused", "capturable", "differentiable"):
+            return None
+        case bool() | str():
+            return type(declared.default)
+        case int():
+            return int if hint is int else float
+        case float():
+            return float
+        case tuple() as numbers if all(isinstance(number, (int, float)) for number in numbers):
+            return tuple[float, ...]
+        case _:
+            return None
+
+
 OPTIMIZERS: Registry[OptimizerRecipe] = Registry(
     "optimizers",
     base="attnlab.training.optimizers:OptimizerRecipe",
@@ -181,7 +275,7 @@ class Optimizers:
             if name not in places:
                 raise RunError(f"The checkpoint's optimizer holds {name}, which this model does not have.")
             update, parameter = places[name]
-            update.state.setdefault(parameter, {})[what] = value.to(parameter.device)
+            update.state.setdefault(parameter, {})[what] = update.placed(what, value, parameter)
 
 
 def positive(name: str, value: float) -> float:

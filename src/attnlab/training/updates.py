@@ -1,19 +1,23 @@
 """One step on the weights: groups of parameters with their rates, and what is remembered of each.
 
-Not torch.optim's classes: their constructor and step import torch's compiler, which takes as long as
-importing torch itself, at the start of every run. The arithmetic is torch's own.
+AdamW and Muon are not torch.optim's classes: their constructor and step import torch's compiler, which takes
+as long as importing torch itself, at the start of every run. The arithmetic is torch's own. A person may
+register any class of torch.optim: it becomes a TorchUpdate.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
+
+from attnlab.config.wording import first_few
+from attnlab.runs.run_error import RunError
 
 
 @dataclass(frozen=True)
@@ -28,16 +32,37 @@ class ParameterGroup:
 class Update(ABC):
     """A step on groups of parameters. `state` holds named tensors of each parameter that has been moved."""
 
+    state: dict[Tensor, dict[str, Tensor]]
+
+    def __init__(self, groups: Iterable[ParameterGroup]):
+        self.groups = [group for group in groups if group.parameters]
+
+    @abstractmethod
+    def step(self, factor: float = 1.0) -> None:
+        """One step at this share of each group's learning rate, on the parameters that have a gradient."""
+
+    def placed(self, name: str, value: Tensor, parameter: Tensor) -> Tensor:
+        """A restored tensor of this parameter, on the device where the step wants it."""
+        return value.to(parameter.device)
+
+    def zero_grad(self) -> None:
+        for group in self.groups:
+            for p in group.parameters:
+                p.grad = None
+
+
+class GroupwiseUpdate(Update):
+    """An update that moves one group after the other."""
+
     kept: ClassVar[tuple[str, ...]]
     """What is remembered of a parameter, in its own shape."""
 
     def __init__(self, groups: Iterable[ParameterGroup]):
-        self.groups = [group for group in groups if group.parameters]
-        self.state: dict[Tensor, dict[str, Tensor]] = {}
+        super().__init__(groups)
+        self.state = {}
 
     @torch.no_grad()
     def step(self, factor: float = 1.0) -> None:
-        """One step at this share of each group's learning rate, on the parameters that have a gradient."""
         for group in self.groups:
             moving = [p for p in group.parameters if p.grad is not None]
             for p in moving:
@@ -54,13 +79,8 @@ class Update(ABC):
     def move(self, parameters: list[nn.Parameter], learning_rate: float, weight_decay: float) -> None:
         """Change parameters that have a gradient, in place."""
 
-    def zero_grad(self) -> None:
-        for group in self.groups:
-            for p in group.parameters:
-                p.grad = None
 
-
-class AdamWUpdate(Update):
+class AdamWUpdate(GroupwiseUpdate):
     """AdamW by torch's fused kernel."""
 
     kept = ("exp_avg", "exp_avg_sq")
@@ -90,3 +110,65 @@ class AdamWUpdate(Update):
             eps=self.eps,
             maximize=False,
         )
+
+
+class TorchUpdate(Update):
+    """A step of a torch.optim class.
+
+    A checkpoint holds tensors by parameter and nothing else, so an optimizer that remembers anything else is
+    refused at its first step: a run of it could not be resumed.
+    """
+
+    def __init__(
+        self,
+        groups: Iterable[ParameterGroup],
+        optimizer: type[torch.optim.Optimizer],
+        options: Mapping[str, Any],
+    ):
+        super().__init__(groups)
+        rates = [
+            {"params": group.parameters, "lr": group.learning_rate, "weight_decay": group.weight_decay}
+            for group in self.groups
+        ]
+        self.optimizer = optimizer(rates, **options)
+        self.state = self.optimizer.state
+        self.unsaved = self._unsaved()
+
+    def step(self, factor: float = 1.0) -> None:
+        for group, inner in zip(self.groups, self.optimizer.param_groups, strict=True):
+            inner["lr"] = group.learning_rate * factor
+        self.optimizer.step()
+        self._refuse_unsaved_state()
+
+    def placed(self, name: str, value: Tensor, parameter: Tensor) -> Tensor:
+        """torch counts its steps on the processor, wherever the weights are."""
+        return value if name == "step" else super().placed(name, value, parameter)
+
+    def _unsaved(self) -> dict[str, str]:
+        """What no checkpoint holds: settings of the groups, and attributes of the optimizer itself."""
+        settings = {
+            f"param_groups[{i}][{name!r}]": value
+            for i, group in enumerate(self.optimizer.param_groups)
+            for name, value in group.items()
+            if name not in ("params", "lr")
+        }
+        attributes = {
+            f"self.{name}": value
+            for name, value in vars(self.optimizer).items()
+            if name not in ("defaults", "param_groups", "state") and not name.startswith("_")
+        }
+        plain = (bool, int, float, str, tuple, list, type(None))
+        return {
+            name: repr(value) for name, value in (settings | attributes).items() if isinstance(value, plain)
+        }
+
+    def _refuse_unsaved_state(self) -> None:
+        unsaved = {name for name, value in self._unsaved().items() if self.unsaved.get(name) != value}
+        for remembered in self.state.values():
+            unsaved |= {f"state[{name!r}]" for name, v in remembered.items() if not isinstance(v, Tensor)}
+        if unsaved:
+            raise RunError(
+                f"{type(self.optimizer).__name__} cannot be resumed: it changes "
+                f"{first_few(sorted(unsaved))}, and a checkpoint holds only the tensors of each parameter's "
+                "state. Keep it there as a tensor, or use another optimizer."
+            )

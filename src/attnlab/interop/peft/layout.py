@@ -14,7 +14,7 @@ from attnlab.interop.family import Family, HeadOf
 from attnlab.interop.names import Link
 from attnlab.model.adapters.adapter import Adapter
 from attnlab.model.model import Model
-from attnlab.model.transformer import Transformer, transformer_of
+from attnlab.model.trunks.transformer import Transformer, transformer_of
 
 Config = dict[str, Any]
 """An adapter_config.json."""

@@ -14,7 +14,7 @@ from attnlab.model.model import Model
 from attnlab.model.stack import Stack
 from attnlab.model.terms import Term
 from attnlab.model.tokens import Tokens
-from attnlab.model.transformer import transformer_of
+from attnlab.model.trunks.transformer import transformer_of
 from attnlab.model.virtual import Virtual
 
 

@@ -9,9 +9,9 @@ from torch import nn
 from attnlab.config.ranges import Count
 from attnlab.model.adapters.adapter import Adapter
 from attnlab.model.model import Model
-from attnlab.model.stack_counts import block_terms
+from attnlab.model.stack_counts import block_terms, blocks_of
 from attnlab.model.terms import Term, terms_of
-from attnlab.model.transformer import Transformer, transformer_of
+from attnlab.model.trunks.transformer import Transformer, transformer_of
 
 
 class Top(Adapter):
@@ -63,5 +63,5 @@ class Top(Adapter):
         if not isinstance(part, Transformer):
             return []
         stack = part.main
-        blocks = [term.times(self.layers, "n") for term in block_terms(stack)]
+        blocks = block_terms(blocks_of(stack)[-self.layers :], "n")
         return [*blocks, *(term.inside("final") for term in terms_of(stack.final))]

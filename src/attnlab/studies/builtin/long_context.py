@@ -147,10 +147,13 @@ class Layer:
 
         import torch
 
+        from attnlab.config.values import ConfigError
         from attnlab.model.assemble import build_model
         from attnlab.model.attention.rule import Rule
         from attnlab.model.masks import MASKS
 
+        if isinstance(settings.attention, tuple):
+            raise ConfigError("This study measures one layer; give model.attention as one choice, no list.")
         model = build_model(replace(settings, length=length, layers=1, vocabulary=8))
         self.length, self.mask = length, MASKS.build(settings.mask)
         self.rule = next(module for module in model.modules() if isinstance(module, Rule))

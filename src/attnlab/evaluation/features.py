@@ -18,7 +18,9 @@ from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
 from attnlab.model.frozen import is_fixed
 from attnlab.model.heads.classification import Classification, pooled
+from attnlab.model.heads.head import Head
 from attnlab.model.model import Model
+from attnlab.model.tokens import Tokens
 from attnlab.tasks.labelled import Labelled
 from attnlab.tasks.task import Prepared, Task
 
@@ -69,10 +71,9 @@ class Features:
 
     @torch.no_grad()
     def _compute(self, batch: Batch, device: torch.device) -> None:
-        prepared, head = self.task.unlabelled(batch).to(device), self.model.head
-        assert isinstance(head, Classification)
+        prepared = self.task.unlabelled(batch).to(device)
         with self.autocast():
-            found = pooled(self.task.hidden(self.model, prepared), prepared.tokens, head.pooling)
+            found = self.model(**prepared.inputs, objective=pooled_states)
         if self.held is None:
             self.held = self._room(found)
         self.held[batch.rows] = found.to(self.held.device)
@@ -86,6 +87,12 @@ class Features:
             return torch.from_file(file.name, shared=True, size=math.prod(shape), dtype=like.dtype).view(
                 shape
             )
+
+
+def pooled_states(head: Head, hidden: Tensor, tokens: Tokens, *, training: bool) -> Tensor:
+    """The objective that gives what the head of a labelled text makes one vector of, (B,D)."""
+    assert isinstance(head, Classification)
+    return pooled(hidden, tokens, head.pooling)
 
 
 def keeps_features(model: Model, task: Task) -> bool:

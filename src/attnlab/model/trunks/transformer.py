@@ -4,31 +4,58 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
+from functools import partial
 
 from torch import Tensor, nn
 
-from attnlab.config.values import ConfigError
+from attnlab.config.schema import ModelSettings
+from attnlab.config.values import Choice, ConfigError
 from attnlab.model import stack_counts
-from attnlab.model.blocks import Attention
+from attnlab.model.attention import ATTENTION
+from attnlab.model.blocks import RESIDUALS, Alone, Attention, Block, CrossAttention, SelfAttention
 from attnlab.model.cache import Cache, coordinates
 from attnlab.model.colours import Colours, embedded, refined
-from attnlab.model.masks import asks_for_source, backward_looking, incremental
+from attnlab.model.combinations import Parts, refusal
+from attnlab.model.feedforward import FEEDFORWARDS
+from attnlab.model.initial import table_std
+from attnlab.model.masks import MASKS, Bidirectional, Mask, asks_for_source, backward_looking, incremental
+from attnlab.model.norms import NORMS
 from attnlab.model.pairs import Pairs
+from attnlab.model.positions import POSITIONS
+from attnlab.model.positions.position import Position
+from attnlab.model.projections import PROJECTIONS
 from attnlab.model.reach import square
-from attnlab.model.stack import Stack
+from attnlab.model.stack import Embedding, Stack
 from attnlab.model.terms import Term
 from attnlab.model.tokens import Tokens
-from attnlab.model.trunk import Sees, Trunk, Way
+from attnlab.model.trunks.trunk import Sees, Trunk, Way
 
 
 class Transformer(nn.Module):
-    """A trunk (see Trunk): an encoder, a decoder, or an encoder whose output the decoder attends to."""
+    """Transformer: blocks of attention and feed-forward, as an encoder, a decoder, or both.
 
-    def __init__(self, *, encoder: Stack | None = None, decoder: Stack | None = None):
+    Formula: x ← x + attention(x), x ← x + feedforward(x), layer by layer; a decoder behind an encoder also
+    attends to its output. Every other setting of [model] is one of its parts.
+
+    Paper: Vaswani et al. 2017, "Attention Is All You Need".
+    """
+
+    def __init__(self, encoder: Stack | None = None, decoder: Stack | None = None):
         super().__init__()
         if encoder is None and decoder is None:
             raise ValueError("A transformer needs an encoder, a decoder, or both.")
         self.encoder, self.decoder = encoder, decoder
+
+    @classmethod
+    def from_settings(cls, settings: ModelSettings) -> Transformer:
+        """Its stacks by the settings of a model; both read with one table of tokens."""
+        mask = MASKS.build(settings.mask)
+        encodes, decodes = settings.family != "decoder", settings.family != "encoder"
+        encoder_mask = mask if not decodes else Bidirectional()
+        encoder = _stack(settings, encoder_mask) if encodes else None
+        shared = encoder.embedding.tokens if encoder is not None else None
+        decoder = _stack(settings, mask, tokens=shared, cross=encodes) if decodes else None
+        return cls(encoder=encoder, decoder=decoder)
 
     @property
     def main(self) -> Stack:
@@ -193,3 +220,112 @@ def transformer_of(trunk: Trunk) -> Transformer:
 def _text(hidden: Tensor, ids: Tensor) -> Tensor:
     """The output at the text, less that of virtual tokens before it."""
     return hidden if hidden.shape[1] == ids.shape[1] else hidden[:, -ids.shape[1] :]
+
+
+# ---------------------------------------------------------------- from settings
+def _stack(
+    settings: ModelSettings, mask: Mask, *, tokens: nn.Embedding | None = None, cross: bool = False
+) -> Stack:
+    width = settings.width
+    positions = _positions(settings, mask)
+    blocks = [_block(settings, attention, cross) for attention in settings.attention_by_layer]
+    for layer, block in enumerate(blocks):
+        reason = _refusal(settings, mask, positions, block, cross)
+        if reason is not None:
+            mixed = isinstance(settings.attention, tuple)
+            raise ConfigError(f"model.attention[{layer}]: {reason}" if mixed else reason)
+    embedding = Embedding(
+        tokens if tokens is not None else nn.Embedding(settings.tokens, width - positions.narrows),
+        positions,
+        types=nn.Embedding(settings.token_types, width - positions.narrows) if settings.token_types else None,
+        norm=_norm(settings, width) if settings.embedding_norm else None,
+        scale=_embedding_scale(settings, width - positions.narrows),
+        dropout=settings.dropout,
+    )
+    final = RESIDUALS[settings.residual.kind].final(_norm(settings, width))
+    return Stack(embedding, blocks, final, mask)
+
+
+def _norm(settings: ModelSettings, width: int) -> nn.Module:
+    return NORMS.build(settings.norm, width=width, bias=settings.biased("norm"))
+
+
+def _embedding_scale(settings: ModelSettings, width: int) -> float:
+    """Of a table of this width: as large as what blocks add to it; what they drown is learned late."""
+    if settings.embedding_scale == "unit":
+        return 1 / table_std(width)
+    return settings.width**0.5 if settings.embedding_scale == "root" else settings.embedding_scale
+
+
+def _positions(settings: ModelSettings, mask: Mask) -> Position:
+    return POSITIONS.build(
+        settings.positions,
+        width=settings.width,
+        heads=settings.heads,
+        head_width=settings.each_head_width,
+        layers=settings.layers,
+        length=settings.length,
+        scale=partial(_embedding_scale, settings),
+        looks_back=backward_looking(mask),
+    )
+
+
+def _block(settings: ModelSettings, attention: Choice, cross: bool) -> Block:
+    parts: list[nn.Module] = [_attention(settings, attention, SelfAttention)]
+    if cross:
+        parts.append(_attention(settings, settings.cross_attention, CrossAttention))
+    feedforward = FEEDFORWARDS.build(
+        settings.feedforward, width=settings.width, bias=settings.biased("feedforward")
+    )
+    parts.append(Alone(feedforward))
+    residuals = (
+        RESIDUALS.build(
+            settings.residual, norm=_norm(settings, settings.width), inner=part, dropout=settings.dropout
+        )
+        for part in parts
+    )
+    return Block(*residuals)
+
+
+def _attention(
+    settings: ModelSettings, choice: Choice, kind: type[SelfAttention] | type[CrossAttention]
+) -> SelfAttention | CrossAttention:
+    width, heads, head_width = settings.width, settings.heads, settings.each_head_width
+    rule = ATTENTION.build(
+        choice,
+        heads=heads,
+        head_width=head_width,
+        length=settings.length,
+        masking=settings.masking,
+        dropout=settings.attention_dropout,
+    )
+    if rule.masking != settings.masking:
+        raise ConfigError(
+            f'attention "{choice.kind}" does not take masking "{settings.masking}"; its constructor must '
+            "hand `masking` on to Rule."
+        )
+    projections = PROJECTIONS.build(
+        settings.projections,
+        width=width,
+        heads=heads,
+        head_width=head_width,
+        bias=settings.biased("query_key_value"),
+    )
+    output = nn.Linear(heads * head_width, width, bias=settings.biased("attention_output"))
+    return kind(projections, rule, output)
+
+
+def _refusal(
+    settings: ModelSettings, mask: Mask, positions: Position, block: Block, cross: bool
+) -> str | None:
+    """Why the parts of a block cannot work together, or None where they can."""
+    rules = [part.rule for part in block.modules() if isinstance(part, Attention)]
+    parts = Parts(
+        attention=rules[0],
+        cross_attention=rules[1] if cross else None,
+        mask=mask,
+        positions=positions,
+        decodes=settings.family == "decoder" or cross,
+        dropout=settings.attention_dropout,
+    )
+    return refusal(parts)

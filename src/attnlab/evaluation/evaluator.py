@@ -18,12 +18,12 @@ from attnlab.data.batch import Batch
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows
+from attnlab.evaluation.features import FeaturesOf, unknown
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.tasks.task import Prepared, SplitColumns, Task
-from attnlab.training.features import FeaturesOf, unknown
 
 CPU = torch.device("cpu")
 
@@ -178,14 +178,11 @@ class Evaluator:
     @torch.no_grad()
     def judge(self, batch: Batch, number: int) -> Judged:
         """What the task makes of batch `number`, and how the model does on it."""
-        prepared, task = self.prepare(batch, number), self.task
+        prepared = self.prepare(batch, number)
         moved = self.features(batch, prepared.to(self.device))
         with self.autocast():
-            if not prepared.of_examples:
-                return Judged(batch, prepared, task.loss(self.model, moved), {})
-            hidden = task.hidden(self.model, moved)
-            said = task.truth(moved) | task.head_outputs(self.model, hidden, moved)
-            return Judged(batch, prepared, task.head_loss(self.model, hidden, moved), said)
+            said, loss = self.model(**moved.inputs, objective=self.task.judge_of(moved))
+        return Judged(batch, prepared, loss, said)
 
     def prepare(self, batch: Batch, number: int) -> Prepared:
         return self.task.prepare(batch, stream_seed(self.seed, "evaluation", number))

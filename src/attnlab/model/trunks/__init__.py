@@ -1,0 +1,56 @@
+"""Trunks: what turns token ids into hidden states. A transformer is one."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+from typing import Any
+
+from attnlab.config.registry import Registry, table
+from attnlab.config.schema import ModelSettings
+from attnlab.config.values import ConfigError, written
+from attnlab.model.trunks.trunk import Trunk
+
+TRUNKS: Registry[Trunk] = Registry(
+    "trunks",
+    base="attnlab.model.trunks.trunk:Trunk",
+    default="transformer",
+    variants={"transformer": "attnlab.model.trunks.transformer:Transformer"},
+)
+SHARED = ("trunk", "vocabulary", "length", "width", "norm", "bias", "dropout", "output")
+"""Settings of every model: a head or the data needs them, whatever the trunk."""
+
+
+def build_trunk(settings: ModelSettings) -> Trunk:
+    """The trunk of a model's settings.
+
+    A constructor asks for settings by name (`vocabulary`, `width`, `layers`, …), and its keyword-only
+    parameters are options of `model.trunk`. A trunk that is put together from parts has a class method
+    `from_settings`.
+    """
+    kind = settings.trunk.kind
+    assemble = getattr(TRUNKS[kind], "from_settings", None)
+    if assemble is not None:
+        return assemble(settings)
+    given = {f.name: getattr(settings, f.name) for f in fields(settings)}
+    given |= {"vocabulary": settings.tokens, "head_width": settings.each_head_width}
+    asked = inspect.signature(TRUNKS[kind]).parameters
+    _refuse_unused(settings, used={*asked, *SHARED})
+    return TRUNKS.build(settings.trunk, **given)
+
+
+def _refuse_unused(settings: ModelSettings, used: set[str]) -> None:
+    """Stop at a setting that changes nothing of this trunk: a result would be recorded under its name."""
+    for f in fields(settings):
+        value, default = getattr(settings, f.name), f.default
+        if f.name in used or value in (default, _complete(f.metadata, default)):
+            continue
+        raise ConfigError(
+            f'model.{f.name} is {written(value)}, and trunk "{settings.trunk}" does not use it; leave '
+            f"model.{f.name} out."
+        )
+
+
+def _complete(metadata: Any, default: Any) -> Any:
+    """A field's default as a config that was loaded has it."""
+    return table(metadata["table"]).resolve(default) if "table" in metadata else default

@@ -1,0 +1,37 @@
+"""The text that belongs to a text, found among others."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from attnlab.data.labels import Labels
+from attnlab.targets.target import Row, Target, entropy
+
+
+class PairTarget(Target):
+    """The second text of an example, among those of its batch. Cosines are divided by the temperature."""
+
+    name = "pair"
+    compares_batch = True
+
+    def __init__(self, temperature: float = 1.0):
+        self.temperature = temperature
+
+    def summary(self, labels: Iterable[Any]) -> Labels:
+        return Labels(self.name, examples=sum(label is not None for label in labels))
+
+    def plain_loss(self, scores: Tensor, row: Row) -> Tensor:
+        """−log softmax of its own among the cosines (B) with all second texts, equal ones left out."""
+        line, keys = int(row["line"]), row["targets"].tolist()
+        among = [n for n, key in enumerate(keys) if n == line or key != keys[line]]
+        scaled = scores / self.temperature
+        return scaled[among].logsumexp(0) - scaled[line]
+
+    def uncertainty(self, targets: Tensor, given: Sequence[Hashable]) -> float:
+        return entropy(given, targets.tolist())
+
+    def shown(self, truth: Mapping[str, Any], labels: Labels) -> str | float:
+        return "its second text"

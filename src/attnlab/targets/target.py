@@ -1,0 +1,57 @@
+"""The contract of a target: what is predicted, and all that follows from its being that."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from attnlab.data.labels import LabelForm, Labels
+from attnlab.targets.recipes import RECIPES, Recipe
+
+Row = Mapping[str, Any]
+"""What a batch holds of one of its rows: `targets`, which of its tokens are `real`, and what the target reads
+besides."""
+
+
+class Target(LabelForm):
+    """What is predicted. Its name is the kind of the labels in run.json."""
+
+    columns: tuple[str, ...] = ("text", "pair", "label")
+    """The parts of an example that are read from a table with what is right."""
+    by_token: bool = False
+    """Whether targets stand at tokens: words, or tags of words."""
+    recipes: Mapping[str, Recipe] = RECIPES
+    """How a trained model is adapted to it, by adapter."""
+    compares_batch: bool = False
+    """Whether a text is told from the others of its batch: its loss is no sum over examples."""
+
+    def refuse(self, labels: Labels, *, declared: bool) -> None:
+        """Refuse labels that teach nothing, or are hardly meant: before any tokenizer is trained on their
+        text. `declared` says that a person named the classes (data.corpus.labels), so that they are meant."""
+
+    def warnings(self, labels: Labels) -> list[str]:
+        """What a person should know before a model learns them."""
+        return []
+
+    def plain_loss(self, scores: Tensor, row: Row) -> Tensor:
+        """The loss of one row that was read alone, by a head's scores (C) or (T,C), written out; of words
+        see attnlab.evaluation.texts."""
+        raise NotImplementedError
+
+    def uncertainty(self, targets: Tensor, given: Sequence[Hashable]) -> float:
+        """The loss that is left when what is given of each row is known, where targets are of rows."""
+        raise NotImplementedError
+
+    def shown(self, truth: Mapping[str, Any], labels: Labels) -> str | float:
+        """What was right of one row, by the task's columns and its `targets`, for a person."""
+        raise NotImplementedError
+
+
+def entropy(given: Sequence[Hashable], targets: Sequence[int]) -> float:
+    """Nats per target that are left when what is given is known."""
+    groups, pairs = Counter(given), Counter(zip(given, targets, strict=True))
+    return sum(n * math.log(groups[context] / n) for (context, _), n in pairs.items()) / len(targets)
