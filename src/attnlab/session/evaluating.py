@@ -38,6 +38,7 @@ from attnlab.metrics.metric import Examples
 from attnlab.session.baselines import Wording, baselines_of, line_of, wording_of
 from attnlab.session.searching import compared_with_words
 from attnlab.targets.wording import DEFINITIONS as DEFINITIONS_BY_TARGET
+from attnlab.targets.wording import LABELLED
 from attnlab.tasks.answer_spans import AnswerSpans
 from attnlab.tasks.task import Task
 
@@ -146,7 +147,7 @@ def unspelt(share: float) -> dict[str, str]:
 def definitions_for(trained: Trained) -> dict[str, str]:
     """What the measures mean for this model."""
     if not trained.task.predicts_words:
-        return DEFINITIONS_BY_TARGET[trained.task.target.name]
+        return DEFINITIONS_BY_TARGET.get(trained.task.target.name, LABELLED)
     if not trained.fills:
         return DEFINITIONS
     return DEFINITIONS | MASKED | (THREE_MASKS if trained.task.marks_source else {})

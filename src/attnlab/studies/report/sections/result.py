@@ -25,7 +25,8 @@ from attnlab.documents.nodes import (
 from attnlab.documents.numbers import estimate_of
 from attnlab.evaluation.comparison import Comparison, Verdict
 from attnlab.metrics.metric import Estimate
-from attnlab.runs.findings import collapse_sentence
+from attnlab.runs.findings import Finding, collapse_sentence
+from attnlab.runs.result import RunResult
 from attnlab.studies.report.metric_display import WITHOUT_LEAK, DisplayedMetric, metric
 from attnlab.studies.report.study_results import Arm, StudyResults
 from attnlab.studies.shown import measured_number
@@ -48,13 +49,15 @@ def collapses(study: StudyResults) -> list[Node]:
 
 
 def _collapse(arm: Arm) -> str:
-    found = {
-        run.seed: collapse_sentence([one for one in run.checks if one.when == "after"]) for run in arm.runs
-    }
+    found = {run.seed: collapse_sentence(_at_the_end(run)) for run in arm.runs}
     seeds = [seed for seed, told in found.items() if told]
     if not seeds:
         return ""
     return f"{arm.name} ({seeds_phrase(seeds, len(arm.runs))}). {found[seeds[0]]}"
+
+
+def _at_the_end(run: RunResult) -> list[Finding]:
+    return [one for one in run.checks if one.when == "after"]
 
 
 def differences(study: StudyResults) -> list[Node]:
