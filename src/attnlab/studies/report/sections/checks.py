@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import attnlab.checks.wording as wording
 from attnlab.config.wording import count_of, sentence
 from attnlab.documents.nodes import (
     Below,
@@ -81,7 +80,8 @@ def _alike(arms: list[Arm], outcome: str) -> Iterator[Alike]:
     for arm, run, finding in ((a, r, f) for a in arms for r in a.runs for f in r.checks):
         if finding.outcome == outcome:
             values = repr((finding.values, finding.number))
-            key = finding.check, finding.kind, values if finding.kind == wording.TOLD else ""
+            own = [str(finding.values.get(name, "")) for name in ("meaning", "fix")]  # where it is told
+            key = finding.check, finding.kind, *own
             group = groups.setdefault(key, Alike(finding))
             group.seeds.setdefault(arm.name, set()).add(run.seed)
             group.each.setdefault(f"{finding.step if outcome in TROUBLE else 0} {values}", finding)
