@@ -172,6 +172,6 @@ def test_a_target_is_probed_after_its_source(translating):
         nats -= float(decoder.next.log_softmax(-1)[0, token])
         decoder.step(torch.tensor([token]))
     (probe,) = answer("evaluate", translating, "--probe", pair)["probes"]
-    assert probe.tokens == 7 and probe.loss == pytest.approx(nats / 7, rel=1e-5)
+    assert probe["tokens"] == 7 and probe["loss"] == pytest.approx(nats / 7, rel=1e-5)
     for wrong, words in (("the cat .", "source => target"), (f"{'the ' * 40} => the", "longer than the 24")):
         assert words in str(command("evaluate", translating, "--probe", wrong).exception)
