@@ -13,18 +13,20 @@ import pytest
 import torch
 from torch import nn
 
-from attnlab.checks.answered import never_answering
-from attnlab.checks.predictions import judge_examples
 from attnlab.checks.threshold import Threshold
 from attnlab.data.rows import Rows
 from attnlab.interop.module_checks import Point
 from attnlab.metrics.metric import CLUSTER, Examples, t_reach
 from attnlab.metrics.thresholds import curve
 from attnlab.runs.findings import collapse_sentence
+from attnlab.targets import TARGETS
 from attnlab.tasks.answering import Answering
 from attnlab.tasks.labelled import summed
 from tests.checks.cases import case, config, found, of
 from tests.training.small_run import set_up
+
+SPANS = TARGETS["answer"]
+LABELS = SPANS.draft()
 
 
 def test_a_healthy_run_has_its_answers_in_place():
@@ -198,9 +200,9 @@ def test_models_that_always_or_never_answer_are_named(when):
 
 def test_f1_that_is_no_better_than_never_answering_is_told_first():
     margin, f1, there = drawn(skill=0.0)
-    findings = judge_examples(case("answering").task, said(margin, f1, there))
+    findings = SPANS.findings(said(margin, f1, there), LABELS)
     assert "not better than never answering" in collapse_sentence(findings)
-    good = judge_examples(case("answering").task, said(*drawn(skill=3.0, n=400)))
+    good = SPANS.findings(said(*drawn(skill=3.0, n=400)), LABELS)
     assert [one.outcome for one in good] == ["pass", "pass"] and not collapse_sentence(good)
 
 
@@ -214,7 +216,7 @@ def test_questions_of_one_passage_do_not_count_as_many():
     left = [np.delete(above.reshape(20, 20), n, 0).mean() for n in range(20)]
     half = t_reach(19, 0.05) * math.sqrt(19 / 20 * sum((one - np.mean(left)) ** 2 for one in left))
     low, high = above.mean() - half, above.mean() + half
-    one, both = never_answering(alone), never_answering(together)
+    one, both = SPANS.majority(alone, LABELS), SPANS.majority(together, LABELS)
     assert f"[{low:+.1%}, {high:+.1%}]" in both.found
     assert (one.outcome, both.outcome) == ("pass", "fail")
 

@@ -6,10 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from attnlab.checks import judge
-from attnlab.checks.check import Predictions
 from attnlab.cli import app
 from attnlab.data.errors import DataError
 from attnlab.runs.findings import collapse_sentence
+from attnlab.targets.relabelling import Predictions
 from tests.checks.cases import case, found
 
 

@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from attnlab.checks.check import run_checks
-from attnlab.checks.predictions import predictions_of
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.evaluator import Evaluator
 from attnlab.tasks import TASKS
@@ -26,8 +25,9 @@ LABELLED = [name for name in TASKS if "classification" in TASKS[name].heads]
 def judged(about, split="dev"):
     """The case after its model was asked for all of a split."""
     loader = about.dataset.loader(split, seed=0)
-    examples = Evaluator(model=about.model, task=about.task, loader=loader, seed=0)().examples
-    return replace(about, examples=examples, predictions=predictions_of(about.task, examples))
+    task = about.task
+    examples = Evaluator(model=about.model, task=task, loader=loader, seed=0)().examples
+    return replace(about, examples=examples, predictions=task.target.predictions(examples, task.labels))
 
 
 def with_task(about, **methods):

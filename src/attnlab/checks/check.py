@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,22 +22,13 @@ from attnlab.metrics.metric import Examples
 from attnlab.model.apart import sampled_layers
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.targets.predictions import provisional
+from attnlab.targets.relabelling import Predictions
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training.machine import askers
 
 EARLY = 200
 """Steps before which a model has hardly learned how often words occur: nothing is expected of it."""
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """What a classifier said, beside what was right. `classes` are all that it could have said, `texts` what
-    it read."""
-
-    labels: Sequence[Hashable]
-    predicted: Sequence[Hashable]
-    classes: Sequence[Hashable] = ()
-    texts: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +118,13 @@ class Check(ABC):
 
 LONG: tuple[When, ...] = ("before", "after")
 """The moments whose checks take long enough for several processes to share them."""
+
+
+def so_far(found: Finding, case: Case) -> Finding:
+    """A finding of an evaluation in the course of training, where a model may still learn: at its end it
+    fails."""
+    training = case.when == "evaluation" and case.evaluator is not None
+    return replace(provisional(found) if training else found, when=case.when)
 
 
 def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from attnlab.checks import predictions
-from attnlab.checks.check import Case, Check
+from attnlab.checks.check import Case, Check, so_far
 from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.targets.predictions import repeated
 
 
 class Examples(Check):
@@ -29,4 +29,4 @@ class Examples(Check):
             return self.finding(case, Outcome.NOT_APPLICABLE, "no_classes")
         if not case.predictions.texts:
             return self.finding(case, Outcome.NOT_APPLICABLE, "no_texts")
-        return predictions.so_far(predictions.repeated(case.predictions), case)
+        return so_far(repeated(case.predictions), case)

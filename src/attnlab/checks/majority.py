@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
-from attnlab.checks import predictions
-from attnlab.checks.answered import never_answering
-from attnlab.checks.check import Case, Check, Moment
-from attnlab.checks.tagged import most_frequent_tag
-from attnlab.metrics.metric import Examples
-from attnlab.metrics.numbers import ExplainedVariance
+from attnlab.checks.check import Case, Check, so_far
 from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.targets.predictions import majority
 
 
 class Majority(Check):
@@ -37,36 +31,8 @@ class Majority(Check):
     limit: ClassVar[float] = 0.1
 
     def run(self, case: Case) -> Finding:
-        if case.task.target.name == "number" and case.examples is not None:
-            return predictions.so_far(self.of_numbers(case, case.examples), case)
-        if case.task.target.name == "answer" and case.examples is not None:
-            return self.of_answers(case, case.examples)
-        if case.task.target.name == "tags" and case.examples is not None:
-            of_words = most_frequent_tag(case.examples)
-            if of_words is None:
-                return self.finding(case, Outcome.NOT_APPLICABLE, "one_label")
-            return predictions.so_far(of_words, case)
-        if case.predictions is None:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_classes")
-        found = predictions.majority(case.predictions)
-        if found is None:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "one_label")
-        return predictions.so_far(found, case)
-
-    def of_answers(self, case: Case, examples: Examples) -> Finding:
-        """Beside never answering."""
-        found = never_answering(examples) if "answerable" in examples else None
-        if found is None:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_answers")
-        return predictions.so_far(found, case)
-
-    def of_numbers(self, at: Moment, examples: Examples) -> Finding:
-        """Beside always saying the mean, whose R² is 0."""
-        if len(examples) < 2 or not np.ptp(examples["number"]):
-            return self.finding(at, Outcome.NOT_APPLICABLE, "one_number")
-        found = ExplainedVariance().interval(examples)
-        values = {"low": found.low, "high": found.high, "n": found.n}
-        if found.low > 0:
-            return self.finding(at, Outcome.PASS, "better_than_mean", found.value, **values)
-        kind = "worse_than_mean" if found.high < 0 else "not_better_than_mean"
-        return self.finding(at, Outcome.FAIL, kind, found.value, **values)
+        if case.predictions is not None:
+            return so_far(majority(case.predictions), case)
+        if case.examples is not None:
+            return so_far(case.task.target.majority(case.examples, case.task.labels), case)
+        return self.finding(case, Outcome.NOT_APPLICABLE, "no_classes")

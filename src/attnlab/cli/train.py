@@ -23,8 +23,8 @@ MOST_THREADS = 1024
 """With some ten thousand a library below ends the interpreter."""
 
 if TYPE_CHECKING:
-    from attnlab.session.baselines import Baseline
     from attnlab.session.training import Run
+    from attnlab.targets.report import Baseline
 
 
 def train(

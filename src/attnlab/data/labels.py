@@ -7,11 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from attnlab.config.values import nearest
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
+
+T = TypeVar("T")
 
 ANSWER, NO_ANSWER = "with an answer", "without one"
 """The names of questions, by whether their passage holds an answer."""
@@ -151,6 +153,12 @@ class LabelReader:
         """Refuse an example whose label is not among those of the training split, or is no label at all."""
         for name in self.form.names(self.read(example)):
             known.number(name, example.place)
+
+
+def most_frequent(counts: Mapping[T, int]) -> tuple[T, float]:
+    """What there is most of, and its share: what a model that learned nothing scores."""
+    name, count = max(counts.items(), key=lambda item: item[1])
+    return name, count / sum(counts.values())
 
 
 def _by_value(name: str) -> tuple[int, str]:

@@ -28,7 +28,6 @@ from attnlab.checks.contamination import Contamination
 from attnlab.checks.first_loss import FirstLoss
 from attnlab.checks.inputs_matter import InputsMatter, mixed
 from attnlab.checks.moved import Moved
-from attnlab.checks.predictions import judge, provisional
 from attnlab.checks.reload import Reload
 from attnlab.checks.targets import Targets, shifted
 from attnlab.data.corpora.corpus import Corpus
@@ -42,6 +41,7 @@ from attnlab.model.apart import undisturbed
 from attnlab.model.losses import IGNORE
 from attnlab.runs.findings import BAD, Finding, Findings, Outcome, failed_checks, joined, save_findings
 from attnlab.runs.run_error import UnsoundError
+from attnlab.targets.predictions import judge, provisional
 
 NUMBERS = 4096
 """Numbers of each tensor that are remembered, to see what moved."""

@@ -16,7 +16,7 @@ from attnlab.data.labels import given, is_number, whole
 from attnlab.model.adapters import ADAPTERS
 from attnlab.runs.display import Display
 from attnlab.session.adapting_plan import adapting_plan
-from attnlab.session.baselines import PLAIN, Baseline, Wording, keep_baselines
+from attnlab.session.baselines import PLAIN, Wording, keep_baselines
 from attnlab.session.rates import RatesTried, rates_of, try_rates
 from attnlab.session.run_display import displayed_session, train_displayed
 from attnlab.session.start import start_at
@@ -24,6 +24,7 @@ from attnlab.session.trained import Trained
 from attnlab.session.training import Run
 from attnlab.targets.classes import FEW
 from attnlab.targets.recipes import RECIPES
+from attnlab.targets.report import Baseline
 from attnlab.tasks import TASKS
 
 LENGTH = 512

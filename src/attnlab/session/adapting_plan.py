@@ -82,7 +82,7 @@ def adapting_plan(session: Session, folder: Path) -> AdaptingPlan:
     assert model.adapter is not None  # a run with a start has one
     return AdaptingPlan(
         rows={split: len(dataset.rows(split)) for split in dataset.splits.names},
-        labels=labels_sentence(session.labels),
+        labels=labels_sentence(**vars(session.labels)),
         cut=f"{cuts} at data.length {config.data.length}" if cuts.cut else "",
         method=_method_told(config.adapter),
         tuned=model.adapter.tuned,

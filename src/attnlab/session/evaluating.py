@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.checks.recomputed_loss import confirm
+from attnlab.checks.threshold import Threshold
 from attnlab.checks.wording.of_scores import honest_meaning
 from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
@@ -30,14 +31,12 @@ from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, s
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
 from attnlab.explain.head_losses import HeadLosses, head_losses
+from attnlab.interop.module_checks import Point
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measure_of
 from attnlab.metrics.metric import Examples
-from attnlab.session.answer_scores import of_answers
 from attnlab.session.baselines import Wording, baselines_of, line_of, wording_of
-from attnlab.session.label_scores import of_labels
-from attnlab.session.searching import of_pairs
-from attnlab.session.tag_scores import of_tags
+from attnlab.session.searching import compared_with_words
 from attnlab.targets.wording import DEFINITIONS as DEFINITIONS_BY_TARGET
 from attnlab.tasks.answer_spans import AnswerSpans
 from attnlab.tasks.task import Task
@@ -250,11 +249,12 @@ def of_labelled_file(
 
 def _of_examples(task: Task, texts: Sequence[Example], examples: Examples) -> dict[str, Any]:
     """What is told beside the metrics."""
+    report = task.target.report(task, texts, examples)
     if isinstance(task, AnswerSpans):
-        return of_answers(task, texts, examples)
-    if task.target.name == "pair":
-        return of_pairs(texts, examples)
-    return (of_tags if task.target.name == "tags" else of_labels)(task, texts, examples)
+        threshold = Threshold().judge(Point("evaluation"), examples, fixed=task.threshold != "dev")
+        report = replace(report, checks=(*(report.checks or ()), threshold))
+    ranked = {"retrieval": compared_with_words(texts, examples)} if task.target.compares_batch else {}
+    return ranked | report.as_json()
 
 
 def other_text(trained: Trained) -> str:

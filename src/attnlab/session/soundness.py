@@ -9,7 +9,6 @@ from typing import Any
 
 from attnlab.checks import CHECKS
 from attnlab.checks.check import Case, run_checks
-from attnlab.checks.predictions import predictions_of
 from attnlab.config.schema import SCRATCH
 from attnlab.config.values import unknown
 from attnlab.evaluation.evaluator import Evaluation
@@ -134,8 +133,8 @@ def said_by(session: Session, evaluation: Evaluation) -> dict[str, Any]:
     """What an evaluation says of each example, as facts of a case; nothing where the task predicts words."""
     if session.task.predicts_words:
         return {}
-    examples = evaluation.examples
-    return {"examples": examples, "predictions": predictions_of(session.task, examples)}
+    examples, task = evaluation.examples, session.task
+    return {"examples": examples, "predictions": task.target.predictions(examples, task.labels)}
 
 
 def refusal(finding: Finding) -> str:

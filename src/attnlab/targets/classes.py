@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from attnlab.config.values import without_middle
 from attnlab.data.errors import DataError
-from attnlab.data.labels import ClassNames, Labels, is_number
+from attnlab.data.example import Example
+from attnlab.data.labels import ClassNames, Labels, is_number, most_frequent
+from attnlab.metrics.classes import ClassScores, predicted
+from attnlab.metrics.metric import Examples
+from attnlab.runs.findings import Finding
+from attnlab.targets.predictions import judge
+from attnlab.targets.relabelling import Predictions
+from attnlab.targets.report import (
+    WRONG,
+    Baseline,
+    Confusion,
+    MajorityShare,
+    Mistake,
+    PredictingTask,
+    TargetReport,
+    shown,
+)
 from attnlab.targets.target import Row, Target, entropy
+from attnlab.targets.wording import SHOWN
 
 MANY = 0.5
 """Different labels for each row from which on a column is hardly one of classes."""
 FEW = 20
 """Rows among which as many labels may be different."""
-SHOWN = 100
-"""Characters of a class's name in a sentence: a column may hold whole texts."""
 
 
-class ClassTarget(ClassNames, Target):
-    """One of several classes."""
+class NamedTarget(ClassNames, Target):
+    """Classes with names, of texts or of words."""
 
     least = 2
     """Classes that there is something to learn with."""
@@ -46,17 +64,49 @@ class ClassTarget(ClassNames, Target):
             if count == 1
         ]
 
+
+class ClassTarget(NamedTarget):
+    """One of several classes."""
+
+    one_name = True
+
     def plain_loss(self, scores: Tensor, row: Row) -> Tensor:
         return scores.logsumexp(-1) - scores[row["targets"]]
 
     def uncertainty(self, targets: Tensor, given: Sequence[Hashable]) -> float:
         return entropy(given, targets.tolist())
 
+    def predictions(self, examples: Examples, labels: Labels) -> Predictions:
+        right, said = ([labels.names[n] for n in one] for one in (examples["label"], predicted(examples)))
+        return Predictions(right, said, classes=labels.names)
+
+    def report(self, task: PredictingTask, texts: Sequence[Example], examples: Examples) -> TargetReport:
+        number, share = most_frequent(Counter(examples["label"].tolist()))
+        counts = confusion(examples)
+        scores = zip(task.labels.names, counts.diagonal(), counts.sum(1), counts.sum(0), strict=True)
+        wrong = predicted(examples) != examples["label"]
+        return TargetReport(
+            majority=MajorityShare(task.labels.names[number], share),
+            classes=tuple(ClassScores.of(name, right=r, true=t, said=s) for name, r, t, s in scores),
+            confusion=Confusion(list(task.labels.names), counts.tolist()),
+            mistakes=worst(task, texts, examples, wrong=wrong, by=examples["probabilities"].max(1)),
+            checks=judged(self.predictions(examples, task.labels), texts),
+            mistakes_first=True,
+        )
+
+    def baselines(self, task: PredictingTask, texts: Sequence[Example]) -> list[Baseline]:
+        if not texts:
+            return []
+        known = (task.labels.number(task.label_of(one), one.place) for one in texts)
+        number, share = most_frequent(Counter(known))
+        always = f"always predicting “{task.labels.names[number]}”, the most frequent class of these texts"
+        return [Baseline("majority", share, None, len(texts), always)]
+
     def shown(self, truth: Mapping[str, Any], labels: Labels) -> str | float:
         return labels.names[truth["label"]]
 
 
-class SetTarget(ClassTarget):
+class SetTarget(NamedTarget):
     """Any number of classes, each decided by itself."""
 
     name = "classes"
@@ -75,9 +125,60 @@ class SetTarget(ClassTarget):
     def uncertainty(self, targets: Tensor, given: Sequence[Hashable]) -> float:
         return sum(entropy(given, column.tolist()) for column in targets.T)
 
+    def predictions(self, examples: Examples, labels: Labels) -> Predictions:
+        """A set of labels counts as one."""
+        sets = examples["labels"], examples["chances"] > 0.5
+        right, said = ([" + ".join(chosen(labels, row)) or "none" for row in flags] for flags in sets)
+        return Predictions(right, said)
+
+    def report(self, task: PredictingTask, texts: Sequence[Example], examples: Examples) -> TargetReport:
+        wrong = ((examples["chances"] > 0.5) != examples["labels"]).any(1)
+        return TargetReport(
+            mistakes=worst(task, texts, examples, wrong=wrong, by=examples["nats"]),
+            checks=judged(self.predictions(examples, task.labels), texts),
+        )
+
     def shown(self, truth: Mapping[str, Any], labels: Labels) -> str | float:
-        flags = zip(labels.names, truth["labels"], strict=True)
-        return ", ".join(name for name, there in flags if there) or "none"
+        return ", ".join(chosen(labels, truth["labels"])) or "none"
+
+
+def chosen(labels: Labels, flags: Iterable[bool]) -> list[str]:
+    """The names of a set of classes."""
+    return [name for name, there in zip(labels.names, flags, strict=True) if there]
+
+
+def judged(said: Predictions, texts: Sequence[Example]) -> tuple[Finding, ...]:
+    """What the checks of predictions say, that of repeated texts included."""
+    read = [f"{one.text} {one.pair or ''}".strip() for one in texts]
+    return tuple(judge(said.labels, said.predicted, read))
+
+
+def confusion(examples: Examples) -> NDArray[np.int64]:
+    """(C,C) how often each class (row) was called each (column)."""
+    size = examples["probabilities"].shape[1]
+    counts = np.zeros((size, size), np.int64)
+    np.add.at(counts, (examples["label"], predicted(examples)), 1)
+    return counts
+
+
+def worst(
+    task: PredictingTask,
+    texts: Sequence[Example],
+    examples: Examples,
+    *,
+    wrong: NDArray[np.bool_],
+    by: NDArray[np.float64],
+) -> tuple[Mistake, ...]:
+    """The wrong predictions with the largest `by`."""
+    places = np.flatnonzero(wrong)
+    order = places[np.argsort(-by[places], kind="stable")][:WRONG]
+    columns = {name: column[order] for name, column in examples.columns.items()}
+    chosen = [texts[number] for number in order]
+    said = task.predictions(columns, chosen)
+    return tuple(
+        Mistake(text.place, shown(text), task.label_of(text), one.answer, one.confidence)
+        for text, one in zip(chosen, said, strict=True)
+    )
 
 
 def refuse_unmeant(labels: Labels) -> None:

@@ -6,11 +6,18 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from attnlab.data.errors import DataError
+from attnlab.data.example import Example
 from attnlab.data.labels import Labels
-from attnlab.targets.target import Row, Target
+from attnlab.metrics.metric import Examples
+from attnlab.metrics.numbers import ExplainedVariance
+from attnlab.runs.findings import Finding, Outcome, Value
+from attnlab.targets.classes import worst
+from attnlab.targets.report import PredictingTask, TargetReport
+from attnlab.targets.target import Row, Target, finding
 
 
 class NumberTarget(Target):
@@ -44,6 +51,25 @@ class NumberTarget(Target):
             groups.setdefault(context, []).append(number)
         spreads = ((value - sum(held) / len(held)) ** 2 for held in groups.values() for value in held)
         return sum(spreads) / len(given)
+
+    def majority(self, examples: Examples, labels: Labels) -> Finding:
+        """Beside always saying the mean, whose R² is 0."""
+        if len(examples) < 2 or not np.ptp(examples["number"]):
+            return finding("majority", Outcome.NOT_APPLICABLE, "one_number")
+        found = ExplainedVariance().interval(examples)
+        values: dict[str, Value] = {"low": found.low, "high": found.high, "n": found.n}
+        if found.low > 0:
+            return finding("majority", Outcome.PASS, "better_than_mean", found.value, **values)
+        kind = "worse_than_mean" if found.high < 0 else "not_better_than_mean"
+        return finding("majority", Outcome.FAIL, kind, found.value, **values)
+
+    def findings(self, examples: Examples, labels: Labels) -> list[Finding]:
+        return []  # a report shows R² itself
+
+    def report(self, task: PredictingTask, texts: Sequence[Example], examples: Examples) -> TargetReport:
+        """The largest losses: of numbers all are wrong, more or less."""
+        wrong = np.ones(len(examples), bool)
+        return TargetReport(mistakes=worst(task, texts, examples, wrong=wrong, by=examples["nats"]))
 
     def shown(self, truth: Mapping[str, Any], labels: Labels) -> str | float:
         return float(truth["number"])

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
+from attnlab.data.example import Example
 from attnlab.data.labels import Labels
+from attnlab.metrics.metric import Examples
+from attnlab.targets.report import WRONG, Mistake, PredictingTask, TargetReport, shown
 from attnlab.targets.target import Row, Target, entropy
 
 
@@ -32,6 +36,13 @@ class PairTarget(Target):
 
     def uncertainty(self, targets: Tensor, given: Sequence[Hashable]) -> float:
         return entropy(given, targets.tolist())
+
+    def report(self, task: PredictingTask, texts: Sequence[Example], examples: Examples) -> TargetReport:
+        """The texts whose own second one has the worst ranks."""
+        rank = examples["rank"]
+        order = [int(n) for n in np.argsort(-rank, kind="stable")[:WRONG] if rank[n] > 1]
+        wrong = [(texts[n], f"rank {rank[n]:,}") for n in order]
+        return TargetReport(mistakes=tuple(Mistake(t.place, shown(t), "rank 1", said) for t, said in wrong))
 
     def shown(self, truth: Mapping[str, Any], labels: Labels) -> str | float:
         return "its second text"

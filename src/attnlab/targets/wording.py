@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from attnlab.config.values import without_middle
-from attnlab.data.labels import Labels
-from attnlab.targets.classes import SHOWN
+from collections.abc import Sequence
 
+from attnlab.config.values import without_middle
+
+SHOWN = 100
+"""Characters of a class's name in a sentence: a column may hold whole texts."""
 LISTED = 8
 """Classes that are named one by one."""
 LABELLED = {
@@ -28,16 +30,23 @@ DEFINITIONS = {
 """What the measures of an evaluation mean, by target."""
 
 
-def labels_sentence(labels: Labels) -> str:
-    """What a model will learn, without its full stop."""
-    if labels.kind == "answer":
-        counts = zip(labels.counts, labels.names, strict=True)
-        return f"Questions of train: {', '.join(f'{count:,} {name}' for count, name in counts)}"
-    if labels.kind == "pair":
-        return f"Pairs of train: {labels.examples:,}; other pairs of a batch are the wrong answers"
-    if labels.kind == "number":
-        return f"Numbers of mean {labels.mean:.4g} and deviation {labels.deviation:.4g}"
-    names = [without_middle(name, SHOWN) for name in labels.names]
-    counted = [f"{name} {count:,}" for name, count in zip(names, labels.counts, strict=True)]
+def labels_sentence(
+    *,
+    kind: str,
+    names: Sequence[str],
+    counts: Sequence[int],
+    examples: int,
+    mean: float,
+    deviation: float,
+) -> str:
+    """What a model will learn, by the labels of its training split; without its full stop."""
+    if kind == "answer":
+        questions = (f"{count:,} {name}" for count, name in zip(counts, names, strict=True))
+        return f"Questions of train: {', '.join(questions)}"
+    if kind == "pair":
+        return f"Pairs of train: {examples:,}; other pairs of a batch are the wrong answers"
+    if kind == "number":
+        return f"Numbers of mean {mean:.4g} and deviation {deviation:.4g}"
+    counted = [f"{without_middle(name, SHOWN)} {count:,}" for name, count in zip(names, counts, strict=True)]
     more = f", and {len(counted) - LISTED} more" if len(counted) > LISTED else ""
     return f"{len(counted)} classes: {', '.join(counted[:LISTED])}{more}"

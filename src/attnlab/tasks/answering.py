@@ -25,14 +25,13 @@ from attnlab.model.heads.head import Head
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.targets import TARGETS
+from attnlab.targets.spans import SpanTarget, passages_of, span_of
 from attnlab.tasks.answer_spans import (
     AnswerPrediction,
     AnswerSpans,
     best_spans,
     choices,
     first_places,
-    passages_of,
-    span_of,
 )
 from attnlab.tasks.labelled import summed
 from attnlab.tasks.task import ExampleColumns, PassagePlaces, Prediction, Prepared, SplitColumns, tokens_of
@@ -182,7 +181,7 @@ class Answering(AnswerSpans):
         if self.threshold != "dev":
             return self
         found = copy.copy(self)
-        found.threshold = held.get("threshold", 0.0)
+        found.threshold, found.target = held.get("threshold", 0.0), SpanTarget(fixed=True)
         return found
 
     def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:

@@ -7,13 +7,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from attnlab.checks.answered import never_answering, one_way
-from attnlab.checks.check import Case, Predictions
-from attnlab.checks.relabelling import by_chance, relabelled, renamed
-from attnlab.checks.tagged import most_frequent_tag, no_entities
-from attnlab.metrics.metric import Examples, wilson
+from attnlab.data.labels import most_frequent
+from attnlab.metrics.metric import wilson
 from attnlab.runs.findings import Finding, Outcome, Value
-from attnlab.tasks.task import Task
+from attnlab.targets.relabelling import Predictions, by_chance, relabelled, renamed
 
 ENOUGH = 10
 """Examples of a class that a model should not pass over altogether."""
@@ -21,30 +18,6 @@ SOME = 0.01
 """The share of rows from which on repeated texts are told."""
 FEW_LABELS = 0.02
 """The share of a class below which a model may leave it out."""
-
-
-def predictions_of(task: Task, examples: Examples) -> Predictions | None:
-    """What a classifier said of the examples of an evaluation, in the names of its classes."""
-    names = task.labels.names
-    if task.target.name == "class":
-        labels, said = examples["label"], examples["probabilities"].argmax(1)
-        return Predictions([names[n] for n in labels], [names[n] for n in said], classes=names)
-    if task.target.name == "classes":
-        labels, said = examples["labels"], examples["chances"] > 0.5
-        return Predictions([together(names, row) for row in labels], [together(names, row) for row in said])
-    return None
-
-
-def together(names: Sequence[str], flags: Sequence[bool]) -> str:
-    """A set of labels as one name."""
-    return " + ".join(name for name, there in zip(names, flags, strict=True) if there) or "none"
-
-
-def so_far(found: Finding, case: Case) -> Finding:
-    """A finding of an evaluation in the course of training, where a model may still learn: at its end it
-    fails."""
-    training = case.when == "evaluation" and case.evaluator is not None
-    return replace(provisional(found) if training else found, when=case.when)
 
 
 def provisional(found: Finding) -> Finding:
@@ -58,33 +31,28 @@ def judge(
 ) -> list[Finding]:
     """What the checks `majority` and `collapse` say of predictions, wherever they come from; and with the
     texts that they are about, what `examples` says."""
-    given = Predictions(labels, predicted, texts=texts)
-    found = {"majority": majority(given), "collapse": collapse(given)}
-    if texts:
-        found["examples"] = repeated(given)
-    none: dict[str, Any] = {"when": "evaluation", "outcome": Outcome.NOT_APPLICABLE, "kind": "one_label"}
-    return [one or Finding(check=name, **none) for name, one in found.items()]
+    return judge_predictions(Predictions(labels, predicted, texts=texts))
 
 
-def judge_examples(task: Task, examples: Examples, texts: Sequence[str] = ()) -> list[Finding]:
-    """The same of the examples of an evaluation; of answers and tags `majority` and `collapse`, of
-    numbers nothing."""
-    if task.target.name == "answer":
-        return [one for one in (never_answering(examples), one_way(examples)) if one is not None]
-    if task.target.name == "tags":
-        return [one for one in (most_frequent_tag(examples), no_entities(examples)) if one is not None]
-    said = predictions_of(task, examples)
-    return [] if said is None else judge(said.labels, said.predicted, texts)
+def judge_predictions(given: Predictions) -> list[Finding]:
+    """The same of what a classifier said."""
+    examples = [repeated(given)] if given.texts else []
+    return [majority(given), collapse(given), *examples]
 
 
-def majority(given: Predictions) -> Finding | None:
-    """Accuracy against that of always saying the most frequent label; None where there is only one label."""
+def one_label(check: str) -> Finding:
+    """The finding of a check where all examples have the same label."""
+    return Finding(check=check, when="evaluation", outcome=Outcome.NOT_APPLICABLE, kind="one_label")
+
+
+def majority(given: Predictions) -> Finding:
+    """Accuracy against that of always saying the most frequent label."""
     same_length(given)
     counts, n = Counter(given.labels), len(given.labels)
     if len(counts) < 2:
-        return None
-    (label, most), right = counts.most_common(1)[0], correct(given)
-    share, (low, high) = most / n, wilson(right, n)
+        return one_label("majority")
+    (label, share), right = most_frequent(counts), correct(given)
+    low, high = wilson(right, n)
     values: dict[str, Value] = {"accuracy": right / n, "low": low, "high": high, "n": n}
     values |= {"label": str(label), "share": share}
 
@@ -105,12 +73,12 @@ def majority(given: Predictions) -> Finding | None:
     return judged(Outcome.FAIL, "indistinguishable" if right / n > share else "not_better")
 
 
-def collapse(given: Predictions) -> Finding | None:
-    """How many of the classes are ever predicted; None where there is only one label."""
+def collapse(given: Predictions) -> Finding:
+    """How many of the classes are ever predicted."""
     same_length(given)
     labels, said = Counter(given.labels), Counter(given.predicted)
     if len(labels) < 2:
-        return None
+        return one_label("collapse")
     n = len(given.labels)
     classes = len(set(given.classes) | labels.keys() | said.keys())
     due = [name for name, count in labels.items() if count / n >= FEW_LABELS]

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
-
-from attnlab.checks.check import Predictions
 
 SURE, FAIRLY_SURE, HARDLY_SURE = 1e-3, 1e-2, 5e-2
 """The probability of luck below which a relabelling counts: in all, for each label that it moves against its
 own name, and against every other name."""
 MUCH = 0.05
 """How much higher accuracy must be for it."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a classifier said, beside what was right. `classes` are all that it could have said, `texts` what
+    it read."""
+
+    labels: Sequence[Hashable]
+    predicted: Sequence[Hashable]
+    classes: Sequence[Hashable] = ()
+    texts: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
