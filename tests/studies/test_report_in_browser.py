@@ -2,9 +2,9 @@
 
 import pytest
 
-from attnlab.studies.report import write
 from tests.browser import CHROMIUM, chromium
 from tests.studies import results as made
+from tests.studies.results import write
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="not run: no Chromium")
 
