@@ -12,6 +12,7 @@ from attnlab.studies.collapsed import at_majority, learned_nothing
 from attnlab.studies.judgement import sentence as verdict_of
 from attnlab.studies.report.page import filled
 from attnlab.studies.report.study_results import StudyResults
+from attnlab.studies.runner import RunnableStudy
 from tests.studies.here import here
 from tests.studies.small_study import study
 from tests.training.small_run import for_task, merged, settings
@@ -39,7 +40,7 @@ def ended(tmp_path_factory):
         sentence="",
     )
     with here(), checked_by("majority", "collapse"):
-        return asked.run(folder / "study", jobs=1)
+        return RunnableStudy.of(asked).run(folder / "study", jobs=1)
 
 
 def evaluated(ended, arm):
