@@ -19,20 +19,21 @@ from attnlab.config.files import config_of
 from attnlab.config.schema import Config
 from attnlab.data.batching import BATCHING
 from attnlab.data.corpora import CORPORA
-from attnlab.data.labels import Labels
 from attnlab.data.loader import Loader
 from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
 from attnlab.data.tokenizers import TOKENIZERS
+from attnlab.evaluation.features import Features, keeps_features, unknown
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.assemble import build_model
-from attnlab.session.adapting import BATCHES, RECIPES
+from attnlab.session.adapting import BATCHES
 from attnlab.session.convert import convert
 from attnlab.session.predicting import FilePredictions, Predictor
 from attnlab.session.trained import Trained
+from attnlab.targets import TARGETS
+from attnlab.targets.recipes import RECIPES
 from attnlab.tasks import TASKS
 from attnlab.tasks.vocabulary import Vocabulary
-from attnlab.training.features import Features, keeps_features, unknown
 from attnlab.training.loop import Loop
 from benchmarks.measure import high_water, interleaved, resident, row
 from benchmarks.training import made, trained
@@ -78,7 +79,7 @@ def config_for(adapter: str) -> Config:
 def ours(texts: list[list[int]], adapter: str, folder: Path) -> Loop:
     """The loop of `attnlab adapt`: bucketed batches, an adapter, and of a fixed trunk its features."""
     config = config_for(adapter)
-    task = TASKS.build(config.task, vocabulary=Vocabulary.draft(VOCABULARY), labels=Labels.draft("class"))
+    task = TASKS.build(config.task, vocabulary=Vocabulary.draft(VOCABULARY), labels=TARGETS["class"].draft())
     held = (Row(ids, n, [1] * len(ids), label=n % 2) for n, ids in enumerate(texts))
     batching = BATCHING.build(config.data.batching, length=LENGTH)
     loader = Loader(in_memory(held, vocabulary=VOCABULARY), batching, seed=0, pad=0)

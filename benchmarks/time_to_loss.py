@@ -22,10 +22,10 @@ import torch
 from attnlab.config.files import load
 from attnlab.config.schema import Config
 from attnlab.config.streams import stream_seed
+from attnlab.evaluation.evaluator import judging
 from attnlab.model.losses import IGNORE
 from attnlab.session.session import Session
 from attnlab.tasks.task import Prepared
-from attnlab.training.evaluate import judging
 from benchmarks.measure import nanogpt, row, wikitext
 from benchmarks.training import loop_of
 from tests.training.small_run import set_up

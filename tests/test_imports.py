@@ -6,17 +6,24 @@ from pathlib import Path
 
 import attnlab
 from attnlab.config.registry import TABLES, table
+from attnlab.targets import TARGETS
 from attnlab.tasks import TASKS
 
 SOURCE = Path(attnlab.__file__).parent
+WORDING = "wording"
+"""A folder's `wording`, a module or a folder: the sentences of its records. It imports `config` and other
+wordings alone, so that whoever holds a record can say it."""
 LAYERS = """
 config
+wording
 documents metrics
 runs
 data model
+targets
 tasks
-training generation
+generation
 evaluation
+training
 checks explain
 interop
 session testing pytest_plugin
@@ -34,12 +41,17 @@ def imported(file):
             names if isinstance(node, ast.ImportFrom) else [a.name for a in names if isinstance(a, ast.alias)]
         ):
             if name and name.startswith("attnlab."):
-                yield name.split(".")[1]
+                yield layer_of(name.split(".")[1:])
+
+
+def layer_of(parts):
+    """The layer of a module by the names of its path below the package."""
+    return WORDING if [*parts[1:2]] == [WORDING] and parts[0] != "config" else parts[0]
 
 
 def test_every_import_goes_down_or_stays():
     for file in SOURCE.rglob("*.py"):
-        own = file.relative_to(SOURCE).parts[0].removesuffix(".py")
+        own = layer_of(file.relative_to(SOURCE).with_suffix("").parts)
         if own == "__init__":
             continue
         assert own in RANK, f"{own} has no place in the order of layers"
@@ -79,8 +91,9 @@ def test_no_two_modules_need_each_other_not_even_in_a_function():
     list(TopologicalSorter(needed).static_order())  # raises CycleError, which names the cycle
 
 
-NAMED_AFTER = ("cli", "studies.builtin", "studies.report.sections", "interop.peft")
-"""Folders whose files are named after what they are for: a command, a question, what is shown, an adapter."""
+NAMED_AFTER = ("cli", "targets", "studies.builtin", "studies.report.sections", "interop.peft")
+"""Folders whose files are named after what they are for: a command, a target, a question, what is shown, an
+adapter."""
 
 
 def variants():
@@ -131,6 +144,50 @@ def test_nothing_outside_the_model_reaches_into_a_trunk():
         for node in ast.walk(ast.parse(file.read_text())):
             reached = isinstance(node, ast.Attribute) and node.attr in INSIDE
             assert not reached, f"{file.relative_to(SOURCE)}:{node.lineno} reaches for .{node.attr}"
+
+
+def called_apart(node):
+    """A call of a model's trunk, or of its head or the head's loss: wrappers see nothing but model(...)."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return False
+    owner = ast.unparse(node.func.value)
+    of_head = node.func.attr == "head" and owner.removesuffix(".eval()").endswith("model")
+    return node.func.attr == "trunk" or of_head or (node.func.attr == "loss" and ".head" in owner)
+
+
+def test_a_model_is_asked_through_its_forward_alone():
+    """Tasks and others get the head as an argument of their objective, inside the forward."""
+    asked = (
+        "model.trunk(ids)",
+        "self.model.head(x)",
+        "model.head.loss(x)",
+        "language_head(model.head).loss(x)",
+    )
+    assert all(called_apart(ast.parse(code).body[0].value) for code in asked)
+    for file in SOURCE.rglob("*.py"):
+        if file.relative_to(SOURCE).parts[0] != "model":
+            for node in ast.walk(ast.parse(file.read_text())):
+                where = f"{file.relative_to(SOURCE)}:{getattr(node, 'lineno', 0)}"
+                assert not called_apart(node), f"{where} calls a part of a model"
+
+
+def labels_told_apart(node):
+    """A comparison of which kind of target or label it is with a name."""
+    if not isinstance(node, ast.Compare):
+        return False
+    sides = [ast.unparse(side) for side in (node.left, *node.comparators)]
+    kinds = any(side.endswith(("labels.kind", "target.name", "label_kind")) for side in sides)
+    return kinds and any(side in map(repr, TARGETS) for side in sides)
+
+
+def test_what_is_predicted_is_asked_of_its_target():
+    """Other projects' files have a table of their own by the targets' names."""
+    assert labels_told_apart(ast.parse("task.target.name == 'class'").body[0].value)
+    for file in SOURCE.rglob("*.py"):
+        if file.relative_to(SOURCE).parts[0] not in ("targets", "interop"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                where = f"{file.relative_to(SOURCE)}:{getattr(node, 'lineno', 0)}"
+                assert not labels_told_apart(node), f"{where} compares kinds of labels"
 
 
 def tasks_named(node):

@@ -15,6 +15,7 @@ from rich.panel import Panel
 
 from attnlab.cli.console import err, out
 from attnlab.cli.run import show
+from attnlab.documents.nodes import strong
 from attnlab.studies.live_view import live
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import default_folder, run_study
@@ -45,9 +46,9 @@ def main() -> None:
             resolved, default_folder(resolved), resume=True, view=view, again="attnlab run masking --quick"
         )
     show(ended)
-    out.print("\nNext, to paste (the first line puts `attnlab` on the path):\n", highlight=False)
+    out.print("\nNext, to paste (the first line puts `attnlab` on the path):\n")
     for line in NEXT:
-        out.print(f"  {line}", style="bold", highlight=False, soft_wrap=True, markup=False)
+        out.say(strong(f"  {line}"))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from attnlab.tasks import TASKS
 from tests.training import small_run
 from tests.training.small_run import set_up
 
-WORDS = [name for name in TASKS if TASKS[name].label_kind == "none"]
+WORDS = [name for name in TASKS if TASKS[name].target.of_words]
 """The tasks that predict words."""
 
 

@@ -13,17 +13,20 @@ import pytest
 import torch
 from torch import nn
 
-from attnlab.checks.answered import never_answering
-from attnlab.checks.predictions import collapse_told, judge_examples
 from attnlab.checks.threshold import Threshold
 from attnlab.data.rows import Rows
 from attnlab.interop.module_checks import Point
 from attnlab.metrics.metric import CLUSTER, Examples, t_reach
 from attnlab.metrics.thresholds import curve
+from attnlab.runs.findings import collapse_sentence
+from attnlab.targets import TARGETS
 from attnlab.tasks.answering import Answering
 from attnlab.tasks.labelled import summed
 from tests.checks.cases import case, config, found, of
 from tests.training.small_run import set_up
+
+SPANS = TARGETS["answer"]
+LABELS = SPANS.draft()
 
 
 def test_a_healthy_run_has_its_answers_in_place():
@@ -131,17 +134,17 @@ def test_scores_that_depend_on_the_batch_are_named():
     assert found("recomputed_loss", about).outcome == "fail"
 
 
-def halved(self, model, hidden, prepared):
+def halved(self, head, hidden, prepared, *, training):
     """The mean of first and last token, where their sum is said."""
-    right = Answering.head_loss(self, model, hidden, prepared)
+    right = Answering.head_loss(self, head, hidden, prepared, training=training)
     return dataclasses.replace(
         right, total=right.total / 2, each=None if right.each is None else right.each / 2
     )
 
 
-def of_all_tokens(self, model, hidden, prepared):
+def of_all_tokens(self, head, hidden, prepared, *, training):
     """A softmax that padding and the question share."""
-    chances = model.head(hidden, prepared.tokens).log_softmax(1)
+    chances = head(hidden, prepared.tokens).log_softmax(1)
     return summed(-chances.gather(1, prepared.targets[:, None]).sum((1, 2)))
 
 
@@ -197,10 +200,10 @@ def test_models_that_always_or_never_answer_are_named(when):
 
 def test_f1_that_is_no_better_than_never_answering_is_told_first():
     margin, f1, there = drawn(skill=0.0)
-    findings = judge_examples(case("answering").task, said(margin, f1, there))
-    assert "not better than never answering" in collapse_told(findings)
-    good = judge_examples(case("answering").task, said(*drawn(skill=3.0, n=400)))
-    assert [one.outcome for one in good] == ["pass", "pass"] and not collapse_told(good)
+    findings = SPANS.findings(said(margin, f1, there), LABELS)
+    assert "not better than never answering" in collapse_sentence(findings)
+    good = SPANS.findings(said(*drawn(skill=3.0, n=400)), LABELS)
+    assert [one.outcome for one in good] == ["pass", "pass"] and not collapse_sentence(good)
 
 
 def test_questions_of_one_passage_do_not_count_as_many():
@@ -213,7 +216,7 @@ def test_questions_of_one_passage_do_not_count_as_many():
     left = [np.delete(above.reshape(20, 20), n, 0).mean() for n in range(20)]
     half = t_reach(19, 0.05) * math.sqrt(19 / 20 * sum((one - np.mean(left)) ** 2 for one in left))
     low, high = above.mean() - half, above.mean() + half
-    one, both = never_answering(alone), never_answering(together)
+    one, both = SPANS.majority(alone, LABELS), SPANS.majority(together, LABELS)
     assert f"[{low:+.1%}, {high:+.1%}]" in both.found
     assert (one.outcome, both.outcome) == ("pass", "fail")
 

@@ -6,10 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from attnlab.checks import judge
-from attnlab.checks.check import Predictions
-from attnlab.checks.predictions import collapse_told
 from attnlab.cli import app
 from attnlab.data.errors import DataError
+from attnlab.runs.findings import collapse_sentence
+from attnlab.targets.relabelling import Predictions
 from tests.checks.cases import case, found
 
 
@@ -84,12 +84,12 @@ def test_a_constant_answer_is_no_swap():
 def test_only_a_model_that_says_one_class_has_collapsed():
     """Both are not better than the most frequent label, which is said of both with what to try."""
     labels = ["yes"] * 60 + ["no"] * 40
-    one, two = (collapse_told(judge(labels, said)) for said in (["yes"] * 100, ["yes", "no"] * 50))
+    one, two = (collapse_sentence(judge(labels, said)) for said in (["yes"] * 100, ["yes", "no"] * 50))
     for told in (one, two):
         assert "The model is not better than always predicting the most frequent label: " in told
         assert "of 100; always predicting “yes” gives 60.0%. Usual causes are" in told
     assert one.startswith("The model has collapsed to one class. ") and "collapsed" not in two
-    assert collapse_told(judge(labels, labels)) == ""
+    assert collapse_sentence(judge(labels, labels)) == ""
 
 
 def test_a_class_that_is_taken_for_another_is_no_swap():

@@ -7,12 +7,12 @@ import pytest
 from scipy import stats
 
 from attnlab.checks import CHECKS, judge
-from attnlab.checks.check import Predictions
 from attnlab.checks.denominators import expected
 from attnlab.checks.real import evaluator_of
 from attnlab.data.encode.encoding import Encoding
 from attnlab.generation.generate import Written
 from attnlab.metrics.metric import wilson
+from attnlab.targets.relabelling import Predictions
 from attnlab.tasks import causal
 from tests.checks.cases import case, config, found, of
 from tests.training import small_run

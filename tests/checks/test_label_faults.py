@@ -10,11 +10,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from attnlab.checks.check import run_checks
-from attnlab.checks.predictions import predictions_of
 from attnlab.data.rows import in_memory
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.tasks import TASKS
 from attnlab.tasks.labelled import summed
-from attnlab.training.evaluate import Evaluator
 from tests.checks.cases import case, config, found, of, shared
 from tests.training import small_run
 from tests.training.small_run import set_up, train
@@ -26,8 +25,9 @@ LABELLED = [name for name in TASKS if "classification" in TASKS[name].heads]
 def judged(about, split="dev"):
     """The case after its model was asked for all of a split."""
     loader = about.dataset.loader(split, seed=0)
-    examples = Evaluator(model=about.model, task=about.task, loader=loader, seed=0)().examples
-    return replace(about, examples=examples, predictions=predictions_of(about.task, examples))
+    task = about.task
+    examples = Evaluator(model=about.model, task=task, loader=loader, seed=0)().examples
+    return replace(about, examples=examples, predictions=task.target.predictions(examples, task.labels))
 
 
 def with_task(about, **methods):
@@ -40,7 +40,7 @@ def with_task(about, **methods):
 def oracle(said_for, skill=0.9):
     """Answers with what `said_for` makes of the right label, mostly."""
 
-    def head_outputs(self, model, hidden, prepared):
+    def head_outputs(self, head, hidden, prepared):
         classes = self.labels.outputs
         draw = torch.Generator().manual_seed(int(prepared.ids.sum()))
         said = torch.tensor([said_for(label) for label in prepared.targets.tolist()])
@@ -119,13 +119,13 @@ def test_numbers_no_better_than_the_mean_are_named():
     finding = found("majority", judged(about))
     assert finding.outcome == "fail" and "always predicting the mean" in finding.meaning
 
-    def backwards(self, model, hidden, prepared):
+    def backwards(self, head, hidden, prepared):
         return {"predicted_number": self.in_unit(-prepared.targets)}
 
     opposed = found("majority", judged(with_task(about, head_outputs=backwards)))
     assert opposed.outcome == "fail" and "may belong to other rows" in opposed.meaning
 
-    def right(self, model, hidden, prepared):
+    def right(self, head, hidden, prepared):
         return {"predicted_number": self.in_unit(prepared.targets) + 0.1}
 
     assert found("majority", judged(with_task(about, head_outputs=right))).outcome == "pass"
@@ -249,7 +249,7 @@ def test_an_untrained_model_loses_as_much_as_one_that_knows_nothing():
     assert found("first_loss", about).outcome == "warn"
 
 
-def told_the_answer(self, model, hidden, prepared):
+def told_the_answer(self, head, hidden, prepared):
     return 20.0 * F.one_hot(prepared.targets, self.labels.outputs).to(hidden) + 0 * hidden.sum()
 
 

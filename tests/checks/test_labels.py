@@ -5,7 +5,7 @@ import pytest
 from attnlab.tasks import TASKS
 from tests.checks.cases import case, found
 
-LABELLED = [name for name in TASKS if TASKS[name].label_kind != "none"]
+LABELLED = [name for name in TASKS if not TASKS[name].target.of_words]
 OF_WORDS = {
     "before": ["visible_targets", "decoding"],
     "evaluation": ["honesty", "samples"],
@@ -27,7 +27,9 @@ def test_checks_of_words_are_not_made(task):
 def test_other_checks_are_made(task):
     about = case(task)
     wanted = dict.fromkeys(OF_ALL, "pass")
-    if about.task.contrasts:  # a loss that depends on the batch has no parts, and no value of knowing nothing
+    if (
+        about.task.target.compares_batch
+    ):  # a loss that depends on the batch has no parts, and no value of knowing nothing
         wanted |= dict.fromkeys(("accumulation", "first_loss"), "not applicable")
     assert {name: found(name, about).outcome for name in OF_ALL} == wanted
 

@@ -113,7 +113,7 @@ def test_a_study_calls_the_arm_invalid_and_its_report_names_the_step(tmp_path, m
 
 
 def finding(outcome, step, *, when="evaluation"):
-    return Finding(check="honesty", when=when, outcome=outcome, found="a leak", step=step)
+    return Finding.told("a leak", check="honesty", when=when, outcome=outcome, step=step)
 
 
 def test_what_stays_and_what_is_replaced():

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -19,16 +20,12 @@ from tests.training import small_run
 from tests.training.small_run import set_up, train
 
 
-class Changed:
-    """A task with one thing otherwise."""
-
-    def __init__(self, inner, prepare=None, loss=None, head_loss=None):
-        self.inner, self.changes = inner, {"prepare": prepare, "loss": loss, "head_loss": head_loss}
-
-    def __getattr__(self, name):
-        change = self.changes.get(name)
-        own = getattr(self.inner, name)
-        return own if change is None else lambda *given: change(own, *given)
+def changed(task, **changes):
+    """The task with some things otherwise: each change is given what it changes, and its arguments."""
+    other = copy.copy(task)
+    for name, change in changes.items():
+        setattr(other, name, partial(change, getattr(task, name)))
+    return other
 
 
 def with_targets(change):
@@ -71,7 +68,7 @@ def test_checks_leave_model_and_random_numbers_as_they_were():
 
 def test_targets_that_the_model_can_see_make_the_first_loss_too_low():
     about = case()
-    task = Changed(about.task, prepare=with_targets(lambda p, b: torch.where(b.real, p.ids, IGNORE)))
+    task = changed(about.task, prepare=with_targets(lambda p, b: torch.where(b.real, p.ids, IGNORE)))
     with torch.no_grad():
         about.model.trunk.decoder.embedding.tokens.weight.mul_(3)  # a tied table scores its own word high
     finding = found("first_loss", replace(about, task=task))
@@ -128,13 +125,13 @@ def test_targets_of_other_inputs_cannot_be_overfitted():
     about = case()
     torch.manual_seed(0)
 
-    def loss(own, model, prepared):
+    def loss(own, head, hidden, prepared, *, training):
         mixed = prepared.targets.clone()
         there = mixed != IGNORE
         mixed[there] = mixed[there][torch.randperm(int(there.sum()))]
-        return own(model, replace(prepared, targets=mixed))
+        return own(head, hidden, replace(prepared, targets=mixed), training=training)
 
-    assert found("overfit", replace(about, task=Changed(about.task, loss=loss))).outcome == "fail"
+    assert found("overfit", replace(about, task=changed(about.task, head_loss=loss))).outcome == "fail"
 
 
 # targets
@@ -164,27 +161,29 @@ def across_documents(prepared, batch):
 )
 def test_targets_that_are_not_the_next_token_are_named(change, words):
     about = case()
-    finding = found("targets", replace(about, task=Changed(about.task, prepare=with_targets(change))))
+    finding = found("targets", replace(about, task=changed(about.task, prepare=with_targets(change))))
     assert finding.outcome == "fail" and words in finding.found
 
 
 def test_a_loss_that_shifts_again_is_named_by_the_model_that_copies():
     about = case()
 
-    def again(own, model, hidden, prepared):
-        return own(model, hidden[:, :-1], replace(prepared, targets=prepared.targets[:, 1:]))
+    def again(own, head, hidden, prepared, *, training):
+        shorter = replace(prepared, targets=prepared.targets[:, 1:])
+        return own(head, hidden[:, :-1], shorter, training=training)
 
-    finding = found("targets", replace(about, task=Changed(about.task, head_loss=again)))
+    finding = found("targets", replace(about, task=changed(about.task, head_loss=again)))
     assert finding.outcome == "fail" and "the token after the next" in finding.found
 
 
 def test_a_loss_that_shifts_back_lets_the_copier_win():
     about = case()
 
-    def back(own, model, hidden, prepared):
-        return own(model, hidden[:, 1:], replace(prepared, targets=prepared.targets[:, :-1]))
+    def back(own, head, hidden, prepared, *, training):
+        shorter = replace(prepared, targets=prepared.targets[:, :-1])
+        return own(head, hidden[:, 1:], shorter, training=training)
 
-    finding = found("targets", replace(about, task=Changed(about.task, head_loss=back)))
+    finding = found("targets", replace(about, task=changed(about.task, head_loss=back)))
     assert finding.outcome == "fail" and "answers with the input itself" in finding.found
 
 
@@ -195,7 +194,7 @@ def test_masked_targets_must_be_the_hidden_tokens():
         return torch.where(prepared.targets != IGNORE, prepared.ids, IGNORE)
 
     assert found("targets", about).number == pytest.approx(0.1, abs=0.1)
-    finding = found("targets", replace(about, task=Changed(about.task, prepare=with_targets(visible))))
+    finding = found("targets", replace(about, task=changed(about.task, prepare=with_targets(visible))))
     assert finding.outcome == "fail"
 
 
@@ -240,11 +239,11 @@ def test_every_rule_gives_zeros_where_nothing_may_be_seen(attention):
 def test_a_mean_of_means_is_named():
     about = case()
 
-    def mean(own, model, prepared):
-        loss = own(model, prepared)
+    def mean(own, *given, training):
+        loss = own(*given, training=training)
         return LossSum(loss.total / loss.count * 100, loss.count)
 
-    finding = found("accumulation", replace(about, task=Changed(about.task, loss=mean)))
+    finding = found("accumulation", replace(about, task=changed(about.task, head_loss=mean)))
     assert finding.outcome == "fail" and finding.number > 0.01
 
 

@@ -13,13 +13,14 @@ from attnlab.checks.real import Pieces, cut_lines, evaluator_of
 from attnlab.checks.recomputed_loss import confirm
 from attnlab.config.values import Choice
 from attnlab.data.batch import Batch
+from attnlab.evaluation import evaluator as evaluators
 from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.evaluator import Evaluation, Evaluator
 from attnlab.evaluation.perplexity import Score
 from attnlab.metrics.metric import Examples
 from attnlab.model.heads.language import LanguageModel
 from attnlab.tasks import TASKS
-from attnlab.training import accumulate, evaluate
-from attnlab.training.evaluate import Evaluation, Evaluator
+from attnlab.training import accumulate
 from tests.checks.cases import case, config, found, made, of
 from tests.contracts import grid
 from tests.training.small_run import set_up
@@ -119,7 +120,7 @@ def test_smoothing_and_z_loss_in_a_reported_loss(extra, monkeypatch):
 
 
 def test_dropout_left_on_in_an_evaluation(monkeypatch):
-    monkeypatch.setattr(evaluate, "judging", lambda model: nullcontext(model.train()))
+    monkeypatch.setattr(evaluators, "judging", lambda model: nullcontext(model.train()))
     assert found("recomputed_loss", loosened()).outcome == "fail"
 
 
@@ -285,5 +286,5 @@ def test_reports_that_are_wrong_are_not_confirmed(fault):
 def test_reports_under_dropout_or_another_precision_are_not_confirmed(monkeypatch):
     lower = partial(torch.autocast, "cpu", dtype=torch.bfloat16)
     assert confirmed(loosened(), autocast=lower).outcome == "fail"
-    monkeypatch.setattr(evaluate, "judging", lambda model: nullcontext(model.train()))
+    monkeypatch.setattr(evaluators, "judging", lambda model: nullcontext(model.train()))
     assert confirmed(loosened()).outcome == "fail"

@@ -13,13 +13,14 @@ from typer.testing import CliRunner
 
 from attnlab import cli
 from attnlab.cli.console import fail
-from attnlab.cli.token_view import in_lines, segmented
 from attnlab.config.values import ConfigError
 from attnlab.config.visible_text import visible
 from attnlab.data.corpora.embedded import PythonDocs
 from attnlab.data.example import Example
 from attnlab.data.inspection import SplitReport, histogram
 from attnlab.data.splits import Splits
+from attnlab.documents.nodes import Marked, token_spans
+from attnlab.documents.terminal import PlainConsole, in_lines, token_pieces
 
 RUNNER = CliRunner()
 
@@ -168,7 +169,7 @@ def test_a_histogram_of_few_lengths_has_few_rows_and_none_before_the_shortest() 
 
 def test_no_line_of_a_sample_ends_inside_a_token() -> None:
     tokens = [" several words", " of", " one token", " each"] * 9
-    lines = in_lines(segmented(tokens), 30).plain.split("\n")
+    lines = in_lines(token_pieces(Marked(token_spans(tokens)), PlainConsole()), 30).plain.split("\n")
     assert max(map(len, lines)) <= 30 and all(line.startswith(" ") for line in lines)
     assert "".join(lines).split("|") == tokens
 

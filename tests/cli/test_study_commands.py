@@ -137,8 +137,8 @@ def leaking(when):
 
     def run_checks(case):
         leaks = case.when == when and case.config.model.attention.kind == "linear"
-        facts = {"check": "honesty", "when": case.when, "found": "a leak", "meaning": "It leaks."}
-        return [Finding(outcome="fail" if leaks else "pass", **facts)]
+        outcome = "fail" if leaks else "pass"
+        return [Finding.told("a leak", "It leaks.", check="honesty", when=case.when, outcome=outcome)]
 
     return run_checks
 

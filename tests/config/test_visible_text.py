@@ -12,8 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from attnlab.config.visible_text import as_cell, visible, visible_json, visible_lines
-from attnlab.runs.display import PlainConsole, escape
-from attnlab.studies.report.page import emphasis, plain_text
+from attnlab.documents import svg
+from attnlab.documents.html import inline
+from attnlab.documents.markdown import plain_text
+from attnlab.documents.nodes import Grid, Line, Lines, emphasised, strong
+from attnlab.documents.terminal import PlainConsole
 
 TURNING = {"RLO", "LRO", "RLE", "LRE", "RLI", "LRI", "FSI", "PDF", "PDI"}
 MARKS = {"\u061c", "\u200e", "\u200f"}
@@ -37,11 +40,13 @@ def test_json_means_the_same_and_acts_on_nothing(text):
 
 
 @given(*[st.text("[]/\\:redx \ufdd0\n", max_size=9)] * 2)
-def test_text_in_our_markup_is_only_text(one, other):
-    """rich's own escape leaves "[red", which a bracket of the next text closes."""
+def test_a_string_on_a_terminal_is_only_text(one, other):
+    """With markup, "[red" of one text would be closed by a bracket of the next."""
     console = PlainConsole(file=io.StringIO(), width=200)
-    console.print(f"[bold]{escape(one)}[/] and {escape(other)}]", highlight=False, soft_wrap=True)
-    assert console.file.getvalue() == f"{one} and {other}]\n".replace("\ufdd0", "\\ufdd0")
+    console.print(f"{one} and {other}]", soft_wrap=True)
+    console.say(strong(one), " and ", other, "]")
+    lines = visible_lines(f"{one} and {other}]\n"), visible(f"{one} and {other}]") + "\n"
+    assert console.file.getvalue() == "".join(lines)
 
 
 def test_nothing_of_a_line_is_lost_where_signs_are_longer():
@@ -51,11 +56,8 @@ def test_nothing_of_a_line_is_lost_where_signs_are_longer():
 
 
 def test_drawings_show_names_as_text():
-    from attnlab.explain.drawing import grid, lines
-
-    drawn = grid(["<b>\u202e"], ["\x1b"], [[1.0]], top=1.0) + lines(
-        [("\u200f<i>", [0, 1], [0, 1])], x="", y=""
-    )
+    curves = svg.curves(Lines([Line("\u200f<i>", [0, 1], [0, 1])]))
+    drawn = svg.shades(Grid(["<b>\u202e"], ["\x1b"], [[1.0]])) + curves
     assert visible(str(drawn)) == drawn and "<b>" not in drawn and "<i>" not in drawn
 
 
@@ -100,7 +102,7 @@ def test_markdown_shows_text_as_text():
 
 
 def test_a_card_s_emphasis_is_all_that_acts_in_it():
-    assert emphasis("*a* <b>\u202e\x1b") == "<em>a</em> &lt;b&gt;\\u202e␛"
+    assert inline(emphasised("*a* <b>\u202e\x1b")) == "<em>a</em> &lt;b&gt;\\u202e␛"
 
 
 @pytest.mark.parametrize("text", ["- a", "+ b", "1. c", "12) d", "---", "-"])

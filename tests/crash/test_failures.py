@@ -15,13 +15,14 @@ from safetensors.torch import load_file
 from attnlab.config.values import ConfigError
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.explain.superposition import superposition
+from attnlab.model.losses import LossSum
+from attnlab.model.model import Model
 from attnlab.runs import atomic
 from attnlab.runs import checkpoints as checkpoint_folders
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import read_events
 from attnlab.runs.run_error import RunError
-from attnlab.tasks.causal import Causal
 from attnlab.training.checkpoint import read_checkpoint
 from attnlab.training.machine import versions
 from tests.training.small_run import config, settings, train
@@ -114,19 +115,20 @@ def test_a_file_where_the_folder_should_be(tmp_path):
 
 def test_a_loss_that_is_not_a_number_stops_names_and_keeps(tmp_path, monkeypatch, whole):
     """At step 8 the loss is made NaN: the batch and the state after step 7 are kept, and go on."""
-    loss = Causal.head_loss
+    forward = Model.forward
     calls = []
 
-    def broken(self, model, hidden, prepared):
-        found = loss(self, model, hidden, prepared)
-        calls.append(model.training and hidden.dtype == torch.float32)  # checks ask copies in float64
+    def broken(self, *given, **named):
+        found = forward(self, *given, **named)
+        of_step = self.training and isinstance(found, LossSum)
+        calls.append(of_step and found.total.dtype == torch.float32)  # checks ask copies in float64
         if sum(calls) == 8 and calls[-1]:
-            part = model.trunk.decoder.blocks[1].residuals[1].inner.part.up.weight
+            part = self.trunk.decoder.blocks[1].residuals[1].inner.part.up.weight
             return type(found)(found.total + (part * float("nan")).sum(), found.count)
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(Causal, "head_loss", broken)
+        patch.setattr(Model, "forward", broken)
         with pytest.raises(RunError) as error:
             train(config(tmp_path), tmp_path / "run")
     said = str(error.value)

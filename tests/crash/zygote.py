@@ -26,11 +26,11 @@ from typer.testing import CliRunner
 
 import attnlab
 from attnlab.cli import app, main
+from attnlab.model.model import Model
 from attnlab.runs import atomic, checkpoints
 from attnlab.runs.metrics_file import MetricsFile
 from attnlab.session import soundness
 from attnlab.studies.engines import local
-from attnlab.tasks.task import Task
 from attnlab.training.optimizers import Optimizers
 
 
@@ -75,7 +75,7 @@ class Points:
         module.write_bytes = watched
 
     def install(self) -> None:
-        self.around(Task, "loss")
+        self.around(Model, "forward")
         self.around(Optimizers, "step")
         self.around(checkpoints.Checkpoints, "prune")
         for owner, name in ((os, "rename"), (os, "replace"), (os, "fsync"), (shutil, "rmtree")):

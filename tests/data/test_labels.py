@@ -23,18 +23,17 @@ from attnlab.data.labels import (
     Labels,
     class_of,
     classes_of,
-    labels_of,
     number_of,
-    refuse_unlearnable,
 )
 from attnlab.runs.metrics_file import read_events
 from attnlab.runs.record import read_record
 from attnlab.session.session import Session
+from attnlab.targets import TARGETS
 from tests.training.small_run import config, merged, set_up, train
 
-CLASS = LabelReader("class", class_of, "class")
-NUMBER = LabelReader("number", number_of, "number")
-SETS = LabelReader("classes", lambda example: classes_of(example, ","), "classes")
+CLASS = LabelReader(TARGETS["class"], class_of, "class")
+NUMBER = LabelReader(TARGETS["number"], number_of, "number")
+SETS = LabelReader(TARGETS["classes"], lambda example: classes_of(example, ","), "classes")
 
 WORDS = ("red", "green", "blue", "grey", "pink", "black", "white", "brown")
 
@@ -134,7 +133,7 @@ def test_an_empty_list_is_no_label_of_several(tmp_path):
     file = written(tmp_path / "a.jsonl", labelled([["a"], [], ["a", "b"]]))
     examples = [Example("t", label=label) for label in read(file)]
     assert [SETS.read(one) for one in examples] == [("a",), (), ("a", "b")]
-    assert labels_of(SETS, examples) == Labels("classes", ("a", "b"), (2, 1), 3)
+    assert SETS.summary(examples) == Labels("classes", ("a", "b"), (2, 1), 3)
 
 
 def test_a_cell_of_several_is_parted(tmp_path):
@@ -148,7 +147,7 @@ def test_a_cell_of_several_is_parted(tmp_path):
 
 def test_classes_are_numbered_by_value_or_by_alphabet():
     def names(*labels):
-        return labels_of(CLASS, [Example("t", label=one) for one in labels]).names
+        return CLASS.summary([Example("t", label=one) for one in labels]).names
 
     assert names("10", "2", "-1", "2") == ("-1", "2", "10")
     assert names("b", "a", "b") == ("a", "b")
@@ -158,16 +157,16 @@ def test_classes_are_numbered_by_value_or_by_alphabet():
 
 
 def test_counts_and_numbers_are_those_of_the_rows():
-    found = labels_of(CLASS, [Example("t", label=one) for one in "abbb"])
+    found = CLASS.summary([Example("t", label=one) for one in "abbb"])
     assert found == Labels("class", ("a", "b"), (1, 3), 4) and found.outputs == 2
     values = [1e6 + 0.1 * n for n in range(50)]
-    numbers = labels_of(NUMBER, [Example("t", label=str(one)) for one in values])
+    numbers = NUMBER.summary([Example("t", label=str(one)) for one in values])
     assert numbers.mean == pytest.approx(np.mean(values)) and numbers.outputs == 1
     assert numbers.deviation == pytest.approx(np.std(values), rel=1e-9)
 
 
 def test_labels_come_back_from_a_record():
-    found = labels_of(CLASS, [Example("t", label=one) for one in "abbb"])
+    found = CLASS.summary([Example("t", label=one) for one in "abbb"])
     assert Labels.of(json.loads(json.dumps(vars(found)))) == found
 
 
@@ -377,10 +376,10 @@ def test_labels_that_can_be_learnt_are_left_alone():
         Labels(),
         Labels("number", deviation=1e-9),
     ):
-        refuse_unlearnable(fine, declared=False)
+        TARGETS[fine.kind].refuse(fine, declared=False)
     assert not math.isnan(few.mean)
     with pytest.raises(DataError, match="too many to be classes"):
-        refuse_unlearnable(
+        TARGETS["class"].refuse(
             Labels("class", tuple(f"c{n}" for n in range(501)), (1,) * 501, 1000), declared=False
         )
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
-from attnlab.data.labels import WRITTEN, labels_of
+from attnlab.data.labels import WRITTEN
 from attnlab.data.splits import Splits, passage_trace, trace
 
 TEXTS = st.lists(st.text(min_size=1), min_size=1, max_size=50)
@@ -87,9 +87,9 @@ def test_given_splits_are_left_alone() -> None:
 
 
 def test_labels_are_ordered_and_traces_ignore_case_and_space() -> None:
-    numbers = labels_of(WRITTEN, (Example("x", label=label) for label in ["10", "9", "9", "-1"]))
+    numbers = WRITTEN.summary(Example("x", label=label) for label in ["10", "9", "9", "-1"])
     assert numbers.names == ("-1", "9", "10") and numbers.counts == (1, 2, 1)
-    assert labels_of(WRITTEN, (Example("x", label=label) for label in ["b", "a", "10"])).names == (
+    assert WRITTEN.summary(Example("x", label=label) for label in ["b", "a", "10"]).names == (
         "10",
         "a",
         "b",

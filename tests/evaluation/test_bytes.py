@@ -11,7 +11,7 @@ from tokenizers import processors
 from attnlab.data.batching import BATCHING
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.evaluation.documents import document_losses
-from attnlab.training.evaluate import Evaluator
+from attnlab.evaluation.evaluator import Evaluator
 from tests.contracts import grid
 from tests.training import small_run
 from tests.training.small_run import set_up

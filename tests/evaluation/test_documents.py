@@ -13,13 +13,14 @@ from attnlab.data.loader import Loader
 from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.documents import document_losses
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.spread import influences_of
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.metrics import METRICS
 from attnlab.model.losses import LossSum
+from attnlab.model.model import hidden_states
 from attnlab.studies.run_measures import columns, read_documents
 from attnlab.tasks import TASKS
-from attnlab.training.evaluate import Evaluator
 from attnlab.training.machine import autocast_of
 from tests.contracts import grid
 from tests.training.small_run import config, for_task, merged, set_up
@@ -115,8 +116,8 @@ def test_hidden_words_count_to_their_own_text(tmp_path, task):
     loader = Loader(rows, BATCHING.build("packed(batch_size=2)", length=24), seed=0, pad=0)
     told = setup.task.head_loss
 
-    def by_target(model, hidden, prepared):
-        whole = told(model, hidden, prepared)
+    def by_target(head, hidden, prepared, *, training):
+        whole = told(head, hidden, prepared, training=training)
         return LossSum(whole.total, whole.count, each=prepared.targets[prepared.targets >= 0].double())
 
     setup.task.head_loss = by_target
@@ -134,7 +135,7 @@ def test_the_boundary_part_counts_to_its_own_place(tmp_path, double):
     s = prepared.spans
     assert not torch.equal(s.row * 1000 + s.place, (s.row * 1000 + s.place).sort().values)
     with torch.no_grad():
-        hidden = setup.task.hidden(model, prepared)
+        hidden = model(**prepared.inputs, objective=hidden_states)
         each = setup.task.loss(model, prepared).each
         head = model.head
         inside = -head(hidden).log_softmax(-1)
@@ -169,6 +170,6 @@ def test_perplexity_is_of_the_hidden_words_alone(tmp_path):
 
 def test_an_task_that_tells_no_more_than_its_sum_is_refused(tmp_path):
     setup = made(tmp_path)
-    setup.task.head_loss = lambda *_: LossSum(torch.tensor(1.0), torch.tensor(1))
+    setup.task.head_loss = lambda *_, **__: LossSum(torch.tensor(1.0), torch.tensor(1))
     with pytest.raises(ValueError, match=r"Causal gives its loss as a whole only.*LossSum\.each"):
         losses(setup, setup.dataset.loader("dev", seed=0))

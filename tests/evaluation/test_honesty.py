@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import attnlab as lab
+from attnlab.checks.wording.of_scores import honest_meaning
 from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.honesty import honesty, thinned
@@ -87,7 +88,7 @@ def test_differences_that_cancel_are_found():
     assert float((whole - cut).sum()) == pytest.approx(0, abs=1e-9)
     found = honesty(model, CAUSAL, [one])
     assert abs(found.difference) < 1e-9 and found.largest == pytest.approx(0.5)
-    assert not found.sound and "single tokens differ" in found.meaning
+    assert not found.sound and "single tokens differ" in honest_meaning(found.values)
 
 
 @torch.no_grad()

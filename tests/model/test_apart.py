@@ -11,7 +11,7 @@ from torch import nn
 from attnlab.checks.check import run_checks
 from attnlab.checks.paths import paths_of
 from attnlab.checks.probing import measured, worst
-from attnlab.model.apart import DEEPEST, copy_of, sample_of, sampled, undisturbed
+from attnlab.model.apart import DEEPEST, copy_of, sample_of, sampled_layers, undisturbed
 from attnlab.model.assemble import build_model
 from tests.checks.cases import case
 from tests.checks.faults import VOCABULARY, Leaky, next_token, small
@@ -80,7 +80,7 @@ def test_hooks_are_copied_and_a_modules_own_way_is_kept():
 
 def test_a_shallow_model_is_its_own_sample():
     model = small()
-    assert sampled(model) == ""
+    assert sampled_layers(model) is None
     assert torch.equal(sample_of(model).eval()(IDS), model.eval()(IDS))
 
 
@@ -90,7 +90,7 @@ def deep():
 
 
 def test_a_sample_keeps_names_and_both_ends_and_copies_nothing_else(deep):
-    assert sampled(deep) == " (in 100 of 150 layers)"
+    assert sampled_layers(deep) == (100, 150)
     names = [name for name, _ in sample_of(deep).trunk.decoder.blocks.named_children()]
     assert len(set(names)) == DEEPEST
     assert names[0] == "0" and names[-1] == "149"

@@ -50,9 +50,9 @@ def test_it_resumes_as_if_it_had_been_longer(run, tmp_path, unchecked):
 
 def test_each_layer_is_explained_with_its_own_scale(run):
     """The keys of a head are read with the factor of its layer: 1/√K in the first, 1 in the second."""
-    reading = Trained.at(run).reading
-    width = reading.keys("the cat", 0, 0).keys.shape[1]
-    assert [reading.keys("the cat", layer, 0).scale for layer in (0, 1)] == [width**-0.5, 1.0]
+    subject = Trained.at(run).reading
+    width = subject.keys("the cat", 0, 0).keys.shape[1]
+    assert [subject.keys("the cat", layer, 0).scale for layer in (0, 1)] == [width**-0.5, 1.0]
 
 
 def test_no_published_layout_holds_it(run, tmp_path):

@@ -9,6 +9,7 @@ import transformers
 from tokenizers import processors
 
 from attnlab.config.values import ConfigError
+from attnlab.model.model import hidden_states
 from attnlab.session import stored
 from attnlab.session.adapting import adapting_config
 from attnlab.session.start import start_at
@@ -92,7 +93,7 @@ def test_the_encoder_of_t5_is_read_alone(tmp_path, unchecked, reviews, name):
     batch = next(iter(in_order(setup)))
     prepared = setup.task.prepare(batch, 0)
     with torch.no_grad():
-        found = setup.task.hidden(setup.model.eval(), prepared)
+        found = setup.model.eval()(**prepared.inputs, objective=hidden_states)
         mask = batch.real.long()
         expected = theirs(input_ids=batch.ids, attention_mask=mask).last_hidden_state
     assert not batch.real.all(), "some rows are padded"

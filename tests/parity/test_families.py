@@ -9,13 +9,13 @@ from attnlab.config.files import plain, section_of
 from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
-from attnlab.data.labels import Labels
 from attnlab.generation.generate import generate
 from attnlab.interop.families import FAMILIES
 from attnlab.interop.families.qwen2 import QWEN2
 from attnlab.interop.foreign import layout_of, load_model, save_model
 from attnlab.model.presets import PRESETS
 from attnlab.model.tokens import Tokens
+from attnlab.targets import TARGETS
 from attnlab.tasks import TASKS
 from attnlab.tasks.vocabulary import Vocabulary
 from tests.parity.theirs import ALL, CAUSAL, MASKED, OTHERS, SEQ2SEQ, V, scores
@@ -198,7 +198,7 @@ def test_losses_and_gradients_of_answers_are_theirs(pair, name):
         char_start=everywhere,
         char_end=everywhere + 1,
     )
-    task = TASKS.build("answering", vocabulary=Vocabulary.draft(V), labels=Labels.draft("answer"))
+    task = TASKS.build("answering", vocabulary=Vocabulary.draft(V), labels=TARGETS["answer"].draft())
     expected = 2 * theirs(input_ids=ids, start_positions=place[0], end_positions=place[1]).loss
     found = task.loss(ours.model, task.prepare(rows, 0)).mean
     expected.backward(), found.backward()

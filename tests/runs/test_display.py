@@ -3,7 +3,8 @@
 import io
 import time
 
-from attnlab.runs.display import Display, PlainConsole
+from attnlab.documents.terminal import PlainConsole
+from attnlab.runs.display import Display
 
 
 def said(console):

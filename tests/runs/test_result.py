@@ -8,7 +8,7 @@ import pytest
 from attnlab.runs.findings import Finding
 from attnlab.runs.result import CutText, RunResult, read_result, write_result
 
-FOUND = Finding(check="honesty", when="evaluation", outcome="fail", found="0.7 nats", step=40)
+FOUND = Finding.told("0.7 nats", check="honesty", when="evaluation", outcome="fail", step=40)
 CUT = dict.fromkeys(CutText.__annotations__, 1)
 FULL = RunResult(
     status="finished",

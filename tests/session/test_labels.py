@@ -131,7 +131,7 @@ def test_the_command_shows_all_of_it(classifier):
     assert told.exit_code == 0
     for part in (
         "accuracy",
-        "95 % interval",
+        "95% interval",
         "macro_f1",
         "matthews",
         "calibration_error",

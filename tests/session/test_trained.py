@@ -97,7 +97,7 @@ def test_several_texts_grow_in_a_terminal(causal, monkeypatch):
     import io
 
     from attnlab.cli import generate
-    from attnlab.runs.display import PlainConsole
+    from attnlab.documents.terminal import PlainConsole
 
     arguments = ("generate", causal[0], "the cat", "a dog", "--length", "6")
     plain = command(*arguments).output
@@ -160,7 +160,7 @@ def test_small_chances_are_shown_as_small(masked, monkeypatch):
 
     monkeypatch.setattr(Trained, "fill", lambda *_: [[("cat", 0.9), ("dog", 0.0004)]])
     shown = command("generate", masked, "--fill", "the [MASK] .").output
-    assert "the cat ." in shown and "0.900" in shown and "<0.001" in shown and "0.000" not in shown
+    assert "the cat ." in shown and "0.900" in shown and "< 0.001" in shown and "0.000" not in shown
 
 
 def test_python_writes_what_the_command_writes(causal):

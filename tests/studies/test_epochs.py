@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from attnlab.documents.plotly_figures import views
 from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.statistics import corrected, differences
 from attnlab.runs.findings import Finding
@@ -10,7 +11,7 @@ from attnlab.runs.metrics_file import read_events
 from attnlab.runs.result import RunResult
 from attnlab.studies.collapsed import at_majority, learned_nothing
 from attnlab.studies.judgement import sentence as verdict_of
-from attnlab.studies.report.page import filled
+from attnlab.studies.report.sections import by_epoch
 from attnlab.studies.report.study_results import StudyResults
 from attnlab.studies.runner import RunnableStudy
 from tests.studies.here import here
@@ -52,10 +53,9 @@ def evaluated(ended, arm):
 
 
 def test_the_figure_shows_what_the_runs_measured(ended):
-    sections = {s.name: found for _, part in filled(StudyResults(ended.results)) for s, found in part}
-    (plot,) = sections["by_epoch"]["plots"]
-    assert list(plot.controls[0].options) == ["accuracy", "loss"]
-    of_accuracy, of_loss = plot.views["0"], plot.views["1"]
+    (figure,) = by_epoch(StudyResults(ended.results))
+    assert list(figure.controls[0].options) == ["accuracy", "loss"]
+    of_accuracy, of_loss = views(figure).values()
     for arm in ARMS:
         runs = evaluated(ended, arm)
         told = {
@@ -90,16 +90,15 @@ def test_collapse_is_said_first_with_arms_seeds_and_what_to_try(ended):
 
 
 def finding(check="majority", **facts):
-    return Finding(check=check, when="after", outcome="fail", found="accuracy 20 %", **facts)
+    return Finding(check=check, when="after", outcome="fail", **facts)
 
 
 def test_seeds_are_named_and_mixed_up_labels_are_no_collapse():
-    nothing = "The model is not better than always predicting the most frequent label."
     runs = [
         RunResult(arm="a", seed=0, status="finished"),
-        RunResult(arm="a", seed=1, status="finished", checks=(finding(meaning=nothing),)),
+        RunResult(arm="a", seed=1, status="finished", checks=(finding(kind="not_better"),)),
         RunResult(arm="a", seed=2, status="finished", checks=(finding("collapse"),)),
-        RunResult(arm="b", seed=0, status="invalid", checks=(finding(meaning="Labels were swapped."),)),
+        RunResult(arm="b", seed=0, status="invalid", checks=(finding(kind="relabelled"),)),
     ]
     assert at_majority(runs) == (
         "No better than always giving the most frequent label: a (seeds 1 and 2 of 3)."

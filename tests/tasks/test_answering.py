@@ -17,15 +17,15 @@ from attnlab.data.batch import collate
 from attnlab.data.batching import Padded
 from attnlab.data.encode.question import Question
 from attnlab.data.example import Answer, Example
-from attnlab.data.labels import Labels
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
 from attnlab.data.tokenizers import TOKENIZERS
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.metrics import METRICS
+from attnlab.targets import TARGETS
 from attnlab.tasks.answer_spans import best_spans, choices
 from attnlab.tasks.answering import Answering
 from attnlab.tasks.vocabulary import Vocabulary
-from attnlab.training.evaluate import Evaluator
 
 PASSAGE = "Jill lives in Oslo. Udo, who is old, owns a small red boat near the river."
 UNICODE = "In İSTANBUL the ﬁne Åse met Ｚoë; ½ of “Straße” №7 is ﷺ, naïve café 日本 𝒳𝒴 e\u0301te\u0301."
@@ -44,7 +44,7 @@ def tokenizer(kind: str = "word(vocabulary=200, minimum_count=1)"):
 
 
 def task_of(held, **options) -> Answering:
-    return Answering(Vocabulary.of(held), Labels.draft("answer"), **options)
+    return Answering(Vocabulary.of(held), TARGETS["answer"].draft(), **options)
 
 
 def model_of(held, length: int = 64):
@@ -65,8 +65,8 @@ def batch_of(held, rows, side: str = "right"):
 class Oracle(Answering):
     """Gives the gold tokens the highest scores: whatever is still wrong then is not the model's fault."""
 
-    def scores(self, model, hidden, prepared):
-        plain = super().scores(model, hidden, prepared)
+    def scores(self, head, hidden, prepared):
+        plain = super().scores(head, hidden, prepared)
         right = torch.zeros_like(plain)
         for side in (0, 1):
             right[torch.arange(len(right)), prepared.targets[:, side], side] = 50.0
@@ -74,7 +74,7 @@ class Oracle(Answering):
 
 
 def oracle(held) -> Oracle:
-    return Oracle(Vocabulary.of(held), Labels.draft("answer"), threshold=0.0)
+    return Oracle(Vocabulary.of(held), TARGETS["answer"].draft(), threshold=0.0)
 
 
 def evaluated(held, examples, task, length: int = 64, **options):
@@ -132,7 +132,7 @@ def test_the_loss_is_that_of_first_and_last_token_written_out(side, double):
     prepared = task.prepare(batch, 0)
     with torch.no_grad():
         found = task.loss(model, prepared)
-        scores = model.head(task.hidden(model, prepared), prepared.tokens).numpy()
+        scores = model(**prepared.inputs).numpy()
     wanted = []
     for row in range(3):
         places, real = batch.char_start[row].numpy(), batch.real[row].numpy()
@@ -172,7 +172,7 @@ def test_the_margin_is_the_best_span_minus_no_answer_over_all_windows(double):
     batch = batch_of(held, rows)
     with torch.no_grad():
         prepared = task.unlabelled(batch)
-        scores = model.head(task.hidden(model, prepared), prepared.tokens)
+        scores = model(**prepared.inputs)
         said = {name: column.numpy() for name, column in task.predict(model, prepared).items()}
     best = max(
         (float(scores[w, i, 0] + scores[w, j, 1] - scores[w, 0].sum()), w, i, j)
@@ -211,7 +211,7 @@ def test_an_answer_over_a_windows_border_is_found_whole_in_the_next_window():
     for place in range(0, 8 * 15 - 15, 15):  # wherever the borders are, one of the answers lies across
         example = Example("Where does Jill live?", pair=passage, answers=(Answer("river near", place + 9),))
         found = evaluated(
-            held, [example], Oracle(Vocabulary.of(held), Labels.draft("answer"), threshold=0.0), 24
+            held, [example], Oracle(Vocabulary.of(held), TARGETS["answer"].draft(), threshold=0.0), 24
         )
         assert found.scores["exact_match"] == 1.0
         start = int(found.examples["char_start"][0])

@@ -13,6 +13,7 @@ from attnlab.config.values import ConfigError
 from attnlab.data.errors import DataError
 from attnlab.data.labels import Labels
 from attnlab.model.losses import LossSum
+from attnlab.model.model import hidden_states
 from attnlab.tasks import TASKS
 from attnlab.training.accumulate import backward
 from tests.tasks.examples import SIZE, batch, text, vocabulary
@@ -86,9 +87,9 @@ def plain(name, scores):
     return PLAIN[name](scores, column)
 
 
-def scores_of(task, model, prepared):
+def scores_of(model, prepared):
     with torch.no_grad():
-        return task.scores(model, task.hidden(model, prepared), prepared)
+        return model(**prepared.inputs)
 
 
 # ---------------------------------------------------------------- losses
@@ -98,7 +99,7 @@ def scores_of(task, model, prepared):
 def test_a_loss_is_that_of_the_reference_example_by_example(name, training):
     task, model = task_of(name), model_of(name).train(training)
     prepared = prepared_of(name, task)
-    wanted = plain(name, scores_of(task, model, prepared))
+    wanted = plain(name, scores_of(model, prepared))
     with torch.no_grad():
         loss = task.loss(model, prepared)
     assert loss.each is not None and loss.each.tolist() == pytest.approx(wanted, rel=1e-6)
@@ -113,7 +114,7 @@ def test_a_loss_is_that_of_the_reference_example_by_example(name, training):
 def test_training_teaches_with_weights_and_smoothing_and_reports_without(options):
     task, model = task_of("classification", **options), model_of("classification").train()
     prepared = prepared_of("classification", task)
-    scores, labels = scores_of(task, model, prepared), COLUMNS["classification"]["label"]
+    scores, labels = scores_of(model, prepared), COLUMNS["classification"]["label"]
     weights = [10 / (3 * n) for n in (6, 3, 1)] if "class_weights" in options else None
     taught = math.fsum(cross_entropies(scores, labels, options.get("smoothing", 0.0), weights))
     reported = math.fsum(cross_entropies(scores, labels))
@@ -140,7 +141,7 @@ def test_the_gradient_is_that_of_what_is_taught():
     model, labels = model_of("classification").train(), COLUMNS["classification"]["label"]
     prepared = prepared_of("classification", task)
     task.loss(model, prepared).total.backward()
-    scores, weights, step = scores_of(task, model, prepared), [10 / 18, 10 / 9, 10 / 3], 1e-6
+    scores, weights, step = scores_of(model, prepared), [10 / 18, 10 / 9, 10 / 3], 1e-6
     for place, found in enumerate(model.head.scores.bias.grad.tolist()):
         moved = scores.clone()
         moved[:, place] += step
@@ -161,7 +162,7 @@ def test_a_step_reports_the_plain_loss_of_smoothed_parts():
         task.prepare(batch(*ROWS[a:b], label=COLUMNS["classification"]["label"][a:b]), 0)
         for a, b in ((0, 1), (1, 5))
     ]
-    scores = scores_of(task, model, prepared_of("classification", task))
+    scores = scores_of(model, prepared_of("classification", task))
     reported, _ = backward(model, task, parts)
     assert reported == pytest.approx(np.mean(cross_entropies(scores, COLUMNS["classification"]["label"])))
 
@@ -194,14 +195,14 @@ def test_parts_of_a_batch_add_up(name, options):
 def test_padding_changes_no_score_and_pooling_is_of_the_real_tokens(pooling, family):
     task = task_of("classification")
     model = model_of("classification", pooling, family).eval()
-    alone = torch.cat([scores_of(task, model, task.prepare(batch(row, label=[0]), 0)) for row in ROWS])
+    alone = torch.cat([scores_of(model, task.prepare(batch(row, label=[0]), 0)) for row in ROWS])
     for side in ("right", "left"):
-        together = scores_of(task, model, prepared_of("classification", task, side))
+        together = scores_of(model, prepared_of("classification", task, side))
         torch.testing.assert_close(together, alone, rtol=1e-9, atol=1e-9)
     for row, score in zip(ROWS, alone, strict=True):
         prepared = task.prepare(batch(row, label=[0]), 0)
         with torch.no_grad():
-            hidden = task.hidden(model, prepared)[0]
+            hidden = model(**prepared.inputs, objective=hidden_states)[0]
             chosen = {"first": hidden[0], "last": hidden[len(row) - 1], "mean": hidden[: len(row)].mean(0)}
             torch.testing.assert_close(model.head.scores(chosen[pooling]), score, rtol=1e-9, atol=1e-9)
 
@@ -211,7 +212,7 @@ def test_a_decoder_that_pools_its_first_token_reads_nothing_of_the_text():
     task = task_of("classification")
     seen = {
         pooling: scores_of(
-            task, model_of("classification", pooling, lab.decoder).eval(), prepared_of("classification", task)
+            model_of("classification", pooling, lab.decoder).eval(), prepared_of("classification", task)
         )
         for pooling in ("first", "mean")
     }
@@ -226,7 +227,7 @@ def test_a_decoder_that_pools_its_first_token_reads_nothing_of_the_text():
 def test_predictions_are_what_the_scores_say(name):
     task, model = task_of(name), model_of(name).eval()
     prepared = prepared_of(name, task)
-    scores = scores_of(task, model, prepared)
+    scores = scores_of(model, prepared)
     with torch.no_grad():
         found = task.predictions(task.predict(model, prepared), ())
     for one, row in zip(found, scores.tolist(), strict=True):
@@ -258,7 +259,7 @@ def test_numbers_far_from_zero_are_predicted_with_their_digits():
     model = model_of("regression").float().eval()
     with torch.no_grad():
         said = task.predict(model, prepared_of("regression", task))["predicted_number"].double()
-    scores = scores_of(task, model, prepared_of("regression", task))[:, 0].double()
+    scores = scores_of(model, prepared_of("regression", task))[:, 0].double()
     assert said.tolist() == pytest.approx((1e6 + 2.5 * scores).tolist(), rel=0, abs=1e-4)
 
 

@@ -24,6 +24,7 @@ from attnlab.metrics.metric import Examples
 from attnlab.metrics.tags import entities, entity_counts, invalid, labels_of_tags
 from attnlab.session.predicting import Predictor
 from attnlab.session.trained import Trained
+from attnlab.targets import TARGETS
 from attnlab.tasks import TASKS
 from attnlab.training.accumulate import backward
 from tests.session.commands import answer, command
@@ -140,7 +141,7 @@ def test_every_word_has_its_tag_at_its_first_token(kind):
     examples = [
         Example(t, words=tuple(Word(w.start, w.end, pick.choice("ABC")) for w in words_in(t))) for t in texts
     ]
-    reader = LabelReader("tags", tags_of, "t")
+    reader = LabelReader(TARGETS["tags"], tags_of, "t")
     encoding = ENCODINGS.build(
         "words", tokenizer=tokenizer, length=128, labels=("A", "B", "C"), reader=reader
     )
@@ -168,7 +169,7 @@ def windowed(length, overlap=64, words=40, pieces=1):
         tokenizer=tokenizer,
         length=length,
         labels=("A", "B", "O"),
-        reader=LabelReader("tags", tags_of, "t"),
+        reader=LabelReader(TARGETS["tags"], tags_of, "t"),
     )
     return list(encoding.rows([Example(text, words=held)])), held, encoding
 

@@ -50,7 +50,7 @@ CHECKS: Registry[Check] = Registry(
 
 LAZY = {
     "probe": "attnlab.checks.probing:probe",
-    "judge": "attnlab.checks.predictions:judge",
+    "judge": "attnlab.targets.predictions:judge",
     "comparable": "attnlab.checks.comparable_runs:comparable",
 }
 

@@ -12,7 +12,7 @@ from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.real import batch_of, piece, prepared_of, rows_of
 from attnlab.model.apart import sample_of
 from attnlab.model.model import Model
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, Value, When
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training.accumulate import backward
 
@@ -40,11 +40,11 @@ class Accumulation(Check):
     samples_layers: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
-        if case.task.contrasts:
-            return self.not_applicable(case, "each example is compared with the others of its batch")
+        if case.task.target.compares_batch:
+            return self.finding(case, Outcome.NOT_APPLICABLE, "contrasts")
         whole = prepared_of(case, piece(batch_of(case, least=LENGTH), ROWS, LENGTH))
         if len(whole.ids) < 2:
-            return self.not_applicable(case, "a batch has one row, which cannot be split")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "one_row")
         model = sample_of(case.model).double().eval()
         parts = [rows_of(whole, 0, 1), rows_of(whole, 1, len(whole.ids))]
         together = gradient(model, case.task, [whole])
@@ -52,35 +52,27 @@ class Accumulation(Check):
         largest = max(float(g.abs().max()) for g in together)
         gap = max(float((a - b).abs().max()) for a, b in zip(together, apart, strict=True))
         gap /= max(largest, 1e-30)
-        counts = f"{parts[0].count} and {parts[1].count} targets"
+        targets = [part.count for part in parts]
         if not gap <= EQUAL:
-            return self.uneven(
-                case, f"in parts of {counts} the gradient differs by {gap:.2g} of the largest", gap
-            )
-        return self.passed(case, f"parts of {counts} give the gradient of the whole, to {gap:.1g}", gap)
-
-    def uneven(self, at: Moment, told: str, gap: float) -> Finding:
-        return self.failed(
-            at,
-            told,
-            gap,
-            meaning="Gradients depend on how a step is split into batches: short ones count too much.",
-            fix="Sum the losses and divide by all targets of the step; never average means.",
-        )
+            return self.finding(case, Outcome.FAIL, "differ", gap, targets=targets)
+        return self.finding(case, Outcome.PASS, "agree", gap, targets=targets)
 
     def judge(self, at: Moment, weights: Sequence[float], targets: Sequence[int]) -> Finding:
         """How much a target of each batch of one step weighs in its gradient; that is to be the same."""
         if len(weights) < 2:
-            return self.not_applicable(at, "a step is one batch, which is not parted")
+            return self.finding(at, Outcome.NOT_APPLICABLE, "one_batch")
         least, most = (weights.index(bound(weights)) for bound in (min, max))
         gap = 1 - weights[least] / weights[most]
-        told = (
-            f"of the {len(weights)} batches of a step, a target of one with {targets[most]:,} weighs "
-            f"{weights[most] / weights[least]:.3g} times one of a batch with {targets[least]:,}"
-        )
+        values: dict[str, Value] = {
+            "batches": len(weights),
+            "most": targets[most],
+            "least": targets[least],
+            "ratio": weights[most] / weights[least],
+            "targets": sum(targets),
+        }
         if gap > ROUNDED:
-            return self.uneven(at, told, gap)
-        return self.passed(at, f"{told} ({sum(targets):,} targets)", gap)
+            return self.finding(at, Outcome.FAIL, "weigh_unequally", gap, **values)
+        return self.finding(at, Outcome.PASS, "weigh_equally", gap, **values)
 
 
 def gradient(model: Model, task: Task, batches: Sequence[Prepared]) -> list[Tensor]:

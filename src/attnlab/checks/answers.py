@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import ClassVar
 
 from attnlab.checks.check import Case, Check
 from attnlab.data.dataset import Dataset
 from attnlab.data.example import Answer, Example
 from attnlab.data.rows import Rows
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, Value, When
 from attnlab.tasks.answer_spans import AnswerSpans
 
 SPLITS = ("train", "dev")
@@ -21,16 +21,29 @@ MUCH = 0.02
 """The share of answers that cannot be given from which on it is told."""
 
 
+@dataclass(frozen=True)
+class NamedAnswer:
+    """An answer and the question it is given to; None is an answer to a question that has none."""
+
+    answer: str | None
+    question: str
+    place: str
+
+    @classmethod
+    def of(cls, example: Example, answer: str | None) -> NamedAnswer:
+        return cls(None if answer is None else answer[:40], example.text[:60], str(example.place or ""))
+
+
 @dataclass
 class FoundAnswers:
-    """Questions of a split, and those whose answer is not where it should be, each named."""
+    """Questions of a split, and those whose answer is not where it should be."""
 
     questions: int = 0
     answers: int = 0
-    outside: list[str] = field(default_factory=list)
-    misplaced: list[str] = field(default_factory=list)
-    unheld: list[str] = field(default_factory=list)
-    too_long: list[str] = field(default_factory=list)
+    outside: list[NamedAnswer] = field(default_factory=list)
+    misplaced: list[NamedAnswer] = field(default_factory=list)
+    unheld: list[NamedAnswer] = field(default_factory=list)
+    too_long: list[NamedAnswer] = field(default_factory=list)
 
     @property
     def lost(self) -> int:
@@ -59,42 +72,30 @@ class Answers(Check):
     def run(self, case: Case) -> Finding:
         task = case.task
         if not isinstance(task, AnswerSpans):
-            return self.not_applicable(case, "the task has no answers in a passage")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_answers")
         splits = [split for split in SPLITS if split in case.dataset.splits.names]
         found = {split: look(case.dataset, split, task.longest_answer) for split in splits}
-        wrong = [name for one in found.values() for name in (*one.outside, *one.misplaced)]
+        wrong = [answer for one in found.values() for answer in (*one.outside, *one.misplaced)]
         if wrong:
-            return self.failed(
-                case,
-                f"{len(wrong):,} answers are not where they should be, such as {wrong[0]}",
-                float(len(wrong)),
-                meaning="Other words than the answers are taught and scored.",
-                fix="Give starts in characters of the passage as it is (not bytes, not of a cleaned text); "
-                "remove the cached rows, which are then made again.",
-            )
-        told = "; ".join(described(split, one, task.longest_answer) for split, one in found.items())
+            count, example = len(wrong), asdict(wrong[0])
+            return self.finding(case, Outcome.FAIL, "misplaced", float(count), wrong=count, example=example)
+        values: dict[str, Value] = {
+            "splits": [counts_of(split, one) for split, one in found.items()],
+            "longest": task.longest_answer,
+        }
         worst = max(one.lost / max(1, one.answers) for one in found.values())
         if worst <= MUCH:
-            return self.passed(case, told, worst)
-        return self.warned(
-            case,
-            told,
-            worst,
-            meaning="No model can give these answers: they count as wrong, and are trained as no answer.",
-            fix="Raise data.length or the overlap of data.encoding, so that a window holds them, or "
-            "task.longest_answer.",
-        )
+            return self.finding(case, Outcome.PASS, "in_place", worst, **values)
+        return self.finding(case, Outcome.WARN, "lost", worst, **values)
 
 
-def described(split: str, found: FoundAnswers, longest: int) -> str:
-    parts = [f"{split}: {found.answers:,} answers of {found.questions:,} questions are at their place"]
-    for names, what in (
-        (found.unheld, "whole in no window"),
-        (found.too_long, f"longer than {longest} tokens"),
-    ):
-        if names:
-            parts.append(f"{len(names):,} {what}, such as {names[0]}")
-    return ", ".join(parts)
+def counts_of(split: str, found: FoundAnswers) -> dict[str, Value]:
+    """A split's questions and answers in numbers, with an example of those that cannot be given."""
+    lost = {
+        name: {"count": len(some), "example": asdict(some[0]) if some else None}
+        for name, some in (("unheld", found.unheld), ("too_long", found.too_long))
+    }
+    return {"split": split, "answers": found.answers, "questions": found.questions, **lost}
 
 
 def look(dataset: Dataset, split: str, longest: int) -> FoundAnswers:
@@ -110,7 +111,7 @@ def look(dataset: Dataset, split: str, longest: int) -> FoundAnswers:
         example = texts[number]
         found.questions += 1
         gone = [answer for answer in example.answers if not stands(example, answer)]
-        found.outside += [named(example, answer.text) for answer in gone]
+        found.outside += [NamedAnswer.of(example, answer.text) for answer in gone]
         if not found.outside:
             _look_at(example, held, rows, longest, found)
     return found
@@ -119,18 +120,18 @@ def look(dataset: Dataset, split: str, longest: int) -> FoundAnswers:
 def _look_at(example: Example, held: list[int], rows: Rows, longest: int, found: FoundAnswers) -> None:
     pointing = [row for row in held if rows.scalar("start", row) or rows.scalar("end", row)]
     if not example.answers:
-        found.misplaced += [named(example, "", "an answer where there is none")] * bool(pointing)
+        found.misplaced += [NamedAnswer.of(example, None)] * bool(pointing)
         return
     answer = example.answers[0]
     found.answers += 1
     for row in pointing:
         if not all(points(example, rows, row)):
-            found.misplaced.append(named(example, answer.text))
+            found.misplaced.append(NamedAnswer.of(example, answer.text))
             return
     if not pointing:
-        found.unheld.append(named(example, answer.text))
+        found.unheld.append(NamedAnswer.of(example, answer.text))
     elif all(rows.scalar("end", row) - rows.scalar("start", row) >= longest for row in pointing):
-        found.too_long.append(named(example, answer.text))
+        found.too_long.append(NamedAnswer.of(example, answer.text))
 
 
 def points(example: Example, rows: Rows, row: int) -> Iterator[bool]:
@@ -147,8 +148,3 @@ def points(example: Example, rows: Rows, row: int) -> Iterator[bool]:
 def stands(example: Example, answer: Answer) -> bool:
     """Whether the passage has an answer at its place."""
     return (example.pair or "")[answer.start : answer.start + len(answer.text)] == answer.text
-
-
-def named(example: Example, answer: str, what: str = "") -> str:
-    place = f" ({example.place})" if example.place else ""
-    return f"{what or f'“{answer[:40]}”'} of “{example.text[:60]}”{place}"

@@ -17,9 +17,10 @@ from attnlab.model.attention.argmax import Argmax
 from attnlab.model.attention.dot import Dot
 from attnlab.model.attention.rule import Rule, masked_softmax
 from attnlab.model.blocks import Attention as Layer
+from attnlab.model.model import hidden_states
 from attnlab.model.pairs import Pairs
 from attnlab.model.projections import SharedQK, SharedQKV
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, Value, When
 
 ROWS, LENGTH = 4, 64
 CROWD = 4
@@ -65,47 +66,28 @@ class Attention(Check):
     def run(self, case: Case) -> Finding:
         heads = heads_of(case)
         if not heads:
-            return self.not_applicable(case, "no head forms soft weights over enough tokens")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_soft_heads")
         lowest = min(heads, key=lambda head: head.entropy)
         middle = sorted(head.entropy for head in heads)[len(heads) // 2]
-        entropies = f"normalised entropy: median {middle:.2f}, lowest {lowest.entropy:.2f}"
-        told = f"{len(heads)} heads, {entropies}"
         sharp = [
             head for head in heads if not head.entropy >= (head.least if case.when == "before" else SHARP)
         ]
         enough = 1 if case.when == "before" else len(heads) // 2 + 1
-        if (
-            len(sharp) >= enough and case.pretrained
-        ):  # heads that were trained elsewhere may look at one token
-            told = f"{told}; {len(sharp)} attend to few tokens, as trained heads may"
-        elif len(sharp) >= enough:
-            return self.warned(
-                case,
-                f"{len(sharp)} of {len(heads)} heads attend to few tokens; {entropies} ({lowest.name})",
-                lowest.entropy,
-                meaning="The softmax is close to saturation: most weight is on few keys, and little gradient "
-                "reaches the scores.",
-                fix=_smaller_scores(case),
-            )
+        values: dict[str, Value] = {"heads": len(heads), "median": middle}
+        if len(sharp) >= enough and not case.pretrained:  # one trained elsewhere may look at one token
+            values |= {"sharp": len(sharp), "name": lowest.name, "dots": by_dot_product(case)}
+            return self.finding(case, Outcome.WARN, "sharp", lowest.entropy, **values)
         dead = [head for head in heads if not head.part >= DEAD or head.entropy > 1 - 1e-6]
         if dead:
-            return self.warned(
-                case,
-                f"{len(dead)} of {len(heads)} heads are dead, such as {dead[0].name}",
-                float(len(dead)),
-                meaning="They add nothing, or the same for every input: the model is effectively smaller "
-                "than its config.",
-                fix="Look for weights that are zero or were not loaded, or a gradient that does not reach "
-                "them.",
-            )
-        return self.passed(case, told, lowest.entropy)
+            values = {"dead": len(dead), "heads": len(heads), "name": dead[0].name}
+            return self.finding(case, Outcome.WARN, "dead", float(len(dead)), **values)
+        few = len(sharp) if len(sharp) >= enough else 0
+        return self.finding(case, Outcome.PASS, "heads", lowest.entropy, sharp=few, **values)
 
 
-def _smaller_scores(case: Case) -> str:
-    rules = [layer.rule for layer in case.model.trunk.attentions().values()]
-    divide = "Divide the scores by √K: model.attention = dot(scale=root); or lower"
-    begin = divide if all(isinstance(rule, Dot) for rule in rules) else "Lower"
-    return f"{begin} the scale of queries and keys, or the learning rate."
+def by_dot_product(case: Case) -> bool:
+    """Whether all scores are dot products, which can be divided by √K."""
+    return all(isinstance(layer.rule, Dot) for layer in case.model.trunk.attentions().values())
 
 
 def heads_of(case: Case) -> list[ObservedHead]:
@@ -118,7 +100,7 @@ def heads_of(case: Case) -> list[ObservedHead]:
         if not any(isinstance(part, Argmax) for part in layer.rule.modules()):
             layer.rule.register_forward_pre_hook(looked(name, layer, heads))
     with torch.no_grad():
-        case.task.hidden(model, prepared)
+        model(**prepared.inputs, objective=hidden_states)
     return heads
 
 

@@ -10,19 +10,6 @@ from attnlab.model.blocks import Attention
 from attnlab.model.model import Model
 
 Cause = Literal["scores", "embedding", "other"]
-FIXES: dict[Cause, str] = {
-    "scores": "Apply the mask to the scores before the softmax, as −inf, on every path; in linear attention, "
-    "to the keys before they are summed.",
-    "embedding": "Let an embedding depend on its own token and position alone: not on the length of the row, "
-    "and not on its other tokens.",
-    "other": "The mask is not at fault: this module joins positions outside attention. Take norms, means and "
-    "other statistics from each position alone (LayerNorm or RMSNorm over the width), and let convolutions "
-    "and shifts look back only.",
-}
-ACROSS_TEXTS = (
-    "The mask is not at fault: statistics are taken over the batch. Normalise each position by itself "
-    "(LayerNorm or RMSNorm over the width) instead of over the batch (BatchNorm)."
-)
 
 
 def cause_of(model: nn.Module, place: str) -> Cause:

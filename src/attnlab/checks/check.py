@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import torch
 
@@ -16,29 +16,19 @@ from attnlab.checks import CHECKS
 from attnlab.config.schema import Config
 from attnlab.data.dataset import Dataset
 from attnlab.data.workers import in_order
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.generation.generate import Written
 from attnlab.metrics.metric import Examples
-from attnlab.model.apart import sampled
+from attnlab.model.apart import sampled_layers
 from attnlab.model.model import Model
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.targets.predictions import provisional
+from attnlab.targets.relabelling import Predictions
 from attnlab.tasks.task import Prepared, Task
-from attnlab.training.evaluate import Evaluator
 from attnlab.training.machine import askers
 
-NO_WORDS = "the task predicts no words"
 EARLY = 200
 """Steps before which a model has hardly learned how often words occur: nothing is expected of it."""
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """What a classifier said, beside what was right. `classes` are all that it could have said, `texts` what
-    it read."""
-
-    labels: Sequence[Hashable]
-    predicted: Sequence[Hashable]
-    classes: Sequence[Hashable] = ()
-    texts: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,34 +79,52 @@ class Check(ABC):
     limit: ClassVar[float] = 2.0
     """Seconds that it may take for a small model on two cores."""
     samples_layers: ClassVar[bool] = False
-    """Whether it asks a sample of a very deep model's layers, see `sample_of`; what it found then says so."""
+    """Whether it asks a sample of a very deep model's layers, see `sample_of`; its finding then says so."""
 
     @abstractmethod
     def run(self, case: Case) -> Finding:
         """Look at the case and say what was found."""
 
+    def finding(
+        self, at: Moment, outcome: Outcome, kind: str, number: float | None = None, **values: Value
+    ) -> Finding:
+        """What was found: its kind, whose words are in `checks/wording`, and the values that they hold."""
+        name = CHECKS.name_of(type(self))
+        return Finding(check=name, when=at.when, outcome=outcome, kind=kind, number=number, values=values)
+
     def passed(self, at: Moment, found: str, number: float | None = None) -> Finding:
-        return self._finding(at, outcome="pass", found=found, number=number)
+        """For checks of one's own, which say in their own words what they found; so do the next three."""
+        return self._told(at, Outcome.PASS, found, number)
 
     def warned(
         self, at: Moment, found: str, number: float | None = None, *, meaning: str, fix: str
     ) -> Finding:
-        return self._finding(at, outcome="warn", found=found, number=number, meaning=meaning, fix=fix)
+        return self._told(at, Outcome.WARN, found, number, meaning=meaning, fix=fix)
 
     def failed(
         self, at: Moment, found: str, number: float | None = None, *, meaning: str, fix: str
     ) -> Finding:
-        return self._finding(at, outcome="fail", found=found, number=number, meaning=meaning, fix=fix)
+        return self._told(at, Outcome.FAIL, found, number, meaning=meaning, fix=fix)
 
     def not_applicable(self, at: Moment, why: str) -> Finding:
-        return self._finding(at, outcome="not applicable", found=why)
+        return self._told(at, Outcome.NOT_APPLICABLE, why)
 
-    def _finding(self, at: Moment, **facts: Any) -> Finding:
-        return Finding(check=CHECKS.name_of(type(self)), when=at.when, **facts)
+    def _told(
+        self, at: Moment, outcome: Outcome, found: str, number: float | None = None, **words: str
+    ) -> Finding:
+        name = CHECKS.name_of(type(self))
+        return Finding.told(found, check=name, when=at.when, outcome=outcome, number=number, **words)
 
 
 LONG: tuple[When, ...] = ("before", "after")
 """The moments whose checks take long enough for several processes to share them."""
+
+
+def so_far(found: Finding, case: Case) -> Finding:
+    """A finding of an evaluation in the course of training, where a model may still learn: at its end it
+    fails."""
+    training = case.when == "evaluation" and case.evaluator is not None
+    return replace(provisional(found) if training else found, when=case.when)
 
 
 def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:
@@ -142,6 +150,6 @@ def _made(case: Case, name: str) -> Finding:
     began = time.perf_counter()
     check = CHECKS.build(name)
     finding = check.run(case)
-    if check.samples_layers and finding.outcome != "not applicable":
-        finding = replace(finding, found=finding.found + sampled(case.model))
+    if check.samples_layers and finding.outcome is not Outcome.NOT_APPLICABLE:
+        finding = replace(finding, layers=sampled_layers(case.model))
     return replace(finding, seconds=time.perf_counter() - began, step=case.step)

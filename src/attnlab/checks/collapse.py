@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from attnlab.checks import predictions
-from attnlab.checks.answered import one_way
-from attnlab.checks.check import Case, Check
-from attnlab.checks.tagged import no_entities
-from attnlab.runs.findings import Finding, When
+from attnlab.checks.check import Case, Check, so_far
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.targets.predictions import collapse
 
 
 class Collapse(Check):
@@ -29,19 +27,8 @@ class Collapse(Check):
     limit: ClassVar[float] = 0.1
 
     def run(self, case: Case) -> Finding:
-        if case.task.label_kind == "answer" and case.examples is not None:
-            found = one_way(case.examples) if "answerable" in case.examples else None
-            if found is None:
-                return self.not_applicable(case, "all questions have an answer, or none has")
-            return predictions.so_far(found, case)
-        if case.task.label_kind == "tags" and case.examples is not None:
-            found = no_entities(case.examples)
-            if found is None:
-                return self.not_applicable(case, "there are no entities to find")
-            return predictions.so_far(found, case)
-        if case.predictions is None:
-            return self.not_applicable(case, "the model does not classify")
-        found = predictions.collapse(case.predictions)
-        if found is None:
-            return self.not_applicable(case, predictions.ONE_LABEL["found"])
-        return predictions.so_far(found, case)
+        if case.predictions is not None:
+            return so_far(collapse(case.predictions), case)
+        if case.examples is not None:
+            return so_far(case.task.target.collapse(case.examples, case.task.labels), case)
+        return self.finding(case, Outcome.NOT_APPLICABLE, "no_classes")

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from attnlab.evaluation.comparability import Aspect, Basis, Difference, comparability
-from attnlab.runs.findings import Finding
+from attnlab.runs.findings import Finding, Outcome, Value
 
 Record = Mapping[str, Any]
-ABOUT: dict[str, Any] = {"check": "comparability", "when": "evaluation"}
 
 
 def comparable(runs: Sequence[Record]) -> list[Finding]:
@@ -41,13 +40,7 @@ def basis_of(run: Record) -> Basis:
 def agreed(aspect: Aspect, bases: Mapping[str, Basis]) -> Finding:
     """Whether runs are the same in one respect."""
     if not all(basis.says(aspect) for basis in bases.values()):
-        return Finding(
-            outcome="warn",
-            found=f"a run did not record its {aspect}",
-            meaning="Whether it is the same is not known.",
-            fix="Train it with this version, which records it.",
-            **ABOUT,
-        )
+        return about(Outcome.WARN, "not_recorded", aspect=aspect)
     sides: list[list[str]] = []
     apart: list[Difference] = []
     for name, basis in bases.items():
@@ -61,15 +54,13 @@ def agreed(aspect: Aspect, bases: Mapping[str, Basis]) -> Finding:
         else:
             joined.append(name)
     if apart:
-        return Finding(
-            outcome="fail",
-            found=f"another {aspect}: {' | '.join(', '.join(side) for side in sides)}",
-            meaning=f"They are not directly comparable: {apart[0].words}.",
-            fix="Train and evaluate them from one config that differs only in the part being studied; "
-            "across tokenizers, compare bits per byte.",
-            **ABOUT,
-        )
-    return Finding(outcome="pass", found=f"the same {aspect}", number=float(len(bases)), **ABOUT)
+        return about(Outcome.FAIL, "differs", aspect=aspect, sides=sides, reason=apart[0].words)
+    return about(Outcome.PASS, "same", float(len(bases)), aspect=aspect)
+
+
+def about(outcome: Outcome, kind: str, number: float | None = None, **values: Value) -> Finding:
+    facts: dict[str, Any] = {"check": "comparability", "when": "evaluation"}
+    return Finding(outcome=outcome, kind=kind, number=number, values=values, **facts)
 
 
 def differing(aspect: Aspect, one: Basis, other: Basis) -> list[Difference]:
@@ -79,25 +70,13 @@ def differing(aspect: Aspect, one: Basis, other: Basis) -> list[Difference]:
 
 def costs(runs: Sequence[Record]) -> Finding:
     """What each run took: equal steps are not equal work."""
-    told, missing = [], False
-    for number, run in enumerate(runs):
-        facts = [
-            f"{run[name]:,.0f} {unit}"
-            for name, unit in (("parameters", "parameters"), ("flops", "FLOPs"), ("seconds", "s"))
-            if run.get(name) is not None
-        ]
-        missing |= len(facts) < 3
-        told.append(f"{name_of(run, number)}: {', '.join(facts) or 'not known'}")
-    found = "; ".join(told)
-    if missing:
-        return Finding(
-            outcome="warn",
-            found=found,
-            meaning="Parameters, FLOPs or time of a run are not known: a gain may be one of size.",
-            fix="Let each run finish: it then records what it took.",
-            **ABOUT,
-        )
-    return Finding(outcome="pass", found=found, **ABOUT)
+    each = [
+        {"name": name_of(run, number)} | {name: run.get(name) for name in ("parameters", "flops", "seconds")}
+        for number, run in enumerate(runs)
+    ]
+    if any(value is None for run in each for value in run.values()):
+        return about(Outcome.WARN, "costs_unknown", runs=each)
+    return about(Outcome.PASS, "costs", runs=each)
 
 
 def name_of(run: Record, number: int) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from attnlab.checks.check import Case, Check, Moment
 from attnlab.data.tokenizers.training_text import TrainingText
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, Value, When
 
 EXACT, SAME = 0.05, 0.5
 """Shares of a split's text that stands in another one as it is: told, and failed."""
@@ -20,8 +20,6 @@ does to samples of this size; fewer texts are not judged."""
 TOKENIZER, UNREAD = 0.3, 0.8
 """How much more of a split than train has may be in the text of a tokenizer, and how much of it where not all
 of train was read."""
-
-SCORE = {"train": "a training score", "dev": "a score of the text that models were chosen by"}
 
 Counts = Mapping[str, Any]
 
@@ -58,88 +56,70 @@ class Contamination(Check):
     def run(self, case: Case) -> Finding:
         dataset = case.dataset
         if len(dataset.splits.names) < 2:
-            return self.not_applicable(case, "there is no split but train")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "one_split")
         return self.judge(case, dataset.overlap, dataset.tokenizer.text)
 
     def judge(self, at: Moment, found: Counts, tokenizer_text: TrainingText | None = None) -> Finding:
         """What splits share (see data/overlap.py), and the text that the tokenizer was trained on."""
-        pairs, tokenizer = found["pairs"], Tokenized(tokenizer_text, found)
-        told = "; ".join([*(described(pair, found) for pair in pairs), *tokenizer.described, *unread(found)])
+        pairs, tokenizer = found["pairs"], tokenizer_overlaps(tokenizer_text, found)
         worst = max(pairs, key=lambda pair: float(pair["same_share"]))
+        values: dict[str, Value] = {
+            "pairs": [values_of(pair, found["own"]) for pair in pairs],
+            "tokenizer": tokenizer,
+            "in_part": read_in_part(found),
+        }
         if worst["same_share"] >= SAME:
-            return self.failed(
-                at,
-                told,
-                worst["same_share"],
-                meaning="The splits hold the same text: what is called "
-                f"{worst['split']} is {SCORE[worst['in']]}.",
-                fix="Take dev and test from texts that are not in train; in attnlab, data.dev_share does.",
-            )
-        reasons = [reason for pair in pairs for reason in reasons_of(pair, found["own"])]
-        reasons += tokenizer.reasons
+            values["worst"] = {"split": worst["split"], "other": worst["in"]}
+            return self.finding(at, Outcome.FAIL, "same", worst["same_share"], **values)
+        reasons = [
+            {"kind": kind, "split": pair["split"], "other": pair["in"]}
+            for pair in pairs
+            for kind in shared_kinds(pair, found["own"])
+        ]
+        reasons += [{"kind": "tokenizer", "split": one["split"]} for one in tokenizer if one["too_much"]]
         if reasons:
-            return self.warned(
-                at,
-                told,
-                worst["same_share"],
-                meaning=f"{'; '.join(reasons)}: scores are better than on new text.",
-                fix="Remove the shared texts from train, or split by document or passage, not by line; train "
-                "the tokenizer on train alone.",
-            )
-        return self.passed(at, told, worst["same_share"])
+            return self.finding(at, Outcome.WARN, "shared", worst["same_share"], reasons=reasons, **values)
+        return self.finding(at, Outcome.PASS, "apart", worst["same_share"], **values)
 
 
-def described(pair: Counts, found: Counts) -> str:
+def values_of(pair: Counts, own: Counts) -> dict[str, Value]:
     """What one split shares with another, in numbers, with an example of what is told."""
-    near, own = pair["near"], found["own"]
-    equal = f"{pair['same']:,} of {pair['texts']:,} texts are equal"
-    if pair["same"]:
-        example = f'; "{pair["example"]}"' if pair["same_share"] > EXACT else ""
-        equal += f" ({pair['same_share']:.1%} of the characters{example})"
-    parts = [equal]
-    if judged(near, own):
-        alike = f"{near['near']:,} of {near['texts']:,} others are near duplicates ({share(near):.1%}"
-        if pair["in"] == "train":
-            alike += f", as are {share(own):.1%} of train's own"
-        if near_reasons(pair, own):
-            alike += '; "{}" and "{}"'.format(*near["example"])
-        parts.append(alike + ")")
-    else:
-        parts.append("too short or too similar to search for near duplicates")
-    runs = f"{pair['runs']:,} of {pair['all_runs']:,} runs of 13 words"
-    parts.append(runs + (f" ({pair['runs'] / pair['all_runs']:.1%})" if pair["all_runs"] else ""))
-    if pair["all_passages"]:
-        parts.append(f"{pair['passages']:,} of {pair['all_passages']:,} passages")
-    return f"{pair['split']} in {pair['in']}: {', '.join(parts)}"
+    near: dict[str, Value] | None = None
+    if judged(pair["near"], own):
+        near = {name: pair["near"][name] for name in ("near", "texts")} | {
+            "share": share(pair["near"]),
+            "usual": share(own) if pair["in"] == "train" else None,
+            "example": list(pair["near"]["example"]) if has_near_texts(pair, own) else None,
+        }
+    counts = ("split", "same", "texts", "same_share", "runs", "all_runs", "passages", "all_passages")
+    values: dict[str, Value] = {name: pair[name] for name in counts}
+    example = pair["example"] if pair["same"] and pair["same_share"] > EXACT else ""
+    return values | {"other": pair["in"], "example": example, "near": near}
 
 
-def reasons_of(pair: Counts, own: Counts) -> list[str]:
-    """Why the text of a split is not new where another one was learned or chosen by."""
-    names = f"{pair['split']} {{}} {pair['in']}"
-    reasons = []
+def shared_kinds(pair: Counts, own: Counts) -> Iterator[str]:
+    """In which ways the text of a split is not new where another one was learned or chosen by."""
     if pair["same_share"] > EXACT:
-        reasons.append(names.format("has texts of"))
-    reasons += near_reasons(pair, own)
+        yield "same"
+    if has_near_texts(pair, own):
+        yield "near"
     if pair["runs"] > STRETCHES * max(pair["all_runs"], 1):
-        reasons.append(names.format("has long stretches of"))
+        yield "runs"
     if pair["passages"] > STRETCHES * max(pair["all_passages"], 1):
-        reasons.append(names.format("asks of the passages of"))
-    return reasons
+        yield "passages"
 
 
-def near_reasons(pair: Counts, own: Counts) -> list[str]:
+def has_near_texts(pair: Counts, own: Counts) -> bool:
+    """Whether more texts of a split are nearly ones of another than is usual."""
     near = pair["near"]
     if not judged(near, own):
-        return []
+        return False
     n, m = near["texts"], own["texts"]
     pooled = (near["near"] + own["near"]) / (n + m)
     error = math.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
     # A text that repeats itself is found the more often, the more texts are searched.
     usual = share(own) * max(1.0, near["held"] / max(own["held"], 1))
-    above = share(near) - usual > max(margin(near, own), DEVIATIONS * error)
-    return (
-        [f"{pair['split']} has texts that differ from those of {pair['in']} by a few words"] if above else []
-    )
+    return share(near) - usual > max(margin(near, own), DEVIATIONS * error)
 
 
 def margin(near: Counts, own: Counts) -> float:
@@ -158,36 +138,26 @@ def share(near: Counts) -> float:
     return float(near["near"]) / max(near["texts"], 1)
 
 
-def unread(found: Counts) -> list[str]:
-    """Which splits are too large to be read or searched whole."""
-    told = []
-    for name, read in found["read"].items():
-        first = "" if read["ended"] else "first "
-        if read["texts"] < read["of"]:
-            told.append(
-                f"near duplicates and runs of words are of {read['texts']:,} of the {first}{read['of']:,} "
-                f"texts of {name}, chosen by their hashes"
-            )
-        elif first:
-            told.append(f"only the first {read['of']:,} texts of {name} were read")
-    return told
+def read_in_part(found: Counts) -> list[dict[str, Value]]:
+    """The splits that are too large to be read or searched whole."""
+    return [
+        {"split": name, **{key: read[key] for key in ("texts", "of", "ended")}}
+        for name, read in found["read"].items()
+        if read["texts"] < read["of"] or not read["ended"]
+    ]
 
 
-class Tokenized:
-    """The text that the tokenizer was trained on, beside dev and test."""
-
-    def __init__(self, text: TrainingText | None, found: Counts):
-        self.described, self.reasons = list[str](), list[str]()
-        for name, runs in found["short_runs"].items() if text else ():
-            assert text is not None
-            inside, of = text.share_of(runs["hashes"])
-            if of < LEAST:
-                continue
-            usual = runs["in_train"] / max(len(runs["hashes"]), 1)
-            self.described.append(
-                f"the tokenizer was trained on {text.source}, which has {inside / of:.0%} of the runs of 5 "
-                f"words of {name} (train {usual:.0%})"
-            )
-            bound = usual + TOKENIZER if found["read"]["train"]["all"] else max(usual + TOKENIZER, UNREAD)
-            if inside / of > bound:
-                self.reasons.append(f"the tokenizer was trained on text of {name}")
+def tokenizer_overlaps(text: TrainingText | None, found: Counts) -> list[dict[str, Value]]:
+    """How much of dev and test is in the text that the tokenizer was trained on, and whether that is too
+    much."""
+    overlaps: list[dict[str, Value]] = []
+    for name, runs in found["short_runs"].items() if text else ():
+        assert text is not None
+        inside, of = text.share_of(runs["hashes"])
+        if of < LEAST:
+            continue
+        usual = runs["in_train"] / max(len(runs["hashes"]), 1)
+        bound = usual + TOKENIZER if found["read"]["train"]["all"] else max(usual + TOKENIZER, UNREAD)
+        shares = {"inside": inside / of, "usual": usual, "too_much": inside / of > bound}
+        overlaps.append({"split": name, "source": str(text.source), **shares})
+    return overlaps

@@ -18,7 +18,7 @@ from attnlab.generation.generate import generate
 from attnlab.model.apart import sample_of
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 
 PROMPTS, SOURCES, STEPS = (1, 3, 6), (4, 2, 5), 14  # so many steps outgrow a cache's first buffer
 FEW, LONG = 4, 256
@@ -27,17 +27,6 @@ COPIED = 20_000_000
 ROUNDED = 1e-3
 """Of the largest score, what float32 may make of larger ones."""
 BEAMS = 6  # of fewer, an untrained model's all come from one row
-FIXES = {
-    "one text": "Let each new token see the cached keys and values of all tokens before it.",
-    "a second text": "Make a new cache for every text; the model must keep nothing between calls.",
-    "prompts of unequal length": "Mask padding in the cached path too, and count positions without it "
-    "(prompts are padded on the left, sources on the right).",
-    "reordered rows": "Let select() choose the same rows of every tensor that a cache holds: keys, values, "
-    "coordinates, and the encoder's keys and values.",
-    "a long prompt": "Keep as many keys as the mask and the rule can reach, and no others.",
-    "greedy search": "Look at how texts that ended leave the batch: rows and tokens must stay together.",
-    "beam search": "Look at how beams are matched with rows of the batch after each step.",
-}
 
 
 class Decoding(Check):
@@ -67,43 +56,27 @@ class Decoding(Check):
     def of_model(self, at: Moment, model: Model, vocabulary: int, room: int) -> Finding:
         """A model of ours that reads `room` tokens."""
         if not model.writes:
-            return self.not_applicable(at, "the model does not generate text from left to right")
+            return self.finding(at, Outcome.NOT_APPLICABLE, "not_written")
         if room < FEW:
-            return self.not_applicable(at, f"a model that reads {room} tokens cannot continue a text")
+            return self.finding(at, Outcome.NOT_APPLICABLE, "no_room", room=room)
         trial = Trial(sample_of(model).double().eval(), vocabulary, room)
-        largest = 0.0
+        largest, uses = 0.0, 0
         for name, gap in trial.gaps():
-            largest = max(largest, gap)
+            largest, uses = max(largest, gap), uses + 1
             if not gap <= EQUAL:
                 return self.differs(at, trial, name, gap)
-        told = f"cached scores agree with each text alone, uncached, to {largest:.1g}, in {len(FIXES)} uses"
-        return self.passed(at, told, largest)
+        return self.finding(at, Outcome.PASS, "uses_agree", largest, uses=uses)
 
     def differs(self, at: Moment, trial: Trial, name: str, gap: float) -> Finding:
         if prefix_gap(trial.model, trial.vocabulary, min(LENGTH, trial.room)) > EQUAL:
-            return self.not_applicable(at, "scores depend on what comes later, which no cache can hold")
-        stops = f"cached decoding of {name} stops: {trial.error}"
-        moved = (
-            f"scores for {name} differ by {gap:.2g} of the largest from those of each text alone, uncached"
-        )
-        return self.miswriting(at, stops if trial.error else moved, gap, FIXES[name])
-
-    def miswriting(self, at: Moment, told: str, gap: float, fix: str) -> Finding:
-        return self.failed(
-            at,
-            told,
-            gap,
-            meaning="Generated text does not follow the model's own probabilities: samples, beams and "
-            "translations are wrong.",
-            fix=fix,
-        )
+            return self.finding(at, Outcome.NOT_APPLICABLE, "later_tokens")
+        return self.finding(at, Outcome.FAIL, "use_differs", gap, use=name, error=trial.error)
 
     def judge(self, at: Moment, gap: float, tokens: int, equal: float) -> Finding:
         """How far scores of tokens that are given one by one, with a cache, are from those of the whole."""
         if not gap <= equal:
-            told = f"cached scores of {tokens} tokens differ by {gap:.2g} of the largest from uncached ones"
-            return self.miswriting(at, told, gap, FIXES["one text"])
-        return self.passed(at, f"cached scores of {tokens} tokens agree with uncached ones to {gap:.1g}", gap)
+            return self.finding(at, Outcome.FAIL, "differ", gap, tokens=tokens)
+        return self.finding(at, Outcome.PASS, "agree", gap, tokens=tokens)
 
 
 def miswrites(model: Model, vocabulary: int, room: int) -> bool:
@@ -259,8 +232,8 @@ class Trial:
         inputs: dict[str, Any] = {}
         if self.model.trunk.reads_source:
             inputs = {"source": torch.tensor([text.source])}
-        hidden = self.model.trunk(ids, tokens, **inputs)
-        scores: Tensor = self.model.head(hidden[:, ids.shape[1] - last :], tokens)[0]
+        after = slice(None), slice(ids.shape[1] - last, None)
+        scores: Tensor = self.model(ids, tokens, places=after, **inputs)[0]
         return scores
 
 

@@ -12,7 +12,7 @@ from attnlab.checks.check import Case, Check
 from attnlab.checks.retokenised import Retokenised
 from attnlab.data.rows import Column, Rows
 from attnlab.model.losses import IGNORE
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.tasks.task import Task
 
 EQUAL = 1e-6
@@ -47,64 +47,39 @@ class Denominators(Check):
     def run(self, case: Case) -> Finding:
         scores = case.scores
         if "loss" not in scores or "dev" not in case.dataset.splits.names:
-            return self.not_applicable(case, "nothing was scored")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "not_scored")
         if "targets" not in scores:
-            return self.bad(case, f"{', '.join(scores)} without the number of targets", "no n is given")
+            return self.finding(case, Outcome.FAIL, "no_count", scores=list(scores))
         targets, loss = scores["targets"], scores["loss"]
         least, most, size = expected(case)
         if not least <= targets <= most:
-            bounds = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-            return self.bad(
-                case, f"{targets:,.0f} targets; the rows have {bounds}", "some count twice or never"
-            )
+            counts = {"targets": targets, "least": least, "most": most}
+            return self.finding(case, Outcome.FAIL, "miscounted", targets, **counts)
         if not case.task.predicts_words:
-            return self.passed(case, f"{targets:,.0f} targets, as the rows have", targets)
+            return self.finding(case, Outcome.PASS, "targets", targets, targets=targets)
         usual = math.exp(min(of_words(scores), 700.0))
         perplexity = scores.get("perplexity", usual)
         if not abs(perplexity - usual) <= EQUAL * usual:
-            told = f"perplexity {perplexity:,.4f}, but e^loss is {usual:,.4f}"
-            return self.bad(case, told, "it is another mean, such as one over batches or sentences")
+            values = {"perplexity": perplexity, "usual": usual}
+            return self.finding(case, Outcome.FAIL, "perplexity", targets, **values)
         if "bits_per_byte" not in scores:
-            return self.passed(
-                case, f"{targets:,.0f} targets, as the rows have; perplexity is e^loss", targets
-            )
+            return self.finding(case, Outcome.PASS, "targets_perplexity", targets, targets=targets)
         bits = loss * targets / math.log(2) / size if size else math.nan
         if not abs(scores["bits_per_byte"] - bits) <= EQUAL * bits:
-            told = f"{scores['bits_per_byte']:.4f} bits per byte, but nats/ln 2/bytes is {bits:.4f}"
-            return self.bad(case, told, "other bytes were counted than those of the targets' text")
+            values = {"reported": scores["bits_per_byte"], "bits": bits}
+            return self.finding(case, Outcome.FAIL, "bits", targets, **values)
         return self.recounted(case)
 
     def recounted(self, case: Case) -> Finding:
         """The bytes of some rows against those of their text."""
         held, read, texts = bytes_of_rows_and_text(case)
         if abs(held - read) > BYTES * read:
-            told = (
-                f"the predicted tokens of {texts:,} dev texts stand for {read:,} bytes of text, "
-                f"and {held:,} were counted"
-            )
-            return self.failed(
-                case,
-                told,
-                held / read if read else math.inf,
-                meaning=f"Bits per byte are {read / held if held else math.inf:.3f} of what they should be.",
-                fix="Count the bytes of the targets' text alone, not of what is cut off or not predicted.",
-            )
+            ratio = read / held if held else math.inf
+            values = {"texts": texts, "read": read, "held": held, "ratio": ratio}
+            more = held / read if read else math.inf
+            return self.finding(case, Outcome.FAIL, "bytes", more, **values)
         targets = case.scores["targets"]
-        return self.passed(
-            case,
-            f"{targets:,.0f} targets, as the rows have; perplexity is e^loss; {held:,} bytes, as the text of "
-            f"the predicted tokens of {texts:,} dev texts has",
-            targets,
-        )
-
-    def bad(self, case: Case, told: str, why: str) -> Finding:
-        return self.failed(
-            case,
-            told,
-            case.scores.get("targets"),
-            meaning=f"The scores are not what their names say: {why}.",
-            fix="Sum nats and targets over all batches, and divide once.",
-        )
+        return self.finding(case, Outcome.PASS, "right", targets, targets=targets, held=held, texts=texts)
 
 
 def of_words(scores: Mapping[str, float]) -> float:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks.batch_leaks import company_leak, ids_leak
-from attnlab.checks.causes import ACROSS_TEXTS, FIXES, cause_of
+from attnlab.checks.causes import cause_of
 from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.measure import Leak, Measured
 from attnlab.checks.paths import paths_of, place_by_place
@@ -18,7 +18,7 @@ from attnlab.model.apart import sample_of
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, Value, When
 
 LENGTH = 12  # every pair of so many tokens, on every path
 WHOLE = 1024  # some inputs of a row as long as the model reads, or this
@@ -58,19 +58,13 @@ class Dependency(Check):
         try:
             return self.asked(case, sample_of(case.model).double(), case.dataset.tokenizer.size)
         except (IndexError, RuntimeError, ValueError) as error:
-            return self.failed(
-                case,
-                f"the model cannot be run: {error}",
-                meaning="Rows that occur in training or generation make it fail: padded, packed, of one "
-                "token, or long.",
-                fix="Fix the error above; rows of every length up to model.length must be accepted.",
-            )
+            return self.finding(case, Outcome.FAIL, "cannot_run", error=str(error))
 
     def asked(self, case: Case, model: Model, vocabulary: int) -> Finding:
         length, whole = (min(most, case.config.longest_text) for most in (LENGTH, WHOLE))
         others = company_leak(model, vocabulary, length)
         if others is not None:
-            return self.mixing(case, others)
+            return self.finding(case, Outcome.FAIL, "mixing", others.size, leak=others.values)
         paths = paths_of(model, real(case), vocabulary, length=length, whole=whole)
         found = [measured(model, path, vocabulary) for path in paths]
         leaks = [leak for leak in (worst(model, one, vocabulary) for one in found) if leak is not None]
@@ -82,7 +76,7 @@ class Dependency(Check):
             return self.leaking(case, model, leaks, pairs, masking=case.config.model.masking)
         gap = prefix_gap(model, vocabulary, length)
         if gap > EQUAL:
-            return self.of_length(case, gap)
+            return self.finding(case, Outcome.FAIL, "length", gap)
         return self.dead(case, found) if not argmax(model) else self.sound(case, found)
 
     def judge(self, at: Moment, found: Probe, model: nn.Module) -> Finding:
@@ -90,22 +84,12 @@ class Dependency(Check):
         if found.leaks:
             return self.leaking(at, model, list(found.leaks), len(found.leaks))
         if not found.sound:
-            return self.of_length(at, found.gap)
-        return self.passed(at, found.found.removeprefix("Sound: ").removesuffix("."), 0.0)
-
-    def of_length(self, at: Moment, gap: float) -> Finding:
-        return self.failed(
-            at,
-            f"a score changes by {gap:.1g} of the largest when later tokens are removed",
-            gap,
-            meaning="The parallel scores, from which the loss is computed, are not those used in generation.",
-            fix="Look for what depends on the length of the row: positions counted from its end, or a "
-            "mean over all of it. The mask is not at fault.",
-        )
+            return self.finding(at, Outcome.FAIL, "length", found.gap)
+        return self.finding(at, Outcome.PASS, "probe_sound", 0.0, **found.values)
 
     def sound(self, case: Case, found: list[Measured]) -> Finding:
         pairs = sum(one.pairs for one in found)
-        return self.passed(case, f"{pairs:,} pairs of positions on {len(found)} paths, none leaks", 0.0)
+        return self.finding(case, Outcome.PASS, "sound", 0.0, pairs=pairs, paths=len(found))
 
     def dead(self, case: Case, found: list[Measured]) -> Finding:
         """Sound, unless the mask permits what nothing uses."""
@@ -113,45 +97,20 @@ class Dependency(Check):
         if not dead:
             return self.sound(case, found)
         pairs = sum(len(one.dead) for one in dead)
-        (i, j), where = dead[0].dead[0], dead[0].path.name
-        return self.warned(
-            case,
-            f"{pairs} permitted pairs are dead; in {where}, output {i} does not depend on input {j}",
-            float(pairs),
-            meaning="The mask permits these pairs, but the model does not use them.",
-            fix="Look for weights that underflow (a missing 1/√d), or a mask applied twice.",
-        )
+        query, key = dead[0].dead[0]
+        values: dict[str, Value] = {"pairs": pairs, "path": dead[0].path.name, "query": query, "key": key}
+        return self.finding(case, Outcome.WARN, "dead", float(pairs), **values)
 
     def leaking(
         self, at: Moment, model: nn.Module, leaks: list[Leak], pairs: int, masking: str = "-inf"
     ) -> Finding:
         leak = leaks[0]  # of the simplest path, which a person understands best
-        names = ", ".join(one.path for one in leaks)
-        cause = cause_of(model, leak.place)
-        fix = FIXES[cause]
+        cause: str = cause_of(model, leak.place)
         if masking == "zero" and cause == "scores":
-            fix = (
-                'Set model.masking = "-inf": zeroing weights after the softmax leaves the future in its sum.'
-            )
-        return self.failed(
-            at,
-            f"{leak}; {pairs} pairs leak ({names})",
-            leak.size,
-            meaning="The loss is computed with its target, or another text, visible: it says nothing about "
-            "the text that the model generates.",
-            fix=fix,
-        )
-
-    def mixing(self, case: Case, leak: Leak) -> Finding:
-        return self.failed(
-            case,
-            f"in {leak.path}, output {leak.query} depends on another text of the batch (relative change "
-            f"{leak.size:.2g}{leak.beginning})",
-            leak.size,
-            meaning="Texts of a batch see each other, and later tokens of their own: the loss depends on "
-            "the batch, and says nothing about a single text.",
-            fix=ACROSS_TEXTS,
-        )
+            cause = "zeroed"
+        paths = [one.path for one in leaks]
+        values: dict[str, Value] = {"leak": leak.values, "pairs": pairs, "paths": paths, "cause": cause}
+        return self.finding(at, Outcome.FAIL, "leak", leak.size, **values)
 
 
 def prefix_gap(model: Model, vocabulary: int, length: int) -> float:

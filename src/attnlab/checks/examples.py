@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from attnlab.checks import predictions
-from attnlab.checks.check import Case, Check
-from attnlab.runs.findings import Finding, When
+from attnlab.checks.check import Case, Check, so_far
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.targets.predictions import repeated
 
 
 class Examples(Check):
@@ -26,7 +26,7 @@ class Examples(Check):
 
     def run(self, case: Case) -> Finding:
         if case.predictions is None:
-            return self.not_applicable(case, "the model does not classify")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_classes")
         if not case.predictions.texts:
-            return self.not_applicable(case, "the texts of the predictions are not given")
-        return predictions.so_far(predictions.repeated(case.predictions), case)
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_texts")
+        return so_far(repeated(case.predictions), case)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.real import batch_of, device_of, piece, prepared_of
 from attnlab.model.apart import undisturbed
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 
 ROWS = 8
 EXAMPLES = 64
@@ -35,9 +35,9 @@ class FirstLoss(Check):
 
     def run(self, case: Case) -> Finding:
         if case.pretrained:
-            return self.not_applicable(case, "the model begins with learned weights")
-        if case.task.label_kind == "pair":
-            return self.not_applicable(case, "texts that belong together share words, which any weights see")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "learned_weights")
+        if case.task.target.compares_batch:
+            return self.finding(case, Outcome.NOT_APPLICABLE, "pair")
         rows = ROWS if case.task.predicts_words else EXAMPLES
         prepared = prepared_of(case, piece(batch_of(case), rows))
         with undisturbed(case.model) as model:
@@ -48,27 +48,10 @@ class FirstLoss(Check):
 
     def judge(self, at: Moment, loss: float, expected: float, targets: int) -> Finding:
         """The loss of an untrained model against that of knowing nothing."""
-        told = (
-            f"the untrained model's loss is {loss:.2f}, expected before training {expected:.2f} "
-            f"({targets:,} targets)"
-        )
+        values = {"expected": expected, "targets": targets}
         gap, tolerance = loss - expected, max(0.5, expected / 10)
         if not math.isfinite(loss) or gap > tolerance:
-            return self.warned(
-                at,
-                told,
-                loss,
-                meaning="The first scores are too large: the untrained model is confident before it has "
-                "learned anything.",
-                fix="Look at the initial scale of the embeddings and of the head (model.embedding_scale, "
-                "the head's scale).",
-            )
+            return self.finding(at, Outcome.WARN, "too_high", loss, **values)
         if gap < -tolerance:
-            return self.failed(
-                at,
-                told,
-                loss,
-                meaning="An untrained model cannot do so well: the target is visible in its input.",
-                fix="Look for targets among the inputs: labels that are not shifted, or a mask that leaks.",
-            )
-        return self.passed(at, told, loss)
+            return self.finding(at, Outcome.FAIL, "too_low", loss, **values)
+        return self.finding(at, Outcome.PASS, "expected", loss, **values)

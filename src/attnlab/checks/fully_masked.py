@@ -11,7 +11,7 @@ from attnlab.checks.check import Case, Check
 from attnlab.model.apart import sample_of
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 
 LENGTH = 8
 
@@ -40,29 +40,17 @@ class FullyMasked(Check):
             attention.rule.register_forward_hook(noted(name, outputs))
         scores = answered(model, case)
         broken = [name for name, gradient in gradients(model, scores) if not finite(gradient)]
-        if not finite(scores) or broken:
-            where = "the scores" if not finite(scores) else f"the gradient of {broken[0]}"
-            return self.failed(
-                case,
-                f"a row of padding makes {where} NaN or infinite",
-                meaning="One such row in a batch, and every weight is NaN after the next step.",
-                fix="Let the softmax of a row without keys be zeros, before and after differentiation.",
-            )
+        if not finite(scores):
+            return self.finding(case, Outcome.FAIL, "not_finite")
+        if broken:
+            return self.finding(case, Outcome.FAIL, "gradient_not_finite", name=broken[0])
         if case.model.adapter is not None and case.model.adapter.stands_before:
-            return self.passed(
-                case, "scores and gradients are finite; the adapter's tokens are always seen", 0.0
-            )
+            return self.finding(case, Outcome.PASS, "adapter_seen", 0.0)
         largest = max((float(output[1].abs().max()) for _, output in outputs), default=0.0)
         if largest > 0:
             name = next(name for name, output in outputs if float(output[1].abs().max()) > 0)
-            return self.failed(
-                case,
-                f"attention in {name} gives up to {largest:.2g} where nothing may be seen",
-                largest,
-                meaning="Positions that may see nothing see padding instead.",
-                fix="Mask padding with −inf and give zeros where no key is left.",
-            )
-        return self.passed(case, f"{len(outputs)} attentions give zeros where nothing may be seen", 0.0)
+            return self.finding(case, Outcome.FAIL, "sees_padding", largest, name=name)
+        return self.finding(case, Outcome.PASS, "zeros", 0.0, attentions=len(outputs))
 
 
 def answered(model: Model, case: Case) -> Tensor:

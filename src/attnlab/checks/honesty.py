@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from attnlab.checks.check import NO_WORDS, Case, Check
+from attnlab.checks.check import Case, Check
 from attnlab.checks.real import evaluator_of, uneven
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.texts import texts_of
 from attnlab.model.apart import undisturbed
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 
 LINES, TOKENS = 4, 1500
 
@@ -34,7 +34,7 @@ class Honesty(Check):
 
     def run(self, case: Case) -> Finding:
         if not case.task.predicts_words:
-            return self.not_applicable(case, NO_WORDS)
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_words")
         evaluator = evaluator_of(case)
         pieces = uneven(evaluator.loader, LINES)
         texts = [
@@ -45,20 +45,7 @@ class Honesty(Check):
         with undisturbed(case.model) as model:
             found = honesty(model, case.task, texts, tokens=TOKENS)
         if found is None:
-            return self.not_applicable(case, "every prediction may depend on the whole text")
-        low, high = found.interval
-        told = (
-            f"parallel loss {found.parallel.loss:.3f}, token by token {found.token_by_token.loss:.3f} nats: "
-            f"a difference of {found.difference:.4f} [{low:.4f}, {high:.4f}] over {found.texts} texts, at "
-            f"most {found.largest:.2g} at one of {found.parallel.tokens} targets"
-        )
+            return self.finding(case, Outcome.NOT_APPLICABLE, "sees_all")
         if found.sound:
-            return self.passed(case, told, found.difference)
-        return self.failed(
-            case,
-            told,
-            found.largest,
-            meaning=f"{found.meaning}.",
-            fix='Look at the mask (model.masking = "-inf"), at what is marked as source, and at the check '
-            "`dependency`.",
-        )
+            return self.finding(case, Outcome.PASS, "equal", found.difference, **found.values)
+        return self.finding(case, Outcome.FAIL, "differs", found.largest, **found.values)

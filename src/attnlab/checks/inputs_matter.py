@@ -12,7 +12,7 @@ from torch import Tensor
 from attnlab.checks.check import EARLY, Case, Check, Moment
 from attnlab.checks.real import batch_of, device_of, held_out, piece, prepared_of
 from attnlab.model.apart import undisturbed
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, Value, When
 from attnlab.tasks.task import Prepared
 
 ROWS = 16
@@ -38,10 +38,10 @@ class InputsMatter(Check):
 
     def run(self, case: Case) -> Finding:
         if case.step < EARLY:
-            return self.not_applicable(case, f"not checked before step {EARLY}")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "too_early", first=EARLY)
         prepared = prepared_of(case, piece(batch_of(case, held_out(case)), ROWS))
         if not prepared.count:
-            return self.not_applicable(case, "the batch has no targets")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_batch_targets")
         variants = others(prepared, case.dataset.tokenizer.pad)
         with undisturbed(case.model) as model:
             device = device_of(model)
@@ -57,18 +57,11 @@ class InputsMatter(Check):
     ) -> Finding:
         """The loss on real inputs against those on others, by their names."""
         name, least = min(losses.items(), key=lambda item: item[1])
-        told = f"loss {own:.3f} on real inputs, " + ", ".join(f"{v:.3f} {n}" for n, v in losses.items())
+        values: dict[str, Value] = {"own": own, "losses": dict(losses), "targets": targets}
         if not least - own >= MARGIN:
-            return self.warned(
-                at,
-                f"{told} ({targets:,} targets)",
-                least - own,
-                meaning=f"The model does as well {name}: it has learned how often "
-                f"{learnt} occur, and not yet what follows from "
-                "what it reads.",
-                fix="Train longer; if that changes nothing, look for an input that does not reach the model.",
-            )
-        return self.passed(at, f"{told} ({targets:,} targets)", least - own)
+            values |= {"nearest": name, "learned": learnt}
+            return self.finding(at, Outcome.WARN, "ignored", least - own, **values)
+        return self.finding(at, Outcome.PASS, "used", least - own, **values)
 
 
 def others(prepared: Prepared, blank: int) -> dict[str, Prepared]:

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.check import Case, Check, Moment
-from attnlab.checks.paths import place_by_place
 from attnlab.generation.decoder import padded
 from attnlab.model.apart import sample_of
+from attnlab.model.heads.head import Head
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 
 LENGTHS = (4, 7, 11)
 EQUAL = 1e-9
@@ -62,16 +62,8 @@ class Invariance(Check):
         difference."""
         name, size = max(gaps.items(), key=lambda item: item[1])
         if size > equal:
-            return self.failed(
-                at,
-                f"scores of texts {name} differ by up to {size:.2g} of the largest from those of each text "
-                "alone",
-                size,
-                meaning="A text's loss depends on the batch it is in: results vary with its size and order.",
-                fix="Mask padding before the softmax or sum, count positions without it, and average over "
-                "targets rather than rows.",
-            )
-        return self.passed(at, f"{texts} texts in {len(gaps)} arrangements agree to {size:.1g}", size)
+            return self.finding(at, Outcome.FAIL, "differ", size, arrangement=name)
+        return self.finding(at, Outcome.PASS, "agree", size, texts=texts, arrangements=len(gaps))
 
     @staticmethod
     def gap(scored: Scored, alone: Scored) -> float:
@@ -81,6 +73,13 @@ class Invariance(Check):
         largest = alone.largest_gradient  # some are zero but for rounding
         found += [distance(scored.gradient[name], other, largest) for name, other in alone.gradient.items()]
         return max(found)
+
+
+def by_place_and_row(head: Head, hidden: Tensor, tokens: Tokens, *, training: bool) -> tuple[Tensor, Tensor]:
+    """A score for each place, and what the head makes of the row as a whole where the places are the
+    trunk's."""
+    scores = head(hidden, tokens)
+    return (scores, hidden.new_empty(len(hidden), 0)) if head.scores_words else (hidden, scores)
 
 
 class Scored:
@@ -104,10 +103,8 @@ class Scored:
         if model.trunk.reads_source:
             inputs = {"source": ids, "source_tokens": Tokens.of(ids.shape[1], real=real)}
         with torch.enable_grad():
-            scores = place_by_place(model)(ids, tokens, **inputs)
+            scores, whole = model(ids, tokens, objective=by_place_and_row, **inputs)
             kept = torch.ones_like(ids, dtype=torch.bool) if real is None else real
-            # where the places are the trunk's, what a head makes of the row as a whole is asked too
-            whole = scores.new_empty(len(ids), 0) if model.head.scores_words else model.head(scores, tokens)
             of_real = whole[kept] if whole.ndim == 3 else whole  # a head may score place by place as well
             (weighted(scores[kept]) + weighted(of_real)).backward()
         return [

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
-from attnlab.checks import predictions
-from attnlab.checks.answered import never_answering
-from attnlab.checks.check import Case, Check, Moment
-from attnlab.checks.tagged import most_frequent_tag
-from attnlab.metrics.metric import Examples
-from attnlab.metrics.numbers import ExplainedVariance
-from attnlab.runs.findings import Finding, When
+from attnlab.checks.check import Case, Check, so_far
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.targets.predictions import majority
 
 
 class Majority(Check):
@@ -37,49 +31,8 @@ class Majority(Check):
     limit: ClassVar[float] = 0.1
 
     def run(self, case: Case) -> Finding:
-        if case.task.label_kind == "number" and case.examples is not None:
-            return predictions.so_far(self.of_numbers(case, case.examples), case)
-        if case.task.label_kind == "answer" and case.examples is not None:
-            return self.of_answers(case, case.examples)
-        if case.task.label_kind == "tags" and case.examples is not None:
-            of_words = most_frequent_tag(case.examples)
-            if of_words is None:
-                return self.not_applicable(case, predictions.ONE_LABEL["found"])
-            return predictions.so_far(of_words, case)
-        if case.predictions is None:
-            return self.not_applicable(case, "the model does not classify")
-        found = predictions.majority(case.predictions)
-        if found is None:
-            return self.not_applicable(case, predictions.ONE_LABEL["found"])
-        return predictions.so_far(found, case)
-
-    def of_answers(self, case: Case, examples: Examples) -> Finding:
-        """Beside never answering."""
-        found = never_answering(examples) if "answerable" in examples else None
-        if found is None:
-            return self.not_applicable(case, "no question has an answer")
-        return predictions.so_far(found, case)
-
-    def of_numbers(self, at: Moment, examples: Examples) -> Finding:
-        """Beside always saying the mean, whose R² is 0."""
-        if len(examples) < 2 or not np.ptp(examples["number"]):
-            return self.not_applicable(at, "all examples have the same number")
-        found = ExplainedVariance().interval(examples)
-        told = (
-            f"R² {found.value:.3f} [{found.low:.3f}, {found.high:.3f}] of {found.n:,}; that of the mean is 0"
-        )
-        if found.low > 0:
-            return self.passed(at, told, found.value)
-        meaning = predictions.NO_BETTER_THAN_MEAN
-        if found.high < 0:
-            meaning = (
-                "The model is worse than always predicting the mean: the numbers may belong to other rows."
-            )
-        return self.failed(
-            at,
-            told,
-            found.value,
-            meaning=meaning,
-            fix="Check that the input reaches the model and that the loss falls; train longer, or judge on "
-            "more examples.",
-        )
+        if case.predictions is not None:
+            return so_far(majority(case.predictions), case)
+        if case.examples is not None:
+            return so_far(case.task.target.majority(case.examples, case.task.labels), case)
+        return self.finding(case, Outcome.NOT_APPLICABLE, "no_classes")

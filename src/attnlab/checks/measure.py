@@ -28,14 +28,11 @@ class Leak:
     size: float
     place: str = ""
 
-    def __str__(self) -> str:
-        key = f"future token {self.key}" if self.key > self.query else f"token {self.key}, which is masked"
-        return f"output {self.query} depends on {key} (relative change {self.size:.2g}{self.beginning})"
-
     @property
-    def beginning(self) -> str:
-        """Where the leak begins, where that is known."""
-        return f", first in {self.place}" if self.place else ""
+    def values(self) -> dict[str, str | int | float]:
+        """It as a finding holds it; `module` is where it begins, where that is known."""
+        named: dict[str, str | int | float] = {"path": self.path, "module": self.place}
+        return named | {"query": self.query, "key": self.key, "size": self.size}
 
 
 @dataclass(frozen=True)

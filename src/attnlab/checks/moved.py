@@ -12,10 +12,9 @@ import torch
 from torch import nn
 
 from attnlab.checks.check import Case, Check, Moment
-from attnlab.config.wording import count_of, first_few
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.blocks import Attention, CrossAttention, PreNorm
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, Value, When
 
 FAR_LESS = 1e-3
 
@@ -40,9 +39,7 @@ class Moved(Check):
 
     def run(self, case: Case) -> Finding:
         if case.initial is None or case.step == 0:
-            return self.not_applicable(
-                case, "there is nothing to compare: no step was made, or the start is no longer there"
-            )
+            return self.finding(case, Outcome.NOT_APPLICABLE, "nothing_to_compare")
         initial = {name: p.detach().cpu() for name, p in case.initial().named_parameters()}
         named = {name: parameter.detach().cpu() for name, parameter in case.model.named_parameters()}
         tuned = {name for name, parameter in case.model.named_parameters() if parameter.requires_grad}
@@ -63,43 +60,17 @@ class Moved(Check):
         same = {name for name, value in named.items() if name in initial and equal(value, initial[name])}
         strayed = named.keys() - tuned - same
         if strayed:
-            return self.failed(
-                at,
-                f"{count_of(len(strayed), 'frozen tensor')} moved: {first_few(sorted(strayed))}",
-                float(len(strayed)),
-                meaning="More was tuned than is said: counts and comparisons of what was tuned are wrong.",
-                fix="Give the optimizer only what is to be tuned, and load frozen weights before freezing.",
-            )
+            return self.finding(at, Outcome.FAIL, "strayed", float(len(strayed)), names=sorted(strayed))
         still = (tuned & same) - set(untaught)
         if tuned and still == tuned:
-            return self.failed(
-                at,
-                f"none of {len(tuned)} tuned tensors has moved",
-                float(len(still)),
-                meaning="Nothing was learned: the model is the one that training began with.",
-                fix="Look at the learning rate, and at what the optimizer was given.",
-            )
+            return self.finding(at, Outcome.FAIL, "none", float(len(still)), tuned=len(tuned))
         if still:
-            return self.warned(
-                at,
-                f"{len(still)} of {len(tuned)} tuned tensors have not moved: {first_few(sorted(still))}",
-                float(len(still)),
-                meaning="No gradient reached them, or the optimizer does not have them.",
-                fix="Freeze what is not to be tuned; otherwise look where its gradient is lost.",
-            )
+            names = sorted(still)
+            return self.finding(at, Outcome.WARN, "still", float(len(still)), names=names, tuned=len(tuned))
         slow = lagging(named, initial, tuned - set(barely))
         if slow:
-            return self.warned(
-                at,
-                f"{len(slow)} of {len(tuned)} tuned tensors hardly moved: {told(slow)}",
-                float(len(slow)),
-                meaning="They were hardly trained: their values are still nearly the initial ones.",
-                fix="Look where their gradient is lost, and whether all are in the optimizer with the same "
-                "learning rate; freeze what is not to be tuned.",
-            )
-        frozen = len(named) - len(tuned)
-        rest = f"{count_of(frozen, 'frozen one')} did not" if frozen else "none is frozen"
-        return self.passed(at, f"{count_of(len(tuned), 'tuned tensor')} moved, {rest}", 0.0)
+            return self.finding(at, Outcome.WARN, "slow", float(len(slow)), moves=slow, tuned=len(tuned))
+        return self.finding(at, Outcome.PASS, "moved", 0.0, tuned=len(tuned), frozen=len(named) - len(tuned))
 
 
 @dataclass(frozen=True)
@@ -122,24 +93,20 @@ class Movement:
 
 def lagging(
     named: Mapping[str, torch.Tensor], initial: Mapping[str, torch.Tensor], judged: Collection[str]
-) -> dict[str, str]:
-    """Parameters that moved by weight decay alone, or far less than the others, each with what was seen."""
+) -> list[dict[str, Value]]:
+    """Parameters that moved by weight decay alone, or so many times less than the median."""
     moves = {name: Movement.of(named[name], initial[name]) for name in judged if name in initial}
     if not moves:
-        return {}
+        return []
     each = median(move.each for move in moves.values())
     relative = median(move.relative for move in moves.values() if move.relative or not move.each)
-    found = {}
+    slow: list[dict[str, Value]] = []
     for name, move in moves.items():
         if move.beside_scaling < FAR_LESS:
-            found[name] = f"by weight decay alone, {move.relative:.1%}"
+            slow.append({"name": name, "less": None, "relative": move.relative})
         elif move.each < FAR_LESS * each and move.relative < FAR_LESS * relative:
-            found[name] = f"{each / move.each:,.0f} times less than the median"
-    return found
-
-
-def told(found: Mapping[str, str]) -> str:
-    return first_few(sorted(f"{name} ({how})" for name, how in found.items()))
+            slow.append({"name": name, "less": each / move.each, "relative": move.relative})
+    return slow
 
 
 def barely_taught(model: nn.Module) -> set[str]:

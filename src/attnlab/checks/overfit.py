@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import ClassVar
 
 import torch
@@ -16,7 +15,8 @@ from attnlab.model.apart import copy_of
 from attnlab.model.heads.boundary import SpanBoundary
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.targets.target import entropy
 from attnlab.tasks.task import Prepared, Spans, Task
 from attnlab.training.updates import AdamWUpdate, ParameterGroup
 
@@ -52,34 +52,23 @@ class Overfit(Check):
 
     def run(self, case: Case) -> Finding:
         if case.config.adapter.kind != "full":
-            return self.not_applicable(case, "a part of the model is frozen, and the rest may be too small")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "frozen")
         if case.config.model.layers > DEEPEST:
-            return self.not_applicable(case, f"more than {DEEPEST} layers take minutes to learn a batch")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "too_deep", most=DEEPEST)
         rows = ROWS if case.task.predicts_words else EXAMPLES
         prepared = prepared_of(case, piece(batch_of(case, least=LENGTH), rows, LENGTH))
         if not prepared.count:
-            return self.not_applicable(case, f"no target is among the first {ROWS} × {LENGTH} tokens")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_target", rows=ROWS, length=LENGTH)
         wanted = wanted_of(case, prepared)
         first, best, steps = learned(case.model, case.task, prepared, wanted)
-        told = (
-            f"{prepared.count} targets: loss {first:.2f} → {best:.2f} in {steps} steps; "
-            f"{wanted:.2f} was to be reached"
-        )
-        if best <= wanted:
-            return self.passed(case, told, best)
-        return self.failed(
-            case,
-            told,
-            best,
-            meaning="The model cannot memorise a few tokens: some part of it does not learn.",
-            fix="Look for a part that no gradient reaches, an input that does not reach the model, or "
-            "targets that belong to other inputs.",
-        )
+        values = {"first": first, "best": best, "steps": steps, "wanted": wanted}
+        outcome, kind = (Outcome.PASS, "learned") if best <= wanted else (Outcome.FAIL, "not_learned")
+        return self.finding(case, outcome, kind, best, targets=prepared.count, **values)
 
 
 def wanted_of(case: Case, prepared: Prepared) -> float:
     """The loss that is to be reached, per target as the task counts them."""
-    if case.task.predicts_words or case.task.label_kind == "tags":
+    if case.task.target.by_token:
         return goal(case.model, prepared)
     return label_goal(case.task, prepared)
 
@@ -137,21 +126,8 @@ def goal(model: Model, prepared: Prepared) -> float:
 def label_goal(task: Task, prepared: Prepared) -> float:
     """The same for labels: what is left to guess of those that stand on one and the same text."""
     texts = [tuple(ids) for ids in prepared.ids.tolist()]
-    blind, floor = left(task, prepared, [0] * len(texts)), left(task, prepared, texts)
+    blind, floor = (task.target.uncertainty(prepared.targets, given) for given in ([0] * len(texts), texts))
     return max(floor + SHARE * (blind - floor), floor + 0.05 * task.blind_loss(prepared))
-
-
-def left(task: Task, prepared: Prepared, given: Sequence[Hashable]) -> float:
-    """The loss that is left when what is given is known: entropy of classes, variance of numbers."""
-    if task.label_kind in ("class", "pair"):
-        return entropy(given, prepared.targets.tolist())
-    if task.label_kind in ("classes", "answer"):  # of an answer, the first and the last token
-        return sum(entropy(given, column.tolist()) for column in prepared.targets.T)
-    groups: dict[Hashable, list[float]] = {}
-    for context, number in zip(given, prepared.targets.tolist(), strict=True):
-        groups.setdefault(context, []).append(number)
-    spreads = ((value - sum(held) / len(held)) ** 2 for held in groups.values() for value in held)
-    return sum(spreads) / len(given)
 
 
 def boundaries(model: Model, prepared: Prepared, spans: Spans) -> list[Hashable]:
@@ -160,9 +136,3 @@ def boundaries(model: Model, prepared: Prepared, spans: Spans) -> list[Hashable]
     left = contexts(model, prepared, list(zip(rows, (spans.start - 1).tolist(), strict=True)))
     right = contexts(model, prepared, list(zip(rows, (spans.end + 1).tolist(), strict=True)))
     return list(zip(left, right, steps, strict=True))
-
-
-def entropy(given: Sequence[Hashable], targets: Sequence[int]) -> float:
-    """Nats per target that are left when what is given is known."""
-    groups, pairs = Counter(given), Counter(zip(given, targets, strict=True))
-    return sum(n * math.log(groups[context] / n) for (context, _), n in pairs.items()) / len(targets)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import ClassVar
 
 from torch import nn
 
 from attnlab.checks.check import Case, Check
 from attnlab.checks.tensors import saved
-from attnlab.config.wording import first_few
 from attnlab.model.counts import parameter_terms
 from attnlab.model.model import Model
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.training.checkpoint import Checkpoint, load_weights
 
 
@@ -35,48 +33,29 @@ class Parameters(Check):
     def run(self, case: Case) -> Finding:
         parted = untied(case.model)
         if parted:
-            return self.apart(case, "in memory", parted)
+            return self.untied(case, parted, loaded=False)
         checkpoint = saved(case.folder, case.step)
         if isinstance(checkpoint, Checkpoint) and case.initial is not None:
             loaded = case.initial()
             load_weights(loaded, checkpoint.model)
             parted = untied(loaded)
             if parted:
-                return self.apart(case, "after loading", parted)
+                return self.untied(case, parted, loaded=True)
         return self.counted(case)
 
-    def apart(self, case: Case, where: str, parted: list[str]) -> Finding:
-        return self.failed(
-            case,
-            f"{where}, what the config ties is not one tensor: {'; '.join(parted)}",
-            float(len(parted)),
-            meaning="The model has more parameters than its config says, and each copy learns by itself.",
-            fix="Share the module, not its parameter: assigning parameters one by one unties them.",
-        )
+    def untied(self, case: Case, parted: list[str], *, loaded: bool) -> Finding:
+        return self.finding(case, Outcome.FAIL, "untied", 1.0, names=parted, loaded=loaded)
 
     def counted(self, case: Case) -> Finding:
         total = sum(parameter.numel() for parameter in case.model.parameters())
         closed = closed_form(case.model)
         if closed is not None and closed != total:
-            return self.warned(
-                case,
-                f"there are {total:,} parameters, and the closed form of the parts gives {closed:,}",
-                float(total - closed),
-                meaning="A part is not in the config, is missing, or does not count itself: "
-                "comparisons at equal parameters are wrong.",
-                fix="Look at `attnlab explain counts`; a part of your own declares its sizes in "
-                "parameter_terms.",
-            )
+            off = float(total - closed)
+            return self.finding(case, Outcome.WARN, "miscounted", off, total=total, closed=closed)
         frozen = [name for name, one in case.model.named_parameters() if not one.requires_grad]
         if frozen and case.model.adapter is None:
-            return self.warned(
-                case,
-                f"{len(frozen)} parameters are frozen, and there is no adapter: {first_few(sorted(frozen))}",
-                float(len(frozen)),
-                meaning="They keep their first values: a smaller model is trained than the config says.",
-                fix="Let them be trained (requires_grad), or say by an adapter what is tuned.",
-            )
-        return self.passed(case, f"{total:,} parameters, as the closed form gives; ties hold", 0.0)
+            return self.finding(case, Outcome.WARN, "frozen", float(len(frozen)), names=sorted(frozen))
+        return self.finding(case, Outcome.PASS, "counted", 0.0, total=total)
 
 
 def closed_form(model: Model) -> int | None:
@@ -88,14 +67,8 @@ def closed_form(model: Model) -> int | None:
 
 
 def untied(model: Model) -> list[str]:
-    """Which parameters are two that should be one."""
-    wanted: dict[str, list[nn.Module]] = defaultdict(list)
-    wanted["token tables"] += [*model.trunk.tables(), *model.head.shared_tables()]
+    """The token tables that are several tensors and should be one; none where they are one."""
+    tables: list[nn.Module] = [*model.trunk.tables(), *model.head.shared_tables()]
     names = {id(module): name for name, module in model.named_modules(remove_duplicate=False)}
-    found = []
-    for what, modules in wanted.items():
-        places = {parameter.data_ptr() for module in modules for parameter in module.parameters()}
-        if len(places) > 1:
-            parts = sorted({names.get(id(module), type(module).__name__) for module in modules})
-            found.append(f"{what} ({', '.join(parts)})")
-    return found
+    places = {parameter.data_ptr() for table in tables for parameter in table.parameters()}
+    return sorted({names.get(id(table), type(table).__name__) for table in tables}) if len(places) > 1 else []

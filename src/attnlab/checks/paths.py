@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attnlab.model.masks import Mask
-from attnlab.model.model import Model
+from attnlab.model.model import Model, hidden_states
 from attnlab.model.pairs import Pairs
 from attnlab.model.reach import square
 from attnlab.model.tokens import Tokens
@@ -80,13 +81,13 @@ def paths_of(
         yield from single.paths("a row of one token", training=training)
     # by now heads have shown that they look at one position each: from here on, what they would see is
     # enough, at a fraction of a vocabulary's cost; the check of invariance asks them about padding
-    half = torch.arange(length)[None] >= length // 3
-    yield from made.paths("padded on the left", real=half, asked=model.trunk)
-    yield from made.paths("padded on the right", real=half.flip(1), asked=model.trunk)
+    half, hidden = torch.arange(length)[None] >= length // 3, partial(model, objective=hidden_states)
+    yield from made.paths("padded on the left", real=half, asked=hidden)
+    yield from made.paths("padded on the right", real=half.flip(1), asked=hidden)
     if model.adapter is None or not model.adapter.stands_before:
-        yield from made.paths("packed documents", document=half.long(), asked=model.trunk)
+        yield from made.paths("packed documents", document=half.long(), asked=hidden)
     long = Made(model, vocabulary, whole)
-    for path in long.paths("a whole row", asked=model.trunk):
+    for path in long.paths("a whole row", asked=hidden):
         yield replace(path, keys=spread_over(whole))
     if prepared is not None:
         yield from of_batch(model, prepared, length)
@@ -118,7 +119,7 @@ def spread_over(length: int) -> tuple[int, ...]:
 def place_by_place(model: Model) -> Asked:
     """What gives one output for each place. A head that judges a row as a whole joins all of its places by
     design: then it is the trunk."""
-    return model if model.head.scores_words else model.trunk
+    return model if model.head.scores_words else partial(model, objective=hidden_states)
 
 
 class Made:
@@ -165,7 +166,9 @@ def of_batch(model: Model, prepared: Prepared, length: int) -> Iterator[Path]:
         source=None if prepared.source is None else prepared.source[:1],
         source_tokens=None if prepared.source_tokens is None else prepared.source_tokens.select(row),
     )
-    for path in through(model, piece, "a real batch", training=True, asked=model.trunk):
+    for path in through(
+        model, piece, "a real batch", training=True, asked=partial(model, objective=hidden_states)
+    ):
         inputs = path.ids.shape[1]
         yield path if inputs <= length else replace(path, keys=spread_over(inputs))
 

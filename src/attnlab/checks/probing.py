@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from attnlab.checks.batch_leaks import SHORT, leaks_of, spread_ids
 from attnlab.checks.measure import Leak, Measured, measure, origin
 from attnlab.checks.paths import Path, allows, closure, spread_over
+from attnlab.checks.wording import sentences
 from attnlab.config.values import Choice, ConfigError
 from attnlab.model.masks import MASKS, Mask
 from attnlab.model.model import Model
@@ -43,27 +44,31 @@ class Probe:
         return not self.leaks and self.gap <= SLACK
 
     @property
+    def values(self) -> dict[str, Any]:
+        """What was measured, as a finding holds it."""
+        worst = max(self.leaks, key=lambda one: one.size, default=None)
+        return {
+            "leak": None if worst is None else worst.values,
+            "sound": self.sound,
+            "gap": self.gap,
+            "pairs": self.pairs,
+            "length": self.length,
+            "paths": list(self.paths),
+            "dead": len(self.dead),
+            "first_dead": list(self.dead[0]) if self.dead else [0, 0],
+        }
+
+    @property
     def found(self) -> str:
-        if self.leaks:
-            leak = max(self.leaks, key=lambda one: one.size)
-            return f"Leak: {leak}, in {leak.path}."
-        if self.gap > SLACK:
-            return (
-                f"Scores differ by {self.gap:.2g} of the largest when later tokens are removed: they "
-                "depend on the length of the row."
-            )
-        dead = f"; {len(self.dead)} permitted pairs are dead, such as {self.dead[0]}" if self.dead else ""
-        return (
-            f"Sound: {self.pairs:,} pairs of {self.length} positions in {', '.join(self.paths)}, "
-            f"none leaks{dead}."
-        )
+        """It in one sentence."""
+        return sentences("probe", "probe", self.values).found
 
     def show(self) -> None:
         """Print what was found."""
-        from attnlab.runs.display import PlainConsole
+        from attnlab.documents.nodes import Tone, toned
+        from attnlab.documents.terminal import PlainConsole
 
-        style = "green" if self.sound else "bold red"
-        PlainConsole().print(self.found, style=style, markup=False, highlight=False, soft_wrap=True)
+        PlainConsole().say(toned(Tone.GOOD if self.sound else Tone.WRONG, self.found))
 
 
 def probe(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from attnlab.checks.check import Case, Check, Moment
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 
 MUCH = 0.05
 """The share of queries from which on they are told."""
@@ -32,8 +32,8 @@ class QueryDuplicates(Check):
     limit: ClassVar[float] = 0.5
 
     def run(self, case: Case) -> Finding:
-        if case.task.label_kind != "pair":
-            return self.not_applicable(case, "the task is not about finding one text by another")
+        if not case.task.target.compares_batch:
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_pairs")
         split = "dev" if "dev" in case.dataset.splits.names else "train"
         examples = case.dataset.first(split, TEXTS)
         return self.judge(case, [(one.text, one.pair or "") for one in examples])
@@ -47,19 +47,9 @@ class QueryDuplicates(Check):
             seen[query] += 1
         equal = sum(query in known or seen[query] > 1 for query in queries)
         inside = sum(f" {q} " in f" {p} " for q, p in zip(queries, passages, strict=True) if q != p)
-        told = (
-            f"of {n:,} queries {equal:,} are equal to a passage or another query, {inside:,} stand in their "
-            "own passage"
-        )
-        if max(equal, inside) <= MUCH * n:
-            return self.passed(at, told, max(equal, inside) / n)
-        return self.warned(
-            at,
-            told,
-            max(equal, inside) / n,
-            meaning="Such queries are found by their words alone: recall on others will be lower.",
-            fix="Leave them out of the queries, or take them out of the passages.",
-        )
+        few = max(equal, inside) <= MUCH * n
+        outcome, kind = (Outcome.PASS, "few") if few else (Outcome.WARN, "many")
+        return self.finding(at, outcome, kind, max(equal, inside) / n, n=n, equal=equal, inside=inside)
 
 
 def plain(text: str) -> str:

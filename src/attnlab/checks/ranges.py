@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from attnlab.checks.check import Case, Check
 from attnlab.checks.real import batch_of, device_of, piece, prepared_of
 from attnlab.model.apart import undisturbed
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, Value, When
 from attnlab.runs.metrics_file import TAIL, events_of, last_events
 
 FEW = 20
@@ -43,65 +43,39 @@ class Ranges(Check):
 
     def run(self, case: Case) -> Finding:
         norms = [] if case.folder is None else gradient_norms(case.folder / "metrics.jsonl")
-        told = [describe(norms, case.config.training.clip)] if norms else []
+        values: dict[str, Value] = {"gradients": sizes(norms, case.config.training.clip) if norms else None}
         first = first_norms(case.folder / "metrics.jsonl") if case.folder is not None and norms else []
-        problem = fault_of_gradients(norms, first, case.config.training.clip)
-        if problem:
-            meaning, fix = problem
-            return self.warned(case, told[0], statistics.median(norms), meaning=meaning, fix=fix)
+        fault = fault_of_gradients(norms, first, case.config.training.clip)
+        if fault:
+            return self.finding(case, Outcome.WARN, fault, statistics.median(norms), **values)
         largest = activations(case)
         name, size = max(largest.items(), key=lambda item: (not math.isfinite(item[1]), item[1]))
-        told.append(f"activations up to {size:.3g} ({name})")
         if not size < LARGE:
-            return self.warned(
-                case,
-                "; ".join(told),
-                size,
-                meaning="Numbers this large lose their digits, and overflow in half precision.",
-                fix="Lower the learning rate, clip gradients (training.clip), or add norms.",
-            )
+            return self.finding(case, Outcome.WARN, "large", size, name=name, **values)
         silent = [name for name, value in largest.items() if value == 0]
         if silent:
-            return self.warned(
-                case,
-                f"{silent[0]} gives nothing but zeros"
-                + (f", and {len(silent) - 1} more" * (len(silent) > 1)),
-                0.0,
-                meaning="A part of the model is dead: it passes nothing on, and no gradient revives it.",
-                fix="Lower the learning rate, or take an activation that does not die (gelu for relu).",
-            )
-        return self.passed(case, "; ".join(told), size)
+            return self.finding(case, Outcome.WARN, "silent", 0.0, name=silent[0], silent=len(silent))
+        return self.finding(case, Outcome.PASS, "in_range", size, name=name, **values)
 
 
-def describe(norms: list[float], clip: Any) -> str:
-    middle, top = statistics.median(norms), max(norms)
-    clipped = (
-        "" if clip == "off" else f", {sum(n > clip for n in norms) / len(norms):.0%} clipped to {clip:g}"
-    )
-    return f"gradient norms of the last {len(norms)} steps: median {middle:.3g}, largest {top:.3g}{clipped}"
+def sizes(norms: list[float], clip: Any) -> dict[str, Value]:
+    """Gradient norms in a few numbers, with the share that was clipped where some may be."""
+    found: dict[str, Value] = {"steps": len(norms), "median": statistics.median(norms), "largest": max(norms)}
+    if clip == "off":
+        return found | {"clip": None, "clipped": 0.0}
+    return found | {"clip": float(clip), "clipped": sum(n > clip for n in norms) / len(norms)}
 
 
-def fault_of_gradients(norms: list[float], first: list[float], clip: Any) -> tuple[str, str] | None:
-    """What is wrong with the gradients' sizes, and what to do; None where nothing is, or few are known."""
+def fault_of_gradients(norms: list[float], first: list[float], clip: Any) -> str | None:
+    """The kind of fault that the gradients' sizes have; None where there is none, or few are known."""
     if len(norms) < FEW:
         return None
     middle = statistics.median(norms)
     if middle < VANISHING:
-        return (
-            "Gradients have vanished: the model no longer learns.",
-            "Look for a saturated softmax, a dead part, or a loss that does not depend on the weights.",
-        )
+        return "vanished"
     if max(norms) > EXPLODING * max(middle, statistics.median(first)):
-        return (
-            "A step's gradient exploded: the model may have been thrown back.",
-            "Lower the learning rate, warm up longer, or clip (training.clip = 1.0).",
-        )
-    if clip != "off" and middle > FAR_BEYOND * clip:
-        return (
-            "Nearly every step is cut to a fraction: the clip, and not the rate, decides how far it goes.",
-            "Raise training.clip to the usual norm, or look why gradients are so large.",
-        )
-    return None
+        return "exploded"
+    return "clipped" if clip != "off" and middle > FAR_BEYOND * clip else None
 
 
 def gradient_norms(file: Path) -> list[float]:

@@ -13,10 +13,10 @@ from attnlab.checks.check import Case
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
 from attnlab.data.rows import Rows
+from attnlab.evaluation.evaluator import Batches, Evaluator
 from attnlab.evaluation.texts import owners_of
 from attnlab.model.model import Model
 from attnlab.tasks.task import PassagePlaces, Prepared, Spans
-from attnlab.training.evaluate import Batches, Evaluator
 
 LOOKED_AT = 8
 """Batches among which one with rows long enough is looked for."""

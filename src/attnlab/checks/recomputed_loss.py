@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -15,16 +15,16 @@ from attnlab.checks.check import Case, Check
 from attnlab.checks.real import evaluator_of, uneven
 from attnlab.data.batch import Batch
 from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.texts import MisreadError, Text, nats_alone, sampled_texts, texts_of
 from attnlab.model.apart import copy_of, undisturbed
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.runs.findings import Finding, When
-from attnlab.tasks.task import Prepared, Task
+from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.tasks.task import Prepared
 from attnlab.training.accumulate import backward
-from attnlab.training.evaluate import Evaluator
 
 LINES, TEXTS, FEW = 6, 12, 4
 EQUAL = 1e-6
@@ -32,29 +32,26 @@ EQUAL = 1e-6
 ROUNDED = {"float32": 1e-4, "bfloat16": 0.1}
 """Nats by which nine targets in ten may differ from float64, by the declared precision."""
 
-LEAKS = "scores depend on later tokens (see `dependency`), padding among them: a text alone has no loss"
-MEANING = "A reported loss is not the cross-entropy of its targets: it cannot be compared with any other."
-FIX = (
-    "Report plain sums of −log p divided once by the number of targets, in eval mode and the declared "
-    "precision; keep smoothing and z-loss for the gradient; restart positions in each text."
-)
-
 
 @dataclass(frozen=True)
 class Gap:
-    """A reported number that is not the recomputed one."""
+    """A reported number that is not the recomputed one: `where` it is reported, and of which text."""
 
     where: str
     reported: float
     recomputed: float
+    text: int | None = None
 
     @property
     def size(self) -> float:
         gap = abs(self.reported - self.recomputed)
         return gap / max(1.0, abs(self.recomputed)) if math.isfinite(gap) else math.inf
 
-    def __str__(self) -> str:
-        return f"{self.where} {self.reported:.6g}, recomputed {self.recomputed:.6g}"
+    @property
+    def values(self) -> dict[str, Value]:
+        """It as a finding holds it."""
+        numbers = {"reported": float(self.reported), "recomputed": float(self.recomputed)}
+        return {"where": self.where, "text": self.text, **numbers}
 
 
 class RecomputedLoss(Check):
@@ -86,34 +83,23 @@ class RecomputedLoss(Check):
         try:
             truth = recomputed(plain)
         except MisreadError as error:
-            return self.wrong(case, str(error), math.inf)
+            return self.finding(case, Outcome.FAIL, "misread", math.inf, error=str(error))
         if not truth.count:
-            return self.not_applicable(case, "the first batches of dev have no targets")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_targets")
         worst = max([*evaluated(plain, truth), *by_text(plain, truth)], key=lambda gap: gap.size)
         if not worst.size <= EQUAL and leaks(plain, sampled_texts(plain, FEW)):
-            return self.not_applicable(case, LEAKS)
+            return self.finding(case, Outcome.NOT_APPLICABLE, "leaks")
         if not worst.size <= EQUAL:
-            return self.wrong(case, str(worst), worst.size)
+            return self.finding(case, Outcome.FAIL, "misreported", worst.size, **worst.values)
         precision = case.config.training.precision
         step = trained(case, exact, truth)
         if not step.size <= (EQUAL if precision == "float32" else ROUNDED[precision]):
-            return self.wrong(case, str(step), step.size)
+            return self.finding(case, Outcome.FAIL, "misreported", step.size, **step.values)
         rounded = rounding(replace(evaluator, loader=pieces, batches="all"), truth)
         if not rounded <= ROUNDED[precision]:
-            return self.wrong(
-                case, f"target by target, losses in {precision} differ by {rounded:.2g} nats", rounded
-            )
-        told = f"{truth.count} targets of {truth.texts} texts agree to {worst.size:.1g} in float64"
-        return self.passed(case, f"{told}, {rounded:.1g} nats in {precision}", worst.size)
-
-    def wrong(self, case: Case, told: str, size: float) -> Finding:
-        return self.failed(
-            case,
-            told,
-            size,
-            meaning=MEANING,
-            fix=FIX,
-        )
+            return self.finding(case, Outcome.FAIL, "rounded", rounded, precision=precision)
+        values: dict[str, Value] = {"targets": truth.count, "texts": truth.texts, "rounded": rounded}
+        return self.finding(case, Outcome.PASS, "agree", worst.size, precision=precision, **values)
 
 
 @dataclass(frozen=True)
@@ -175,26 +161,26 @@ def recomputed(evaluator: Evaluator) -> Truth:
 def evaluated(evaluator: Evaluator, truth: Truth) -> Iterator[Gap]:
     """The task's loss target by target, and the evaluation's means."""
     for (_, _, loss), each in zip(evaluator.losses(), truth.each, strict=True):
-        yield token_gap("the loss of a target in its batch", loss.of_words, each)
+        yield token_gap(loss.of_words, each)
     found, known = evaluator(), {"targets", *evaluator.task.metrics}
     parts = {name: value for name, value in found.scores.items() if name not in known}
     words = next(iter(parts.values()), found.loss)
-    yield Gap("the evaluation's number of targets", found.scores["targets"], truth.count)
-    yield Gap("the evaluation's loss", words, truth.loss)
-    yield Gap("the evaluation's loss, the sum of its parts", found.loss, sum(parts.values()) or truth.loss)
+    yield Gap("targets", found.scores["targets"], truth.count)
+    yield Gap("loss", words, truth.loss)
+    yield Gap("sum", found.loss, sum(parts.values()) or truth.loss)
     if "perplexity" in found.scores:
-        yield Gap("the logarithm of the evaluation's perplexity", log(found.scores["perplexity"]), truth.loss)
+        yield Gap("perplexity", log(found.scores["perplexity"]), truth.loss)
 
 
-def token_gap(where: str, loss: LossSum, each: Tensor) -> Gap:
+def token_gap(loss: LossSum, each: Tensor) -> Gap:
     """The target at which they differ most."""
     if loss.each is None or len(loss.each) != len(each):
-        return Gap(f"the number of targets in {where}", float(loss.count), len(each))
+        return Gap("target_count", float(loss.count), len(each))
     if not len(each):
-        return Gap(where, 0.0, 0.0)
+        return Gap("target", 0.0, 0.0)
     own = loss.each.double().cpu()
     place = int((own - each).abs().nan_to_num(torch.inf).argmax())
-    return Gap(where, float(own[place]), float(each[place]))
+    return Gap("target", float(own[place]), float(each[place]))
 
 
 def by_text(evaluator: Evaluator, truth: Truth) -> Iterator[Gap]:
@@ -202,11 +188,11 @@ def by_text(evaluator: Evaluator, truth: Truth) -> Iterator[Gap]:
     found = document_losses(evaluator)
     own = found.of_words
     for example, (nats, targets) in truth.of_text.items():
-        yield Gap(f"the nats of text {example}", float(own.nats[example]), nats)
-        yield Gap(f"the targets of text {example}", float(own.targets[example]), targets)
-    yield Gap("the loss over all texts", own.loss, truth.loss)
+        yield Gap("text_nats", float(own.nats[example]), nats, example)
+        yield Gap("text_targets", float(own.targets[example]), targets, example)
+    yield Gap("texts", own.loss, truth.loss)
     if evaluator.task.predicts_words:
-        yield Gap("the logarithm of the perplexity over all texts", log(found.perplexity), truth.loss)
+        yield Gap("texts_perplexity", log(found.perplexity), truth.loss)
 
 
 def trained(case: Case, exact: Model, truth: Truth) -> Gap:
@@ -217,7 +203,7 @@ def trained(case: Case, exact: Model, truth: Truth) -> Gap:
     loss, parts = taken
     exact.zero_grad(set_to_none=True)
     exact.training = False
-    return Gap("the loss of a training step", next(iter(parts.values()), loss), truth.loss)
+    return Gap("step", next(iter(parts.values()), loss), truth.loss)
 
 
 def rounding(evaluator: Evaluator, truth: Truth) -> float:
@@ -242,27 +228,25 @@ def confirm(evaluator: Evaluator, found: DocumentLosses, reported: Mapping[str, 
     loss = math.fsum(words.nats) / max(1, int(words.targets.sum()))
     means = []
     if "perplexity" in reported:
-        means.append(Gap("the logarithm of the reported perplexity", log(reported["perplexity"]), loss))
+        means.append(Gap("reported_perplexity", log(reported["perplexity"]), loss))
     if not found.parts:
-        means.append(Gap("the reported loss", reported["loss"], loss))
+        means.append(Gap("reported_loss", reported["loss"], loss))
     exact = replace(evaluator, model=copy_of(evaluator.model).double().eval())
     texts = whole_texts(evaluator)
     alone = [(n, float(nats_alone(exact.model, text).mean())) for n, text in texts]
     if not evaluator.task.predicts_words:
         alone = list(labels_alone(exact))
-    read = [Gap(f"nats per target of text {n}", words.nats[n] / words.targets[n], nats) for n, nats in alone]
+    read = [Gap("alone", words.nats[n] / words.targets[n], nats, n) for n, nats in alone]
     # all but one: under argmax attention, rounding may choose another of two equal keys
     worst = max(
         [*means, *sorted(read, key=lambda gap: gap.size)[: max(len(read) - 1, 1)]], key=lambda g: g.size
     )
     about: dict[str, Any] = {"check": "recomputed_loss", "when": "evaluation", "number": worst.size}
     if worst.size <= ROUNDED["float32"]:
-        return Finding(
-            outcome="pass", found=f"{len(read)} texts read alone agree to {worst.size:.1g}", **about
-        )
+        return Finding(outcome=Outcome.PASS, kind="texts_agree", values={"texts": len(read)}, **about)
     if leaks(evaluator, [text for _, text in texts]):
-        return Finding(outcome="not applicable", found=LEAKS, **about)
-    return Finding(outcome="fail", found=str(worst), meaning=MEANING, fix=FIX, **about)
+        return Finding(outcome=Outcome.NOT_APPLICABLE, kind="leaks", **about)
+    return Finding(outcome=Outcome.FAIL, kind="misreported", values=worst.values, **about)
 
 
 def leaks(evaluator: Evaluator, texts: Sequence[Text]) -> bool:
@@ -290,19 +274,14 @@ def label_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor
     """(B) the loss of each row's label when the model reads that row and nothing else, written out."""
     if prepared.second is not None:
         return pair_nats(evaluator, batch, prepared)
-    model, found = evaluator.model, []
+    model, target, found = evaluator.model, evaluator.task.target, []
     for line, real in enumerate(batch.real):
         ids, tokens = prepared.ids[line][real][None], Tokens.of(int(real.sum()))
         types = None if prepared.types is None else prepared.types[line][real][None]
-        scores = model.head(model.trunk(ids, tokens, types=types), tokens)[0].double()
-        if prepared.words is not None:
-            found.append(tag_nats(evaluator.task, scores, prepared, line, real))
-            continue
-        if batch.char_start is not None:
-            first = int(real.long().argmax())
-            found.append(answer_nats(scores, prepared.targets[line] - first, batch.char_start[line][real]))
-            continue
-        found.append(LABEL_LOSSES[evaluator.task.label_kind](scores, prepared.targets[line]))
+        scores = model(ids, tokens, types=types)[0].double()
+        held = {"words": prepared.words, "char_start": batch.char_start, "targets": prepared.targets}
+        row = {name: column[line] for name, column in held.items() if column is not None}
+        found.append(target.plain_loss(scores, row | {"real": real}))
     return torch.stack(found)
 
 
@@ -316,56 +295,24 @@ def pair_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor:
         for side in sides
     )
     cosines = torch.nn.functional.cosine_similarity(one[:, None], other[None], dim=-1)
-    if not task.contrasts:
-        return (cosines.diagonal() - prepared.targets) ** 2
-    scores, found = cosines / task.temperature, []
-    for line in range(len(scores)):
-        among = [n for n, key in enumerate(prepared.targets) if n == line or key != prepared.targets[line]]
-        found.append(scores[line, among].logsumexp(0) - scores[line, line])
-    return torch.stack(found)
+    if task.target.compares_batch:
+        rows = [(cosines[line], {"targets": prepared.targets, "line": line}) for line in range(len(one))]
+    else:
+        own = zip(cosines.diagonal(), prepared.targets, strict=True)
+        rows = [(cosine[None], {"targets": number}) for cosine, number in own]
+    return torch.stack([task.target.plain_loss(scores, row) for scores, row in rows])
 
 
 def alone(model: Model, ids: Tensor) -> Tensor:
-    tokens = Tokens.of(len(ids))
-    return model.head(model.trunk(ids[None], tokens), tokens)[0].double()
-
-
-def tag_nats(task: Task, scores: Tensor, prepared: Prepared, line: int, real: Tensor) -> Tensor:
-    """The loss of a text's tags: word by word, from the scores (T,C) of its first token, or of them all."""
-    assert prepared.words is not None
-    words, tags = prepared.words[line][real].tolist(), prepared.targets[line][real].tolist()
-    total = scores.new_zeros(())
-    for place, tag in enumerate(tags):
-        if tag == IGNORE:
-            continue
-        own = [n for n, word in enumerate(words) if word == words[place]]
-        mean = scores[own[:1] if task.first_piece else own].mean(0)
-        total = total + mean.logsumexp(-1) - mean[tag]
-    return total
-
-
-def answer_nats(scores: Tensor, targets: Tensor, places: Tensor) -> Tensor:
-    """−log p of an answer's first and last token (2) by scores (T,2), among the tokens of the passage, whose
-    places in its text (T) are not −1, and the first of all, which is no answer."""
-    among = [0, *(places >= 0).nonzero()[:, 0].tolist()]
-    return sum(
-        (side[among].logsumexp(0) - side[target] for side, target in zip(scores.T, targets, strict=True)),
-        torch.zeros((), dtype=scores.dtype),
-    )
-
-
-LABEL_LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "class": lambda scores, label: scores.logsumexp(-1) - scores[label],
-    "classes": lambda scores, flags: (torch.log1p(scores.exp()) - scores * flags).sum(),
-    "number": lambda scores, number: (scores[0] - number) ** 2,
-}
+    vector: Tensor = model(ids[None])[0]
+    return vector.double()
 
 
 def labels_alone(evaluator: Evaluator) -> Iterator[tuple[int, float]]:
     """A few examples of the first and last batch, by number, each read alone; none of several rows. All of
     the first batch where examples are compared with each other."""
-    loader = evaluator.loader
-    batches = [loader.load(loader.plan(0), 0)] if evaluator.task.contrasts else uneven(loader, LINES).held
+    loader, together = evaluator.loader, evaluator.task.target.compares_batch
+    batches = [loader.load(loader.plan(0), 0)] if together else uneven(loader, LINES).held
     example = loader.rows.scalars("example")
     single = np.bincount(example) == 1
     for number, batch in enumerate(batches):

@@ -11,7 +11,7 @@ from attnlab.checks.real import batch_of, held_out, piece, prepared_of
 from attnlab.checks.tensors import saved
 from attnlab.model.apart import copy_of
 from attnlab.model.model import Model
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.run_error import RunError
 from attnlab.tasks.task import Prepared
 from attnlab.training.checkpoint import load_weights
@@ -38,12 +38,12 @@ class Reload(Check):
     def run(self, case: Case) -> Finding:
         found = saved(case.folder, case.step)
         if found is None or isinstance(found, str) or case.initial is None:
-            return self.not_applicable(case, "there is no complete checkpoint of this step")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_checkpoint")
         built = case.initial().cpu()
         try:
             load_weights(built, found.model)
         except RunError as error:
-            return self.another(case, str(error))
+            return self.finding(case, Outcome.FAIL, "error", error=str(error))
         prepared = prepared_of(case, piece(batch_of(case, held_out(case)), ROWS, LENGTH))
         own, loaded = scores(copy_of(case.model), case, prepared), scores(built, case, prepared)
         return self.judge(case, own, loaded)
@@ -51,20 +51,12 @@ class Reload(Check):
     def judge(self, at: Moment, own: torch.Tensor, loaded: torch.Tensor) -> Finding:
         """The scores of the model in memory against those of the loaded one."""
         if own.shape != loaded.shape:
-            return self.another(at, f"scores have the shape {tuple(loaded.shape)}, not {tuple(own.shape)}")
+            shapes = list(loaded.shape), list(own.shape)
+            return self.finding(at, Outcome.FAIL, "shape", loaded=shapes[0], own=shapes[1])
         if not torch.equal(own, loaded):
             gap = float((own - loaded).abs().max().nan_to_num(torch.inf))
-            return self.another(at, f"scores differ by up to {gap:.3g} after loading", gap)
-        return self.passed(at, f"{own.numel():,} scores are the same after loading, bit for bit", 0.0)
-
-    def another(self, at: Moment, told: str, gap: float | None = None) -> Finding:
-        return self.failed(
-            at,
-            told,
-            gap,
-            meaning="What is saved is not what was trained and scored.",
-            fix="Hold everything that is learned in parameters, and build the loaded model from its config.",
-        )
+            return self.finding(at, Outcome.FAIL, "differ", gap)
+        return self.finding(at, Outcome.PASS, "same", 0.0, scores=own.numel())
 
 
 @torch.no_grad()
@@ -72,4 +64,5 @@ def scores(model: Model, case: Case, prepared: Prepared) -> torch.Tensor:
     """The head's scores, without dropout."""
     model.eval()
     with torch.random.fork_rng():
-        return case.task.outputs(model, prepared)
+        found: torch.Tensor = model(**prepared.inputs)
+        return found

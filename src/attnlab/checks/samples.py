@@ -9,7 +9,7 @@ from attnlab.checks.check import EARLY, Case, Check
 from attnlab.checks.real import held_out
 from attnlab.evaluation.sample_quality import SampleQuality, quality
 from attnlab.generation.generate import Written
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, Value, When
 
 TEXTS = 200
 REPEATS, FEW, ENDS, SHORT = 0.5, 0.2, 0.8, 0.1
@@ -33,48 +33,42 @@ class Samples(Check):
 
     def run(self, case: Case) -> Finding:
         if not case.samples:
-            return self.not_applicable(case, "no samples were generated")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_samples")
         if case.step < EARLY:
-            return self.not_applicable(case, f"not checked before step {EARLY}")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "too_early", first=EARLY)
         unknown = case.dataset.tokenizer.specials.unknown
         length = max(len(sample.new) for sample in case.samples)
         real = texts(case, length)
         found, usual = quality(case.samples, unknown=unknown), quality(real, unknown=unknown)
         variety, usual_variety = different(case.samples), different(real)
-        told = (
-            f"{found.n} samples: {found.repeated_4:.0%} of 4-grams repeated (real {usual.repeated_4:.0%}), "
-            f"{variety:.0%} of tokens distinct ({usual_variety:.0%}), {found.stopped:.0%} stopped "
-            f"({usual.stopped:.0%} end within {length} tokens)"
-        )
-        fault = self.fault(found, usual, variety, usual_variety) or at_once(case, found)
-        if fault:
-            return self.warned(
-                case,
-                told,
-                found.repeated_4,
-                meaning=fault,
-                fix="Train longer, or sample with a higher temperature; if that changes nothing, look at "
-                "the data: does it repeat, do texts end with the stop token?",
-            )
-        return self.passed(case, told, found.repeated_4)
+        mean = found.tokens / found.n
+        usual_mean = float(case.dataset.rows(held_out(case)).lengths.mean())
+        values: dict[str, Value] = {
+            "n": found.n,
+            "repeated": found.repeated_4,
+            "usual_repeated": usual.repeated_4,
+            "variety": variety,
+            "usual_variety": usual_variety,
+            "stopped": found.stopped,
+            "usual_stopped": usual.stopped,
+            "length": length,
+            "mean": mean,
+            "usual_mean": usual_mean,
+        }
+        fault = self.fault(found, usual, variety, usual_variety)
+        if not fault and found.stopped == 1 and mean < SHORT * usual_mean:
+            fault = "stop_at_once"
+        outcome = Outcome.WARN if fault else Outcome.PASS
+        return self.finding(case, outcome, fault or "varied", found.repeated_4, **values)
 
     @staticmethod
     def fault(found: SampleQuality, usual: SampleQuality, variety: float, usual_variety: float) -> str:
+        """The kind of fault that samples have, beside texts cut to their length."""
         if found.repeated_4 > usual.repeated_4 + REPEATS:
-            return "The model repeats itself."
+            return "repeat"
         if found.tokens and variety < FEW * usual_variety:
-            return "The model has collapsed to a few tokens."
-        if found.stopped == 0 and usual.stopped > ENDS:
-            return "The model does not stop where texts do."
-        return ""
-
-
-def at_once(case: Case, found: SampleQuality) -> str:
-    usual = float(case.dataset.rows(held_out(case)).lengths.mean())
-    mean = found.tokens / found.n
-    if found.stopped == 1 and mean < SHORT * usual:
-        return f"The model stops at once: {mean:.1f} tokens per text, where real texts have {usual:.0f}."
-    return ""
+            return "few_tokens"
+        return "no_stop" if found.stopped == 0 and usual.stopped > ENDS else ""
 
 
 def texts(case: Case, length: int) -> list[Written]:

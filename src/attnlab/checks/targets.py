@@ -5,33 +5,28 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from attnlab.checks.answers import FoundAnswers, look
-from attnlab.checks.check import NO_WORDS, Case, Check, Moment
+from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.real import LOOKED_AT, batch_of, prepared_of, rows_of
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.model.heads.language import language_head
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, Value, When
 from attnlab.tasks.answer_spans import AnswerSpans
-from attnlab.tasks.task import Prepared, Task, language_head
+from attnlab.tasks.task import Prepared, Task
 
 SHIFTS = (0, 1, 2, -1)
-NAMES = {0: "the input itself", 1: "the next token", 2: "the token after the next", -1: "the token before"}
-FIXES = {
-    "hidden": "Take the targets from the text before tokens are hidden, at the same places.",
-    "next": "Let target i be token i + 1 of the same text, shifted once, and ignore its end and padding.",
-    "labels": "Give the labels as they are: the loss shifts them where the model predicts the next token.",
-}
 HALF = 0.5
 ROWS = 4
 EXAMPLES = 200
@@ -50,12 +45,12 @@ class OfTargets(Check):
         batch = batch_of(case)
         prepared = prepared_of(case, batch)
         if not prepared.count:
-            return self.not_applicable(case, "the first batch has no targets")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_targets")
         return self.judge(case, batch, prepared, hidden=hides(case, batch))
 
     def of_labels(self, case: Case) -> Finding:
         """What is found where a text has a label."""
-        return self.not_applicable(case, NO_WORDS)
+        return self.finding(case, Outcome.NOT_APPLICABLE, "no_words")
 
     @abstractmethod
     def judge(self, case: Case, batch: Batch, prepared: Prepared, *, hidden: bool) -> Finding:
@@ -85,35 +80,27 @@ class Targets(OfTargets):
         if isinstance(case.task, AnswerSpans):
             return self.of_answers(case, look(case.dataset, "train", case.task.longest_answer))
         task, rows = case.task, case.dataset.rows("train")
-        if task.label_kind == "pair":
+        if task.target.compares_batch:
             return self.of_pairs(case, rows)
         examples = case.dataset.first("train", EXAMPLES)
         held = labels_of(rows, len(examples))
-        right = {number: wanted(task, examples[number]) for number in held}
+        right = {number: wanted(rows, task, examples[number]) for number in held}
         wrong = [number for number in held if not agree(held[number], right[number])]
         if not wrong:
-            return self.passed(case, f"the labels of {len(held)} texts are those of their rows", 0.0)
-        return self.failed(
-            case,
-            f"{len(wrong)} of {len(held)} texts have another label in their rows, such as text {wrong[0]}: "
-            f"{held[wrong[0]]}, where the text says {right[wrong[0]]}",
-            len(wrong) / len(held),
-            meaning="Texts are trained with the labels of other texts.",
-            fix="Look at how rows are encoded; remove the cached rows, which are then made again.",
-        )
+            return self.finding(case, Outcome.PASS, "labels_agree", 0.0, texts=len(held))
+        first = wrong[0]
+        values: dict[str, Value] = {"wrong": len(wrong), "texts": len(held), "example": first}
+        values |= {"held": str(held[first]), "right": str(right[first])}
+        return self.finding(case, Outcome.FAIL, "labels_differ", len(wrong) / len(held), **values)
 
     def of_answers(self, case: Case, found: FoundAnswers) -> Finding:
         """Where a text has an answer; see the check `answers`."""
         wrong = [*found.outside, *found.misplaced]
         if not wrong:
-            told = f"the rows of {found.questions:,} questions point at their answers, or at none"
-            return self.passed(case, told, 0.0)
-        return self.failed(
-            case,
-            f"{len(wrong):,} answers are not where their rows point, such as {wrong[0]}",
-            len(wrong) / found.questions,
-            meaning="Other words than the answers are trained.",
-            fix="Look at how rows are encoded; remove the cached rows, which are then made again.",
+            return self.finding(case, Outcome.PASS, "answers_agree", 0.0, questions=found.questions)
+        wrong_share, shown = len(wrong) / found.questions, asdict(wrong[0])
+        return self.finding(
+            case, Outcome.FAIL, "answers_differ", wrong_share, wrong=len(wrong), example=shown
         )
 
     def of_pairs(self, case: Case, rows: Rows) -> Finding:
@@ -127,75 +114,46 @@ class Targets(OfTargets):
             cut = len(whole) - len(inside)
             wrong += inside not in (whole[: len(inside)], whole[cut:] if cut >= 0 else None)
         if not wrong:
-            return self.passed(case, f"the second texts of {count} rows are those of their examples", 0.0)
-        return self.failed(
-            case,
-            f"{wrong} of {count} rows have another second text than their example",
-            wrong / count,
-            meaning="Texts are trained to find other texts than their own.",
-            fix="Look at how rows are encoded; remove the cached rows, which are then made again.",
-        )
+            return self.finding(case, Outcome.PASS, "pairs_agree", 0.0, rows=count)
+        return self.finding(case, Outcome.FAIL, "pairs_differ", wrong / count, wrong=wrong, rows=count)
 
     def judge(self, case: Case, batch: Batch, prepared: Prepared, *, hidden: bool) -> Finding:
         right, place = (batch.ids, 0) if hidden else (shifted(prepared.ids, 1), 1)
         wrong = misplaced(prepared, right, batch, hidden)
         if wrong:
-            return self.wrong(case, prepared, batch, wrong, hidden)
+            shown, fix_for = example(prepared, case.dataset.tokenizer), "hidden" if hidden else "next"
+            return self.taught_wrong(case, prepared.ids, prepared.targets, wrong, fix_for, shown)
         rival = self.rival(case, prepared, right, place)
         if rival is not None:
-            return self.failed(
-                case,
-                f"a model that answers with {NAMES[rival]} loses least, by the task's loss",
-                float(rival),
-                meaning="The loss compares each answer with another token than the one to be predicted.",
-                fix="Shift targets in one place only: in the task's prepare, and not again in its loss.",
-            )
+            return self.finding(case, Outcome.FAIL, "rival", float(rival), shift=rival)
         copied = copied_share(case, batch) if hidden else share(prepared, prepared.ids)
-        what = "the hidden token" if hidden else "the next token of its text"
-        shown = example(prepared, case.dataset.tokenizer)
-        told = f"{prepared.count:,} targets, each {what}, such as {shown}; {copied:.0%} equal their input"
-        if copied > HALF:
-            return self.warned(
-                case,
-                told,
-                copied,
-                meaning="Most answers stand in the input: a model that copies it scores well.",
-                fix="Hide more of the chosen tokens (task.mask), or look at the text: does it repeat?",
-            )
-        return self.passed(case, told, copied)
+        values: dict[str, Value] = {"targets": prepared.count, "hidden": hidden}
+        values["example"] = example(prepared, case.dataset.tokenizer)
+        outcome, kind = (Outcome.WARN, "copied") if copied > HALF else (Outcome.PASS, "right")
+        return self.finding(case, outcome, kind, copied, **values)
 
-    def wrong(self, case: Case, prepared: Prepared, batch: Batch, wrong: int, hidden: bool) -> Finding:
-        shown = f", such as {example(prepared, case.dataset.tokenizer)}"
-        return self.taught_wrong(
-            case, prepared.ids, prepared.targets, wrong, FIXES["hidden" if hidden else "next"], shown
-        )
-
-    def judge_taught(self, at: Moment, ids: Tensor, taught: Tensor, right: Tensor, fix: str) -> Finding:
-        """What a training step really taught at each place (B,T), against what is right there."""
+    def judge_taught(self, at: Moment, ids: Tensor, taught: Tensor, right: Tensor, fix_for: str) -> Finding:
+        """What a training step really taught at each place (B,T), against what is right there; `fix_for`
+        names what that is: "next" or "labels"."""
         there = taught != IGNORE
         if not bool(there.any()):
-            return self.not_applicable(at, "the first step has no targets")
+            return self.finding(at, Outcome.NOT_APPLICABLE, "first_step_empty")
         known = right != IGNORE - 1  # what follows the last token of a row is not in it
         wrong = int((there & known & (taught != right)).sum())
         if wrong:
-            return self.taught_wrong(at, ids, taught, wrong, fix)
-        return self.passed(at, f"the {int(there.sum()):,} targets of the first step are the right ones", 0.0)
+            return self.taught_wrong(at, ids, taught, wrong, fix_for, None)
+        return self.finding(at, Outcome.PASS, "first_step_right", 0.0, targets=int(there.sum()))
 
     def taught_wrong(
-        self, at: Moment, ids: Tensor, targets: Tensor, wrong: int, fix: str, shown: str = ""
+        self, at: Moment, ids: Tensor, targets: Tensor, wrong: int, fix_for: str, shown: Value
     ) -> Finding:
         there = targets != IGNORE
         count = int(there.sum())
         shares = {s: float((targets == shifted(ids, s))[there].double().mean()) for s in SHIFTS}
         likely = max(shares, key=lambda shift: shares[shift])
-        return self.failed(
-            at,
-            f"{wrong:,} of {count:,} targets are wrong; {shares[likely]:.0%} are {NAMES[likely]}{shown}",
-            wrong / count,
-            meaning="The model is trained to predict something else than the next or hidden token: its "
-            "loss is meaningless.",
-            fix=fix,
-        )
+        values: dict[str, Value] = {"wrong": wrong, "targets": count, "example": shown, "fix_for": fix_for}
+        values |= {"likely": likely, "likely_share": shares[likely]}
+        return self.finding(at, Outcome.FAIL, "wrong", wrong / count, **values)
 
     @torch.no_grad()
     def rival(self, case: Case, prepared: Prepared, right: Tensor, place: int) -> int | None:
@@ -214,7 +172,7 @@ class Answering:
     """The model's own head and the task's own loss, on answers that are given."""
 
     def __init__(self, model: Model):
-        head = copy.deepcopy(language_head(model)).cpu().double()
+        head = copy.deepcopy(language_head(model.head)).cpu().double()
         generator = torch.Generator().manual_seed(0)
         vectors = torch.randn(head.table.weight.shape, generator=generator, dtype=torch.float64)
         head.table.weight.copy_(vectors / vectors.norm(dim=1, keepdim=True))
@@ -227,8 +185,9 @@ class Answering:
     def loss(self, case: Case, prepared: Prepared, answers: Tensor) -> float:
         """The loss of a model that gives these answers (B,T), without a doubt."""
         said = self.table[answers.clamp(min=0)] * LOUD
-        plain = replace(prepared, spans=None)  # what boundaries say of them is a loss of its own
-        return float(case.task.head_loss(self.model, said, plain).total)
+        # without spans: what boundaries say of them is a loss of its own
+        given = replace(prepared, spans=None, features=said)
+        return float(case.task.loss(self.model, given).total)
 
 
 def draws(case: Case, batch: Batch) -> Iterator[Prepared]:
@@ -282,11 +241,11 @@ def share(prepared: Prepared, answers: Tensor) -> float:
     return float((prepared.targets == answers)[there].double().mean())
 
 
-def example(prepared: Prepared, tokenizer: Tokenizer) -> str:
+def example(prepared: Prepared, tokenizer: Tokenizer) -> dict[str, str]:
     """An input and its target, as a person reads them, from the middle of the first row that has one."""
     row, place = (prepared.targets != IGNORE).nonzero()[prepared.count // 2].tolist()
     read, said = int(prepared.ids[row, place]), int(prepared.targets[row, place])
-    return f'"{tokenizer.token(read)}" → "{tokenizer.token(said)}"'
+    return {"read": tokenizer.token(read), "target": tokenizer.token(said)}
 
 
 def labels_of(rows: Rows, count: int) -> dict[int, Any]:
@@ -318,13 +277,11 @@ def agree(held: Any, right: Any) -> bool:
     return bool(held) and len({*held}) == len(held) and {*held} <= {*right}
 
 
-def wanted(task: Task, example: Example) -> Any:
+def wanted(rows: Rows, task: Task, example: Example) -> Any:
     """The same, read off the text's own label."""
-    found = task.label_of(example)
-    if task.label_kind == "tags":
-        return tuple((word, task.labels.names.index(tag)) for word, tag in enumerate(found))
-    if task.label_kind == "class":
-        return task.labels.names.index(found)
-    return (
-        [int(name in found) for name in task.labels.names] if task.label_kind == "classes" else float(found)
-    )
+    label, names = task.label_of(example), task.labels.names
+    if rows.has("tags"):
+        return tuple((word, names.index(tag)) for word, tag in enumerate(label))
+    if rows.has("label"):
+        return names.index(label)
+    return [int(name in label) for name in names] if rows.has("labels") else float(label)

@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import torch
 
-from attnlab.checks.check import Case, Check, Moment
-from attnlab.config.wording import first_few
+from attnlab.checks.check import Case, Check
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.training.checkpoint import Checkpoint, read_checkpoint
 
 
@@ -32,23 +31,15 @@ class Tensors(Check):
     def run(self, case: Case) -> Finding:
         found = saved(case.folder, case.step)
         if found is None:
-            return self.not_applicable(case, "there is no checkpoint of this step")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_checkpoint")
         if isinstance(found, str):
-            return self.lost(case, f"the checkpoint of step {case.step} is damaged: {found}")
+            return self.finding(case, Outcome.FAIL, "damaged", step=case.step, error=found)
         own = {name: parameter.detach().cpu() for name, parameter in case.model.named_parameters()}
-        problems = list(misfits(found, own))
-        if problems:
-            return self.lost(case, "; ".join(problems))
+        names = misfits(found, own)
+        if names:
+            return self.finding(case, Outcome.FAIL, "misfits", names=names)
         numbers = sum(tensor.numel() for tensor in own.values())
-        return self.passed(case, f"{len(own)} tensors of {numbers:,} numbers, all there, none left over", 0.0)
-
-    def lost(self, at: Moment, told: str) -> Finding:
-        return self.failed(
-            at,
-            told,
-            meaning="The model that is loaded from this checkpoint is not the one that was trained.",
-            fix="Save and load by named_parameters(), and refuse what does not fit.",
-        )
+        return self.finding(case, Outcome.PASS, "whole", 0.0, tensors=len(own), numbers=numbers)
 
 
 def saved(folder: Path | None, step: int) -> Checkpoint | str | None:
@@ -62,8 +53,8 @@ def saved(folder: Path | None, step: int) -> Checkpoint | str | None:
         return str(damage)
 
 
-def misfits(checkpoint: Checkpoint, own: dict[str, torch.Tensor]) -> list[str]:
-    """What is in one and not in the other."""
+def misfits(checkpoint: Checkpoint, own: dict[str, torch.Tensor]) -> dict[str, list[str]]:
+    """The names of what is in one and not in the other, by what is wrong with them."""
     held = checkpoint.model
     both = own.keys() & held.keys()
     shapes = {name for name in both if own[name].shape != held[name].shape}
@@ -72,10 +63,10 @@ def misfits(checkpoint: Checkpoint, own: dict[str, torch.Tensor]) -> list[str]:
     stray = {key for key in checkpoint.optimizer if key.rsplit("/", 1)[0] not in own}
     named = {
         "missing": own.keys() - held.keys(),
-        "left over": held.keys() - own.keys(),
-        "of another shape": shapes,
-        "of other values": values,
-        "not finite": broken,
-        "in the optimizer's state alone": stray,
+        "left_over": held.keys() - own.keys(),
+        "shape": shapes,
+        "values": values,
+        "not_finite": broken,
+        "optimizer": stray,
     }
-    return [f"{what}: {first_few(sorted(names))}" for what, names in named.items() if names]
+    return {what: sorted(names) for what, names in named.items() if names}

@@ -8,7 +8,7 @@ import numpy as np
 
 from attnlab.checks.check import Case, Check, Moment
 from attnlab.metrics.metric import Examples, Floats
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.tasks.answer_spans import AnswerSpans
 
 NEEDED = ("margin", "threshold", "fold", "span_f1", "silent")
@@ -37,7 +37,7 @@ class Threshold(Check):
     def run(self, case: Case) -> Finding:
         found = case.examples
         if not isinstance(case.task, AnswerSpans) or found is None or any(n not in found for n in NEEDED):
-            return self.not_applicable(case, "nothing is answered by a threshold")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_threshold")
         return self.judge(case, found, fixed=case.task.threshold != "dev")
 
     def judge(self, at: Moment, examples: Examples, *, fixed: bool = False) -> Finding:
@@ -45,23 +45,16 @@ class Threshold(Check):
         own = float(scored(examples, examples["threshold"]).mean())
         tuned = max(float(scored(examples, tau).mean()) for tau in candidates(examples["margin"]))
         gain = tuned - own
-        pretended = f"F1 {own:.4f}; with τ chosen on the same questions it would be {tuned:.4f} ({gain:+.4f})"
+        values = {"f1": own, "tuned": tuned}
         if fixed:
-            return self.passed(at, f"τ was set to {examples['threshold'][0]:g}: {pretended}", gain)
+            values["threshold"] = float(examples["threshold"][0])
+            return self.finding(at, Outcome.PASS, "fixed", gain, **values)
         folds = np.unique(examples["fold"])
         if len(folds) < 2:
-            return self.not_applicable(at, "a single question: there are no others to choose a threshold on")
+            return self.finding(at, Outcome.NOT_APPLICABLE, "one_question")
         wrong = [int(fold) for fold in folds if not apart(examples, fold)]
-        if not wrong:
-            told = f"τ of each of {len(folds)} folds is the best of the others: {pretended}"
-            return self.passed(at, told, gain)
-        return self.failed(
-            at,
-            f"the τ of {len(wrong)} of {len(folds)} folds is not the best of the other folds: {pretended}",
-            gain,
-            meaning="The threshold is fitted to the questions that it is scored on: the F1 is too high.",
-            fix='Choose it on questions apart from those reported: task.threshold = "dev", or a fixed one.',
-        )
+        outcome, kind = (Outcome.FAIL, "fitted") if wrong else (Outcome.PASS, "apart")
+        return self.finding(at, outcome, kind, gain, wrong=len(wrong), folds=len(folds), **values)
 
 
 def apart(examples: Examples, fold: int) -> bool:

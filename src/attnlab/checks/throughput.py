@@ -9,7 +9,7 @@ import numpy as np
 
 from attnlab.checks.check import Case, Check
 from attnlab.checks.real import device_of
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.metrics_file import last_events
 from attnlab.training.machine import peak_flops
 
@@ -37,34 +37,19 @@ class Throughput(Check):
         events = [] if case.folder is None else last_events(case.folder / "metrics.jsonl")
         steps = [event for event in events if event["event"] == "stepped"][-STEPS:]
         if not steps:
-            return self.not_applicable(case, "no step was recorded")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_steps")
         planned = tokens_of(case, steps[-1]["epoch"], len(steps))
         steps = steps[len(steps) - len(planned) :]
         there = sum(planned)
-        told, seconds = sum(step["tokens"] for step in steps), sum(step["seconds"] for step in steps)
-        if told != there:
-            return self.failed(
-                case,
-                f"{told:,} tokens are reported for the last {len(steps)} steps, which have {there:,}",
-                float(told - there),
-                meaning="Tokens per second, and every budget in tokens, are counted wrongly.",
-                fix="Count tokens that are not padding, once each, batch by batch.",
-            )
+        reported, seconds = (sum(step[name] for step in steps) for name in ("tokens", "seconds"))
+        if reported != there:
+            counts = {"reported": reported, "steps": len(steps), "there": there}
+            return self.finding(case, Outcome.FAIL, "miscounted", float(reported - there), **counts)
         peak = peak_flops(device_of(case.model), size=512)
         rate = sum(step["flops"] for step in steps) / max(seconds, 1e-12)
-        found = (
-            f"{told / max(seconds, 1e-12):,.0f} tokens/s over {len(steps)} steps, {rate / peak:.0%} of peak"
-        )
-        if not rate <= BEYOND * peak:
-            return self.failed(
-                case,
-                found,
-                rate / peak,
-                meaning="The machine cannot compute this fast: the time is measured wrongly.",
-                fix="Measure from before a step's first batch to after its update, on a clock that only "
-                "goes forward.",
-            )
-        return self.passed(case, found, rate / peak)
+        outcome, kind = (Outcome.PASS, "plausible") if rate <= BEYOND * peak else (Outcome.FAIL, "too_fast")
+        values = {"tokens_per_second": reported / max(seconds, 1e-12), "steps": len(steps)}
+        return self.finding(case, outcome, kind, rate / peak, **values)
 
 
 def tokens_of(case: Case, end: float, steps: int) -> list[int]:

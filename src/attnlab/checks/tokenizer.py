@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from attnlab.checks.check import Case, Check, Moment
+from attnlab.checks.check import Case, Check
 from attnlab.data.errors import DataError
 from attnlab.data.tokenizers.tokenizer_files import load
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, Value, When
 from attnlab.runs.record import RECORD, read_record
 
 
@@ -30,38 +30,37 @@ class TokenizerIdentity(Check):
     def run(self, case: Case) -> Finding:
         own = case.dataset.tokenizer
         if case.folder is None or not (case.folder / RECORD).is_file():
-            return self.not_applicable(case, "there is no run folder")
+            return self.finding(case, Outcome.NOT_APPLICABLE, "no_folder")
         record = read_record(case.folder)
         try:
             saved = load(case.folder / "tokenizer.json")
         except (OSError, DataError) as error:
-            return self.other(case, f"tokenizer.json cannot be read: {error}")
+            return self.finding(case, Outcome.FAIL, "unreadable", error=str(error))
         differences = [
             *different("tokenizer.json", saved.identity(), own.identity()),
             *different("run.json", record.get("tokenizer_identity", {}), own.identity()),
         ]
         if record.get("tokenizer", own.fingerprint) != own.fingerprint:
-            differences.append(f"the fingerprint in run.json is {record['tokenizer']}, not {own.fingerprint}")
+            prints = {"held": str(record["tokenizer"]), "own": own.fingerprint}
+            differences.append({"kind": "fingerprint", **prints})
         rows = case.model.vocabulary
         if rows < own.size:
-            differences.append(f"the model has {rows:,} rows for {own.size:,} ids")
+            differences.append({"kind": "rows", "rows": rows, "ids": own.size})
         if differences:
-            return self.other(case, "; ".join(differences))
-        return self.passed(case, f"{own.fingerprint}, {own.size:,} ids, in file, record and dataset", 0.0)
-
-    def other(self, at: Moment, told: str) -> Finding:
-        return self.failed(
-            at,
-            told,
-            meaning="The ids that the model was trained on mean other words in this tokenizer.",
-            fix="Restore the tokenizer.json that the run was trained with.",
-        )
+            return self.finding(case, Outcome.FAIL, "other", differences=differences)
+        return self.finding(case, Outcome.PASS, "same", 0.0, fingerprint=own.fingerprint, ids=own.size)
 
 
-def different(where: str, held: dict[str, Any], own: dict[str, Any]) -> list[str]:
+def different(where: str, held: dict[str, Any], own: dict[str, Any]) -> list[dict[str, Value]]:
     """What a record says otherwise, value by value; nothing of what it does not say."""
     return [
-        f"the {name} of {where} is {shortened(value)}, not {shortened(own[name])}"
+        {
+            "kind": "identity",
+            "name": name,
+            "where": where,
+            "held": shortened(value),
+            "own": shortened(own[name]),
+        }
         for name, value in held.items()
         if name in own and value != own[name]
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from attnlab.checks.check import Case, Check
-from attnlab.data.encode.encoding import MUCH
-from attnlab.runs.findings import Finding, When
+from attnlab.data.encode.encoding import MUCH, Cuts
+from attnlab.runs.findings import Finding, Outcome, Value, When
 
 SPLITS = ("train", "dev")
 
@@ -31,16 +31,18 @@ class Truncation(Check):
     def run(self, case: Case) -> Finding:
         dataset, length = case.dataset, case.config.data.length
         cuts = {split: dataset.truncation(split) for split in SPLITS if split in dataset.splits.names}
-        told = "; ".join(f"{split}: {of}" for split, of in cuts.items()) + f" at data.length {length}"
+        values: dict[str, Value] = {
+            "splits": {split: values_of(cut) for split, cut in cuts.items()},
+            "length": length,
+            "longest": max(of.longest for of in cuts.values()),
+        }
         worst = max(of.token_share for of in cuts.values())
-        if worst <= MUCH:
-            return self.passed(case, told, worst)
-        longest = max(of.longest for of in cuts.values())
-        return self.warned(
-            case,
-            told,
-            worst,
-            meaning="What is cut off is neither trained on nor scored: scores are of the rest of each text.",
-            fix=f"Raise data.length and model.length (the longest text has {longest:,} tokens), or take text "
-            "in smaller units; a language model may split long ones (data.encoding = document(long=split)).",
-        )
+        outcome, kind = (Outcome.PASS, "little") if worst <= MUCH else (Outcome.WARN, "much")
+        return self.finding(case, outcome, kind, worst, **values)
+
+
+def values_of(cuts: Cuts) -> dict[str, Value]:
+    """What was cut off of a split, as a finding holds it."""
+    counts = {name: getattr(cuts, name) for name in ("cut", "lost", "tokens", "inexact", "split", "answers")}
+    shares = {"text_share": cuts.text_share, "token_share": cuts.token_share}
+    return {"texts": cuts.examples, **counts, **shares}

@@ -13,7 +13,7 @@ from attnlab.checks.check import Case
 from attnlab.checks.targets import OfTargets
 from attnlab.data.batch import Batch
 from attnlab.model.losses import IGNORE
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.tasks.task import Prepared
 
 LINES, LENGTH = 8, 256
@@ -54,15 +54,8 @@ class VisibleTargets(OfTargets):
         for targets, ids, reach in lines(case, prepared):
             places = ((targets[:-1] != IGNORE) & (targets[:-1] == ids[1:])).nonzero()[:, 0]
             seen, count = seen + int(reach[places, places + 1].sum()), count + len(places)
-        told = f"{seen:,} of {count:,} targets can be seen by the position that predicts them"
-        if seen:
-            return self.shown(
-                case,
-                told,
-                seen / count,
-                fix="Mark as source only tokens before the first target, and use a causal mask for the rest.",
-            )
-        return self.passed(case, told, 0.0)
+        outcome, kind = (Outcome.FAIL, "ahead") if seen else (Outcome.PASS, "not_ahead")
+        return self.finding(case, outcome, kind, seen / count if seen else 0.0, seen=seen, targets=count)
 
     def at_their_place(self, case: Case, prepared: Prepared) -> Finding:
         """Hidden targets: the answer is what stood there."""
@@ -73,18 +66,10 @@ class VisibleTargets(OfTargets):
         stretches = [bool(left[row, places].all()) for row, places in runs(there)]
         allowed = min(1.0, case.task.shown_targets + 1 / case.dataset.tokenizer.size)
         share = float(left.sum()) / float(there.sum())
-        told = (
-            f"{share:.0%} of {prepared.count:,} targets stand at their own place in the input; "
-            f"the task keeps {case.task.shown_targets:.0%}"
-        )
-        if bdtrc(sum(stretches) - 1, len(stretches), allowed) < UNLIKELY:
-            return self.shown(
-                case,
-                told,
-                share,
-                fix="Replace the chosen tokens in the ids that the model reads, not in a copy.",
-            )
-        return self.passed(case, told, share)
+        luck = bdtrc(sum(stretches) - 1, len(stretches), allowed)
+        outcome, kind = (Outcome.FAIL, "at_their_place") if luck < UNLIKELY else (Outcome.PASS, "hidden")
+        kept = case.task.shown_targets
+        return self.finding(case, outcome, kind, share, targets=prepared.count, kept=kept)
 
     def in_source(self, case: Case, prepared: Prepared, batch: Batch) -> Finding:
         """Targets of a text with holes: the answer is in the source where there is no hole."""
@@ -95,22 +80,9 @@ class VisibleTargets(OfTargets):
             blocks = SequenceMatcher(None, source.tolist(), wanted, autojunk=False).get_matching_blocks()
             matched, count = matched + sum(block.size for block in blocks), count + len(wanted)
         share, kept = matched / count, case.task.shown_source
-        told = f"the source holds {share:.0%} of the target; the task keeps {kept:.0%}"
-        if share > kept + (1 - kept) / 2:
-            return self.shown(
-                case, told, share, fix="Give the encoder the text with its holes, not the whole."
-            )
-        return self.passed(case, told, share)
-
-    def shown(self, case: Case, told: str, share: float, *, fix: str) -> Finding:
-        return self.failed(
-            case,
-            told,
-            share,
-            meaning="The model reads what it should predict: its loss says nothing about what it has "
-            "learned.",
-            fix=fix,
-        )
+        much = share > kept + (1 - kept) / 2
+        outcome, kind = (Outcome.FAIL, "in_source") if much else (Outcome.PASS, "not_in_source")
+        return self.finding(case, outcome, kind, share, kept=kept)
 
 
 def lines(case: Case, prepared: Prepared) -> Iterator[tuple[Tensor, Tensor, Tensor]]:

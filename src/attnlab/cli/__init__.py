@@ -96,7 +96,7 @@ class Commands(TyperGroup):
             with refusing_visibly():
                 return super().invoke(ctx)
         except KeyboardInterrupt:  # files are written whole or not at all; train and run say more themselves
-            err.print("Stopped; nothing was lost.", highlight=False)
+            err.say("Stopped; nothing was lost.")
             raise typer.Exit(130) from None
 
     def list_commands(self, ctx: Any) -> list[str]:

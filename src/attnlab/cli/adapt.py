@@ -23,8 +23,7 @@ from attnlab.cli.corpus_options import (
     WordsOption,
 )
 from attnlab.cli.train import exit_unsound, finish, say_baselines, told_when_stopped
-from attnlab.config.visible_text import visible
-from attnlab.runs.display import Display, escape
+from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
     from attnlab.session.adapting import Adapted
@@ -90,13 +89,13 @@ def adapt(
     place = folder or run_folder(config, data)
     if rates:
         named = ", ".join(f"{rate:g}" for rate in rates_of(rates, config))
-        err.print(f"Learning rates: {named}; a run each.", highlight=False)
+        err.say(f"Learning rates: {named}; a run each.")
     with told_when_stopped(place):
         ended = adapt_start(
             config,
             place,
             display=lambda: Display(err),
-            tell=lambda plan: err.print(plan, highlight=False, markup=False, soft_wrap=True),
+            tell=lambda plan: err.print(plan, soft_wrap=True),
             rates=rates,
             wording=wording_from(template, label_words),
             resume=resume,
@@ -114,8 +113,7 @@ def finish_rates(ended: Adapted, *, allow: Collection[str], json: bool) -> None:
     tried, place, baselines = ended.rates, ended.folder, ended.baselines
     assert tried is not None
     if tried.signal:
-        kept = escape(visible(str(tried.folder)))
-        out.print(f"Stopped, as asked; go on with --resume. What was tried is in {kept}.")
+        out.say(f"Stopped, as asked; go on with --resume. What was tried is in {tried.folder}.")
         raise typer.Exit(128 + tried.signal)
     unsound = unsound_of(place)
     if json:
@@ -124,10 +122,9 @@ def finish_rates(ended: Adapted, *, allow: Collection[str], json: bool) -> None:
         emit(said | {"sound": not unsound, "unsound": unsound})
     else:
         say_first(tried.best.collapsed)
-        out.print(str(tried), highlight=False, markup=False, soft_wrap=True)
-        named = escape(visible(str(place)))
-        out.print(f"The run of rate {tried.best.rate:g} is in {named}.", highlight=False, soft_wrap=True)
+        out.print(str(tried), soft_wrap=True)
+        out.say(f"The run of rate {tried.best.rate:g} is in {place}.")
         say_baselines(baselines)
         if unsound:
-            out.print(not_sound(unsound), highlight=False)
+            out.say(not_sound(unsound))
     exit_unsound(unsound, allow)

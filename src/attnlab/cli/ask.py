@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from attnlab.cli.console import JsonOption, emit, err, not_sound, out, warn
 from attnlab.cli.corpus_options import EncodingOption
 from attnlab.cli.generate import RunArgument
 from attnlab.config.values import ConfigError
-from attnlab.config.visible_text import visible, visible_lines
-from attnlab.runs.display import Display, escape
+from attnlab.documents.nodes import Marked, MarkedSpan, Node, Sentence, Table, Tone, muted, strong, toned
+from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
     from attnlab.session.questions import PassageAnswer, RankedAnswers
@@ -63,58 +62,53 @@ def ask(
 
 
 def show(found: RankedAnswers, trained: Trained) -> None:
-    out.print(told(found.best, several=len(found.ranked) > 1))
+    out.show(*answer_in_place(found.best, several=len(found.ranked) > 1))
     if len(found.ranked) > 1:
-        out.print(others(found))
+        out.show(others(found))
     for one in found.ranked:
         unfamiliar(one)
     if trained.settled.get("threshold") is None and trained.config.task.options.get("threshold") == "dev":
-        out.print("[yellow]The threshold is 0: none was chosen on dev for this model.[/]", highlight=False)
+        out.show(Sentence(toned(Tone.WARNING, "The threshold is 0: none was chosen on dev for this model.")))
     if trained.unsound:
-        out.print(not_sound(trained.unsound), highlight=False)
+        out.say(not_sound(trained.unsound))
 
 
-def told(one: PassageAnswer, *, several: bool) -> Text:
+def answer_in_place(one: PassageAnswer, *, several: bool) -> Iterator[Node]:
     """The answer in its place, or that there is none."""
+    where = f"{one.name} line {one.line}, characters {one.found.start:,} to {one.found.end:,}"
     if not one.answer:
-        text = Text("no answer in these texts" if several else "no answer in this text", "bold")
+        yield Sentence(strong("no answer in these texts" if several else "no answer in this text"))
         if one.found.span:
-            text.append(
-                f"\nThe best span, “{visible(one.found.span)}” ({place(one)}), is {-one.found.margin:.2f} "
-                "nats below the threshold.",
-                "bright_black",
-            )
-        return text
-    text = Text(visible(one.answer), "bold green")
-    text.append(f"  margin {one.found.margin:+.2f} nats, {place(one)}\n\n", "bright_black")
-    before, span, after = map(visible_lines, one.context)
-    text.append(before.lstrip("\n"), "")
-    text.append(f"[{span}]" if not out.is_terminal else span, "bold black on green")
-    return text.append(after.rstrip("\n"), "")
-
-
-def place(one: PassageAnswer) -> str:
-    return f"{visible(one.name)} line {one.line}, characters {one.found.start:,} to {one.found.end:,}"
+            below = f"is {-one.found.margin:.2f} nats below the threshold."
+            yield Sentence(f"The best span, “{one.found.span}” ({where}), {below}", "fine")
+        return
+    beside = muted(f"  margin {one.found.margin:+.2f} nats, {where}")
+    yield Sentence((toned(Tone.CHOSEN, one.answer), beside))
+    before, span, after = one.context
+    spans = (
+        MarkedSpan(before.lstrip("\n")),
+        MarkedSpan(span, tone=Tone.CHOSEN),
+        MarkedSpan(after.rstrip("\n")),
+    )
+    yield Marked(spans)
 
 
 def others(found: RankedAnswers) -> Table:
-    table = Table("margin", "answer", "passage", title="All passages, by margin", title_justify="left")
-    table.columns[0].justify = "right"
-    for one in found.ranked[: OTHERS + 1]:
-        table.add_row(
-            f"{one.found.margin:+.2f}",
-            Text(visible(one.answer), "green") if one.answer else Text("no answer", "bright_black"),
-            Text(visible(one.name)),
-        )
-    return table
+    from attnlab.session.questions import margin_number
+
+    rows = [
+        (margin_number(one), toned(Tone.GOOD, one.answer) if one.answer else muted("no answer"), one.name)
+        for one in found.ranked[: OTHERS + 1]
+    ]
+    return Table(("margin", "answer", "passage"), rows, title="All passages, by margin")
 
 
 def unfamiliar(one: PassageAnswer) -> None:
     from attnlab.session.questions import UNKNOWN
 
     if one.unknown >= UNKNOWN:
-        out.print(
-            f"[yellow]{one.unknown:.0%} of the tokens of {escape(visible(one.name))} are unknown to the "
-            "model's tokenizer: it cannot read this text.[/]",
-            highlight=False,
+        told = (
+            f"{one.unknown:.0%} of the tokens of {one.name} are unknown to the model's tokenizer: it cannot "
+            "read this text."
         )
+        out.show(Sentence(toned(Tone.WARNING, told)))

@@ -11,6 +11,7 @@ from rich.text import Text
 from attnlab.cli.console import emit, out
 from attnlab.config.schema import Config
 from attnlab.config.visible_text import CONTROLS, visible
+from attnlab.documents.nodes import Sentence, Tone, strong, toned
 
 if TYPE_CHECKING:
     from attnlab.tasks.task import Prepared, Task
@@ -28,9 +29,9 @@ def show(config: Config, *, json: bool) -> None:
     if json:
         return emit(rows)
     for number, row in enumerate(rows[:ROWS], start=1):
-        out.print(f"[bold]row {number}[/]")
+        out.say(strong(f"row {number}"))
         if "source" in row:
-            out.print(Text(f"the encoder reads: {' '.join(row['source'])}"))
+            out.show(Sentence(f"the encoder reads: {' '.join(row['source'])}"))
         targets = [wanted and visible(wanted) for wanted in row.get("target", [None] * len(row["input"]))]
         cells = list(zip(row["input"], targets, strict=True))
         for line, part in enumerate(wrapped(cells, out.width - 10)):
@@ -39,7 +40,7 @@ def show(config: Config, *, json: bool) -> None:
                 break
             show_line(part)
         if "label" in row:
-            out.print(Text(f"label     {visible(str(row['label']))}", "green"))
+            out.show(Sentence(toned(Tone.GOOD, f"label     {row['label']}")))
     if "label" in rows[0]:
         out.print("The label is predicted from the whole text.")
         return None
@@ -74,16 +75,8 @@ def wrapped(cells: list[Cell], width: int) -> Iterator[list[Cell]]:
 
 def label(task: Task, prepared: Prepared, line: int) -> str | float:
     """What is to be predicted of a row."""
-    if task.label_kind == "answer":
-        first, last = prepared.targets[line].tolist()
-        return f"tokens {first} to {last}" if last else "no answer in this window"
-    found: dict[str, Any] = {name: column[line].tolist() for name, column in task.truth(prepared).items()}
-    names = task.labels.names
-    if "label" in found:
-        return names[found["label"]]
-    if "labels" in found:
-        return ", ".join(name for name, there in zip(names, found["labels"], strict=True) if there) or "none"
-    return float(found["number"])
+    columns = task.truth(prepared) | {"targets": prepared.targets}
+    return task.target.shown({name: column[line].tolist() for name, column in columns.items()}, task.labels)
 
 
 def pairs(config: Config) -> list[dict[str, Any]]:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Column, Table
 
+from attnlab.checks.wording import counts_phrase, soundness_phrase
 from attnlab.cli.console import JsonOption, SetOption, emit, err, out
 from attnlab.config.values import ConfigError
-from attnlab.runs.display import Display, escape
-from attnlab.runs.findings import COLOURS, Findings
+from attnlab.documents.nodes import Below, Number, Sentence, Table, TableColumn, Tone, strong, toned
+from attnlab.runs.display import Display
+from attnlab.runs.findings import BAD, TONES, Findings, mark
 
 PREDICTIONS = (".csv", ".tsv", ".jsonl")
-VERDICT_COLOURS = {"Not sound": "bold red", "Sound, as far as was checked": "green"}
+VERDICT_TONES = {False: Tone.WRONG, True: Tone.GOOD, None: Tone.WARNING}
 
 
 def check(
@@ -49,7 +49,7 @@ def check(
         folder.mkdir(parents=True, exist_ok=True)
         save_findings(folder, found)
     if json:
-        emit([asdict(one) for one in found])
+        emit([one.as_json() for one in found])
     else:
         show(target, found)
     if any(one.outcome == "fail" for one in found):
@@ -82,29 +82,25 @@ def found_in(target: str, set: list[str], *, label: str, prediction: str) -> lis
 def show(target: str, found: Sequence[Any]) -> None:
     """A table for each implementation with one row a check, and below them what the bad ones mean."""
     for code in dict.fromkeys(one.implementation for one in found):
-        out.print(findings_table(target, code, [one for one in found if one.implementation == code]))
+        out.show(findings_table(target, code, [one for one in found if one.implementation == code]))
     for one in found:
-        if one.outcome in ("warn", "fail"):
-            colour = COLOURS[one.outcome]
-            run_by = f" ({escape(one.implementation)})" if one.implementation else ""
-            out.print(
-                f"[{colour}]{one.mark} {escape(one.check)}[/]{run_by}: {escape(one.meaning)} "
-                f"[bold]{escape(one.fix)}[/]",
-                highlight=False,
-            )
-    verdict, _, counts = Findings(found).verdict.partition(": ")
-    colour = VERDICT_COLOURS.get(verdict, "yellow")
+        if one.outcome in BAD:
+            named = toned(TONES[one.outcome], f"{one.mark} {one.check}")
+            run_by = f" ({one.implementation})" if one.implementation else ""
+            out.show(Sentence((named, f"{run_by}: {one.meaning} ", strong(one.fix))))
+    findings = Findings(found)
+    verdict = toned(VERDICT_TONES[findings.sound], soundness_phrase(findings.sound))
     seconds = sum(one.seconds for one in found)
-    out.print(f"[{colour}]{verdict}[/]: {counts} ({seconds:.1f} s).", highlight=False)
+    out.show(Sentence((verdict, f": {counts_phrase(findings.outcomes)} ({seconds:.1f} s).")))
 
 
 def findings_table(target: str, implementation: str, found: Sequence[Any]) -> Table:
-    found_column = Column("found", overflow="fold")  # a module's name is longer than the column
+    rows = [
+        (
+            *(mark(one.outcome), one.check, (one.when, Below(f"step {one.step:,}") if one.step else "")),
+            *(one.found, Number(one.seconds, form="seconds", decimals=1)),
+        )
+        for one in found
+    ]
     title = f"{target}, run by {implementation}" if implementation else target
-    table = Table("", "check", "when", found_column, "time", title=escape(title), title_justify="left")
-    for one in found:
-        colour = COLOURS.get(one.outcome, "dim")
-        mark = f"[{colour}]{one.mark}[/]"
-        moment = f"{one.when},\nstep {one.step:,}" if one.step else one.when
-        table.add_row(mark, escape(one.check), escape(moment), escape(one.found), f"{one.seconds:.1f} s")
-    return table
+    return Table(("", TableColumn("check", whole=True), "when", "found", "time"), rows, title=title)

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from attnlab.cli.encoding import is_utf8
-from attnlab.config.visible_text import visible, visible_json
-from attnlab.runs.display import PlainConsole, escape
+from attnlab.config.visible_text import visible_json
+from attnlab.documents.nodes import Inline, Sentence, Tone, toned
+from attnlab.documents.terminal import PlainConsole
+
+if TYPE_CHECKING:
+    from attnlab.explain.explanation import Explanation
 
 MOST = 2**31 - 1
 """The largest number that an option takes whose command has no smaller limit: a range that is told, and that
@@ -27,6 +32,9 @@ SetOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
+HtmlOption = Annotated[
+    Path | None, typer.Option("--html", help="Write a page of one file, which needs no network.")
+]
 
 
 OF_LEARNING = frozenset({"majority", "collapse"})
@@ -40,24 +48,40 @@ def emit(value: Any) -> None:
 
 def fail(message: str) -> None:
     """An error, for a person. Its lines are ours; what else it quotes may be anything."""
-    shown = "\n".join(map(visible, message.split("\n")))
-    err.print(f"[bold red]Error:[/] {escape(shown)}", highlight=False, soft_wrap=True)
+    first, *rest = message.split("\n")
+    err.say(toned(Tone.WRONG, "Error:"), f" {first}")
+    for line in rest:
+        err.say(line)
 
 
 def warn(message: str) -> None:
     """Something that a person should know, which stops nothing."""
-    err.print(f"[yellow]Warning:[/] {escape(visible(message))}", highlight=False, soft_wrap=True)
+    err.say(toned(Tone.WARNING, "Warning:"), f" {message}")
 
 
-def not_sound(unsound: Iterable[str]) -> str:
+def not_sound(unsound: Iterable[str]) -> Inline:
     """What stands with every number of a run that failed checks: "majority", or "majority (step 8)"."""
     failed = list(unsound)
     measured = all(one.split()[0] in OF_LEARNING for one in failed)
     follows = "it is not shown to be better than a baseline" if measured else "its numbers cannot be trusted"
-    return f"[bold red]Not sound:[/] failed {escape(visible(', '.join(failed)))}; {follows}."
+    return toned(Tone.WRONG, "Not sound:"), f" failed {', '.join(failed)}; {follows}."
 
 
 def say_first(collapsed: str) -> None:
     """A collapse, before any number; nothing where there is none."""
     if collapsed:
-        out.print(f"[bold red]{escape(visible(collapsed))}[/]", highlight=False, soft_wrap=True)
+        out.say(toned(Tone.WRONG, collapsed))
+
+
+def present(explained: Explanation, *, json: bool, html: Path | None) -> None:
+    """An explanation to the terminal or as JSON, and as a page where one is asked for."""
+    if html is not None:
+        explained.save(html)
+        err.say(f"Page: {html}")
+    if json:
+        return emit(explained.as_json())
+    out.show(Sentence(explained.summary))
+    for part in explained.parts():
+        out.print()
+        out.show(part)
+    return None

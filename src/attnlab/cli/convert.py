@@ -9,7 +9,7 @@ import typer
 
 from attnlab.cli.console import MOST, JsonOption, emit, out
 from attnlab.config.values import ConfigError
-from attnlab.runs.display import escape
+from attnlab.documents.nodes import strong
 
 
 def convert(
@@ -56,8 +56,8 @@ def convert(
     if json:
         return emit(certificate.as_json())
     for line in certificate.lines():
-        out.print(escape(line), highlight=False, soft_wrap=True)
-    out.print(f"Written to [bold]{escape(str(target))}[/].", highlight=False, soft_wrap=True)
+        out.say(line)
+    out.say("Written to ", strong(str(target)), ".")
     return None
 
 
@@ -71,5 +71,5 @@ def convert_adapter(source: str, target: Path, choices: dict[str, Any], *, json:
     if json:
         return emit({"architecture": given.architecture, "tensors": given.tensors, "folder": str(target)})
     for line in given.lines(target):
-        out.print(escape(line), highlight=False, soft_wrap=True)
+        out.say(line)
     return None

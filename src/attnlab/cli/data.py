@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from attnlab.cli.console import MOST, JsonOption, SetOption, emit, err, out
 from attnlab.cli.corpus_options import (
@@ -25,16 +24,31 @@ from attnlab.cli.corpus_options import (
     corpus_of,
     data_of,
 )
-from attnlab.cli.token_view import Piece, segmented, show_pieces
-from attnlab.config.visible_text import visible
-from attnlab.runs.display import Display, escape
+from attnlab.documents.nodes import (
+    Bar,
+    Heading,
+    Inline,
+    Marked,
+    MarkedSpan,
+    Node,
+    Number,
+    Sentence,
+    Table,
+    TableColumn,
+    TableRow,
+    Tone,
+    muted,
+    strong,
+    token_spans,
+    toned,
+)
+from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
     from attnlab.data.inspection import Report, SampleRow, SplitReport
 
 app = typer.Typer(help="Inspect data: rows, lengths, classes, duplicates, tokens.", no_args_is_help=True)
 
-BAR = 44
 SHOWN_CLASSES = 12
 SHOWN_TOKENS = 60
 
@@ -89,120 +103,110 @@ def inspect(
 
 
 def show(report: Report, file: str) -> None:
+    out.show(*report_nodes(report, file))
+
+
+def report_nodes(report: Report, file: str) -> Iterator[Node]:
+    """What is told of a corpus, from its counts to single rows."""
     train = report.splits["train"]
-    out.print(splits_table(report, file))
-    made_splits(report)
-    warnings(report)
+    yield splits_table(report, file)
+    if report.made:
+        yield made_splits_sentence(report)
+    yield from warnings(report)
     learned = f", trained on {report.trained_on}" if report.trained_on else ""
-    heading(f"Length in tokens, {report.vocabulary:,} in the vocabulary{learned}")
-    show_lengths(train, report.length)
+    yield Heading(f"Length in tokens, {report.vocabulary:,} in the vocabulary{learned}")
+    yield from length_nodes(train, report.length)
     if train.classes:
-        heading(classes_heading(report))
-        out.print(classes_table(report))
+        yield Heading(classes_heading(report))
+        yield classes_table(report)
     if report.encoding == "question":
-        heading("Answers")
-        out.print(answers_table(report))
-    heading(f"Padding, rows encoded as {report.encoding}")
-    out.print(waste_table(report))
-    heading("As the model sees it")
-    for sample in report.samples:
-        show_sample(sample)
-
-
-def heading(text: str) -> None:
-    out.print(f"\n[bold]{escape(text)}[/]")
+        yield Heading("Answers")
+        yield answers_table(report)
+    yield Heading(f"Padding, rows encoded as {report.encoding}")
+    yield waste_table(report)
+    yield Heading("As the model sees it")
+    yield from map(sample_node, report.samples)
 
 
 def splits_table(report: Report, file: str) -> Table:
-    table = Table(title=escape(file), title_justify="left", title_style="bold", box=None, pad_edge=False)
-    table.add_column("split", style="cyan")
-    for name in ("rows", "characters", "tokens", "unknown", "duplicates", "cut", "tokens lost"):
-        table.add_column(name, justify="right")
+    columns = ("split", "rows", "characters", "tokens", "unknown", "duplicates", "cut", "tokens lost")
+    rows = []
     for name, split in report.splits.items():
-        cuts = split.cuts
-        lost = cuts["lost"] / cuts["tokens"] if cuts["tokens"] else 0
-        table.add_row(
-            name,
-            f"{split.rows:,}",
-            f"{split.characters:,}",
-            f"{split.tokens:,}",
-            share(split.unknown, sum(split.lengths)),
-            f"{split.duplicates:,}",
-            f"{cuts['cut']:,}",
-            f"{lost:.1%}" if cuts["lost"] else "none",
+        lost, tokens = split.cuts["lost"], split.cuts["tokens"]
+        rows.append(
+            (
+                *(toned(Tone.NAME, name), split.rows, split.characters, split.tokens),
+                *(share(split.unknown, sum(split.lengths), 2), split.duplicates, split.cuts["cut"]),
+                share(lost, tokens, 1),
+            )
         )
-    return table
+    heads = [TableColumn(column, right=place > 0) for place, column in enumerate(columns)]
+    return Table(heads, rows, title=file)
 
 
-def share(part: int, whole: int) -> str:
-    return f"{part / whole:.2%}" if part and whole else "none"
+def share(part: int, whole: int, decimals: int) -> Inline:
+    return Number(part / whole, form="percent", decimals=decimals) if part and whole else "none"
 
 
-def made_splits(report: Report) -> None:
+def made_splits_sentence(report: Report) -> Sentence:
     """Rows that are not trained on although nobody put them aside."""
-    if report.made:
-        shares = " and ".join(f"{name} ({share:.0%})" for name, share in report.made.items())
-        settings = " and ".join(f"data.{name}_share" for name in report.made)
-        out.print(
-            f"Taken out of train, since no file is given: {shares}, set by {settings}.", highlight=False
-        )
+    shares = " and ".join(f"{name} ({share:.0%})" for name, share in report.made.items())
+    settings = " and ".join(f"data.{name}_share" for name in report.made)
+    return Sentence(f"Taken out of train, since no file is given: {shares}, set by {settings}.")
 
 
-def warnings(report: Report) -> None:
+def warnings(report: Report) -> Iterator[Sentence]:
     """What a person should know before believing a number made from this text."""
     from attnlab.data.encode.encoding import MUCH
 
     if report.skipped:
-        caution(f"{report.skipped:,} broken rows were left out.")
-    overlaps(report)
+        yield caution(f"{report.skipped:,} broken rows were left out.")
+    yield from overlaps(report)
     for name, split in report.splits.items():
         if split.cuts["lost"] > MUCH * split.cuts["tokens"]:
             percent = split.cuts["lost"] / split.cuts["tokens"]
-            caution(f"{percent:.0%} of the tokens of {name} are cut off at {report.length}; raise --length.")
+            yield caution(
+                f"{percent:.0%} of the tokens of {name} are cut off at {report.length}; raise --length."
+            )
             break
 
 
-def overlaps(report: Report) -> None:
+def overlaps(report: Report) -> Iterator[Sentence]:
     """What two splits share: whole examples, and passages with other questions."""
     for pair, count in report.overlap.items():
         if count:
-            caution(f"{count:,} texts are in both {pair}: scores on them measure memorisation.")
+            yield caution(f"{count:,} texts are in both {pair}: scores on them measure memorisation.")
     shared = {pair: passages for pair, passages in report.passages.items() if passages.count}
     for pair, passages in shared.items():
         one, _, other = pair.partition(" and ")
-        caution(
+        yield caution(
             f"{report.overlap[pair]:,} examples of {other} are in {one}, but {passages.count:,} of "
             f"{passages.of:,} {passages.what} are: what was learned of them helps; keep each in one split."
         )
     if not any(report.overlap.values()) and not shared and len(report.splits) > 1:
-        out.print("[green]✓[/] No text is in two splits.", highlight=False)
+        yield Sentence((toned(Tone.GOOD, "✓"), " No text is in two splits."))
 
 
-def caution(text: str) -> None:
-    out.print(f"[yellow]![/] {escape(text)}", highlight=False)
+def caution(text: str) -> Sentence:
+    return Sentence((toned(Tone.WARNING, "!"), f" {text}"))
 
 
-def show_lengths(split: SplitReport, length: int) -> None:
+def length_nodes(split: SplitReport, length: int) -> Iterator[Node]:
+    """Lengths as bars: those beyond the limit are muted."""
     from attnlab.data.inspection import histogram, quantiles
 
     bins = histogram(split.lengths)
     most = max(b.count for b in bins)
-    wide = max(len(b.label) for b in bins)
-    for b in bins:
-        style = "cyan" if b.last <= length else "blue" if b.first <= length else "bright_black"
-        percent = b.count / split.rows
-        out.print(
-            f"  {b.label:>{wide}} [{style}]{bar(b.count / most):<{BAR}}[/] {b.count:>8,} {percent:>6.1%}",
-            highlight=False,
+    rows = [
+        (
+            *(b.label, Bar(b.count / most, Tone.NAME if b.last <= length else Tone.MUTED), b.count),
+            Number(b.count / split.rows, form="percent", decimals=1),
         )
-    found = ", ".join(f"{name} {value:,}" for name, value in quantiles(split.lengths).items())
-    out.print(f"  [bright_black]{found}[/]", highlight=False)
-
-
-def bar(fraction: float, width: int = BAR) -> str:
-    """A bar of eighths of a character; what is not nothing is seen."""
-    eighths = max(round(fraction * width * 8), 1 if fraction else 0)
-    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+        for b in bins
+    ]
+    yield Table((TableColumn("tokens", right=True), "", "rows", "share"), rows)
+    told = ", ".join(f"{name} {value:,}" for name, value in quantiles(split.lengths).items())
+    yield Sentence(told, "fine")
 
 
 def classes_heading(report: Report) -> str:
@@ -211,22 +215,17 @@ def classes_heading(report: Report) -> str:
 
 
 def classes_table(report: Report) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2))
-    table.add_column("label", style="cyan")
-    for name in report.splits:
-        table.add_column(name, justify="right")
+    splits = report.splits.values()
     labels = list(report.splits["train"].classes)
-    for label in labels[:SHOWN_CLASSES]:
-        cells = [part(s.classes.get(label, 0), s.labelled) for s in report.splits.values()]
-        table.add_row(escape(visible(label)), *cells)
-    if len(labels) > SHOWN_CLASSES:
-        table.add_row(f"… {len(labels) - SHOWN_CLASSES} more", *[""] * len(report.splits))
-    table.add_section()
-    shares = [
-        f"[bold]{split.majority[1]:.2%}[/]" if split.majority else "–" for split in report.splits.values()
+    rows = [
+        TableRow((toned(Tone.NAME, label), *(part(s.classes.get(label, 0), s.labelled) for s in splits)))
+        for label in labels[:SHOWN_CLASSES]
     ]
-    table.add_row("[bold]majority share[/]", *shares)
-    return table
+    if len(labels) > SHOWN_CLASSES:
+        rows.append(TableRow((f"… {len(labels) - SHOWN_CLASSES} more", *[""] * len(splits))))
+    shares = [strong(f"{split.majority[1]:.2%}") if split.majority else None for split in splits]
+    rows.append(TableRow((strong("majority share"), *shares), apart=True))
+    return Table(["label", *(TableColumn(name, right=True) for name in report.splits)], rows)
 
 
 def part(count: int, whole: int) -> str:
@@ -234,42 +233,36 @@ def part(count: int, whole: int) -> str:
 
 
 def answers_table(report: Report) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2))
-    table.add_column("questions", style="cyan")
-    for name in report.splits:
-        table.add_column(name, justify="right")
     splits = report.splits.values()
-    table.add_row("with an answer", *(part(s.rows - s.without_answer, s.rows) for s in splits))
-    table.add_row("without one", *(part(s.without_answer, s.rows) for s in splits))
-    return table
+    rows = [
+        ("with an answer", *(part(s.rows - s.without_answer, s.rows) for s in splits)),
+        ("without one", *(part(s.without_answer, s.rows) for s in splits)),
+    ]
+    return Table(["questions", *(TableColumn(name, right=True) for name in report.splits)], rows)
 
 
 def waste_table(report: Report) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2))
-    table.add_column("batching", style="cyan")
-    table.add_column("share of padding", justify="right")
-    table.add_column("")
-    for kind, waste in report.waste.items():
-        if isinstance(waste, str):
-            table.add_row(kind, "–", f"[bright_black]{waste}[/]")
-        else:
-            table.add_row(kind, f"{waste:.1%}", f"[yellow]{bar(waste, 30)}[/]")
-    return table
+    rows = [
+        (toned(Tone.NAME, kind), None, muted(waste))
+        if isinstance(waste, str)
+        else (toned(Tone.NAME, kind), Number(waste, form="percent", decimals=1), Bar(waste, Tone.WARNING))
+        for kind, waste in report.waste.items()
+    ]
+    return Table(("batching", "share of padding", ""), rows)
 
 
-def show_sample(sample: SampleRow) -> None:
-    show_pieces(sample_pieces(sample))
-
-
-def sample_pieces(sample: SampleRow) -> Iterator[Piece]:
+def sample_node(sample: SampleRow) -> Marked:
     """A row's first tokens, and what is to be told of it."""
-    yield from segmented(sample.tokens[:SHOWN_TOKENS], sample.special)
+    spans = token_spans(sample.tokens[:SHOWN_TOKENS], sample.special)
     if len(sample.tokens) > SHOWN_TOKENS:
-        yield f" … {len(sample.tokens) - SHOWN_TOKENS} more tokens", "bright_black"
+        more = f" … {len(sample.tokens) - SHOWN_TOKENS} more tokens"
+        spans.append(MarkedSpan(more, tone=Tone.MUTED))
     if sample.label is not None:
-        yield f"  → {visible(sample.label)}", "bold green"
+        spans.append(MarkedSpan(f"  → {sample.label}", tone=Tone.CHOSEN))
     if sample.answer is not None:
         nothing = "no answer here" if sample.windowed else "no answer"
-        yield f"  → {visible(sample.answer) or nothing}", "bold green"
+        spans.append(MarkedSpan(f"  → {sample.answer or nothing}", tone=Tone.CHOSEN))
     if sample.windowed:
-        yield f" (window {sample.window} of {sample.windows} of one question)", "bright_black"
+        told = f" (window {sample.window} of {sample.windows} of one question)"
+        spans.append(MarkedSpan(told, tone=Tone.MUTED))
+    return Marked(spans)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from attnlab.cli.answer_view import show_answers
 from attnlab.cli.console import MOST, JsonOption, emit, err, not_sound, out, say_first
 from attnlab.cli.corpus_options import (
     AnswersOption,
@@ -22,12 +21,12 @@ from attnlab.cli.corpus_options import (
     WordsOption,
 )
 from attnlab.cli.generate import RunArgument
-from attnlab.cli.label_view import show_labels
-from attnlab.cli.search import show_retrieval
+from attnlab.cli.label_view import answer_nodes, label_nodes
+from attnlab.cli.search import retrieval_nodes
 from attnlab.config.values import ConfigError
-from attnlab.config.visible_text import visible
-from attnlab.runs.display import Display, escape
-from attnlab.runs.tabular import number
+from attnlab.documents.nodes import Node, Number, Sentence, Table, Tone, toned
+from attnlab.runs.display import Display
+from attnlab.session.score_table import measures_table
 
 
 def evaluate(
@@ -80,7 +79,7 @@ def evaluate(
         return emit(result)
     show(result)
     if trained.unsound:
-        out.print(not_sound(trained.unsound), highlight=False)
+        out.say(not_sound(trained.unsound))
     return None
 
 
@@ -88,95 +87,87 @@ def show(result: dict[str, Any]) -> None:
     scored = result.get("split") or result.get("text") or {}
     if scored:
         say_first(scored.get("collapsed", ""))
-        out.print(f"The model of {escape(visible(result['checkpoint']))}.", highlight=False)
-        out.print(measures_table(scored))
-    if "truncation" in scored:
-        show_truncation(scored["truncation"])
-    if "recomputed" in scored:
-        show_recomputed(scored["recomputed"])
-    if "retrieval" in scored:
-        show_retrieval(scored["retrieval"] | {"name": scored["name"]})
-    if "mistakes" in scored:
-        show_labels(scored)
-    if "answers" in scored:
-        show_answers(scored)
-    if "honesty" in scored:
-        show_honesty(scored["honesty"])
-    if "pseudo" in scored:
-        show_pseudo(scored["pseudo"])
+        out.show(*scored_nodes(scored, result["checkpoint"]))
     if "probes" in result:
-        out.print(probes_table(result["probes"]))
+        out.show(probes_table(result["probes"]))
 
 
-def measures_table(scored: dict[str, Any]) -> Table:
-    table = Table(title=escape(visible(scored["name"])), title_justify="left")
-    table.add_column("measure", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
-    several = any("interval" in one for one in scored["measures"].values())
-    if several:  # of one text there are no intervals
-        table.add_column("95 % interval", no_wrap=True)
-    table.add_column("definition")
-    for name, one in scored["measures"].items():
-        between = " to ".join(map(number, one.get("interval", ())))
-        table.add_row(*[escape(name), number(one["value"]), *[between] * several, escape(one["definition"])])
-    return table
+def scored_nodes(scored: dict[str, Any], checkpoint: str) -> Iterator[Node]:
+    """What a text or a split came to, and what stands with it."""
+    yield Sentence(f"The model of {checkpoint}.")
+    yield replace(measures_table(scored), title=scored["name"])
+    if "truncation" in scored:
+        yield truncation_sentence(scored["truncation"])
+    if "recomputed" in scored:
+        yield recomputed_sentence(scored["recomputed"])
+    if "retrieval" in scored:
+        yield from retrieval_nodes(scored["retrieval"] | {"name": scored["name"]})
+    if "mistakes" in scored:
+        yield from label_nodes(scored)
+    if "answers" in scored:
+        yield from answer_nodes(scored)
+    if "honesty" in scored:
+        yield from honesty_sentences(scored["honesty"])
+    if "pseudo" in scored:
+        yield pseudo_sentence(scored["pseudo"])
 
 
-def show_truncation(cut: dict[str, Any]) -> None:
-    """What of the texts was not scored, in yellow where it is much."""
+def truncation_sentence(cut: dict[str, Any]) -> Sentence:
+    """What of the texts was not scored, as a warning where it is much."""
     from attnlab.data.encode.encoding import MUCH
 
-    colour = "yellow" if cut["tokens_cut_share"] > MUCH else "bright_black"
-    out.print(
-        f"[{colour}]Cut off and not scored: {cut['tokens_cut']:,} of {cut['tokens']:,} tokens "
+    tone = Tone.WARNING if cut["tokens_cut_share"] > MUCH else Tone.MUTED
+    told = (
+        f"Cut off and not scored: {cut['tokens_cut']:,} of {cut['tokens']:,} tokens "
         f"({cut['tokens_cut_share']:.1%}), in {cut['texts_cut']:,} of {cut['texts']:,} texts "
-        f"({cut['texts_cut_share']:.1%}).[/]",
-        highlight=False,
+        f"({cut['texts_cut_share']:.1%})."
     )
+    return Sentence(toned(tone, told))
 
 
-def show_honesty(honest: dict[str, Any]) -> None:
-    alone, parallel, difference, low, high = (
-        f"{round(value, 4) + 0.0:.4f}"  # no minus before zero
-        for value in (honest["token_by_token"], honest["parallel"], honest["difference"], *honest["interval"])
+def honesty_sentences(honest: dict[str, Any]) -> Iterator[Sentence]:
+    alone, parallel = (Number(honest[name], decimals=4) for name in ("token_by_token", "parallel"))
+    difference = Number.within(honest["difference"], honest["interval"], decimals=4)
+    yield Sentence(
+        (
+            f"Token-by-token loss ({honest['targets']:,} targets of {honest['texts']} texts, later tokens "
+            "removed): ",
+            *(
+                alone,
+                "; parallel loss of the same targets: ",
+                parallel,
+                "; difference and its 95% interval: ",
+            ),
+            *(difference, "."),
+        )
     )
-    colour = "green" if honest["sound"] else "bold red"
-    out.print(
-        f"Token-by-token loss ({honest['targets']:,} targets of {honest['texts']} texts, later tokens "
-        f"removed): {alone}; parallel loss of the same targets: {parallel}; difference {difference} "
-        f"(95 % interval {low} to {high}).\n[{colour}]{escape(honest['meaning'])}.[/]",
-        highlight=False,
-    )
+    yield Sentence(toned(Tone.GOOD if honest["sound"] else Tone.WRONG, f"{honest['meaning']}."))
 
 
-def show_recomputed(finding: dict[str, Any]) -> None:
+def recomputed_sentence(finding: dict[str, Any]) -> Sentence:
     if finding["outcome"] == "pass":
-        out.print(f"Recomputed without the run's own code: {escape(finding['found'])}.", highlight=False)
-        return
+        return Sentence(f"Recomputed without the run's own code: {finding['found']}.")
     told = " ".join(finding[part] for part in ("meaning", "fix"))
-    out.print(f"[bold red]Recomputed: {escape(finding['found'])}.[/] {escape(told)}", highlight=False)
+    return Sentence((toned(Tone.WRONG, f"Recomputed: {finding['found']}."), f" {told}"))
 
 
-def show_pseudo(pseudo: dict[str, Any]) -> None:
-    between = ""
-    if pseudo["interval"] is not None:
-        low, high = pseudo["interval"]
-        between = f" (95 % interval {number(low)} to {number(high)})"
-    out.print(
-        f"Pseudo-perplexity (each token masked alone, {pseudo['rows']} rows): {number(pseudo['perplexity'])}"
-        f"{between}. It is no perplexity: a masked model gives a text no probability.",
-        highlight=False,
+def pseudo_sentence(pseudo: dict[str, Any]) -> Sentence:
+    value = Number.within(pseudo["perplexity"], pseudo["interval"])
+    return Sentence(
+        (
+            f"Pseudo-perplexity (each token masked alone, {pseudo['rows']} rows; 95% interval): ",
+            *(value, ". It is no perplexity: a masked model gives a text no probability."),
+        )
     )
 
 
 def probes_table(probes: list[dict[str, Any]]) -> Table:
-    table = Table(title="Probe sentences", title_justify="left")
-    table.add_column("sentence")
-    for name in ("loss", probes[0]["kind"], "tokens", "unknown"):
-        table.add_column(name, justify="right")
-    for entry in probes:
-        value = entry["perplexity"]
-        shown = f"{value:,.1f}" if math.isfinite(value) else "∞"
-        counts = str(entry["tokens"]), str(entry["unknown"])
-        table.add_row(escape(visible(entry["text"])), f"{entry['loss']:.3f}", shown, *counts)
-    return table
+    rows = [
+        (
+            *(entry["text"], Number(entry["loss"], decimals=3), Number(entry["perplexity"], decimals=1)),
+            *(entry["tokens"], entry["unknown"]),
+        )
+        for entry in probes
+    ]
+    columns = ("sentence", "loss", probes[0]["kind"], "tokens", "unknown")
+    return Table(columns, rows, title="Probe sentences")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from attnlab.cli.console import MOST, JsonOption, SetOption, emit, out
 from attnlab.cli.explain_attention import attention, heads
@@ -14,10 +12,11 @@ from attnlab.cli.explain_inside import cost, gradients, masked_positions, reach,
 from attnlab.cli.explain_query import query, superposition
 from attnlab.config.files import load
 from attnlab.config.values import ConfigError, written
-from attnlab.config.visible_text import visible
-from attnlab.runs.display import escape
+from attnlab.documents.nodes import Inline, Sentence, Table, TableColumn, TableRow, Tone, muted, toned
 
 app = typer.Typer(help="Explain what a model is made of and what it does inside.", no_args_is_help=True)
+
+MAY, MAY_NOT = toned(Tone.GOOD, "■"), muted("·")
 
 ConfigArgument = Annotated[str | None, typer.Argument(help="A TOML file or a preset (gpt2, bert, …).")]
 
@@ -43,51 +42,42 @@ def counts(
     found = count(model, length=length, source_length=length, batch=batch)
     if json:
         return emit(found.as_json())
-    out.print(_parameter_table(found))
-    out.print(_flops_table(found))
-    out.print(_memory_table(found))
     letters = letters_in(term.formula for term in [*found.parameters, *found.flops])
-    out.print("Letters: " + ", ".join(f"{letter} {meaning}" for letter, meaning in letters.items()) + ".")
+    meanings = ", ".join(f"{letter} {meaning}" for letter, meaning in letters.items())
+    out.show(_parameter_table(found), _flops_table(found), _memory_table(found))
+    out.show(Sentence(f"Letters: {meanings}."))
     return None
 
 
 def _parameter_table(found: Any) -> Table:
-    table = Table(
-        "part", "formula", "parameters", title="Parameters", title_justify="left", title_style="bold"
-    )
-    table.columns[2].justify = "right"
-    for term in found.parameters:
-        table.add_row(term.name, term.formula, f"{term.count:,}")
-    table.add_section()
+    rows = [TableRow((term.name, term.formula, term.count)) for term in found.parameters]
     agrees = "= the model's own count" if found.closed_form == found.total else "≠ the model's own count!"
-    table.add_row("closed form", agrees, f"[bold]{found.closed_form:,}[/]")
+    rows.append(TableRow(("closed form", agrees, found.closed_form), apart=True))
     if found.closed_form != found.total:
-        table.add_row("the model's own", "", f"[bold red]{found.total:,}[/]")
-    return table
+        rows.append(TableRow((toned(Tone.WRONG, "the model's own"), "", found.total)))
+    return Table(("part", "formula", "parameters"), rows, title="Parameters")
 
 
 def _flops_table(found: Any) -> Table:
+    rows = [
+        TableRow((term.name, term.formula, _short(term.count), f"{term.count / found.forward:.1%}"))
+        for term in found.flops
+    ]
+    forward = found.forward / found.length
+    rows.append(TableRow(("per token, forward", "", _short(forward), ""), apart=True))
+    rows.append(TableRow(("per token, backward", "2 × forward", _short(2 * forward), "")))
+    columns = ("part", "grows as", TableColumn("forward", right=True), TableColumn("share", right=True))
     title = f"Operations for one row of {found.length} tokens (multiply and add counted separately)"
-    table = Table(
-        "part", "grows as", "forward", "share", title=title, title_justify="left", title_style="bold"
-    )
-    table.columns[2].justify = table.columns[3].justify = "right"
-    for term in found.flops:
-        table.add_row(term.name, term.formula, _short(term.count), f"{term.count / found.forward:.1%}")
-    table.add_section()
-    table.add_row("per token, forward", "", _short(found.forward / found.length), "")
-    table.add_row("per token, backward", "2 × forward", _short(2 * found.forward / found.length), "")
-    return table
+    return Table(columns, rows, title=title)
 
 
 def _memory_table(found: Any) -> Table:
     title = f"Memory of a training step, {found.batch} × {found.length} tokens, float32, AdamW"
-    table = Table("part", "bytes", title=title, title_justify="left", title_style="bold")
-    table.columns[1].justify = "right"
-    for name, size in found.memory.items():
-        label = "activations (estimate)" if name == "activations" else name
-        table.add_row(f"[bold]{label}[/]" if name == "total" else label, _bytes(size))
-    return table
+    rows = [
+        TableRow((name + " (estimate)" * (name == "activations"), _bytes(size)), apart=name == "total")
+        for name, size in found.memory.items()
+    ]
+    return Table(("part", TableColumn("bytes", right=True)), rows, title=title)
 
 
 def _short(number: float) -> str:
@@ -137,11 +127,12 @@ def mask(
     grid = trunk.ways(tokens)[0].near.tolist()
     if json:
         return emit({"words": words, "source": source, "may_attend": grid})
-    out.print(_drawing(words, grid))
-    shown = f"model.mask = {settings.model.mask}, model.attention = {written(settings.model.attention)}"
-    out.print(
-        f"Rows attend to columns. [green]■[/] may attend, [dim]·[/] may not.\n{escape(shown)}",
-        highlight=False,
+    out.show(
+        _drawing(words, grid),
+        Sentence(("Rows attend to columns. ", MAY, " may attend, ", MAY_NOT, " may not.")),
+        Sentence(
+            f"model.mask = {settings.model.mask}, model.attention = {written(settings.model.attention)}"
+        ),
     )
     return None
 
@@ -171,14 +162,12 @@ def _lengths(documents: str, total: int) -> list[int]:
 
 
 def _drawing(words: list[str], grid: list[list[bool]]) -> Table:
-    table = Table(show_header=True, header_style="", box=None, padding=(0, 1))
-    table.add_column("")
-    for number in range(len(words)):
-        table.add_column(str(number), justify="center")
-    for number, (word, row) in enumerate(zip(words, grid, strict=True)):
-        marks = [Text("■", "green") if seen else Text("·", "dim") for seen in row]
-        table.add_row(Text(f"{number} {visible(word)}"), *marks)
-    return table
+    columns = [TableColumn(), *(TableColumn(str(number), right=True) for number in range(len(words)))]
+    rows: list[tuple[Inline, ...]] = [
+        (f"{number} {word}", *(MAY if seen else MAY_NOT for seen in row))
+        for number, (word, row) in enumerate(zip(words, grid, strict=True))
+    ]
+    return Table(columns, rows)
 
 
 for command in (attention, heads, query, superposition, scores, reach, gradients, masked_positions, cost):

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.cli.console import MOST, JsonOption, SetOption
-from attnlab.cli.explained_view import HtmlOption, present
+from attnlab.cli.console import MOST, HtmlOption, JsonOption, SetOption, present
 from attnlab.config.files import load
 from attnlab.config.values import ConfigError
 

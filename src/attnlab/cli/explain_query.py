@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnlab.cli.console import MOST, JsonOption
-from attnlab.cli.explained_view import HtmlOption, present
+from attnlab.cli.console import MOST, HtmlOption, JsonOption, present
 from attnlab.config.values import ConfigError
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from attnlab.cli.console import MOST, JsonOption, emit, err, not_sound, out
 from attnlab.config.values import ConfigError, shortened
-from attnlab.config.visible_text import visible, visible_lines
+from attnlab.config.visible_text import visible_lines
+from attnlab.config.wording import count_of
+from attnlab.documents.nodes import Number, Sentence, Table, Tone, toned
 from attnlab.generation.request import SAMPLED, request_of
-from attnlab.runs.display import escape
 
 if TYPE_CHECKING:
     from attnlab.generation.generate import Written
@@ -87,7 +87,7 @@ def generate(
 
     trained = Trained.at(run)
     if trained.unsound:
-        err.print(not_sound(trained.unsound), highlight=False)
+        err.say(not_sound(trained.unsound))
     asked = prompts or [""]
     tell_unknown(trained, [fill.replace("[MASK]", " ")] if fill else asked)
     about: dict[str, Any] = {"run": str(trained.folder), "step": trained.step}
@@ -108,8 +108,8 @@ def tell_unknown(trained: Trained, texts: list[str]) -> None:
     words = list(dict.fromkeys(word for text in texts for word in trained.tokenizer.unknown_parts(text)))
     if words:
         token = trained.tokenizer.token(trained.unknown)
-        told = escape(shortened(f"Unknown to the tokenizer, and read as {token}: {', '.join(words)}."))
-        err.print(f"[yellow]{told}[/]", highlight=False, soft_wrap=True)
+        told = shortened(f"Unknown to the tokenizer, and read as {token}: {', '.join(words)}.")
+        err.say(toned(Tone.WARNING, told))
 
 
 def held(trained: Trained, weights: str, prompts: list[str]) -> dict[str, Any]:
@@ -119,12 +119,11 @@ def held(trained: Trained, weights: str, prompts: list[str]) -> dict[str, Any]:
     from attnlab.session.writing import pack_weights
 
     found = pack_weights(trained, weights, prompts)
-    err.print(
-        f"[dim]{weights} weights are approximate: after {len(prompts)} prompt{'s'[: len(prompts) - 1]} the "
-        f"logits are off by at most {found.largest:.2g}, the next token's distribution by "
-        f"{found.divergence:.2g} nats.[/]",
-        highlight=False,
+    told = (
+        f"{weights} weights are approximate: after {count_of(len(prompts), 'prompt')} the logits are off "
+        f"by at most {found.largest:.2g}, the next token's distribution by {found.divergence:.2g} nats."
     )
+    err.show(Sentence(told, "fine"))
     return {"kind": weights, "largest_difference": found.largest, "divergence": found.divergence}
 
 
@@ -203,13 +202,12 @@ def show(
         return emit(about | {"samples": samples, "quality": asdict(measured)})
     for pair in zip(prompts, texts, strict=True):
         out.print(passage(trained, *pair), soft_wrap=True)
-    n = "1 sample" if measured.n == 1 else f"{measured.n} samples"
-    out.print(
-        f"[dim]{n}, {measured.tokens} tokens: {measured.distinct_2:.0%} of bigrams distinct, "
-        f"{measured.repeated_4:.0%} of 4-grams repeated, {measured.stopped:.0%} of samples ended with the "
-        f"stop token, {measured.unknown:.0%} of tokens unknown.[/]",
-        highlight=False,
+    told = (
+        f"{count_of(measured.n, 'sample')}, {measured.tokens} tokens: {measured.distinct_2:.0%} of bigrams "
+        f"distinct, {measured.repeated_4:.0%} of 4-grams repeated, {measured.stopped:.0%} of samples ended "
+        f"with the stop token, {measured.unknown:.0%} of tokens unknown."
     )
+    out.show(Sentence(told, "fine"))
     return None
 
 
@@ -223,8 +221,6 @@ def show_filled(trained: Trained, text: str, *, about: dict[str, Any], json: boo
         return emit(about | {"text": text, "filled": whole, "places": words})
     out.print(Text(visible_lines(whole)), soft_wrap=True)
     for number, place in enumerate(found, start=1):
-        table = Table("token", "probability", title=escape(f"[MASK] {number}"), title_justify="left")
-        for token, p in place:
-            table.add_row(escape(visible(token)), f"{p:.3f}" if p >= 0.001 else "<0.001")
-        out.print(table)
+        rows = [(token, Number(p, form="chance")) for token, p in place]
+        out.show(Table(("token", "probability"), rows, title=f"[MASK] {number}"))
     return None

@@ -1,150 +1,195 @@
-"""How labels and their predictions are shown in a terminal."""
+"""What is shown of labels, answers and their predictions beside the metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import cycle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-from rich.text import Text
-
-from attnlab.cli.console import out
-from attnlab.config.visible_text import visible
-from attnlab.runs.display import escape
-from attnlab.runs.findings import COLOURS, MARKS
+from attnlab.documents.nodes import (
+    Bar,
+    Inline,
+    Marked,
+    MarkedSpan,
+    Node,
+    Number,
+    Sentence,
+    Table,
+    TableColumn,
+    Tone,
+    muted,
+    toned,
+)
+from attnlab.runs.findings import mark
 
 if TYPE_CHECKING:
     from attnlab.tasks.task import Prediction, TextSpan
 
-SPAN_COLOURS = ("green", "magenta", "cyan", "yellow", "blue", "red")
 WIDE = 12
 """Classes of which a confusion matrix still fits a terminal."""
-BAR = 24
 
 
-def show_labels(scored: Mapping[str, Any]) -> None:
-    """What is told of labels beside the metrics."""
+def label_nodes(scored: Mapping[str, Any]) -> Iterator[Node]:
+    """What is told of labels."""
     if "majority" in scored:
         most = scored["majority"]
-        out.print(
-            f"Always predicting “{escape(visible(most['label']))}” is right in {most['share']:.1%}.",
-            highlight=False,
-        )
+        yield Sentence(f"Always predicting “{most['label']}” is right in {most['share']:.1%}.")
         if len(scored.get("baselines", ())) > 1:
-            out.print(escape(visible(scored["baselines_told"])), highlight=False)
-        out.print(classes_table(scored["classes"]))
+            yield Sentence(scored["baselines_told"])
+        yield classes_table(scored["classes"])
         if "confusion" in scored:
-            out.print(confusion_table(scored["confusion"]))
+            yield confusion_table(**scored["confusion"])
     if scored["mistakes"]:
-        out.print(mistakes_table(scored["mistakes"]))
-    show_findings(scored.get("checks", ()))
+        yield mistakes_table(scored["mistakes"])
+    yield from finding_sentences(scored.get("checks", ()))
 
 
-def show_findings(findings: Iterable[Mapping[str, Any]]) -> None:
+def finding_sentences(findings: Iterable[Mapping[str, Any]]) -> Iterator[Sentence]:
     """What checks found of the examples, a line each."""
     for finding in findings:
         if finding["outcome"] != "not applicable":
-            told = " ".join(finding[part] for part in ("meaning", "fix")).strip()
-            mark = f"[{COLOURS[finding['outcome']]}]{MARKS[finding['outcome']]}[/]"
-            line = escape(visible(f"{finding['check']}: {finding['found']}. {told}".strip()))
-            out.print(f"{mark} {line}", highlight=False)
+            told = " ".join(finding[part] for part in ("meaning", "fix"))
+            line = f" {finding['check']}: {finding['found']}. {told}".rstrip()
+            yield Sentence((mark(finding["outcome"]), line))
 
 
-def classes_table(classes: list[dict[str, Any]]) -> Table:
-    table = Table(title="Classes", title_justify="left")
-    table.add_column("class")
-    for name in ("examples", "predicted", "precision", "recall", "F1"):
-        table.add_column(name, justify="right")
-    for one in classes:
-        shares = (one[name] for name in ("precision", "recall", "f1"))
-        shown = ("–" if share is None else f"{share:.3f}" for share in shares)
-        table.add_row(escape(visible(one["name"])), f"{one['examples']:,}", f"{one['predicted']:,}", *shown)
-    return table
+def classes_table(classes: Sequence[Mapping[str, Any]]) -> Table:
+    rows = [
+        (
+            *(one["name"], one["examples"], one["predicted"]),
+            *(Number(one[name], decimals=3) for name in ("precision", "recall", "f1")),
+        )
+        for one in classes
+    ]
+    return Table(("class", "examples", "predicted", "precision", "recall", "F1"), rows, title="Classes")
 
 
-def confusion_table(confusion: Mapping[str, Any]) -> Table:
+def confusion_table(names: Sequence[str], counts: Sequence[Sequence[int]]) -> Table:
     """Rows are what was right, columns what was said; of many classes the most frequent mistakes."""
-    names, counts = [visible(name) for name in confusion["names"]], confusion["counts"]
     if len(names) > WIDE:
-        return confusions_list(names, counts)
-    table = Table(title="Confusion", title_justify="left")
-    table.add_column("right ↓ predicted →")
-    for name in names:
-        table.add_column(escape(name[:10]), justify="right")
-    for number, row in enumerate(counts):
-        cells = (
-            f"[green]{count}[/]" if place == number else str(count) if count else "[bright_black]·[/]"
-            for place, count in enumerate(row)
+        pairs = [(counts[a][b], a, b) for a in range(len(names)) for b in range(len(names)) if a != b]
+        often = sorted(pairs, reverse=True)[:WIDE]
+        listed = [(names[right], names[said], count) for count, right, said in often if count]
+        return Table(("right", "predicted", "times"), listed, title="Most frequent confusions")
+    heads = [TableColumn("right ↓ predicted →"), *(TableColumn(name[:10], right=True) for name in names)]
+    rows = [
+        (names[right], *(_count(count, right == said) for said, count in enumerate(row)))
+        for right, row in enumerate(counts)
+    ]
+    return Table(heads, rows, title="Confusion")
+
+
+def _count(count: int, agrees: bool) -> Inline:
+    return toned(Tone.GOOD, count) if agrees else count if count else muted("·")
+
+
+def mistakes_table(mistakes: Sequence[Mapping[str, Any]]) -> Table:
+    rows = [
+        (
+            *(answer(one[name]) for name in ("label", "prediction")),
+            *(Number(one["confidence"], decimals=3), one["text"]),
         )
-        table.add_row(escape(names[number]), *cells)
-    return table
-
-
-def confusions_list(names: list[str], counts: list[list[int]]) -> Table:
-    table = Table("right", "predicted", "times", title="Most frequent confusions", title_justify="left")
-    found = [(counts[a][b], a, b) for a in range(len(names)) for b in range(len(names)) if a != b]
-    for count, right, said in sorted(found, reverse=True)[:WIDE]:
-        if count:
-            table.add_row(escape(names[right]), escape(names[said]), str(count))
-    return table
-
-
-def mistakes_table(mistakes: list[dict[str, Any]]) -> Table:
+        for one in mistakes
+    ]
     title = "Largest errors" if mistakes[0]["confidence"] is None else "Most confidently wrong"
-    table = Table(title=title, title_justify="left")
-    for name in ("label", "prediction"):
-        table.add_column(name)
-    table.add_column("confidence", justify="right")
-    table.add_column("text", overflow="fold")
-    for one in mistakes:
-        sure = "–" if one["confidence"] is None else f"{one['confidence']:.3f}"
-        table.add_row(
-            *(escape(answer(one[n])) for n in ("label", "prediction")), sure, escape(visible(one["text"]))
-        )
-    return table
+    return Table(("label", "prediction", "confidence", "text"), rows, title=title)
 
 
 def answer(value: Any) -> str:
     """A class, several, or a number."""
     if isinstance(value, float):
         return f"{value:,.4g}"
-    return visible(value if isinstance(value, str) else ", ".join(value)) or "none"
+    return (value if isinstance(value, str) else ", ".join(value)) or "none"
 
 
-def marked_text(text: str, spans: Sequence[TextSpan]) -> Text:
-    """A text with its labelled parts in brackets, and in colours where there are any."""
-    shown, at = Text(), 0
-    labels = dict.fromkeys(span.label for span in spans)
-    colours = dict(zip(labels, cycle(SPAN_COLOURS), strict=False))
-    for span in spans:
-        shown.append(visible(text[at : span.start]))
-        shown.append(f"[{visible(span.text)}", f"bold {colours[span.label]}")
-        shown.append(f" {visible(span.label)}]", colours[span.label])
-        at = span.end
-    return shown.append(visible(text[at:]))
+# ---------------------------------------------------------------- answers to questions
+def answer_nodes(scored: Mapping[str, Any]) -> Iterator[Node]:
+    """What is told of answers."""
+    held = scored["answers"]
+    if scored.get("baselines_told"):
+        yield Sentence(scored["baselines_told"])
+    yield Sentence(
+        f"{held['answered']:,} of {held['n']:,} questions answered, {held['answerable']:,} have an answer."
+    )
+    yield threshold_table(held)
+    yield Sentence(threshold_sentence(held["threshold"]))
+    if held["wrong"]:
+        yield wrong_table(held["wrong"])
+    yield from finding_sentences(scored["checks"])
 
 
-def prediction_view(text: str, one: Prediction) -> Table | Text:
+def threshold_table(held: Mapping[str, Any]) -> Table:
+    """F1 by threshold; those that were used are marked."""
+    rows: list[tuple[Inline, ...]] = [
+        (
+            Number(one["threshold"], form="signed", decimals=2),
+            Number(one["answered"] / held["n"], form="percent", decimals=0),
+            *(Number(one[name], decimals=4) for name in ("f1", "exact")),
+            (Bar(one["f1"]), " ← used" if one["used"] else ""),
+        )
+        for one in held["curve"]
+    ]
+    title = "F1 by threshold τ (an answer is given above it)"
+    return Table(("τ", "answered", "F1", "exact match", ""), rows, title=title)
+
+
+def threshold_sentence(used: Mapping[str, Any]) -> str:
+    """Where the threshold comes from, and what tuning it on these questions would have pretended."""
+    if used["how"] == "fixed":
+        source = f"τ = {used['least']:+.3f}, as kept with the model or set"
+    else:
+        source = (
+            f"τ from {used['least']:+.3f} to {used['most']:+.3f}, cross-fitted: for each of {used['folds']} "
+            "folds of the passages the best one of the others"
+        )
+    gain = used["pretended_f1"] - used["f1"]
+    return (
+        f"{source}: F1 {used['f1']:.4f}. Tuned on these same questions, τ = {used['tuned_here']:+.3f} would "
+        f"have pretended {used['pretended_f1']:.4f} ({gain:+.4f})."
+    )
+
+
+def wrong_table(wrong: Sequence[Mapping[str, Any]]) -> Table:
+    rows = [
+        (
+            *(Number(one["margin"], form="signed", decimals=2), one["question"]),
+            *(one[name] or muted("none") for name in ("answer", "gold")),
+        )
+        for one in wrong
+    ]
+    shares = {"margin": None, "question": 2, "answer": 1, "right": 1}
+    columns = [TableColumn(name, share=share) for name, share in shares.items()]
+    return Table(columns, rows, title="Wrong by the largest margin")
+
+
+# ---------------------------------------------------------------- predictions of new texts
+def prediction_node(text: str, one: Prediction) -> Node:
     """One text with what is predicted of it: its parts marked, or its classes."""
     return prediction_table(text, one) if one.spans is None else marked_text(text, one.spans)
 
 
+def marked_text(text: str, spans: Sequence[TextSpan]) -> Marked:
+    """A text with its labelled parts."""
+    shown, at = list[MarkedSpan](), 0
+    for span in spans:
+        shown += [MarkedSpan(text[at : span.start]), MarkedSpan(span.text, span.label)]
+        at = span.end
+    return Marked([*shown, MarkedSpan(text[at:])])
+
+
 def prediction_table(text: str, one: Prediction, top: int = 5) -> Table:
     """One text with its prediction, and the classes that are most probable."""
-    table = Table(title=escape(visible(text)), title_justify="left")
     if not one.scores:
         held = {name: value for name, value in one.columns.items() if value is not None}
-        for name in held:
-            table.add_column(escape(name))
-        cells = (f"{value:,}" if isinstance(value, int) else answer(value) for value in held.values())
-        table.add_row(*map(escape, cells))
-        return table
-    table.add_column("class")
-    table.add_column("probability", justify="right")
-    table.add_column("")
+        cells = [value if isinstance(value, int) else answer(value) for value in held.values()]
+        return Table(list(held), [cells], title=text)
     chosen = (one.answer,) if isinstance(one.answer, str) else one.answer
-    for name, share in sorted(one.scores.items(), key=lambda item: -item[1])[:top]:
-        mark = f"[bold green]{escape(visible(name))}[/]" if name in chosen else escape(visible(name))  # type: ignore[operator]
-        table.add_row(mark, f"{share:.3f}", "█" * round(share * BAR))
-    return table
+    ranked = sorted(one.scores.items(), key=lambda item: -item[1])[:top]
+    rows = [
+        (
+            toned(Tone.CHOSEN, name) if name in chosen else name,  # type: ignore[operator]
+            Number(share, decimals=3),
+            Bar(share),
+        )
+        for name, share in ranked
+    ]
+    return Table(("class", "probability", ""), rows, title=text)

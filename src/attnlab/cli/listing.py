@@ -9,7 +9,6 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Column, Table
 
 from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.files import load, ready_configs, to_json
@@ -17,10 +16,12 @@ from attnlab.config.overview import overview
 from attnlab.config.registry import TABLES, Card, Option, as_json, card, table
 from attnlab.config.setting_cards import IMPORTS, SettingCard, section_text, setting_cards
 from attnlab.config.values import Choice, unknown
-from attnlab.runs.display import escape
+from attnlab.documents.nodes import CardItem, Cards, Code, Sentence, Table, TableColumn, TableRow
 
 if TYPE_CHECKING:
     from attnlab.studies.spec import Study
+
+NAME = TableColumn("name", whole=True)
 
 
 def list_(
@@ -44,14 +45,13 @@ def list_(
     cards = [card(table(what), variant) for variant in table(what)]
     if json:
         return emit([described(c) for c in cards])
-    last = ("made", "at most") if what == "checks" else ("options",)
-    shown = Table("name", "what it is", *last, title=what, title_justify="left", title_style="bold")
-    for entry in cards:
-        options = escape(", ".join(map(written, entry.options)))
-        shown.add_row(
-            entry.name, escape(entry.summary), *(moments(entry.name) if len(last) > 1 else [options])
-        )
-    out.print(shown)
+    if what == "checks":
+        rows = [(entry.name, entry.summary, *moments(entry.name)) for entry in cards]
+        out.show(Table((NAME, "what it is", "made", "at most"), rows, title=what))
+        return None
+    options = [", ".join(map(written, entry.options)) for entry in cards]
+    shown = [(entry.name, entry.summary, one) for entry, one in zip(cards, options, strict=True)]
+    out.show(Table((NAME, "what it is", "options"), shown, title=what))
     return None
 
 
@@ -85,10 +85,7 @@ def list_configs(json: bool) -> None:
     found = {name: summary_of(file) for name, file in ready_configs().items()}
     if json:
         return emit([{"name": name, "summary": summary} for name, summary in found.items()])
-    shown = Table("name", "what it is", title="configs", title_justify="left", title_style="bold")
-    for name, summary in found.items():
-        shown.add_row(name, escape(summary))
-    out.print(shown)
+    out.show(Table((NAME, "what it is"), list(found.items()), title="configs"))
     return None
 
 
@@ -99,10 +96,8 @@ def list_studies(json: bool) -> None:
     studies = [builtin(name) for name in STUDIES]
     if json:
         return emit([{"name": s.name, "question": s.question, "arms": list(s.arms)} for s in studies])
-    shown = Table("name", "question", "arms", title="studies", title_justify="left", title_style="bold")
-    for study in studies:
-        shown.add_row(study.name, escape(study.question), escape(", ".join(study.arms)))
-    out.print(shown)
+    rows = [(study.name, study.question, ", ".join(study.arms)) for study in studies]
+    out.show(Table((NAME, "question", "arms"), rows, title="studies"))
     return None
 
 
@@ -118,13 +113,11 @@ def list_combinations(json: bool) -> None:
     result = survey()
     if json:
         return emit(result)
-    shown = Table("combinations", "outcome")
-    shown.add_row(f"{result['work']:,}", "work")
-    for refusal in result["refused"]:
-        shown.add_row(f"{refusal['count']:,}", f"refused: {refusal['reason']}")
-    shown.add_section()
-    shown.add_row(f"{result['total']:,}", " × ".join(f"{n} {name}" for name, n in result["parts"].items()))
-    out.print(shown)
+    rows = [TableRow((result["work"], "work"))]
+    rows += [TableRow((one["count"], f"refused: {one['reason']}")) for one in result["refused"]]
+    parts = " × ".join(f"{n} {name}" for name, n in result["parts"].items())
+    rows.append(TableRow((result["total"], parts), apart=True))
+    out.show(Table(("combinations", "outcome"), rows))
     return None
 
 
@@ -150,7 +143,7 @@ def show(
         show_study(builtin(name), json)
         if found and not json:
             others = ", ".join(f"attnlab show {entry.table}.{name}" for entry in found)
-            out.print(f"Of the same name: {others}", highlight=False)
+            out.show(Sentence(f"Of the same name: {others}"))
         return None
     if not found and (settings := setting_cards(key)):
         return show_settings(key, settings, json)
@@ -170,18 +163,17 @@ def show_settings(key: str, settings: Sequence[SettingCard], json: bool) -> None
     if json:
         return emit([asdict(setting) for setting in settings])
     if text := section_text(key):
-        out.print(escape(text), highlight=False)
-    columns = (Column("setting", no_wrap=True), "takes", "default", "meaning")
-    shown = Table(*columns, title=key, title_justify="left", title_style="bold")
+        out.show(Sentence(text))
+    rows = []
     for one in settings:
-        takes = ", ".join(one.choices) or one.takes
         note = ". ".join(filter(None, [f"an option of {one.of}" if one.of else "", one.note]))
-        shown.add_row(*map(escape, (one.key, takes, one.default, note)))
-    out.print(shown)
+        rows.append((one.key, ", ".join(one.choices) or one.takes, one.default, note))
+    columns = (TableColumn("setting", whole=True), "takes", "default", "meaning")
+    out.show(Table(columns, rows, title=key))
     if key != IMPORTS.key:
-        out.print(f"Set it with --set {settings[0].key}=VALUE, or in a config's file.", highlight=False)
+        out.show(Sentence(f"Set it with --set {settings[0].key}=VALUE, or in a config's file."))
     if any(one.choices for one in settings):
-        out.print("The card of a choice: attnlab show NAME.", highlight=False)
+        out.show(Sentence("The card of a choice: attnlab show NAME."))
     return None
 
 
@@ -197,9 +189,7 @@ def show_config(file: Path, json: bool) -> None:
     """A ready config: its file, or with every default filled in."""
     if json:
         return emit(to_json(load(file)))
-    from rich.syntax import Syntax
-
-    out.print(Syntax(file.read_text(encoding="utf-8"), "toml", word_wrap=True))
+    out.show(Code(file.read_text(encoding="utf-8"), "toml"))
     return None
 
 
@@ -214,10 +204,7 @@ def show_study(study: Study, json: bool) -> None:
 
 
 def print_card(title: str, text: str) -> None:
-    from rich.markdown import Markdown  # slow to import, and every command would
-    from rich.panel import Panel
-
-    out.print(Panel(Markdown(text), title=f"[bold]{title}[/]", title_align="left", padding=(1, 2)))
+    out.show(Cards([CardItem(title, [Code(text, "markdown")])]))
 
 
 def changes_of(changes: Mapping[str, Any]) -> str:

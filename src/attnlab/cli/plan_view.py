@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
 from attnlab.cli.console import emit, err, out
-from attnlab.runs.display import escape
+from attnlab.documents.nodes import Inline, Node, Sentence, Table, strong
+from attnlab.documents.numbers import duration
 
 if TYPE_CHECKING:
     from attnlab.studies.plan import StudyPlan
@@ -20,54 +20,49 @@ def show_plan(resolved: Resolved, *, jobs: int, engine: str, json: bool) -> None
     """How long each arm and the whole study take here, and the minimum detectable effect."""
     from attnlab.studies.live_view import live
     from attnlab.studies.plan import plan
-    from attnlab.studies.runner import told_jobs
 
     with live(err) as view:
         made = plan(resolved, jobs=jobs, engine=engine, view=view)
     if json:
         return emit({name: known(value) for name, value in asdict(made).items()})
-    table = Table("arm", "one run", title=f"{resolved.study.name}, {made.seeds} seeds", title_justify="left")
-    for name, seconds in made.starts.items():
-        table.add_row(f"{name} (trained first, once)", duration(seconds) if math.isfinite(seconds) else "")
-    for arm, seconds in made.runs.items():
-        reason = escape(made.reasons.get(arm, ""))
-        table.add_row(escape(arm), duration(seconds) if math.isfinite(seconds) else reason)
-    out.print(table)
-    tuning = f" (and {made.tuning_runs} runs to choose learning rates)" if made.tuning_runs else ""
-    out.print(f"The whole study{tuning}: about [bold]{duration(made.seconds)}[/].", highlight=False)
-    runs = len(resolved.configs) * made.seeds + made.tuning_runs
-    out.print(told_jobs(runs, made.jobs, made.threads), highlight=False)
-    out.print(seen(made, resolved), highlight=False)
-    out.print("Nothing was trained: times are extrapolated from a few steps of each arm.", style="dim")
+    out.show(*plan_nodes(made, resolved))
     return None
 
 
-def seen(made: StudyPlan, resolved: Resolved) -> str:
-    """What the study could find, in words."""
+def plan_nodes(made: StudyPlan, resolved: Resolved) -> Iterator[Node]:
+    """The time of every arm and of the whole, and what could be found."""
+    from attnlab.studies.runner import told_jobs
+
+    rows: list[tuple[Inline, ...]] = [
+        (f"{name} (trained first, once)", duration(seconds, 0) if math.isfinite(seconds) else "")
+        for name, seconds in made.starts.items()
+    ]
+    for arm, seconds in made.runs.items():
+        rows.append((arm, duration(seconds, 0) if math.isfinite(seconds) else made.reasons.get(arm, "")))
+    yield Table(("arm", "one run"), rows, title=f"{resolved.study.name}, {made.seeds} seeds")
+    tuning = f" (and {made.tuning_runs} runs to choose learning rates)" if made.tuning_runs else ""
+    yield Sentence((f"The whole study{tuning}: about ", strong(duration(made.seconds, 0)), "."))
+    runs = len(resolved.configs) * made.seeds + made.tuning_runs
+    yield Sentence(told_jobs(runs, made.jobs, made.threads))
+    yield detectable_sentence(made, resolved)
+    yield Sentence("Nothing was trained: times are extrapolated from a few steps of each arm.", "fine")
+
+
+def detectable_sentence(made: StudyPlan, resolved: Resolved) -> Sentence:
+    """What the study could find."""
     if len(resolved.study.arms) == 1:
-        return "With one arm there is nothing to compare: it gets intervals over seeds, and no verdict."
+        return Sentence(
+            "With one arm there is nothing to compare: it gets intervals over seeds, and no verdict."
+        )
     if math.isnan(made.smallest):
-        return (
+        return Sentence(
             "With one seed no difference can be shown: seed noise is unknown. Use at least two (--seeds 2)."
         )
-    metric = resolved.study.metric
+    effect = f"Minimum detectable effect on {resolved.study.metric} at 80% power: "
     if made.told_by:
-        return (
-            f"Minimum detectable effect on {metric} at 80 % power: [bold]{made.smallest:.3g}[/] "
-            f"(spread taken from {escape(made.told_by)})."
-        )
-    return (
-        f"Minimum detectable effect on {metric} at 80 % power: [bold]{made.smallest:.1f} × SD[/] of the "
-        "paired differences between seeds; a first run (--quick) estimates that SD."
-    )
-
-
-def duration(seconds: float) -> str:
-    whole = round(seconds)
-    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
-    return (
-        f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
-    )
+        return Sentence((effect, strong(f"{made.smallest:.3g}"), f" (spread taken from {made.told_by})."))
+    follows = " of the paired differences between seeds; a first run (--quick) estimates that SD."
+    return Sentence((effect, strong(f"{made.smallest:.1f} × SD"), follows))
 
 
 def known(value: object) -> object:

@@ -17,8 +17,9 @@ from attnlab.cli.console import JsonOption, emit, err, not_sound, out
 from attnlab.cli.corpus_options import EncodingOption, PairOption, SkipOption, TextOption
 from attnlab.cli.generate import RunArgument
 from attnlab.config.values import ConfigError
-from attnlab.config.visible_text import as_cell, visible, visible_json
-from attnlab.runs.display import Display, escape
+from attnlab.config.visible_text import as_cell, visible_json
+from attnlab.documents.nodes import Sentence, Tone, toned
+from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
     from attnlab.session.predicting import FilePredictions, Predictor
@@ -90,27 +91,27 @@ def in_two(text: str) -> tuple[str, str]:
 def show(
     texts: list[str], found: list[Prediction], trained: Trained, predictor: Predictor, *, json: bool
 ) -> None:
-    from attnlab.cli.label_view import prediction_view
+    from attnlab.cli.label_view import prediction_node
 
     if json:
         emit([{"text": text, **asdict(one)} for text, one in zip(texts, found, strict=True)])
         return
     for text, one in zip(texts, found, strict=True):
-        out.print(prediction_view(text, one))
+        out.show(prediction_node(text, one))
     if predictor.cuts.cut:
-        out.print(f"[yellow]{predictor.cuts}.[/]", highlight=False)
+        out.show(Sentence(toned(Tone.WARNING, f"{predictor.cuts}.")))
     if trained.unsound:
-        out.print(not_sound(trained.unsound), highlight=False)
+        out.say(not_sound(trained.unsound))
 
 
 def report(told: dict[str, Any], trained: Trained) -> None:
     skipped = f", {told['skipped']:,} broken left out" if told["skipped"] else ""
     rows = "1 row" if told["rows"] == 1 else f"{told['rows']:,} rows"
-    out.print(f"{rows} judged{skipped}; predictions are in {escape(visible(told['out']))}.", highlight=False)
+    out.say(f"{rows} judged{skipped}; predictions are in {told['out']}.")
     if told["cut"]:
-        out.print(f"[yellow]{told['cut']}.[/]", highlight=False)
+        out.show(Sentence(toned(Tone.WARNING, f"{told['cut']}.")))
     if trained.unsound:
-        out.print(not_sound(trained.unsound), highlight=False)
+        out.say(not_sound(trained.unsound))
 
 
 def to_file(found: FilePredictions, to: Path, *, scores: bool, quiet: bool) -> dict[str, Any]:

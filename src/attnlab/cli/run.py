@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Column, Table
 
 from attnlab.cli.console import MOST, JsonOption, SetOption, emit, err, fail, out
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.values import ConfigError
-from attnlab.config.visible_text import visible
+from attnlab.documents.nodes import Heading, Inline, Sentence, Table, TableColumn, Tone, strong, toned
+from attnlab.documents.numbers import estimate_of
 from attnlab.runs.damage import reading
-from attnlab.runs.display import escape
 
 if TYPE_CHECKING:
     from attnlab.studies.runner import EndedStudy
@@ -85,7 +84,7 @@ def run(
 
 
 def tell(message: str) -> None:
-    err.print(message, highlight=False, markup=False, soft_wrap=True)
+    err.say(message)
 
 
 def refuse_engine(engine: str) -> None:
@@ -144,63 +143,47 @@ def show(ended: EndedStudy) -> None:
     """The verdict, the arms, and where the rest is."""
     results = ended.results
     study = results["study"]
-    out.print(f"\n[bold]{escape(study['question'])}[/]", highlight=False)
-    out.print(arms_table(results))
-    out.print(f"[bold]Verdict:[/] {escape(results['verdict'])}", highlight=False)
+    out.show(
+        Heading(study["question"]),
+        arms_table(results),
+        Sentence((strong("Verdict:"), f" {results['verdict']}")),
+    )
     if study["quick"]:
-        out.print("This was a quick run: too few tokens and seeds to rely on.", style="yellow")
-    for note in study["notes"]:
-        out.print(f"Note: {escape(note)}", highlight=False)
+        out.show(Sentence(toned(Tone.WARNING, "This was a quick run: too few tokens and seeds to rely on.")))
+    out.show(*(Sentence(f"Note: {note}") for note in study["notes"]))
     for reason in ended.failed:
-        out.print(f"[bold red]Failed:[/] {escape(reason)}", highlight=False, soft_wrap=True)
+        out.say(toned(Tone.WRONG, "Failed:"), f" {reason}")
     if ended.signal:
         words = ["attnlab", "run", "--resume", "--out", str(ended.folder), *import_words(IMPORTED.values())]
-        out.print(
-            f"Stopped as requested; every run is saved. Continue with: {escape(shlex.join(words))}",
-            highlight=False,
-            soft_wrap=True,
-        )
+        out.say(f"Stopped as requested; every run is saved. Continue with: {shlex.join(words)}")
     report = ended.folder / "report.html"
-    place = report if report.is_file() else ended.folder / "results.json"
-    out.print(f"Report: {escape(visible(str(place)))}", highlight=False, soft_wrap=True)
+    out.say(f"Report: {report if report.is_file() else ended.folder / 'results.json'}")
 
 
 COLUMNS = ("loss", "token_by_token_loss", "tokens_per_second", "bits_per_byte", "train_loss")
 ROOM = 100
 """Characters from which on a line has room for all columns; a narrower one shows the first three."""
+TONES = {"finished": Tone.GOOD, "invalid": Tone.WRONG, "failed": Tone.WRONG}
 
 
 def arms_table(results: dict[str, Any]) -> Table:
     wanted = COLUMNS if out.width >= ROOM else COLUMNS[:3]
-    found = [name for name in wanted if any(name in arm["metrics"] for arm in results["arms"])]
-    names = dict.fromkeys([results["study"]["metric"], *found])
+    held = [name for name in wanted if any(name in arm["metrics"] for arm in results["arms"])]
+    names = dict.fromkeys([results["study"]["metric"], *held])
     sizes = {arm["parameters"] for arm in results["arms"]}
-    alike = f"{sizes.pop():,} parameters each" if len(sizes) == 1 else None
-    table = Table(
-        Column("arm", no_wrap=True),
-        "state",
-        *([] if alike else [Column("parameters", justify="right")]),
-        *(Column(escape(name.replace("_", " ")), justify="right") for name in names),
-        caption=alike,
-        caption_justify="left",
-    )
+    alike = f"{sizes.pop():,} parameters each" if len(sizes) == 1 else ""
+    rows: list[tuple[Inline, ...]] = []
     for arm in results["arms"]:
-        colour = {"finished": "green", "invalid": "bold red", "failed": "red"}.get(arm["status"], "yellow")
-        values = [interval(arm["metrics"].get(name)) for name in names]
-        size = [] if alike else [f"{arm['parameters']:,}"]
-        table.add_row(escape(arm["name"]), f"[{colour}]{arm['status']}[/]", *size, *values)
+        state = toned(TONES.get(arm["status"], Tone.WARNING), arm["status"])
+        numbers = [estimate_of(arm["metrics"].get(name)) for name in names]
+        rows.append((arm["name"], state, *([] if alike else [arm["parameters"]]), *numbers))
     for arm in results.get("refused", ()):
-        table.add_row(escape(arm["name"]), "[red]refused[/]")
-    return table
-
-
-def interval(estimate: dict[str, Any] | None) -> str:
-    """A value with half of its interval, in as many digits as that supports."""
-    from attnlab.studies.report.number_text import decimals
-
-    if estimate is None or estimate["value"] is None:
-        return "–"
-    value, places = estimate["value"], decimals([estimate])
-    if estimate["low"] is None:
-        return f"{value:,.{places}f}"
-    return f"{value:,.{places}f} ± {(estimate['high'] - estimate['low']) / 2:,.{places}f}"
+        rest = [""] * (len(names) + (0 if alike else 1))
+        rows.append((arm["name"], toned(Tone.WRONG, "refused"), *rest))
+    columns = [
+        TableColumn("arm", whole=True),
+        TableColumn("state"),
+        *([] if alike else [TableColumn("parameters", right=True)]),
+        *(TableColumn(name.replace("_", " "), right=True) for name in names),
+    ]
+    return Table(columns, rows, note=alike)

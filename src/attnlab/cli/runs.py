@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Column, Table
 
 from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.values import ConfigError
-from attnlab.config.visible_text import visible
-from attnlab.runs.display import escape
+from attnlab.documents.nodes import Below, Inline, Number, Sentence, Table, TableColumn, Tone, toned
 
 if TYPE_CHECKING:
     from attnlab.runs.result import RunResult
@@ -30,29 +29,19 @@ def runs(
     if json:
         return emit([run.as_row() for run in found])
     if not found:
-        out.print(f"There are no runs in {escape(visible(str(folder)))}.")
+        out.say(f"There are no runs in {folder}.")
         return None
-    rows = [cells(summary) for summary in found]
-    table = Table("run", "state", "steps", "dev score", "sound", "begun")
-    for row in rows:
-        table.add_row(*row)
-    if out.measure(table, options=out.options.update(width=10_000)).maximum <= out.width:
-        out.print(table)
-    else:  # names are there to be copied: they are never broken
-        for name, state, steps, score, sound, begun in rows:
-            out.print(f"[bold]{name}[/]", highlight=False, soft_wrap=True)
-            told = f"  {state}, {steps} steps, dev {score}, sound: {sound}, begun {begun}"
-            out.print(told, highlight=False, soft_wrap=True)
+    columns = (TableColumn("run", whole=True), "state", "steps", "dev score", "sound", "begun")
+    out.show(Table(columns, list(map(cells, found)), look="listed"))
     for run in (summary.result for summary in found if summary.result.status == "damaged"):
-        out.print(f"[bold red]Damaged:[/] {escape(visible(run.reason))}", highlight=False, soft_wrap=True)
+        out.say(toned(Tone.WRONG, "Damaged:"), f" {run.reason}")
     return None
 
 
-def cells(summary: RunSummary) -> tuple[str, ...]:
+def cells(summary: RunSummary) -> tuple[Inline, ...]:
     run, date = summary.result, summary.date[:16].replace("T", " ")
-    score = f"{summary.metric.replace('_', ' ')} {shown(run.metrics.get(summary.metric))}"
-    told = (escape(visible(cell)) for cell in (run.folder, run.status, f"{run.steps:,}", score))
-    return (*told, soundness(run), escape(visible(date)))
+    score = f"{summary.metric.replace('_', ' ')} ", score_number(run.metrics.get(summary.metric))
+    return run.folder, run.status, run.steps, score, soundness(run), date
 
 
 def compare(
@@ -69,53 +58,52 @@ def compare(
     if json:
         return emit(found.as_json())
     runs = [summary.result for summary in found.runs]
-    named = {run.folder: header(run) for run in runs}
-    if sum(len(run.folder) + 3 for run in runs) > out.width - 20:  # names that are copied are not broken
-        named = {run.folder: header(run, letter) for run, letter in zip(runs, ascii_uppercase, strict=False)}
+    names = [run.folder for run in runs]
+    if sum(len(name) + 3 for name in names) > out.width - 20:  # names that are copied are not broken
         for run, letter in zip(runs, ascii_uppercase, strict=False):
-            out.print(f"{letter}: {escape(visible(run.folder))}", highlight=False, soft_wrap=True)
-    table = Table("measure", *(Column(named[run.folder], justify="right") for run in runs))
-    table.add_row("steps", *(f"{run.steps:,}" for run in runs))
-    for name in found.measures:
-        table.add_row(escape(name.replace("_", " ")), *(shown_with_interval(name, run) for run in runs))
-    out.print(table)
+            out.say(f"{letter}: {run.folder}")
+        names = [letter for letter, _ in zip(ascii_uppercase, runs, strict=False)]
+    out.show(measures_table(found.measures, runs, names))
     if "accuracy" in found.measures:
-        out.print("In brackets: 95 % interval over other texts like these (Wilson).", highlight=False)
+        out.show(Sentence("Below an accuracy: its 95% interval over other texts like these (Wilson)."))
     first, *others = found.runs
     for summary in others:
         changes = "; ".join(differences(first.config, summary.config)) or "nothing"
-        told = visible(f"{summary.result.folder} differs in its config by: {changes}")
-        out.print(escape(told), highlight=False, soft_wrap=True)
+        out.say(f"{summary.result.folder} differs in its config by: {changes}")
     for note in found.notes:
-        style = "yellow" if note.startswith("Not") else ""
-        out.print(escape(visible(note)), highlight=False, soft_wrap=True, style=style)
+        out.say(toned(Tone.WARNING, note) if note.startswith("Not") else note)
     return None
 
 
-def soundness(run: RunResult) -> str:
+def measures_table(measures: Sequence[str], runs: Sequence[RunResult], names: Sequence[str]) -> Table:
+    """A column a run, a row a measure."""
+    heads = [
+        TableColumn((name, Below("✗ not sound") if run.sound is False else ""), right=True, alike=False)
+        for name, run in zip(names, runs, strict=True)
+    ]
+    rows: list[tuple[Inline, ...]] = [("steps", *(run.steps for run in runs))]
+    rows += [(name.replace("_", " "), *(measure_number(name, run) for run in runs)) for name in measures]
+    return Table(["measure", *heads], rows)
+
+
+def soundness(run: RunResult) -> Inline:
     """Yes, or no with the failed checks; neither of a run without a step, which a check may have stopped."""
-    failed = escape(visible(", ".join(run.failures)))
+    failed = ", ".join(run.failures)
     if run.sound is None:
         return f"–, stopped by {failed}" if failed else "–"
-    return "yes" if run.sound else f"[bold red]no: {failed}[/]"
+    return "yes" if run.sound else toned(Tone.WRONG, f"no: {failed}")
 
 
-def header(run: RunResult, name: str = "") -> str:
-    return escape(visible(name or run.folder)) + ("\n[bold red]✗ not sound[/]" if run.sound is False else "")
-
-
-def shown_with_interval(name: str, run: RunResult) -> str:
+def measure_number(name: str, run: RunResult) -> Number:
     """A measure; an accuracy with its interval, which its value and the number of texts give."""
     value, n = run.metrics.get(name), int(run.metrics.get("targets", 0))
     if name != "accuracy" or value is None or not n:
-        return shown(value)
+        return score_number(value)
     from attnlab.metrics.metric import wilson
 
-    low, high = wilson(value * n, n)
-    return f"{shown(value)}\n\\[{low:.3f}, {high:.3f}], n = {n:,}"
+    return Number(value, *wilson(value * n, n), n)
 
 
-def shown(value: Any) -> str:
-    if value is None:
-        return "–"
-    return f"{value:,.4f}" if isinstance(value, float) and abs(value) < 100 else f"{value:,.0f}"
+def score_number(value: float | None) -> Number:
+    small = isinstance(value, float) and abs(value) < 100
+    return Number(value, decimals=4 if small else 0)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from attnlab.cli.console import MOST, JsonOption, emit, err, out, warn
 from attnlab.cli.corpus_options import EncodingOption, PairOption, TextOption
 from attnlab.cli.generate import RunArgument
-from attnlab.cli.label_view import show_findings
+from attnlab.cli.label_view import finding_sentences
 from attnlab.config.values import ConfigError
-from attnlab.config.visible_text import visible
-from attnlab.runs.display import Display, escape
+from attnlab.documents.nodes import Inline, Node, Number, Sentence, Table, TableColumn, Tone, strong, toned
+from attnlab.documents.terminal import inline
+from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
     from attnlab.data.passage_index import Hit, IndexUpdate
@@ -77,7 +77,7 @@ def search(
             searcher = Searcher.of(embedder, inside, index=index, **progress)
             found = {query: searcher.search(query, top=top) for query in queries or ()}
     if score is not None:
-        return emit(scored) if json else show_retrieval(scored)
+        return emit(scored) if json else out.show(*retrieval_nodes(scored))
     if json:
         hits = [{"query": query, "hits": [asdict(hit) for hit in held]} for query, held in found.items()]
         return emit({"index": asdict(searcher.update), "queries": hits})
@@ -109,50 +109,45 @@ def show_update(update: IndexUpdate) -> None:
     if not update.changed:
         return
     if update.passages:
-        err.print(
-            f"Indexed {update.passages:,} passages of {update.files:,} files ({update.embedded:,} new).",
-            highlight=False,
-        )
+        err.say(f"Indexed {update.passages:,} passages of {update.files:,} files ({update.embedded:,} new).")
     for line in skipped_told(update):
-        err.print(f"[yellow]Left out:[/] {escape(visible(line))}", highlight=False, soft_wrap=True)
+        err.say(toned(Tone.WARNING, "Left out:"), f" {line}")
 
 
 def show_hits(query: str, hits: list[Hit]) -> None:
-    words = [re.escape(word) for word in re.findall(r"\w{3,}", query)]
-    out.print(Text(visible(query), "bold"))
+    words = "|".join(re.escape(word) for word in re.findall(r"\w{3,}", query))
+    out.say(strong(query))
     for number, hit in enumerate(hits, start=1):
-        place = f"[cyan]{escape(visible(hit.file))}[/], {hit.where}"
-        out.print(f"{number}. {place}  ({hit.score:.3f})", highlight=False, soft_wrap=True)
-        shown = Text(shortened(hit.text))
-        if words:
-            shown.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})\b", "bold")
-        out.print(Padding(shown, (0, 0, 0, 3)))
+        out.say(f"{number}. ", toned(Tone.NAME, hit.file), f", {hit.where}  ({hit.score:.3f})")
+        out.print(Padding(inline(highlighted(shortened(hit.text), words)), (0, 0, 0, 3)))
+
+
+def highlighted(text: str, words: str) -> Inline:
+    """A text with the words of a query strong."""
+    pieces = re.split(rf"(?i)\b({words})\b", text) if words else [text]
+    return tuple(strong(piece) if place % 2 else piece for place, piece in enumerate(pieces))
 
 
 def shortened(text: str) -> str:
-    plain = visible(" ".join(text.split()))
+    plain = " ".join(text.split())
     return plain if len(plain) <= SHOWN else f"{plain[: SHOWN - 1]}…"
 
 
-def show_retrieval(scored: dict[str, Any]) -> None:
+def retrieval_nodes(scored: dict[str, Any]) -> Iterator[Node]:
+    sides = ("model", "bm25", "difference")
+    rows = [(name, *(side_number(one[side]) for side in sides)) for name, one in scored["measures"].items()]
     title = f"{scored['name']}: {scored['queries']:,} queries, {scored['passages']:,} passages"
-    table = Table(title=escape(visible(title)), title_justify="left")
-    table.add_column("measure", no_wrap=True)
-    for name in ("model", "BM25", "model − BM25"):
-        table.add_column(name)
+    columns = (TableColumn("measure", whole=True), "model", "BM25", "model − BM25")
+    yield Table(columns, rows, title=title)
     for name, one in scored["measures"].items():
-        table.add_row(name, *(told(one[side]) for side in ("model", "bm25", "difference")))
-    out.print(table)
-    for name, one in scored["measures"].items():
-        out.print(f"[bright_black]{name}: {escape(one['definition'])}.[/]", highlight=False)
-    out.print(
-        "[bright_black]BM25 ranks by shared words and needs no model. Below each value is its 95 % interval "
-        "over queries, those of one passage taken together.[/]",
-        highlight=False,
+        yield Sentence(f"{name}: {one['definition']}.", "fine")
+    yield Sentence(
+        "BM25 ranks by shared words and needs no model. Below each value is its 95% interval over queries, "
+        "those of one passage taken together.",
+        "fine",
     )
-    show_findings(scored["checks"])
+    yield from finding_sentences(scored["checks"])
 
 
-def told(one: dict[str, Any]) -> str:
-    between = "" if one["interval"] is None else "\n{:.3f} to {:.3f}".format(*one["interval"])
-    return f"{one['value']:.3f}{between}"
+def side_number(one: dict[str, Any]) -> Number:
+    return Number.within(one["value"], one["interval"], decimals=3)

@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from attnlab.cli.console import MOST, JsonOption, emit, err, out
 from attnlab.cli.corpus_options import (
@@ -22,10 +19,20 @@ from attnlab.cli.corpus_options import (
     UnitOption,
     corpus_of,
 )
-from attnlab.cli.token_view import segmented, show_pieces
 from attnlab.config.values import Choice, ConfigError
-from attnlab.config.visible_text import visible
-from attnlab.runs.display import Display, escape
+from attnlab.documents.nodes import (
+    Heading,
+    Marked,
+    MarkedSpan,
+    Number,
+    Sentence,
+    Table,
+    TableColumn,
+    Tone,
+    token_spans,
+    toned,
+)
+from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
     from attnlab.data.tokenizers.compare import TokenizerMeasure
@@ -77,17 +84,15 @@ def train(
         return emit({"file": str(saved), "fingerprint": tokenizer.fingerprint, **measure.as_json()})
     show_measures({choice.kind: measure}, f"on {file}, the text it was trained on")
     if measure.vocabulary < (asked := choice.options.get("vocabulary", 0)):
-        out.print(
+        told = (
             f"The vocabulary has {measure.vocabulary:,} of the {asked:,} entries asked for: nothing more "
-            "occurs often enough in this text. Give more text, or ask for fewer.",
-            highlight=False,
+            "occurs often enough in this text. Give more text, or ask for fewer."
         )
-    out.print("\n[bold]Sample[/]")
-    show_pieces(segmented(tokens_of(tokenizer, texts[len(texts) // 2].strip()[:160])))
-    out.print(
-        f"\nSaved to [cyan]{escape(visible(str(saved)))}[/], fingerprint {tokenizer.fingerprint}.",
-        highlight=False,
-    )
+        out.show(Sentence(told))
+    sample = tokens_of(tokenizer, texts[len(texts) // 2].strip()[:160])
+    out.show(Heading("Sample"), Marked(token_spans(sample)))
+    out.print()
+    out.say("Saved to ", toned(Tone.NAME, str(saved)), f", fingerprint {tokenizer.fingerprint}.")
     return None
 
 
@@ -133,10 +138,13 @@ def compare(
         out.print()
         for name, tokenizer in zip(names, made, strict=True):
             tokens = tokens_of(tokenizer, sample)
-            show_pieces([(f"{visible(name)} ({len(tokens)}): ", "bold"), *segmented(tokens)])
-    out.print("\n[bold]Is a new tokenizer worth training for this text?[/]")
-    out.print(Padding(Text(visible(verdict.text)), (0, 2)))
-    out.print("  To adapt a pretrained model, always keep its own tokenizer.", style="bright_black")
+            named = MarkedSpan(f"{name} ({len(tokens)}): ", tone=Tone.STRONG)
+            out.show(Marked([named, *token_spans(tokens)]))
+    out.show(
+        Heading("Is a new tokenizer worth training for this text?"),
+        Sentence(verdict.text),
+        Sentence("To adapt a pretrained model, always keep its own tokenizer.", "fine"),
+    )
     return None
 
 
@@ -167,27 +175,27 @@ def short_name(value: str) -> str:
 
 
 def show_measures(measures: dict[str, TokenizerMeasure], title: str) -> None:
-    out.print(measures_table(measures, title))
+    out.show(measures_table(measures, title))
     if any(m.exact < 1 for m in measures.values()):
-        out.print(
+        told = (
             "Round trip is the share of lines that encoding and decoding return unchanged; the others lose "
-            "spaces, case, accents or unknown words.",
-            style="bright_black",
+            "spaces, case, accents or unknown words."
         )
+        out.show(Sentence(told, "fine"))
 
 
 def measures_table(measures: dict[str, TokenizerMeasure], title: str) -> Table:
-    table = Table(
-        title=escape(visible(title)), title_justify="left", title_style="bold", box=None, pad_edge=False
-    )
-    table.add_column("tokenizer", style="cyan", no_wrap=True)
-    for name in ("size", "used", "tokens", "tokens per word", "bytes per token", "unknown", "round trip"):
-        table.add_column(name, justify="right")
-    for name, m in measures.items():
-        unknown = f"[yellow]{m.unknown_rate:.2%}[/]" if m.unknown else "none"
-        cells = (f"{m.vocabulary:,}", f"{m.used_share:.0%}", f"{m.tokens:,}", f"{m.fertility:.3f}")
-        table.add_row(escape(visible(name)), *cells, f"{m.bytes_per_token:.3f}", unknown, f"{m.exact:.0%}")
-    return table
+    rows = [
+        (
+            *(toned(Tone.NAME, name), m.vocabulary, f"{m.used_share:.0%}", m.tokens),
+            *(Number(m.fertility, decimals=3), Number(m.bytes_per_token, decimals=3)),
+            *(toned(Tone.WARNING, f"{m.unknown_rate:.2%}") if m.unknown else "none", f"{m.exact:.0%}"),
+        )
+        for name, m in measures.items()
+    ]
+    names = ("size", "used", "tokens", "tokens per word", "bytes per token", "unknown", "round trip")
+    columns = [TableColumn("tokenizer", whole=True), *(TableColumn(name, right=True) for name in names)]
+    return Table(columns, rows, title=title)
 
 
 def tokens_of(tokenizer: Tokenizer, text: str) -> list[str]:

@@ -16,15 +16,15 @@ from attnlab.config.files import config_of, identity, load, override_all, parse_
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
-from attnlab.config.visible_text import visible
-from attnlab.runs.display import Display, escape
+from attnlab.documents.nodes import Inline
+from attnlab.runs.display import Display
 
 MOST_THREADS = 1024
 """With some ten thousand a library below ends the interpreter."""
 
 if TYPE_CHECKING:
-    from attnlab.session.baselines import Baseline
     from attnlab.session.training import Run
+    from attnlab.targets.report import Baseline
 
 
 def train(
@@ -124,7 +124,7 @@ def finish(
         emit(said | {"sound": not ended.unsound, "unsound": list(ended.unsound)})
     else:
         say_first(ended.collapsed)
-        out.print(summary(ended, place), highlight=False, soft_wrap=True)
+        out.say(summary(ended, place))
         say_baselines(baselines)
     if ended.reason == "interrupted":
         raise typer.Exit(128 + ended.signal)
@@ -154,8 +154,7 @@ def told_when_stopped(place: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        stopped = f"Stopped; nothing was lost. Continue with: {escape(resuming(place))}"
-        err.print(stopped, highlight=False, soft_wrap=True)
+        err.say(f"Stopped; nothing was lost. Continue with: {resuming(place)}")
         raise typer.Exit(130) from None
 
 
@@ -163,7 +162,7 @@ def say_baselines(baselines: Sequence[Baseline]) -> None:
     from attnlab.session.baselines import line_of
 
     if baselines:
-        out.print(escape(visible(line_of(baselines))), highlight=False, soft_wrap=True)
+        out.say(line_of(baselines))
 
 
 def exit_unsound(unsound: Iterable[str], allow: Collection[str]) -> None:
@@ -179,21 +178,21 @@ def resuming(place: Path) -> str:
     return shlex.join(["attnlab", "train", "--resume", "--out", str(place), *own])
 
 
-def summary(ended: Any, place: Path) -> str:
-    state, named = ended.state, escape(visible(str(place)))
+def summary(ended: Any, place: Path) -> Inline:
+    state = ended.state
     metric = ended.session.task.metrics[0].replace("_", " ")
     dev = ""
     if state.best_score is not None:
-        kept = "" if state.best_step == state.step else f" ({named}/checkpoints/step-{state.best_step})"
+        kept = "" if state.best_step == state.step else f" ({place}/checkpoints/step-{state.best_step})"
         dev = f" Best dev {metric} {state.best_score:.4f} at step {state.best_step}{kept}."
     if ended.reason == "interrupted":
         return (
             f"Stopped after step {state.step} as requested; everything is saved.{dev} "
-            f"Continue with: {escape(resuming(place))}"
+            f"Continue with: {resuming(place)}"
         )
     from attnlab.training.budget import nearest
 
     spent = f"the budget of {nearest(ended.session.config.training.budget, state)} is spent"
     why = f"dev {metric} stopped improving (training.patience)" if ended.reason == "patience" else spent
-    doubt = f" {not_sound(ended.failures)}" if ended.failures else ""
-    return f"Done after {state.step:,} steps: {why}.{dev} The run is in {named}.{doubt}"
+    done = f"Done after {state.step:,} steps: {why}.{dev} The run is in {place}."
+    return (done, " ", not_sound(ended.failures)) if ended.failures else done

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 def in_words(items: Iterable[object]) -> str:
@@ -23,8 +23,27 @@ def count_of(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def listing(values: Mapping[str, object]) -> str:
+    """Names and values, where there is no sentence for them: "n 3, share 0.5"."""
+    return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
 def percent(share: float) -> str:
     """A share to two digits, such as 88 % or 0.34 %; 100 % means all, and 0 % none."""
     if share in (0, 1):
         return f"{100 * share:.0f} %"
     return f"{100 * share:.2g} %" if share < 0.985 else f"{min(100 * share, 99.9):.1f} %"
+
+
+def sentence(text: str) -> str:
+    """With a capital letter, unless it begins with a formula, and a full stop."""
+    text = text.strip()
+    word = text[1:2].isalpha() or text[1:2].isspace()
+    return (
+        (text[:1].upper() if word else text[:1]) + text[1:] + ("" if not text or text[-1] in ".!?…" else ".")
+    )
+
+
+def phrase(text: str) -> str:
+    """Within a sentence: without its capital and full stop."""
+    return text[:1].lower() + text[1:].rstrip(".")

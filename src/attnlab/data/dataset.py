@@ -22,7 +22,7 @@ from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Cuts, Encoding
 from attnlab.data.example import Example
-from attnlab.data.labels import WRITTEN, LabelReader, Labels, labels_of
+from attnlab.data.labels import WRITTEN, LabelReader, Labels
 from attnlab.data.loader import Loader
 from attnlab.data.overlap import Gathering, overlap_between, overlap_of
 from attnlab.data.reading import TextObserver, read_for
@@ -114,17 +114,17 @@ class Dataset:
     def labels(self) -> Labels:
         """What the labels of the training split come to."""
         name = f"labels-{hashed(self.reader.identity, *self._limits)}"
-        return Labels.of(self._kept(name, lambda: asdict(labels_of(self.reader, self.examples("train")))))
+        return Labels.of(self._kept(name, lambda: asdict(self.reader.summary(self.examples("train")))))
 
     def refuse_unknown_labels(self) -> None:
         """Labels of any split that train does not have, or that cannot be read: before any work."""
-        if self.reader.kind != "none":
+        if not self.reader.form.of_words:
             self._kept(f"labels-known-{hashed(self.reader.identity, *self._limits)}", self._known_labels)
 
     def _known_labels(self) -> int:
         found = 0
         for _, example in self.splits.every():
-            self.labels.check(self.reader, example)
+            self.reader.check(self.labels, example)
             found += 1
         return found
 

@@ -16,7 +16,7 @@ from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.dataset import Dataset
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
-from attnlab.data.labels import WRITTEN
+from attnlab.data.labels import WRITTEN, most_frequent
 from attnlab.data.loader import Loader
 from attnlab.data.rows import Rows
 from attnlab.data.splits import passage_trace, trace
@@ -44,10 +44,7 @@ class SplitReport:
     @property
     def majority(self) -> tuple[str, float] | None:
         """The largest class and its share: what a model that learned nothing scores."""
-        if not self.classes:
-            return None
-        label, count = max(self.classes.items(), key=lambda item: item[1])
-        return label, count / self.labelled
+        return most_frequent(self.classes) if self.classes else None
 
     @property
     def labelled(self) -> int:
@@ -164,7 +161,7 @@ class Count:
         self.grouped |= example.group is not None
         if (passage := passage_trace(example)) is not None:
             self.passages.add(passage)
-        self.classes.update(WRITTEN.names(example))
+        self.classes.update(WRITTEN.form.names(WRITTEN.read(example)))
 
     def tokenise(self, held: Sequence[Example], tokenizer: Tokenizer) -> None:
         unknown, report = tokenizer.specials.unknown, self.report

@@ -7,57 +7,27 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, TypeVar
 
-from attnlab.config.values import nearest, without_middle
+from attnlab.config.values import nearest
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 
-Kind = Literal["none", "class", "classes", "number", "pair", "answer", "tags"]
-"""What a label is: nothing, one class, any number of classes, a number, the text that belongs to it, an
-answer within a passage, or a tag for each word."""
+T = TypeVar("T")
 
 ANSWER, NO_ANSWER = "with an answer", "without one"
 """The names of questions, by whether their passage holds an answer."""
-
-MANY = 0.5
-"""Different labels for each row from which on a column is hardly one of classes."""
-FEW = 20
-"""Rows among which as many labels may be different."""
-
-
-SHOWN = 100
-"""Characters of a class's name in a sentence: a column may hold whole texts."""
-
-
-@dataclass(frozen=True)
-class LabelReader:
-    """How the label of an example is read: a name, several names, or a number. `identity` tells readers
-    apart that give other labels, in the names of what is kept on disk."""
-
-    kind: Kind
-    read: Callable[[Example], Any]
-    identity: str
-
-    def names(self, example: Example) -> tuple[str, ...]:
-        """The classes of an example."""
-        found = self.read(example)
-        return (found,) if isinstance(found, str) else tuple(found)
-
-    def stratum(self, example: Example) -> str:
-        """The class that rows are drawn by in proportion; one for all where a row has no single class."""
-        return next(iter(self.names(example)), "") if self.kind in ("class", "answer") else ""
 
 
 @dataclass(frozen=True)
 class Labels:
     """What is known of the labels of a training split: it travels with the model that learned them.
 
-    `names` and `counts` are of the classes, in the order of their numbers; `mean` and `deviation` are of
-    numbers, over `examples` rows.
+    `kind` is the name of their target. `names` and `counts` are of the classes, in the order of their
+    numbers; `mean` and `deviation` are of numbers, over `examples` rows.
     """
 
-    kind: Kind = "none"
+    kind: str = "none"
     names: tuple[str, ...] = ()
     counts: tuple[int, ...] = ()
     examples: int = 0
@@ -75,17 +45,10 @@ class Labels:
         mine, theirs = ((x.kind, x.names, x.mean, x.deviation) for x in (self, other))
         return mine == theirs
 
-    @classmethod
-    def draft(cls, kind: Kind, classes: int = 2) -> Labels:
-        """Labels that were not read yet, of so many classes: to check a config by."""
-        names = tuple(map(str, range(classes))) if kind in ("class", "classes", "tags") else ()
-        names = (ANSWER, NO_ANSWER) if kind == "answer" else names
-        return cls(kind, names, (1,) * len(names), 2)
-
     @property
     def outputs(self) -> int:
-        """The scores that a head gives for them."""
-        return len(self.names) if self.kind in ("class", "classes", "tags") else 1
+        """The scores that a head gives for them: one for each class, or a number."""
+        return len(self.names) or 1
 
     def number(self, name: str, place: str = "") -> int:
         """The number of a class."""
@@ -99,48 +62,103 @@ class Labels:
             )
         return self.names.index(name)
 
-    def check(self, reader: LabelReader, example: Example) -> None:
-        """Refuse an example whose label is not among these, or is no label at all."""
-        if self.kind in ("number", "pair"):
-            reader.read(example)
-            return
-        for name in reader.names(example):
-            self.number(name, example.place)
 
-    def warnings(self) -> list[str]:
-        """What a person should know before a model learns them."""
-        return [
-            f'The class "{without_middle(name, SHOWN)}" has {count} example of {self.examples:,} in the '
-            "training split: a model can hardly learn it, and no score says whether it did. Give it more, or "
-            "merge it with another."
-            for name, count in zip(self.names, self.counts, strict=True)
-            if count == 1 and self.kind != "answer"
-        ]
+class LabelForm:
+    """What a label is: how a row holds it, and what the labels of a training split come to.
 
+    The targets of tasks (attnlab.targets) are such forms. Here are the two that data needs without a task:
+    no label at all, and one class.
+    """
 
-def labels_of(reader: LabelReader, examples: Iterable[Example]) -> Labels:
-    """What the labels of some examples come to. Classes are sorted: numbers by value, words by alphabet."""
-    if reader.kind == "none":
+    name: str = "none"
+    of_words: bool = False
+    """Whether words are predicted, so that there is no label to read."""
+
+    def draft(self, classes: int = 2) -> Labels:
+        """Labels that were not read yet, of so many classes: to check a config by."""
+        return Labels(self.name, examples=2)
+
+    def summary(self, labels: Iterable[Any]) -> Labels:
+        """What the labels of the training split come to."""
         return Labels()
-    if reader.kind == "pair":
-        return Labels("pair", examples=sum(reader.read(example) is not None for example in examples))
-    if reader.kind == "number":
-        return _numbers(float(reader.read(example)) for example in examples)
-    counts, rows = Counter[str](), 0
-    if reader.kind == "answer":
-        counts.update({ANSWER: 0, NO_ANSWER: 0})  # both are known, whichever there are
-    for example in examples:
-        counts.update(reader.names(example))
-        rows += 1
-    names = sorted(counts, key=_by_value) if all(map(whole, counts)) else sorted(counts)
-    return Labels(reader.kind, tuple(names), tuple(counts[name] for name in names), rows)
+
+    def names(self, label: Any) -> tuple[str, ...]:
+        """The classes of an example, where it has some."""
+        return ()
+
+    def row(self, label: Any, known: Labels, place: str = "") -> dict[str, Any]:
+        """What a row is told of a label, as fields of a Row."""
+        return {}
+
+    def stratum(self, label: Any) -> str:
+        """The class that rows are drawn by in proportion; one for all where a row has no single class."""
+        return ""
 
 
-def _numbers(values: Iterable[float]) -> Labels:
-    held = list(values)
-    mean = math.fsum(held) / max(1, len(held))
-    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in held) / max(1, len(held)))
-    return Labels("number", examples=len(held), mean=mean, deviation=spread)
+class NoLabels(LabelForm):
+    """Words are predicted: labels, if there are any, are not read."""
+
+    of_words = True
+
+
+class ClassNames(LabelForm):
+    """One class for each example, by its name; classes are sorted: numbers by value, words by alphabet."""
+
+    name = "class"
+
+    def draft(self, classes: int = 2) -> Labels:
+        return Labels(self.name, tuple(map(str, range(classes))), (1,) * classes, 2)
+
+    def summary(self, labels: Iterable[Any]) -> Labels:
+        counts, rows = Counter[str](), 0
+        for label in labels:
+            counts.update(self.names(label))
+            rows += 1
+        names = sorted(counts, key=_by_value) if all(map(whole, counts)) else sorted(counts)
+        return Labels(self.name, tuple(names), tuple(counts[name] for name in names), rows)
+
+    def names(self, label: Any) -> tuple[str, ...]:
+        return (label,) if isinstance(label, str) else tuple(label)
+
+    def row(self, label: Any, known: Labels, place: str = "") -> dict[str, Any]:
+        names = self.names(label)
+        return {"label": known.number(names[0], place)} if names and known.names else {}
+
+    def stratum(self, label: Any) -> str:
+        return next(iter(self.names(label)), "")
+
+
+@dataclass(frozen=True)
+class LabelReader:
+    """How the label of an example is read, and what it is. `identity` tells readers apart that give other
+    labels, in the names of what is kept on disk."""
+
+    form: LabelForm
+    read: Callable[[Example], Any]
+    identity: str
+
+    def summary(self, examples: Iterable[Example]) -> Labels:
+        """What the labels of some examples come to."""
+        return self.form.summary(map(self.read, examples))
+
+    def row(self, example: Example, known: Labels) -> dict[str, Any]:
+        """What a row is told of an example's label."""
+        return self.form.row(self.read(example), known, example.place)
+
+    def stratum(self, example: Example) -> str:
+        """The class of an example that training rows are drawn by."""
+        return self.form.stratum(self.read(example))
+
+    def check(self, known: Labels, example: Example) -> None:
+        """Refuse an example whose label is not among those of the training split, or is no label at all."""
+        for name in self.form.names(self.read(example)):
+            known.number(name, example.place)
+
+
+def most_frequent(counts: Mapping[T, int]) -> tuple[T, float]:
+    """What there is most of, and its share: what a model that learned nothing scores."""
+    name, count = max(counts.items(), key=lambda item: item[1])
+    return name, count / sum(counts.values())
 
 
 def _by_value(name: str) -> tuple[int, str]:
@@ -150,53 +168,6 @@ def _by_value(name: str) -> tuple[int, str]:
 def whole(text: str) -> bool:
     """Whether a label is written as a whole number; thousands of digits are none that Python reads."""
     return re.fullmatch("-?[0-9]{1,18}", text) is not None
-
-
-def refuse_unlearnable(labels: Labels, *, declared: bool) -> None:
-    """Labels that teach nothing, or are hardly meant: before any tokenizer is trained on their text.
-
-    `declared` says that a person named the classes (data.corpus.labels), so that they are meant.
-    """
-    if labels.kind == "number" and labels.deviation == 0:
-        raise DataError(
-            f"All {labels.examples:,} rows of the training split have the number {labels.mean:g}; there is "
-            "nothing to learn. Name another column with data.corpus.label."
-        )
-    if labels.kind == "answer" and not labels.counts[labels.names.index(ANSWER)]:
-        raise DataError(
-            f"None of the {labels.examples:,} questions of the training split has an answer; there is "
-            "nothing to learn. Name the column that holds them with data.corpus.answers (--answers COLUMN)."
-        )
-    if labels.kind not in ("class", "classes", "tags"):
-        return
-    if len(labels.names) < (1 if labels.kind == "classes" else 2):
-        only = f' the label "{labels.names[0]}"' if labels.names else " no label"
-        raise DataError(
-            f"All {labels.examples:,} rows of the training split have{only}; a classifier needs at least two "
-            "classes. Give rows of another class, or name another column with data.corpus.label."
-        )
-    if declared or labels.kind == "tags":
-        return
-    if len(labels.names) > max(FEW, MANY * labels.examples):
-        raise DataError(
-            f"The label column has {len(labels.names):,} different values in {labels.examples:,} rows, such "
-            f'as "{labels.names[0]}": too many to be classes. Name another column with data.corpus.label; '
-            "to predict a number use task = regression."
-        )
-    alike = twice_written(labels.names)
-    if alike:
-        raise DataError(
-            f'The labels "{alike[0]}" and "{alike[1]}" are one number written in two ways, and would be two '
-            "classes; write them alike."
-        )
-    words = [name for name in labels.names if not is_number(name)]
-    if words and len(words) < len(labels.names):
-        numbers = [name for name in labels.names if is_number(name)]
-        raise DataError(
-            f"The label column mixes numbers ({listed(numbers)}) and words ({listed(words)}): one class "
-            "under two names would be two. Write them alike; if they are all classes, list them: "
-            f"data.corpus.labels = [{', '.join(map(repr, labels.names[:3]))}, …]."
-        )
 
 
 def twice_written(names: Iterable[str]) -> tuple[str, ...]:
@@ -299,6 +270,6 @@ def as_written(example: Example) -> str | tuple[str, ...]:
     return ", ".join(label) if isinstance(label, tuple) else label or ()
 
 
-WRITTEN = LabelReader("class", as_written, "class")
+WRITTEN = LabelReader(ClassNames(), as_written, "class")
 """Labels as they are read where no task says otherwise: to look at a corpus."""
-UNREAD = LabelReader("none", lambda example: None, "none")
+UNREAD = LabelReader(NoLabels(), lambda example: None, "none")

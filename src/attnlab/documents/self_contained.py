@@ -5,41 +5,24 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from attnlab import __version__
 from attnlab.config.visible_text import visible_lines
-from attnlab.documents.palette import variables
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Environment, Template
 
 
-@dataclass(frozen=True)
-class PageSection:
-    """A part of a page: HTML under a title, and what has to be known to read it."""
-
-    title: str
-    body: Markup
-    note: str = ""
-
-
-def environment_of(package: str) -> Environment:
-    """Templates of a package, with those that all pages share."""
-    from jinja2 import (  # not with every start of the command line
-        ChoiceLoader,
-        Environment,
-        PackageLoader,
-        StrictUndefined,
-    )
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # not with every start of the command line
 
     return Environment(
-        loader=ChoiceLoader([PackageLoader(package), PackageLoader("attnlab.documents")]),
+        loader=PackageLoader("attnlab.documents"),
         autoescape=lambda name: name is not None and name.endswith(".html"),
         undefined=StrictUndefined,
         finalize=plain,
@@ -67,41 +50,12 @@ def policy(*scripts: str) -> str:
     return f"default-src 'none'; script-src {allowed}; {rest}"
 
 
+def shared_template(name: str) -> Template:
+    """One of those that all pages share."""
+    return _environment().get_template(name)
+
+
 @cache
-def _shared() -> Environment:
-    return environment_of("attnlab.documents")
-
-
-def page(
-    kind: str,
-    summary: str,
-    sections: Sequence[PageSection],
-    *,
-    script: str = "",
-    data: Mapping[str, str | bytes] | None = None,
-) -> str:
-    """A whole page: what it is, its answer in a sentence, and its sections.
-
-    `data` stands packed in elements of these ids, for the script to unpack.
-    """
-    scripts = (script,) if script else ()
-    return (
-        _shared()
-        .get_template("shell.html")
-        .render(
-            kind=kind,
-            summary=summary,
-            sections=sections,
-            palette=[variables(dark=False), variables(dark=True)],
-            script=Markup(script),
-            data={name: pack(content) for name, content in (data or {}).items()},
-            policy=policy(*scripts),
-            version=__version__,
-        )
-    )
-
-
-def fragment(summary: str, sections: Sequence[PageSection]) -> str:
-    """The same sections for a notebook, which has a page of its own."""
-    palette = [variables(dark=False), variables(dark=True)]
-    return _shared().get_template("fragment.html").render(summary=summary, sections=sections, palette=palette)
+def shared_text(name: str) -> str:
+    """A script, as it is written."""
+    return (files("attnlab.documents") / "templates" / name).read_text(encoding="utf-8")

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.config.values import ConfigError
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.perplexity import Score
 from attnlab.metrics.metric import Examples
 from attnlab.model.losses import IGNORE
-from attnlab.training.evaluate import Evaluator
 
 
 @dataclass(frozen=True)

@@ -48,19 +48,21 @@ class HonestLoss:
         return self.largest <= EQUAL
 
     @property
-    def meaning(self) -> str:
-        if self.sound:
-            return "Equal at every token: in these texts no score depends on tokens that come later"
-        if abs(self.difference) <= EQUAL:
-            return (
-                f"The means agree, but single tokens differ by up to {self.largest:.2g} nats: scores depend "
-                "on tokens that come later"
-            )
-        way = "low" if self.difference > 0 else "high"
-        return (
-            f"The parallel loss is {abs(self.difference):.3g} nats per token too {way}: scores depend on "
-            "tokens that come later, which are not there when text is generated"
-        )
+    def values(self) -> dict[str, float]:
+        """It as a finding holds it."""
+        low, high = self.interval
+        return {
+            "parallel": self.parallel.loss,
+            "token_by_token": self.token_by_token.loss,
+            "difference": self.difference,
+            "low": low,
+            "high": high,
+            "largest": self.largest,
+            "texts": self.texts,
+            "targets": self.parallel.tokens,
+            "sound": self.sound,
+            "means_agree": abs(self.difference) <= EQUAL,
+        }
 
 
 def honesty(

@@ -114,11 +114,12 @@ class LabelWords:
     def _add(self, scores: Tensor, rows: list[list[Asked]]) -> None:
         """The logarithms of the probabilities that are asked of these rows, added up for each class."""
         ids, real = padded([asked[0].ids for asked in rows], side="right")
-        hidden = self.model.eval().trunk(ids, Tokens.of(ids.shape[1], real=real))
         wanted = sorted({(line, at) for line, asked in enumerate(rows) for one in asked for at in one.places})
         number = {where: n for n, where in enumerate(wanted)}
         lines, places = (torch.tensor(part) for part in zip(*wanted, strict=True))
-        chances = self.model.head(hidden[lines, places]).double().log_softmax(-1)
+        tokens = Tokens.of(ids.shape[1], real=real)
+        answers: Tensor = self.model.eval()(ids, tokens, places=(lines, places))
+        chances = answers.double().log_softmax(-1)
         for line, asked in enumerate(rows):
             for one in asked:
                 found = [number[line, at] for at in one.places]

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from attnlab.metrics.words import BitsPerByte, Loss, Perplexity
+from attnlab.model.heads.head import Head
 from attnlab.model.losses import CHUNK
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
@@ -53,16 +54,16 @@ def token_losses(model: Model, ids: Tensor, tokens: Tokens | None = None, *, fir
 
     The logits exist for a chunk of positions at a time, and not at all for those before `first`.
     """
-    model.eval()
-    hidden = model.trunk(ids, tokens)[:, first:-1]
     targets = ids[:, first + 1 :]
-    rows = zip(hidden.flatten(0, 1).split(CHUNK), targets.flatten().split(CHUNK), strict=True)
-    found = [F.cross_entropy(model.head(h, tokens), t, reduction="none") for h, t in rows]
-    return (
-        torch.cat(found).view(targets.shape)
-        if found
-        else targets.new_zeros(targets.shape, dtype=hidden.dtype)
-    )
+
+    def losses(head: Head, hidden: Tensor, tokens: Tokens, *, training: bool) -> Tensor:
+        rows = zip(hidden.flatten(0, 1).split(CHUNK), targets.flatten().split(CHUNK), strict=True)
+        chunks = [F.cross_entropy(head(h, tokens), t, reduction="none") for h, t in rows]
+        return torch.cat(chunks).view(targets.shape) if chunks else hidden.new_zeros(targets.shape)
+
+    scored = slice(None), slice(first, -1)
+    nats: Tensor = model.eval()(ids, tokens, places=scored, objective=losses)
+    return nats
 
 
 def strided(model: Model, ids: Sequence[int], *, context: int, stride: int | None = None) -> list[float]:
@@ -109,8 +110,8 @@ def pseudo_losses(
         ids = whole.repeat(len(places), 1)
         each = torch.arange(len(places), device=device)
         ids[each, places] = mask
-        hidden = model.trunk(ids, tokens)[each, places]
-        losses += F.cross_entropy(model.head(hidden, tokens), whole[places], reduction="none").tolist()
+        scores = model(ids, tokens, places=(each, places))
+        losses += F.cross_entropy(scores, whole[places], reduction="none").tolist()
     return losses
 
 
@@ -120,9 +121,9 @@ def answer_losses(model: Model, source: Sequence[int], target: Sequence[int]) ->
     device = next(model.parameters()).device
     read, ids = torch.tensor([list(source)], device=device), torch.tensor([list(target)], device=device)
     tokens, source_tokens = (Tokens.of(x.shape[1], device=device) for x in (ids[:, :-1], read))
-    hidden = model.eval().trunk(ids[:, :-1], tokens, source=read, source_tokens=source_tokens)
-    found: list[float] = F.cross_entropy(model.head(hidden, tokens)[0], ids[0, 1:], reduction="none").tolist()
-    return found
+    scores = model.eval()(ids[:, :-1], tokens, source=read, source_tokens=source_tokens)[0]
+    losses: list[float] = F.cross_entropy(scores, ids[0, 1:], reduction="none").tolist()
+    return losses
 
 
 def seen_whole(model: Model, length: int) -> Tokens:

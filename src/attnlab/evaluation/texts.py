@@ -16,11 +16,11 @@ from torch import Tensor
 
 from attnlab.data.batch import Batch
 from attnlab.data.rows import Rows
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.tasks.task import Prepared
-from attnlab.training.evaluate import Evaluator
 
 ROWS = 32
 """Texts of one length that are run together."""
@@ -170,8 +170,7 @@ def _nats(model: Model, texts: Sequence[Text], end: int, places: Tensor) -> Tens
     if texts[0].source is not None:
         inputs["source"] = torch.stack([text.source for text in texts if text.source is not None]).to(device)
     tokens = Tokens.of(ids.shape[1], source=stacked("marked"), device=device)
-    hidden = model.trunk(ids, tokens, **inputs)
     chosen = torch.arange(len(texts), device=device)[:, None], places.to(device)
-    scores = model.head(hidden[chosen], tokens).double()
+    scores = model(ids, tokens, places=chosen, **inputs).double()
     wanted = scores.gather(-1, targets[chosen][..., None])[..., 0]
     return (scores.logsumexp(-1) - wanted).cpu()

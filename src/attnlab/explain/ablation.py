@@ -11,6 +11,7 @@ from torch import Tensor
 
 from attnlab.model.apart import undisturbed
 from attnlab.model.capture import patch
+from attnlab.model.heads.head import Head
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 
@@ -76,8 +77,12 @@ def _outputs(model: Model, inputs: Mapping[str, Any], rows: int) -> list[Tensor]
     }
     ids = given.pop("ids")
     tokens = given.pop("tokens", None) or Tokens.of(ids.shape[1], device=ids.device)
-    hidden = model.trunk(ids, tokens, **given)
-    return [model.head(hidden[row : row + 1], tokens)[0] for row in range(rows)]
+    scores: list[Tensor] = model(ids, tokens, objective=row_by_row, **given)
+    return scores
+
+
+def row_by_row(head: Head, hidden: Tensor, tokens: Tokens, *, training: bool) -> list[Tensor]:
+    return [head(hidden[row : row + 1], tokens)[0] for row in range(len(hidden))]
 
 
 def _moved(model: Model, usual: Tensor, without: Tensor) -> float:

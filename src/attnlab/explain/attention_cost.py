@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from attnlab.explain.explanation import Cell, Curve, Curves, Explanation, Listing, Part
+from attnlab.documents.nodes import Axis, Figure, Inline, Line, Lines, Node, Table
+from attnlab.explain.explanation import Explanation
 from attnlab.model.attention.dot import Dot
 from attnlab.model.attention.rule import Rule
 from attnlab.model.masks import Bidirectional, Causal, Mask
@@ -94,8 +95,8 @@ class AttentionCost(Explanation):
             f"{max(o.of_seconds for o in self.grown):.2f}, smaller where a call's fixed cost still counts."
         )
 
-    def parts(self) -> list[Part]:
-        rows: list[list[Cell]] = [
+    def parts(self) -> list[Node]:
+        rows: list[list[Inline]] = [
             [
                 *(g.attention, f"O({KINDS[g.attention][0]})", g.size, g.theory, g.of_flops),
                 f"{g.of_seconds:.2f} ± {g.noise:.2f}",
@@ -103,22 +104,22 @@ class AttentionCost(Explanation):
             for g in self.grown
         ]
         curves = [
-            Curve(f"{g.attention}, {g.size}", [float(s) for s in g.sizes], list(g.seconds))
+            Line(f"{g.attention}, {g.size}", [float(s) for s in g.sizes], list(g.seconds))
             for g in self.grown
             if g.size != "d"
         ]
         return [
-            Listing(
-                "Fitted exponents compared with the theory",
+            Table(
                 ("attention", "cost", "size", "theory", "operations", "time"),
                 rows,
-                f"Slopes of log cost over log size, other lengths held at {self.held} and the width at "
+                title="Fitted exponents compared with the theory",
+                note=f"Slopes of log cost over log size, other lengths held at {self.held} and the width at "
                 f"{self.width}. Operations are counted in the matrix products of dot attention in {HEADS} "
                 "heads (scores and weighted values, no projections); time is the fastest of "
                 f"{len(self.grown[0].rounds)} rounds over all sizes, ± the difference between the exponents "
                 "of odd and even rounds.",
             ),
-            Curves("Time", "tokens", "seconds", curves, log_x=True, log_y=True),
+            Figure.of("Time", Lines(curves, Axis("tokens", log=True), Axis("seconds", log=True))),
         ]
 
     def as_json(self) -> dict[str, Any]:

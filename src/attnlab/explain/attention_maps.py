@@ -11,23 +11,26 @@ import torch
 from torch import Tensor
 
 from attnlab.config.values import ConfigError
+from attnlab.documents.nodes import Grid, Node, Table
 from attnlab.explain import attention_page
 from attnlab.explain.ablation import HeadName, effect_definition, effects
-from attnlab.explain.explanation import Explanation, Grid, Listing, Part
+from attnlab.explain.explanation import Explanation
 from attnlab.explain.head_kinds import KINDS, NAMED_AT, REPEATED, TIMES, distance, entropy, kind_of, shares
 from attnlab.model.apart import undisturbed
 from attnlab.model.capture import capture
-from attnlab.model.model import Model
+from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens
 
 WORDS = 24
 """Random words that come twice, for the kinds of heads that look for a token again."""
+STRONGEST = 3
+"""Keys that are named for each query where a map does not fit a terminal."""
 
 
 def attention_weights(model: Model, ids: Tensor, tokens: Tokens | None = None) -> list[Tensor]:
     """The self-attention weights of each layer (B,H,T,S) over ids (B,T), by each rule's plain reference."""
     with undisturbed(model), capture(model, "layers.*.attention.weights") as seen:
-        model.trunk(ids, tokens)
+        model(ids, tokens, objective=hidden_states)
     return list(seen.values())
 
 
@@ -117,7 +120,7 @@ class AttentionMaps(Explanation):
             f"median head {middle.effect:.3g}: the weights alone do not show which head matters."
         )
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Node]:
         return [self.large(self.chosen), self.overview(), self.table(self.most)]
 
     def overview(self) -> Grid:
@@ -127,36 +130,41 @@ class AttentionMaps(Explanation):
         for head in self.heads:
             values[head.layer][head.name.number] = head.effect
         names = [layer.name for layer in self.layers]
-        return Grid("Change of the output without each head", names, [str(h) for h in range(most)], values)
+        return Grid(
+            names, [str(h) for h in range(most)], values, title="Change of the output without each head"
+        )
 
     def large(self, head: HeadReading) -> Grid:
         layer = self.layers[head.layer]
+        weights = layer.weights[head.name.number].tolist()
         told = f"{head.kind}; entropy {head.entropy:.2f} nats" + (
             "" if head.distance is None else f", mean distance {head.distance:.1f} tokens"
         )
         return Grid(
-            f"{head.name}: {told}",
             [f"{number} {word}" for number, word in enumerate(layer.queries)],
             [f"{number} {word}" for number, word in enumerate(layer.keys)],
-            layer.weights[head.name.number].tolist(),
-            f"Rows attend to columns. Without this head: {head.effect:.3g} (rank "
+            weights,
+            aside=[strongest(row, layer.keys) for row in weights],
+            title=f"{head.name}: {told}",
+            note=f"Rows attend to columns. Without this head: {head.effect:.3g} (rank "
             f"{self.ranked.index(head) + 1} of {len(self.heads)}).",
         )
 
-    def table(self, most: int) -> Listing:
+    def table(self, most: int) -> Table:
         rows = [
             [self.layers[h.layer].name, h.name.number, h.kind, h.entropy, h.distance, h.effect]
             for h in self.ranked[:most]
         ]
         left = len(self.heads) - len(rows)
         kinds = "; ".join(f"{kind}: {keys}" for kind, keys in KINDS.items())
-        return Listing(
-            "Heads by what the output loses without them" + (f", the first {len(rows)}" if left else ""),
+        return Table(
             ("layer", "head", "kind", "entropy", "distance", "without it"),
             rows,
-            f"Without it: {self.effect}. Entropy in nats, distance in tokens, means over queries. A head is "
-            f"of a kind when at least {NAMED_AT:.0%} of its weight, and {TIMES:g} times what equal weights "
-            f"would give, is on: {kinds}.",
+            title="Heads by what the output loses without them"
+            + (f", the first {len(rows)}" if left else ""),
+            note=f"Without it: {self.effect}. Entropy in nats, distance in tokens, means over queries. A "
+            f"head is of a kind when at least {NAMED_AT:.0%} of its weight, and {TIMES:g} times what equal "
+            f"weights would give, is on: {kinds}.",
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -189,11 +197,14 @@ class AttentionMaps(Explanation):
             ],
         }
 
-    def html(self) -> str:
-        return attention_page.html(self)
+    def page_parts(self) -> list[Node]:
+        return [attention_page.frame(self)]
 
-    def _repr_html_(self) -> str:
-        return attention_page.framed(self)
+
+def strongest(weights: Sequence[float], keys: Sequence[str]) -> list[str]:
+    """Where a query looks most, in words."""
+    order = sorted(range(len(weights)), key=lambda place: -weights[place])[:STRONGEST]
+    return [f"{place} {keys[place]}"[:14] + f" {weights[place]:.2f}" for place in order]
 
 
 def attention_maps(model: Model, row: RowOfText, *, layer: int = -1, head: int = -1) -> AttentionMaps:
@@ -238,9 +249,8 @@ def _layers(model: Model, row: RowOfText) -> list[LayerMaps]:
     sides = ("encoder.", "decoder.") if model.trunk.reads_source else ("",)
     patterns = [f"{side}layers.*.attention.weights" for side in sides]
     patterns += ["decoder.layers.*.cross_attention.weights"] if model.trunk.reads_source else []
-    inputs = dict(row.inputs)
     with undisturbed(model), capture(model, *patterns) as seen:
-        model.trunk(inputs.pop("ids"), inputs.pop("tokens", None), **inputs)
+        model(**row.inputs, objective=hidden_states)
     found = []
     for place, weights in seen.items():
         reads, crosses = place.startswith("encoder."), "cross" in place

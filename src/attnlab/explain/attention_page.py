@@ -8,40 +8,24 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
 from attnlab.config.visible_text import visible
-from attnlab.documents.self_contained import PageSection, page
+from attnlab.documents.nodes import Frame
 from attnlab.explain.head_kinds import KINDS, NAMED_AT, TIMES
 
 if TYPE_CHECKING:
     from attnlab.explain.attention_maps import AttentionMaps
 
-HEIGHT = 900
-"""Of the frame in a notebook."""
 
-
-def html(maps: AttentionMaps) -> str:
-    """One file: all weights of all heads are in it."""
-    return page(
-        maps.kind,
-        maps.summary,
-        [PageSection("", Markup(_template("attention.html")), _notes(maps))],
-        script=_template("attention.js"),
-        data={"maps": _described(maps), "weights": quantised(maps)},
-    )
-
-
-def framed(maps: AttentionMaps) -> str:
-    """The page inside a notebook, apart from the notebook's own styles and scripts."""
-    inside = escape(html(maps), quote=True)
-    return (
-        f'<iframe sandbox="allow-scripts" style="width:100%;height:{HEIGHT}px;border:0" '
-        f'title="attention" srcdoc="{inside}"></iframe>'
+def frame(maps: AttentionMaps) -> Frame:
+    """All weights of all heads, and the script that draws them."""
+    return Frame(
+        _template("attention.html"),
+        _template("attention.js"),
+        {"maps": _described(maps), "weights": quantised(maps)},
+        _notes(maps),
     )
 
 

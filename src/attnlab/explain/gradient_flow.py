@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.explain.explanation import Curve, Curves, Explanation, Listing, Part
+from attnlab.documents.nodes import Axis, Figure, Line, Lines, Node, Table
+from attnlab.explain.explanation import Explanation
 from attnlab.explain.head_kinds import entropy
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.attention.dot import Dot
@@ -62,47 +63,46 @@ class GradientFlow(Explanation):
             f"gets {plain.scores / scaled.scores:.1g} times the gradient at its scores."
         )
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Node]:
         named = [(f"softmax, temperature {t:g}", flow) for t, flow in self.temperatures]
         named += [("argmax", self.argmax), ("argmax, straight-through", self.straight_through)]
         at, wide = [t for t, _ in self.temperatures], [float(width) for width, _, _ in self.widths]
 
-        def over_temperature(part: str) -> Curve:
-            return Curve(f"at {part}", at, [getattr(flow, part) for _, flow in self.temperatures])
+        def over_temperature(part: str) -> Line:
+            return Line(f"at {part}", at, [getattr(flow, part) for _, flow in self.temperatures])
 
-        def over_width(part: str) -> list[Curve]:
+        def over_width(part: str) -> list[Line]:
             return [
-                Curve("with 1/√d", wide, [getattr(scaled, part) for _, scaled, _ in self.widths]),
-                Curve("without", wide, [getattr(plain, part) for _, _, plain in self.widths]),
+                Line("with 1/√d", wide, [getattr(scaled, part) for _, scaled, _ in self.widths]),
+                Line("without", wide, [getattr(plain, part) for _, _, plain in self.widths]),
             ]
 
         return [
-            Listing(
-                "Gradient by rule",
+            Table(
                 ("rule", "entropy", "scores, median", "queries", "keys", "values"),
                 [[name, f.entropy, f.scores, f.queries, f.keys, f.values] for name, f in named],
-                f"Norms of the gradient of a random projection of the output; {SETTING}, width {WIDTH}. "
+                title="Gradient by rule",
+                note=f"Norms of the gradient of a random projection of the output; {SETTING}, width {WIDTH}. "
                 "Temperature divides the scores q·k/√d. At scores: of the median query.",
             ),
-            Curves(
+            Figure.of(
                 "Gradient over temperature",
-                "temperature",
-                "norm",
-                [over_temperature(part) for part in ("queries", "keys", "scores")],
-                log_x=True,
-                log_y=True,
+                Lines(
+                    [over_temperature(part) for part in ("queries", "keys", "scores")],
+                    Axis("temperature", log=True),
+                    Axis("norm", log=True),
+                ),
                 note="A low temperature multiplies the gradient of the few queries whose best keys are "
                 "nearly tied, and takes it from the others: the norm over all queries grows while that of "
                 "the median query vanishes.",
             ),
-            Curves("Entropy over width", "width d of a head", "nats", over_width("entropy"), log_x=True),
-            Curves(
+            Figure.of(
+                "Entropy over width",
+                Lines(over_width("entropy"), Axis("width d of a head", log=True), Axis("nats")),
+            ),
+            Figure.of(
                 "Gradient at the scores of the median query, over width",
-                "width d of a head",
-                "norm",
-                over_width("scores"),
-                log_x=True,
-                log_y=True,
+                Lines(over_width("scores"), Axis("width d of a head", log=True), Axis("norm", log=True)),
                 note=f"{SETTING}. Without 1/√d the scores have variance d.",
             ),
         ]

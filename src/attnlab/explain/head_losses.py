@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from attnlab.documents.nodes import Node, Number, Table
 from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.explain.ablation import HeadName
-from attnlab.explain.explanation import Explanation, Listing, Part
+from attnlab.explain.explanation import Explanation
 from attnlab.metrics.metric import Estimate
 from attnlab.model.capture import patch
 from attnlab.model.model import Model
 from attnlab.model.places import places_of
-from attnlab.training.evaluate import Evaluator
 
 LEVEL = 0.95
 
@@ -62,26 +63,25 @@ class HeadLosses(Explanation):
             f"{first.change.value:+.4f} nats a target."
         )
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Node]:
         rows = [
             [
                 head.name.layer,
                 head.name.number,
-                _signed(head.change.value),
-                f"{_signed(head.change.low)} to {_signed(head.change.high)}",
+                Number(head.change.value, head.change.low, head.change.high, form="signed"),
                 "loss rises" if head.change.low > 0 else "loss falls" if head.change.high < 0 else "",
             ]
             for head in self.ranked
         ]
         return [
-            Listing(
-                "Change of the loss without each head",
-                ("layer", "head", "change", f"{LEVEL:.0%} interval", ""),
+            Table(
+                ("layer", "head", "change", ""),
                 rows,
-                f"Nats per target on {self.texts:,} texts ({self.targets:,} targets) of {self.on}; with all "
-                f"heads {self.loss.value:.4f}. A head is removed by setting what it reads to 0. Changes are "
-                "paired by text; intervals are over other texts like these, each for one head alone: of 100 "
-                "heads without any effect about 5 leave 0 out by chance.",
+                title="Change of the loss without each head",
+                note=f"Nats per target on {self.texts:,} texts ({self.targets:,} targets) of {self.on}; with "
+                f"all heads {self.loss.value:.4f}. A head is removed by setting what it reads to 0. Changes "
+                f"are paired by text; {LEVEL:.0%} intervals are over other texts like these, each for one "
+                "head alone: of 100 heads without any effect about 5 leave 0 out by chance.",
             )
         ]
 
@@ -100,10 +100,6 @@ class HeadLosses(Explanation):
                 for head in self.ranked
             ],
         }
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.4f}"
 
 
 def heads_in(model: Model) -> list[HeadName]:

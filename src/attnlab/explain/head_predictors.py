@@ -16,7 +16,7 @@ from attnlab.explain.head_losses import HeadLoss
 from attnlab.model.apart import undisturbed
 from attnlab.model.attention.rule import spread
 from attnlab.model.capture import capture
-from attnlab.model.model import Model
+from attnlab.model.model import Model, hidden_states
 
 PREDICTORS = {
     "entropy": "mean entropy of its weights, nats",
@@ -39,10 +39,9 @@ def head_pictures(model: Model, rows: Iterable[RowOfText]) -> dict[HeadName, Hea
     """Every head of self-attention of a model of one stack, over rows of text."""
     sums: dict[HeadName, list[np.ndarray[tuple[int], np.dtype[np.float64]]]] = {}
     for row in rows:
-        inputs = dict(row.inputs)
         places = "layers.*.attention.weights", "layers.*.attention.values"
         with undisturbed(model), capture(model, *places) as seen:
-            model.trunk(inputs.pop("ids"), inputs.pop("tokens", None), **inputs)
+            model(**row.inputs, objective=hidden_states)
         for place in [name for name in seen if name.endswith("weights")]:
             weights = seen[place][0].double().cpu()
             values = spread(seen[place.replace("weights", "values")], len(weights))[0].double().cpu()

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from attnlab.config.values import ConfigError
-from attnlab.explain.explanation import Explanation, Grid, Listing, Part
+from attnlab.documents.nodes import Grid, Node, Table
+from attnlab.explain.explanation import Explanation
 from attnlab.model.apart import undisturbed
-from attnlab.model.model import Model
+from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens
 
 SAME = 1e-4
@@ -45,20 +46,20 @@ class MaskedPositions(Explanation):
             f"{after} (largest difference {float(self.hidden.max()):.1g})."
         )
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Node]:
         names = [f"{place} {self.words[place]}" for place in self.masked]
         return [
-            Grid("Distance of outputs, positions kept", names, names, self.kept.tolist()),
-            Grid("Distance of outputs, positions masked too", names, names, self.hidden.tolist()),
-            Listing(
-                "Largest distance",
+            Grid(names, names, self.kept.tolist(), title="Distance of outputs, positions kept"),
+            Grid(names, names, self.hidden.tolist(), title="Distance of outputs, positions masked too"),
+            Table(
                 ("", "largest", "mean"),
                 [
                     ["positions kept", float(self.kept.max()), _mean(self.kept)],
                     ["positions masked too", float(self.hidden.max()), _mean(self.hidden)],
                 ],
-                "‖h_i − h_j‖ over the mean ‖h‖ of the trunk's outputs at masked tokens; means over pairs. "
-                "All masked tokens are given the position of the first of them.",
+                title="Largest distance",
+                note="‖h_i − h_j‖ over the mean ‖h‖ of the trunk's outputs at masked tokens; means over "
+                "pairs. All masked tokens are given the position of the first of them.",
             ),
         ]
 
@@ -97,9 +98,8 @@ def masked_positions(
 def _distances(model: Model, ids: Tensor, masked: Sequence[int], position: Tensor) -> Tensor:
     source = torch.ones(1, len(ids), dtype=torch.bool) if model.trunk.asks_for_source else None
     with undisturbed(model):
-        hidden = model.trunk(ids[None], Tokens.of(len(ids), position=position, source=source))[
-            0, list(masked)
-        ]
+        tokens = Tokens.of(len(ids), position=position, source=source)
+        hidden: Tensor = model(ids[None], tokens, places=(0, list(masked)), objective=hidden_states)
     return (
         torch.cdist(
             hidden[None].double(), hidden[None].double(), compute_mode="donot_use_mm_for_euclid_dist"

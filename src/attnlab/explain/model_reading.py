@@ -17,7 +17,7 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.explain.attention_maps import AttentionMaps, RowOfText, attention_maps
 from attnlab.model.apart import undisturbed
 from attnlab.model.capture import capture
-from attnlab.model.model import Model
+from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens
 
 
@@ -90,11 +90,10 @@ class Reading:
     def keys(self, text: str, layer: int, head: int) -> HeadKeys:
         """The keys of one head of self-attention on a text, as the last token's query meets them."""
         row = self.row(text)
-        inputs = dict(row.inputs)
         place = f"layers.{layer}.attention"
         patterns = f"{place}.keys", f"{place}.queries"
         with undisturbed(self.model), capture(self.model, *patterns) as seen:
-            self.model.trunk(inputs.pop("ids"), inputs.pop("tokens", None), **inputs)
+            self.model(**row.inputs, objective=hidden_states)
         keys, queries = seen[f"{place}.keys"][0], seen[f"{place}.queries"][0]
         if head >= len(queries):
             raise ConfigError(f"There is no head {head}: heads are 0 to {len(queries) - 1}.")

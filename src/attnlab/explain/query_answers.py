@@ -10,7 +10,8 @@ import numpy as np
 
 from attnlab.config.values import ConfigError
 from attnlab.config.wording import in_words
-from attnlab.explain.explanation import Explanation, Grid, Listing, Part
+from attnlab.documents.nodes import Grid, Node, Table
+from attnlab.explain.explanation import Explanation
 from attnlab.explain.query_rules import RuleQuery, argmax_query, linear_query
 from attnlab.explain.query_solver import FoundQuery, Numbers, best_query
 
@@ -120,7 +121,7 @@ class QueryAnswers(Explanation):
         reached = sum(answer.found.how != "closest" for answer in self.answers)
         return f"{reached} of {len(self.answers)} targets can be reached over {len(self.keys)} keys."
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Node]:
         return [self._weights(), self._table(), *([] if len(self.answers) == 1 else [self._sentences()])]
 
     def _weights(self) -> Grid:
@@ -137,9 +138,9 @@ class QueryAnswers(Explanation):
                     answer.linear.weights,
                 )
             ]
-        return Grid("Weights of each key", rows, self.names, values)
+        return Grid(rows, self.names, values, title="Weights of each key")
 
-    def _table(self) -> Listing:
+    def _table(self) -> Table:
         rows = [
             [
                 answer.name,
@@ -158,7 +159,9 @@ class QueryAnswers(Explanation):
             "far the best other key scores below the wanted ones, for each unit of scale. Scale: the least "
             f"for the tolerance {self.answers[0].found.tolerance:g}. {self._others()}"
         )
-        return Listing("Queries", ("target", "how", "error", "KL", "margin", "scale", "query"), rows, note)
+        return Table(
+            ("target", "how", "error", "KL", "margin", "scale", "query"), rows, title="Queries", note=note
+        )
 
     def _others(self) -> str:
         told = []
@@ -167,8 +170,8 @@ class QueryAnswers(Explanation):
             told += [f"With {rule}: {reason}." for reason in sorted(reasons)[:1]]
         return " ".join(told)
 
-    def _sentences(self) -> Listing:
-        return Listing("Targets", ("answer",), [[answer.sentence] for answer in self.answers])
+    def _sentences(self) -> Table:
+        return Table(("answer",), [[answer.sentence] for answer in self.answers], title="Targets")
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -9,11 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.explain.explanation import Curve, Curves, Explanation, Listing, Part
+from attnlab.documents.nodes import Axis, Figure, Line, Lines, Node, Table
+from attnlab.explain.explanation import Explanation
 from attnlab.model.apart import undisturbed
 from attnlab.model.capture import capture, patch
 from attnlab.model.depth import DeclaredReach, declared_reach
-from attnlab.model.model import Model
+from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens
 
 
@@ -53,23 +54,23 @@ class ReachByDepth(Explanation):
             "at every depth."
         )
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Node]:
         rows = [[d.depth, d.most, d.mean, d.declared, d.argmax_bound] for d in self.depths]
         depths = [float(d.depth) for d in self.depths]
         curves = [
-            Curve("measured, most", depths, [float(d.most) for d in self.depths]),
-            Curve("bound", depths, [float(d.bound) for d in self.depths]),
+            Line("measured, most", depths, [float(d.most) for d in self.depths]),
+            Line("bound", depths, [float(d.bound) for d in self.depths]),
         ]
         return [
-            Listing(
-                "Tokens that an output depends on",
+            Table(
                 ("depth", "most", "mean", "mask and layout", "argmax (k+1)^n"),
                 rows,
-                f"On {self.length} different tokens: an input counts where the gradient of an output with "
-                "respect to its embedding is not 0, residual included. Argmax passes gradients along "
+                title="Tokens that an output depends on",
+                note=f"On {self.length} different tokens: an input counts where the gradient of an output "
+                "with respect to its embedding is not 0, residual included. Argmax passes gradients along "
                 "values alone; a change of an input that moves the argmax itself can reach further.",
             ),
-            Curves("Reach by depth", "layers", "tokens", curves),
+            Figure.of("Reach by depth", Lines(curves, Axis("layers"), Axis("tokens"))),
         ]
 
     def as_json(self) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def _measured(model: Model, ids: Tensor, tokens: Tokens, layers: int) -> list[Te
         patch(model, leaf),
         capture(model, "embedding", *places) as seen,
     ):
-        model.trunk(ids, tokens)
+        model(ids, tokens, objective=hidden_states)
     inputs = seen["embedding"]
     generator = torch.Generator().manual_seed(1)
     found = []

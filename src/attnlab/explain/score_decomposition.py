@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from attnlab.config.values import ConfigError
-from attnlab.explain.explanation import Explanation, Grid, Listing, Part
+from attnlab.documents.nodes import Grid, Node, Table
+from attnlab.explain.explanation import Explanation
 from attnlab.model.attention.dot import Dot
 from attnlab.model.model import Model
 from attnlab.model.pairs import Pairs
@@ -51,7 +52,7 @@ class ScoreDecomposition(Explanation):
             told += f" With block-diagonal projections the cross terms are {none:.1g}."
         return told
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Node]:
         columns = ["part", "all heads", f"head {self.head}"]
         rows: list[list[Any]] = []
         for name in PARTS:
@@ -62,24 +63,24 @@ class ScoreDecomposition(Explanation):
             columns.append("all heads, block-diagonal")
             for row, name in zip(rows, [*PARTS, ""], strict=True):
                 row.append(rms(self.apart.parts[name] if name else self.apart.scores))
-        made: list[Part] = [
-            Listing(
-                "Sizes of the parts",
+        made: list[Node] = [
+            Table(
                 columns,
                 rows,
-                "Root mean square over all pairs of tokens, before mask and softmax. The norms' statistics "
-                "are held, so that each part is exact; shifts and biases make the part with a bias. A "
-                "score with concatenated positions is a score of words plus a bias q_pos·k_pos: the two "
-                f"computations differ by {self.identity_error:.1g}.",
+                title="Sizes of the parts",
+                note="Root mean square over all pairs of tokens, before mask and softmax. The norms' "
+                "statistics are held, so that each part is exact; shifts and biases make the part with a "
+                "bias. A score with concatenated positions is a score of words plus a bias q_pos·k_pos: "
+                f"the two computations differ by {self.identity_error:.1g}.",
             )
         ]
         if len(self.words) <= 32:
             made += [
                 Grid(
-                    f"Head {self.head}: {name}",
                     self.words,
                     self.words,
                     self.found.parts[name][self.head].tolist(),
+                    title=f"Head {self.head}: {name}",
                 )
                 for name in PARTS[:4]
             ]

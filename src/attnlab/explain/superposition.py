@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from attnlab.config.values import ConfigError
-from attnlab.explain.explanation import Curve, Curves, Explanation, Listing, Part
+from attnlab.documents.nodes import Axis, Figure, Line, Lines, Node, Table
+from attnlab.explain.explanation import Explanation
 from attnlab.explain.query_solver import Numbers
 
 ANGLES = (90, 80, 70, 60, 50, 40, 30, 20, 10, 5)
@@ -70,28 +71,29 @@ class Superposition(Explanation):
             f"{self.oblique_error:.1g}."
         )
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Node]:
         turned = [row[0] for row in self.curve]
         return [
-            Listing(
-                "Matrices",
+            Table(
                 ("M", "largest error", "norm"),
                 [
                     ["2AAᵀ", self.error, float(np.linalg.norm(self.matrix, 2))],
                     ["along B", self.oblique_error, float(np.linalg.norm(self.oblique, 2))],
                 ],
-                "Error: the largest ‖M·½(v_a + v_b) − v_a‖ over vectors of length 1 in the two subspaces, at "
-                "most. Norm: how much noise in the value may grow.",
+                title="Matrices",
+                note="Error: the largest ‖M·½(v_a + v_b) − v_a‖ over vectors of length 1 in the two "
+                "subspaces, at most. Norm: how much noise in the value may grow.",
             ),
-            Curves(
+            Figure.of(
                 "As B turns towards A",
-                "smallest angle between the subspaces, degrees",
-                "error, or norm",
-                [
-                    Curve("error of 2AAᵀ", turned, [row[1] for row in self.curve]),
-                    Curve("norm of M along B", turned, [row[2] for row in self.curve]),
-                ],
-                log_y=True,
+                Lines(
+                    [
+                        Line("error of 2AAᵀ", turned, [row[1] for row in self.curve]),
+                        Line("norm of M along B", turned, [row[2] for row in self.curve]),
+                    ],
+                    Axis("smallest angle between the subspaces, degrees"),
+                    Axis("error, or norm", log=True),
+                ),
                 note="2AAᵀ is wrong by the cosine of the angle; the projection along B is exact at any angle "
                 "and pays with noise, as 2 over the sine.",
             ),

@@ -12,6 +12,8 @@ from attnlab.model.cache import Cache
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 
+LAST = slice(None), slice(-1, None)
+"""The last place of every row."""
 Beyond = Literal["refuse", "window"]
 
 
@@ -48,8 +50,7 @@ class Decoder:
         return self._scores(ids, tokens)
 
     def _scores(self, ids: Tensor, tokens: Tokens) -> Tensor:
-        hidden = self.model.trunk(ids, tokens, cache=self.cache, **self.source)
-        scores: Tensor = self.model.head(hidden[:, -1:], tokens)
+        scores: Tensor = self.model(ids, tokens, cache=self.cache, places=LAST, **self.source)
         return scores[:, 0]
 
     def step(self, chosen: Tensor) -> Tensor:

@@ -15,10 +15,9 @@ from torch import Tensor, nn
 
 from attnlab.config.values import ConfigError
 from attnlab.model.heads.head import Head
-from attnlab.model.heads.language import LanguageModel
+from attnlab.model.heads.language import LanguageModel, language_head
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.tasks.task import language_head
 
 SMALLEST = 2**18
 """Numbers in a matrix below which a product is bound by its call, not by reading, and stays as it is."""
@@ -35,7 +34,7 @@ def by_columns(model: Model) -> None:
     """
     if isinstance(model.head, PackedHead) or not model.head.scores_words:
         return
-    table = language_head(model).table.weight
+    table = language_head(model.head).table.weight
     if table.device.type == "cpu" and table.is_contiguous():
         table.data = table.data.t().contiguous().t()
 
@@ -102,7 +101,7 @@ def pack(model: Model, kind: str) -> None:
     if any(type(part) is nn.Linear and part._modules for part in model.trunk.modules()):
         raise ConfigError("Weights in fewer bits would lose the updates of lora; use float32.")
     try:
-        head = language_head(model)
+        head = language_head(model.head)
         model.head = PackedHead(head, FEWER_BITS[kind](head.table.weight.detach()))
         for parent in list(model.trunk.modules()):
             for name, part in parent.named_children():

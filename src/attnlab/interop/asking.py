@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks.probing import copied_apart, logits_of, vocabulary_of
+from attnlab.checks.wording import sentences
 from attnlab.config.values import ConfigError
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
@@ -25,7 +26,11 @@ CAUSAL = ("ForCausalLM", "LMHeadModel")
 
 
 class TooLargeError(ConfigError):
-    """A module that is not copied."""
+    """A module that is not copied, by its number of parameters."""
+
+    def __init__(self, parameters: int):
+        self.values = {"parameters": parameters, "most": COPIED}
+        super().__init__(sentences("dependency", "too_large", self.values).found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +63,7 @@ class AskedModule:
             raise ConfigError(f"A check takes a torch.nn.Module, and this is {type(module).__name__}.")
         count = sum(parameter.numel() for parameter in module.parameters())
         if count > COPIED:
-            raise TooLargeError(
-                f"the model has {count:,} parameters, and only up to {COPIED:,} are copied in float64"
-            )
+            raise TooLargeError(count)
         config = getattr(module, "config", None)
         return cls(
             module=copied_apart(module).eval(),

@@ -10,14 +10,15 @@ import torch
 
 from attnlab.config.schema import ModelSettings
 from attnlab.config.values import Choice
-from attnlab.data.labels import Kind, Labels
+from attnlab.data.labels import Labels
 from attnlab.interop.fields import Theirs
 from attnlab.model.apart import copy_of
 from attnlab.model.heads.classification import Classification
 from attnlab.model.model import Model
+from attnlab.targets import TARGETS
 from attnlab.tasks import TASKS
 
-PROBLEMS: dict[Kind, str] = {
+PROBLEMS: dict[str, str] = {
     "class": "single_label_classification",
     "classes": "multi_label_classification",
     "number": "regression",
@@ -26,11 +27,11 @@ PROBLEMS: dict[Kind, str] = {
 
 def task_of(labels: Labels) -> str | None:
     """The task that learns such labels; none where there are no labels."""
-    kinds = {name: TASKS[name].label_kind for name in TASKS}
-    return next((name for name, kind in kinds.items() if kind == labels.kind != "none"), None)
+    learned = {TASKS[name].target.name: name for name in reversed(tuple(TASKS))}  # the first of each
+    return None if TARGETS[labels.kind].of_words else learned[labels.kind]
 
 
-NAMED: tuple[Kind, ...] = (*PROBLEMS, "tags")
+NAMED: tuple[str, ...] = (*PROBLEMS, "tags")
 """Labels whose number, and mostly names, stand in config.json."""
 NULL_THRESHOLD = "null_score_diff_threshold"
 """How far no answer must be above the best span to be given, −τ: so called in transformers' scripts."""
@@ -43,7 +44,7 @@ def labels_in(theirs: Theirs, outputs: int) -> Labels:
     return Labels("number") if kind == "number" else named_labels(theirs, kind, outputs)
 
 
-def named_labels(theirs: Theirs, kind: Kind, outputs: int) -> Labels:
+def named_labels(theirs: Theirs, kind: str, outputs: int) -> Labels:
     """Labels by the names of their config.json."""
     named = theirs.get("id2label")
     held = {int(n): str(name) for n, name in named.items()} if isinstance(named, Mapping) else {}

@@ -28,6 +28,7 @@ from attnlab.model.heads.token_classification import TokenClassification
 from attnlab.model.model import Model
 from attnlab.model.witness import answer, differs
 from attnlab.runs.folder import RunFolder
+from attnlab.targets import TARGETS
 from attnlab.training.checkpoint import Checkpoint, save_checkpoint, weights_of
 from attnlab.training.machine import versions
 
@@ -141,7 +142,7 @@ def labels_of(found: Foreign) -> Labels:
     """The labels of a head for labels."""
     head = found.model.head
     if isinstance(head, Span):
-        return Labels.draft("answer")
+        return TARGETS["answer"].draft()
     if isinstance(head, TokenClassification):
         return named_labels(found.theirs, "tags", head.classes)
     return labels_in(found.theirs, head.classes) if isinstance(head, Classification) else Labels()

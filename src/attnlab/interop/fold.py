@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.interop.fields import Settings, get
+from attnlab.model.heads.language import language_head
 from attnlab.model.model import Model
 from attnlab.model.positions.absolute import sinusoids
 from attnlab.model.trunks.transformer import transformer_of
-from attnlab.tasks.task import language_head
 
 
 @torch.no_grad()
@@ -40,7 +40,7 @@ def _divide_last_norm(model: Model, weights: dict[str, Tensor], scale: float) ->
 
     So the scores stay the same with a table that is larger, and the table can stay tied.
     """
-    transform = language_head(model).transform
+    transform = language_head(model.head).transform
     norm = transform[-1] if isinstance(transform, nn.Sequential) else transformer_of(model.trunk).last_norm
     own = {id(parameter) for parameter in norm.parameters()}
     for name, parameter in model.named_parameters():

@@ -28,9 +28,8 @@ from attnlab.checks.contamination import Contamination
 from attnlab.checks.first_loss import FirstLoss
 from attnlab.checks.inputs_matter import InputsMatter, mixed
 from attnlab.checks.moved import Moved
-from attnlab.checks.predictions import judge, provisional
 from attnlab.checks.reload import Reload
-from attnlab.checks.targets import FIXES, Targets, shifted
+from attnlab.checks.targets import Targets, shifted
 from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.example import Example
 from attnlab.data.overlap import overlap_of
@@ -40,8 +39,9 @@ from attnlab.interop.module_checks import Point, check_module, opened, timed
 from attnlab.interop.observing import Observer, Part, SeenCall, scores_of
 from attnlab.model.apart import undisturbed
 from attnlab.model.losses import IGNORE
-from attnlab.runs.findings import Finding, Findings, failed_checks, joined, save_findings
+from attnlab.runs.findings import BAD, Finding, Findings, Outcome, failed_checks, joined, save_findings
 from attnlab.runs.run_error import UnsoundError
+from attnlab.targets.predictions import judge, provisional
 
 NUMBERS = 4096
 """Numbers of each tensor that are remembered, to see what moved."""
@@ -136,17 +136,17 @@ class LoopChecks:
         """The loss of a batch that was seen, with its own tokens, with shuffled ones, and with blank ones."""
         check, at = InputsMatter(), Point("evaluation")
         if step < EARLY:
-            return check.not_applicable(at, f"not checked before step {EARLY}")
+            return check.finding(at, Outcome.NOT_APPLICABLE, "too_early", first=EARLY)
         seen = self.observer.held_out
         if seen is None or seen.labels is None:
-            return check.not_applicable(at, "the model was not seen with ids and labels")
+            return check.finding(at, Outcome.NOT_APPLICABLE, "not_seen")
         labels, seen = seen.labels[:ROWS], seen.rows(ROWS)
         ids = seen.ids
         blank = torch.full_like(ids, getattr(getattr(self.model, "config", None), "pad_token_id", None) or 0)
         others = {"with shuffled inputs": mixed(ids), "with blank inputs": blank}
         own = self._loss(seen)
         if own is None:
-            return check.not_applicable(at, "the model returns no loss")
+            return check.finding(at, Outcome.NOT_APPLICABLE, "no_loss")
         losses = {name: self._loss(seen.with_ids(other)) or math.nan for name, other in others.items()}
         count = int((labels != IGNORE).sum())
         return check.judge(at, own, losses, count, "words" if labels.ndim > 1 else "labels")
@@ -167,7 +167,7 @@ class LoopChecks:
 
     def moved(self, at: Point) -> Finding:
         if not self.begun:
-            return Moved().not_applicable(at, "no step was made")
+            return Moved().finding(at, Outcome.NOT_APPLICABLE, "no_step")
         tuned = {name for name, parameter in self.model.named_parameters() if parameter.requires_grad}
         tables = {id(p) for m in self.model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
         named = dict(self.model.named_parameters())
@@ -178,19 +178,19 @@ class LoopChecks:
     def reloaded(self, reload: Callable[[], nn.Module], at: Point) -> Finding:
         check = Reload()
         if self.observer.held_out is None:
-            return check.not_applicable(at, "the model was not seen with token ids")
+            return check.finding(at, Outcome.NOT_APPLICABLE, "not_seen")
         seen = self.observer.held_out.rows(2).without_labels()
         device = next(self.model.parameters()).device
         try:
             built = reload().to(device)
         except Exception as error:  # whatever saving and loading raise
-            return check.another(at, f"the saved model cannot be loaded: {error}")
+            return check.finding(at, Outcome.FAIL, "not_loaded", error=str(error))
         scores = []
         for model in (self.model, built):
             with undisturbed(model):
                 found = scores_of(seen.answer(model))
             if found is None:
-                return check.not_applicable(at, "the model returns no scores")
+                return check.finding(at, Outcome.NOT_APPLICABLE, "no_scores")
             scores.append(found.cpu())
         return check.judge(at, scores[0], scores[1])
 
@@ -205,12 +205,12 @@ class LoopChecks:
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             save_findings(self.folder, self.findings, self.allow)
-        stopping = [one for one in found if one.outcome == "fail" and one.when == "before"]
+        stopping = [one for one in found if one.outcome is Outcome.FAIL and one.when == "before"]
         stopping = [one for one in stopping if self.stop and one.check not in self.allow]
         if stopping:
             raise UnsoundError("\n".join(one.sentence for one in stopping))
         for one in found:
-            if one.outcome in ("warn", "fail") and told.get((one.when, one.check)) != one.outcome:
+            if one.outcome in BAD and told.get((one.when, one.check)) != one.outcome:
                 warnings.warn(one.sentence, UnsoundWarning, stacklevel=3)
         return found
 
@@ -239,22 +239,22 @@ def targets(parts: Sequence[Part], mask: Claim, at: Point) -> Finding:
     """What the first step teaches at each place: the next token, or the label that stands there."""
     check = Targets()
     if not parts:
-        return check.not_applicable(at, "the model predicts no words, or returns no scores")
+        return check.finding(at, Outcome.NOT_APPLICABLE, "no_words_or_scores")
     part = parts[0]
     given = part.labels if part.labels is not None and part.labels.shape == part.taught.shape else None
     if mask == "causal" and part.ids is not None and part.ids.shape == part.taught.shape:
-        return check.judge_taught(at, part.ids, part.taught, shifted(part.ids, 1), FIXES["next"])
+        return check.judge_taught(at, part.ids, part.taught, shifted(part.ids, 1), "next")
     if given is None:
-        return check.not_applicable(at, "the labels of the first step were not seen")
-    return check.judge_taught(at, given, part.taught, given, FIXES["labels"])
+        return check.finding(at, Outcome.NOT_APPLICABLE, "labels_not_seen")
+    return check.judge_taught(at, given, part.taught, given, "labels")
 
 
 def first_loss(parts: Sequence[Part], pretrained: bool, at: Point) -> Finding:
     check = FirstLoss()
     if pretrained:
-        return check.not_applicable(at, "the model begins with learned weights")
+        return check.finding(at, Outcome.NOT_APPLICABLE, "learned_weights")
     if not parts or not parts[0].count or parts[0].classes < 2:
-        return check.not_applicable(at, "the model returned no scores of classes or words")
+        return check.finding(at, Outcome.NOT_APPLICABLE, "no_class_scores")
     return check.judge(at, parts[0].loss, math.log(parts[0].classes), parts[0].count)
 
 
@@ -263,9 +263,7 @@ def accumulation(parts: Sequence[Part], at: Point) -> Finding:
     weights = [part.weight for part in parts if part.count]
     known = [weight for weight in weights if weight is not None]
     if len(known) < len(weights) or not weights:
-        return check.not_applicable(
-            at, "targets weigh differently within a batch, or no scores were returned"
-        )
+        return check.finding(at, Outcome.NOT_APPLICABLE, "unequal_weights")
     return check.judge(at, known, [part.count for part in parts if part.count])
 
 
@@ -293,7 +291,7 @@ def contamination(data: Mapping[str, Iterable[Any]], tokenizer: Any = None) -> F
     texts = {name: texts_of(rows, tokenizer) for name, rows in data.items()}
     texts = {name: found for name, found in texts.items() if found}
     if "train" not in texts or len(texts) < 2:
-        return check.not_applicable(at, "fewer than two data sets have rows with text or input_ids")
+        return check.finding(at, Outcome.NOT_APPLICABLE, "one_set")
     own = opened(tokenizer) if tokenizer is not None else None
     found = overlap_of(Splits(GivenTexts(texts), 0, 0))
     return check.judge(at, found, None if own is None else own.text)

@@ -11,7 +11,6 @@ import tokenizers as library
 import torch
 from torch import Tensor, nn
 
-from attnlab.checks import CHECKS
 from attnlab.checks.check import Check
 from attnlab.checks.decoding import Decoding
 from attnlab.checks.dependency import Dependency
@@ -24,7 +23,7 @@ from attnlab.generation.decoder import padded
 from attnlab.interop.asking import AskedModule, Claim, TooLargeError, facts_of
 from attnlab.interop.belonging import ROLES, strangeness
 from attnlab.model.model import Model
-from attnlab.runs.findings import Finding, When
+from attnlab.runs.findings import Finding, Outcome, Value, When
 
 CACHED = 10
 """Tokens that are given one by one, with a cache."""
@@ -55,7 +54,7 @@ def check_module(
     try:
         asked = AskedModule.of(module, vocabulary=vocabulary, mask=mask, forward=forward)
     except TooLargeError as error:
-        found = [check.not_applicable(at, str(error)) for check in (Dependency(), Invariance(), Decoding())]
+        found = [too_large(check, at, error) for check in (Dependency(), Invariance(), Decoding())]
     else:
         work: list[Callable[[], Finding]] = [
             lambda: dependency(asked, at, length=length, whole=whole),
@@ -77,7 +76,11 @@ def timed(work: Callable[[], Finding]) -> Finding:
 def unanswered(check: Check, at: Point, error: Exception) -> Finding:
     """A module that cannot be asked is neither sound nor unsound."""
     reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-    return check.not_applicable(at, f"{CHECKS.name_of(type(check))} cannot be asked here: {reason}")
+    return check.finding(at, Outcome.NOT_APPLICABLE, "cannot_be_asked", error=reason)
+
+
+def too_large(check: Check, at: Point, error: TooLargeError) -> Finding:
+    return check.finding(at, Outcome.NOT_APPLICABLE, "too_large", **error.values)
 
 
 def dependency(asked: AskedModule, at: Point, *, length: int = 12, whole: int = 512) -> Finding:
@@ -85,17 +88,15 @@ def dependency(asked: AskedModule, at: Point, *, length: int = 12, whole: int = 
     check = Dependency()
     try:
         if not asked.each_place():
-            return check.not_applicable(
-                at, "the model gives one answer for a whole text, none for its places"
-            )
+            return check.finding(at, Outcome.NOT_APPLICABLE, "one_answer")
         found = probe(
             asked.module, asked.vocabulary, asked.mask, length=length, whole=whole, forward=asked.probed
         )
     except ConfigError as error:
         return unanswered(check, at, error)
-    told = check.judge(at, found, asked.module)
-    where = "decoder, random source; " if asked.reads_source else ""
-    return replace(told, found=f"{told.found} ({where}mask {asked.mask}, random token ids)")
+    finding = check.judge(at, found, asked.module)
+    given: dict[str, Value] = {"asked_mask": asked.mask, "asked_source": asked.reads_source}
+    return replace(finding, values={**finding.values, **given})
 
 
 def invariance(asked: AskedModule, at: Point) -> Finding:
@@ -107,7 +108,7 @@ def invariance(asked: AskedModule, at: Point) -> Finding:
     except Exception as error:  # whatever another project's model raises
         return unanswered(check, at, error)
     if not gaps:
-        return check.not_applicable(at, "the model takes no attention_mask: texts cannot be padded")
+        return check.finding(at, Outcome.NOT_APPLICABLE, "no_padding")
     return check.judge(at, gaps, len(rows), SLACK)
 
 
@@ -149,7 +150,7 @@ def decoding(asked: AskedModule, at: Point) -> Finding:
         room = int(min(asked.module.trunk.longest, LONGEST))
         return check.of_model(at, asked.module, asked.vocabulary, room)
     if asked.mask != "causal" or not {"past_key_values", "use_cache"} <= asked.takes:
-        return check.not_applicable(at, "the model has no cache (past_key_values)")
+        return check.finding(at, Outcome.NOT_APPLICABLE, "no_cache")
     ids = torch.stack(asked.random_rows([CACHED], seed=3))
     try:
         whole = asked.scores(ids)[0]
@@ -178,16 +179,15 @@ def tokenizer_of(module: nn.Module, tokenizer: Any, at: Point) -> Finding:
     config = getattr(module, "config", None)
     embedding = getattr(module, "get_input_embeddings", lambda: None)()
     if own is None or not isinstance(embedding, nn.Embedding):
-        return check.not_applicable(
-            at, "the tokenizer is not of the library tokenizers, or there is no table"
-        )
+        return check.finding(at, Outcome.NOT_APPLICABLE, "unknown")
     names = {role: getattr(tokenizer, f"{role}_token", None) for role in ROLES}
     named = {role: str(name) for role, name in names.items() if name}
     rows = embedding.num_embeddings
     reasons = list(strangeness(own, rows, facts_of(config), named))
     if reasons:
-        return check.other(at, "; ".join(reasons))
-    return check.passed(at, f"{own.size:,} ids, special tokens as in the config, {rows:,} rows", 0.0)
+        differences = [{"kind": "strange", "error": reason} for reason in reasons]
+        return check.finding(at, Outcome.FAIL, "other", differences=differences)
+    return check.finding(at, Outcome.PASS, "fits", 0.0, ids=own.size, rows=rows)
 
 
 def opened(tokenizer: Any) -> Tokenizer | None:

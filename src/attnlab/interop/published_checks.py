@@ -16,14 +16,13 @@ from attnlab.checks.probing import SLACK
 from attnlab.checks.tensors import Tensors
 from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
-from attnlab.config.wording import first_few
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.interop.asking import AskedModule, TooLargeError, claimed_mask
 from attnlab.interop.foreign import CONFIG, Foreign, load_model
 from attnlab.interop.module_checks import Point, check_module, gap, timed
 from attnlab.model.model import Model
-from attnlab.runs.findings import Finding
+from attnlab.runs.findings import Finding, Outcome
 
 TEXT = "The quick brown fox jumps over the lazy dog."
 OURS = "attnlab"
@@ -73,8 +72,8 @@ def of_loaded(theirs: Loaded, tokenizer: Tokenizer | None, tell: Callable[[str],
     tell(f"Checking {theirs.implementation}")
     found = check_module(theirs.module, tokenizer=tokenizer, of=theirs.implementation)
     if theirs.lost:
-        told = f"{len(theirs.lost)} tensors are in no file and were drawn at random: {first_few(theirs.lost)}"
-        found.append(replace(Tensors().lost(Point(), told), implementation=theirs.implementation))
+        lost = Tensors().finding(Point(), Outcome.FAIL, "not_in_files", names=list(theirs.lost))
+        found.append(replace(lost, implementation=theirs.implementation))
     return found
 
 
@@ -82,8 +81,9 @@ def not_run(implementation: str, reason: str) -> Finding:
     return Finding(
         check="dependency",
         when="before",
-        outcome="not applicable",
-        found=reason,
+        outcome=Outcome.NOT_APPLICABLE,
+        kind="not_run",
+        values={"reason": reason},
         implementation=implementation,
     )
 
@@ -141,7 +141,8 @@ def same_answers(theirs: Loaded, ours: Foreign, tokenizer: Tokenizer | None) -> 
     try:
         first, second = (AskedModule.of(module) for module in (theirs.module, ours.model))
     except TooLargeError as error:
-        return Finding(outcome="not applicable", found=str(error), **common)
+        too_large: dict[str, Any] = {"kind": "too_large", "values": error.values}
+        return Finding(outcome=Outcome.NOT_APPLICABLE, **too_large, **common)
     ids, shown = torch.stack(first.random_rows([12])), "12 random token ids"
     encoded = [] if tokenizer is None else tokenizer.encode(TEXT)
     if 1 < len(encoded) <= ours.config.length:
@@ -151,16 +152,5 @@ def same_answers(theirs: Loaded, ours: Foreign, tokenizer: Tokenizer | None) -> 
         with torch.no_grad():
             one = getattr(first.call(ids), "pooler_output", one)
     size = gap([other], [one]) if one.shape == other.shape else torch.inf
-    if size > SLACK:
-        return Finding(
-            outcome="fail",
-            found=f"their scores for {shown} differ by {size:.2g} of the largest",
-            number=float(size),
-            meaning="The same weights are another model in transformers and in attnlab: what is found of one "
-            "says nothing of the other.",
-            fix="Look whether either was changed (a mask, an activation, a config.json); use the sound one.",
-            **common,
-        )
-    return Finding(
-        outcome="pass", found=f"scores for {shown} agree to {size:.1g} of the largest", number=size, **common
-    )
+    outcome, kind = (Outcome.FAIL, "differ") if size > SLACK else (Outcome.PASS, "agree")
+    return Finding(outcome=outcome, kind=kind, values={"text": shown}, number=float(size), **common)

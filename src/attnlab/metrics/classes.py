@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 
 from attnlab.metrics.metric import Estimate, Examples, Floats, Mean, Metric, ratio, wilson
 
 BINS = 15
+
+
+@dataclass(frozen=True)
+class ClassScores:
+    """One class: how many examples have it and are called it, and how often that is right; None where there
+    is nothing to divide by."""
+
+    name: str
+    examples: int
+    predicted: int
+    precision: float | None
+    recall: float | None
+    f1: float | None
+
+    @classmethod
+    def of(cls, name: str, *, right: float, true: float, said: float) -> ClassScores:
+        """By counts of examples."""
+
+        def share(part: float, whole: float) -> float | None:
+            return float(part / whole) if whole else None
+
+        shares = share(right, said), share(right, true), share(2 * right, true + said)
+        return cls(name, int(true), int(said), *shares)
 
 
 class Accuracy(Mean):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from attnlab.metrics.classes import ClassScores
 from attnlab.metrics.metric import Examples, Floats, Metric, ratio
 
 OUTSIDE = "O"
@@ -143,21 +144,8 @@ class InvalidTags(Metric):
         return self.parts(examples)[:, 1]
 
 
-def by_label(examples: Examples, labels: Sequence[str]) -> Iterator[dict[str, object]]:
-    """Each label's entities: how many there are and are predicted, precision, recall and F1."""
+def by_label(examples: Examples, labels: Sequence[str]) -> list[ClassScores]:
+    """Each label's entities."""
     right, true, said = examples["entities"].sum(0).reshape(3, -1)
-    for number, name in enumerate(labels):
-        counts = right[number], true[number], said[number]
-        yield {
-            "name": name,
-            "examples": int(counts[1]),
-            "predicted": int(counts[2]),
-            "precision": share(counts[0], counts[2]),
-            "recall": share(counts[0], counts[1]),
-            "f1": share(2 * counts[0], counts[1] + counts[2]),
-        }
-
-
-def share(part: float, whole: float) -> float | None:
-    """part / whole; nothing where there is no whole."""
-    return float(part / whole) if whole else None
+    counts = zip(labels, right, true, said, strict=True)
+    return [ClassScores.of(name, right=r, true=t, said=s) for name, r, t, s in counts]

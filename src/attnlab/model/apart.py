@@ -43,10 +43,10 @@ def sample_of(model: Model) -> Model:
     return uncompiled(copy_module(model, known))
 
 
-def sampled(model: Model) -> str:
-    """What to add where a sample stands for the model: nothing, if it is the whole of it."""
+def sampled_layers(model: Model) -> tuple[int, int] | None:
+    """How many layers a sample has, of how many, where one stands for the model."""
     counts = [len(stack.blocks) for stack in deep_stacks(model)]
-    return f" (in {DEEPEST} of {max(counts):,} layers)" if counts else ""
+    return (DEEPEST, max(counts)) if counts else None
 
 
 def deep_stacks(model: Model) -> list[Stack]:

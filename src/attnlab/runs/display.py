@@ -4,52 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
 from importlib.util import find_spec
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
-from rich.text import Text
+from rich.console import Console
 
-from attnlab.config.visible_text import visible_lines
+from attnlab.documents.nodes import Inline
+from attnlab.documents.terminal import PlainConsole
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 EVERY = 10.0
 """Seconds without a word after which a line says what is being done, where nothing can be redrawn."""
-
-WRITTEN = {0xFDD0: "[", 0xFDD1: "\\"}
-"""What stands for the signs of markup in a text until it is written: code points that no text has."""
-HELD = {ord(sign): chr(code) for code, sign in WRITTEN.items()}
-HELD |= {code: f"\ufdd1u{code:x}" for code in WRITTEN}
-
-
-def escape(text: str) -> str:
-    """Text of others, to stand in our markup. rich's own function leaves "[red" as it is, which with a "]"
-    of ours or of the next text is a tag, and takes one of two backslashes."""
-    return text.translate(HELD)
-
-
-class PlainConsole(Console):
-    """A terminal on which text of the data is only ever text: rich leaves control characters in it, and
-    makes pictures of :names:."""
-
-    def __init__(self, **options: Any):
-        super().__init__(emoji=False, **options)
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        """Signs that are longer than what they stand for count when lines are broken."""
-        return super().render_str(visible_lines(text), **options)
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        for segment in super().render(renderable, options):
-            if segment.control:
-                yield segment
-            else:
-                yield Segment(visible_lines(segment.text).translate(WRITTEN), segment.style)
 
 
 class Display:
@@ -100,10 +68,10 @@ class Display:
             total = None if share is None else 1.0
             self._bar.update(self._task, description=text, completed=share or 0.0, total=total)
 
-    def say(self, message: str) -> None:
+    def say(self, *parts: Inline) -> None:
         """A line that stays."""
         if self.shown:
-            self.console.print(message, highlight=False, soft_wrap=True)
+            self.console.say(*parts)
             self._spoke = time.monotonic()
 
     @property
@@ -124,7 +92,7 @@ class Display:
     def _speak(self) -> None:
         while not self._ended.wait(min(self.every, 0.5)):
             if self._doing and self.silent_for >= self.every:
-                self.say(escape(f"{self._doing} … {time.monotonic() - self._began:.0f} s"))
+                self.say(f"{self._doing} … {time.monotonic() - self._began:.0f} s")
 
 
 class PreparationProgress:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Required, TypedDict
 
@@ -118,7 +118,7 @@ class RunResult:
     def as_json(self) -> dict[str, Any]:
         """As result.json and the runs of results.json hold it; what was not recorded is left out."""
         held = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "extra"}
-        held |= {"sound": self.sound, "checks": [asdict(one) for one in self.checks]}
+        held |= {"sound": self.sound, "checks": [one.as_json() for one in self.checks]}
         return {name: value for name, value in held.items() if value is not None} | dict(self.extra)
 
     @classmethod
@@ -130,7 +130,7 @@ class RunResult:
         own = {f.name for f in fields(cls)} - {"extra"}
         values = {name: value for name, value in held.items() if name in own and value is not None}
         values |= {name: tuple(values.get(name, ())) for name in ("unsound", "samples", "probes")}
-        values["checks"] = tuple(Finding(**one) for one in held.get("checks") or ())
+        values["checks"] = tuple(Finding.of_json(one) for one in held.get("checks") or ())
         metrics = held.get("metrics") or {}
         known = {RENAMED.get(name, name): value for name, value in metrics.items() if value is not None}
         rest = {name: value for name, value in held.items() if name not in own | {"sound"}}

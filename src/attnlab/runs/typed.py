@@ -8,6 +8,7 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
+from enum import Enum
 from functools import cache
 from typing import Any, Literal, NotRequired, Required
 
@@ -80,6 +81,8 @@ def fits(value: Any, kind: Any) -> bool:
         return any(fits(value, option) for option in arguments)
     if origin is Literal:
         return value in arguments
+    if is_enum(kind):
+        return value in {member.value for member in kind}
     if origin in (dict, Mapping) or is_dataclass(kind) or typing.is_typeddict(kind):
         return isinstance(value, dict)
     if origin in (list, tuple, Sequence):
@@ -97,8 +100,14 @@ def described(kind: Any) -> str:
         return " or ".join(map(described, arguments))
     if origin is Literal:
         return " or ".join(map(repr, arguments))
+    if is_enum(kind):
+        return " or ".join(repr(member.value) for member in kind)
     if origin in (list, tuple, Sequence):
         return "a list"
     if origin in (dict, Mapping) or is_dataclass(kind) or typing.is_typeddict(kind):
         return "an object"
     return NAMES.get(kind, str(kind))
+
+
+def is_enum(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Enum)

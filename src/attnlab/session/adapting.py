@@ -12,16 +12,19 @@ from attnlab.config.files import identity, load, parse_override
 from attnlab.config.values import Choice, ConfigError
 from attnlab.data.corpora import CORPORA
 from attnlab.data.corpora.records import ANSWER_COLUMNS
-from attnlab.data.labels import FEW, given, is_number, whole
+from attnlab.data.labels import given, is_number, whole
 from attnlab.model.adapters import ADAPTERS
 from attnlab.runs.display import Display
 from attnlab.session.adapting_plan import adapting_plan
-from attnlab.session.baselines import PLAIN, Baseline, Wording, keep_baselines
+from attnlab.session.baselines import PLAIN, Wording, keep_baselines
 from attnlab.session.rates import RatesTried, rates_of, try_rates
 from attnlab.session.run_display import displayed_session, train_displayed
 from attnlab.session.start import start_at
 from attnlab.session.trained import Trained
 from attnlab.session.training import Run
+from attnlab.targets.classes import FEW
+from attnlab.targets.recipes import RECIPES
+from attnlab.targets.report import Baseline
 from attnlab.tasks import TASKS
 
 LENGTH = 512
@@ -30,44 +33,6 @@ LENGTHS = {"answering": 384}
 """The same by task: a longer passage is read in several windows, and nothing of it is lost."""
 HELD_OUT = 0.1
 """The share of the rows that is kept as dev, and the share kept as test, where no files are given."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a method is trained where nobody says otherwise. `patience` counts epochs without a better dev
-    score; `warmup` is a share of the steps."""
-
-    learning_rate: float
-    epochs: float
-    patience: int = 3
-    weight_decay: float = 0.01
-    warmup: float = 0.1
-
-    def training(self) -> dict[str, Any]:
-        """Its settings of [training]."""
-        rates = {"learning_rate": self.learning_rate, "weight_decay": self.weight_decay}
-        return {
-            "optimizer": {"kind": "adamw", **rates, "betas": [0.9, 0.999]},
-            "schedule": {"kind": "linear", "warmup": self.warmup},
-            "budget": {"epochs": self.epochs},
-            "evaluate_every": "epoch",
-            "patience": self.patience,
-        }
-
-
-RECIPES = {
-    "full": Recipe(learning_rate=5e-5, epochs=4.0),
-    "top": Recipe(learning_rate=1e-4, epochs=4.0),
-    "head": Recipe(learning_rate=2e-3, epochs=20.0),
-    "lora": Recipe(learning_rate=5e-4, epochs=5.0),
-    "bitfit": Recipe(learning_rate=1e-3, epochs=5.0),
-    "prompt": Recipe(learning_rate=1e-2, epochs=10.0),
-    "prefix": Recipe(learning_rate=5e-3, epochs=10.0),
-}
-"""By adapter: the fewer weights are trained, the larger the rate and the more epochs."""
-ANSWERING = {"full": Recipe(learning_rate=2e-4, epochs=3.0)}
-"""The same for spans of a passage, by short trials with MiniLM, whose loss fell faster at four times the rate
-for classes (docs/lab-notes.md)."""
 BATCHES = {"kind": "bucketed", "batch_size": 32, "tokens": 4096}
 
 
@@ -93,20 +58,21 @@ def adapting_config(
     read = CORPORA.read(str(data), "data")
     chosen = {"kind": read.kind, **read.options, **columns}
     task = task or task_of(CORPORA.resolve(chosen, "data"))
-    chosen |= answer_columns(read.kind, columns) if TASKS[task].label_kind == "answer" else {}
-    if TASKS[task].label_kind == "tags" and "label" in columns:
+    target = TASKS[task].target
+    chosen |= answer_columns(read.kind, columns) if "answers" in target.columns else {}
+    if "tags" in target.columns and "label" in columns:
         chosen["tags"] = chosen.pop("label")
     corpus = CORPORA.resolve(chosen, "data")
     method = ADAPTERS.resolve(adapter, "adapter")
-    if TASKS[task].label_kind == "none":
+    if target.of_words:
         raise ConfigError(
             f'task "{task}" learns words, not labels: use attnlab train --set start={start}, or give '
-            f"--task {' or '.join(name for name in TASKS if TASKS[name].label_kind != 'none')}."
+            f"--task {' or '.join(name for name in TASKS if not TASKS[name].target.of_words)}."
         )
     held, taught = start_at(str(start)).settings, TASKS[task]
     labelled = "classification" in taught.heads and held.output.kind not in taught.heads
     read_last = labelled and held.family == "decoder"
-    graded = taught.label_kind == "pair" and "label" in columns  # a label says how alike two texts are
+    graded = target.compares_batch and "label" in columns  # a label says how alike two texts are
     form = taught.encodings[0] if "pair" not in columns or "pair" not in taught.encodings else "pair"
     settings = {
         "start": str(start),
@@ -121,7 +87,7 @@ def adapting_config(
             "dev_share": HELD_OUT,
             "test_share": 0.0 if "dev" in columns else HELD_OUT,
         },
-        "training": recipe_of(method.kind, task).training(),
+        "training": target.recipes.get(method.kind, RECIPES["lora"]).training(),
     }
     return load(settings, set=overrides)
 
@@ -147,12 +113,6 @@ def task_of(corpus: Choice) -> str:
             "give --task regression; if they are names of classes, give --task classification."
         )
     return "classification"
-
-
-def recipe_of(adapter: str, task: str) -> Recipe:
-    """How a method is trained on a task; an adapter of a person's own is trained as lora is."""
-    recipes = RECIPES | ANSWERING if TASKS[task].label_kind == "answer" else RECIPES
-    return recipes.get(adapter, RECIPES["lora"])
 
 
 def answer_columns(corpus: str, named: Mapping[str, Any]) -> dict[str, Any]:

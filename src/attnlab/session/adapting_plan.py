@@ -11,18 +11,19 @@ from pathlib import Path
 import torch
 
 from attnlab.config import schema
-from attnlab.config.values import Choice, without_middle
+from attnlab.config.values import Choice
 from attnlab.config.visible_text import visible
 from attnlab.config.wording import percent
-from attnlab.data.labels import SHOWN
 from attnlab.data.loader import Loader
+from attnlab.documents.numbers import duration
+from attnlab.evaluation.features import keeps_features
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.terms import Term, gather
 from attnlab.session.session import Session
 from attnlab.session.training import in_order
+from attnlab.targets.wording import labels_sentence
 from attnlab.training.accumulate import backward
 from attnlab.training.budget import amount
-from attnlab.training.features import keeps_features
 
 FORMULAS = 4
 """The most terms of a closed form that are shown one by one."""
@@ -81,7 +82,7 @@ def adapting_plan(session: Session, folder: Path) -> AdaptingPlan:
     assert model.adapter is not None  # a run with a start has one
     return AdaptingPlan(
         rows={split: len(dataset.rows(split)) for split in dataset.splits.names},
-        labels=_labels_told(session),
+        labels=labels_sentence(**vars(session.labels)),
         cut=f"{cuts} at data.length {config.data.length}" if cuts.cut else "",
         method=_method_told(config.adapter),
         tuned=model.adapter.tuned,
@@ -101,21 +102,6 @@ def _method_told(adapter: Choice) -> str:
     usual = ADAPTERS.resolve(adapter.kind).options
     chosen = {name: value for name, value in adapter.options.items() if value != usual[name]}
     return str(Choice(adapter.kind, chosen))
-
-
-def _labels_told(session: Session) -> str:
-    labels = session.dataset.labels
-    if labels.kind == "answer":
-        counts = zip(labels.counts, labels.names, strict=True)
-        return f"Questions of train: {', '.join(f'{count:,} {name}' for count, name in counts)}"
-    if labels.kind == "pair":
-        return f"Pairs of train: {labels.examples:,}; other pairs of a batch are the wrong answers"
-    if labels.kind == "number":
-        return f"Numbers of mean {labels.mean:.4g} and deviation {labels.deviation:.4g}"
-    names = [without_middle(name, SHOWN) for name in labels.names]
-    counted = [f"{name} {count:,}" for name, count in zip(names, labels.counts, strict=True)]
-    more = f", and {len(counted) - 8} more" if len(counted) > 8 else ""
-    return f"{len(counted)} classes: {', '.join(counted[:8])}{more}"
 
 
 def _epochs(training: schema.TrainingSettings, batches: int, tokens: int) -> float:
@@ -156,10 +142,3 @@ def _measured(session: Session, loader: Loader) -> tuple[float, float]:
         step = time.perf_counter() - began
     session.model.zero_grad(set_to_none=True)
     return step / batch.places, forward / batch.places
-
-
-def duration(seconds: float) -> str:
-    """A time as a person says it."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"

@@ -9,21 +9,19 @@ from pathlib import Path
 from typing import TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from attnlab.config.values import ConfigError
 from attnlab.data.example import Example
-from attnlab.data.labels import Labels
 from attnlab.evaluation.label_words import LabelWords, NoRoomError, can_score_words, names_in
 from attnlab.metrics import METRICS
-from attnlab.metrics.metric import Estimate, Examples
+from attnlab.metrics.metric import Examples
 from attnlab.model.heads import HEADS
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.damage import read_object
-from attnlab.session.answer_scores import never_answer, overlapping_sentences
 from attnlab.session.predicting import example
 from attnlab.session.session import Session
 from attnlab.session.start import start_at
+from attnlab.targets.report import Baseline
 from attnlab.tasks.task import Prediction
 
 MOST = 1000
@@ -47,22 +45,6 @@ class Wording:
 PLAIN = Wording()
 
 
-@dataclass(frozen=True)
-class Baseline:
-    """The accuracy, or another metric, of a way to predict that was not trained on the task, over n texts."""
-
-    name: str
-    value: float
-    interval: tuple[float, float] | None
-    n: int
-    definition: str
-    metric: str = "accuracy"
-
-    def __str__(self) -> str:
-        between = "" if self.interval is None else " [{:.4f}, {:.4f}]".format(*self.interval)
-        return f"{self.name} {self.value:.4f}{between}"
-
-
 def line_of(found: Sequence[Baseline]) -> str:
     """All in one line; nothing where there are none."""
     if not found:
@@ -76,42 +58,13 @@ def line_of(found: Sequence[Baseline]) -> str:
 def baselines_of(session: Session, examples: Sequence[Example], wording: Wording = PLAIN) -> list[Baseline]:
     """Those of a task on these texts: what there is without any training on it."""
     task = session.task
-    if task.label_kind == "answer" and examples:
-        return _of_answers(examples)
-    if task.label_kind != "class" or not examples:
-        return []
-    numbers = np.array([task.labels.number(task.label_of(one), one.place) for one in examples])
-    return [_majority(task.labels, numbers), *_label_words(session, examples, numbers, wording)]
-
-
-def _of_answers(examples: Sequence[Example]) -> list[Baseline]:
-    never, sentence = never_answer(examples), overlapping_sentences(examples)
-    return [
-        _estimated("never answer", never, "no answer to any question"),
-        _estimated(
-            "longest overlapping sentence",
-            sentence,
-            "of the passage's sentences that share most words with the question the longest, always",
-        ),
-    ]
-
-
-def _estimated(name: str, found: Estimate, definition: str) -> Baseline:
-    between = (found.low, found.high) if math.isfinite(found.low) else None
-    return Baseline(name, found.value, between, found.n, definition, "span_f1")
-
-
-def _majority(labels: Labels, numbers: NDArray[np.int64]) -> Baseline:
-    counts = np.bincount(numbers, minlength=len(labels.names))
-    best = int(counts.argmax())
-    always = f"always predicting “{labels.names[best]}”, the most frequent class of these texts"
-    return Baseline("majority", float(counts[best] / len(numbers)), None, len(numbers), always)
+    found = task.target.baselines(task, examples)
+    return [*found, *_label_words(session, examples, wording)] if found and task.target.one_name else found
 
 
 def _label_words(
     session: Session,
     examples: Sequence[Example],
-    numbers: NDArray[np.int64],
     wording: Wording,
 ) -> list[Baseline]:
     """Nothing where the start is no language model, or is gone, or the usual template with the classes' own
@@ -138,7 +91,8 @@ def _label_words(
         if wording != PLAIN:
             raise
         return []
-    found = METRICS.build("accuracy").interval(Examples({"label": numbers[chosen], "probabilities": said}))
+    right = [labels.number(session.task.label_of(examples[n]), examples[n].place) for n in chosen]
+    found = METRICS.build("accuracy").interval(Examples({"label": np.array(right), "probabilities": said}))
     between = (found.low, found.high) if math.isfinite(found.low) else None
     words = ", ".join(f"{name}: “{scorer.words.get(name, name)}”" for name in labels.names[:8])
     defined = f'the class whose word is most probable to {config.start} in "{scorer.form}" ({words})'

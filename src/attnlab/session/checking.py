@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 
 from attnlab.checks.check import run_checks
-from attnlab.checks.majority import Majority
-from attnlab.checks.predictions import judge
 from attnlab.config.schema import Config
 from attnlab.data.corpora.readers import reader_of
 from attnlab.data.corpora.records import Broken
 from attnlab.data.errors import DataError
+from attnlab.data.labels import Labels
 from attnlab.interop.foreign import CONFIG
-from attnlab.interop.module_checks import Point
 from attnlab.interop.published_checks import of_imported, of_published
 from attnlab.metrics.metric import Examples
 from attnlab.runs.findings import Finding, When, joined, read_findings
@@ -27,6 +25,8 @@ from attnlab.session.session import Session, default_cache
 from attnlab.session.soundness import case_of, said_by
 from attnlab.session.trained import Trained
 from attnlab.session.training import samples_of
+from attnlab.targets import TARGETS
+from attnlab.targets.predictions import judge
 
 Told = Callable[[str], None]
 
@@ -98,7 +98,7 @@ def of_predictions(file: Path, *, label: str = "label", prediction: str = "predi
     numbers = measurements(labels), measurements(predicted)
     if all(found is not None for found in numbers) and any(part(x) for found in numbers for x in found or ()):
         examples = Examples({"number": np.array(numbers[0]), "predicted_number": np.array(numbers[1])})
-        return [Majority().of_numbers(Point("evaluation"), examples)]
+        return [TARGETS["number"].majority(examples, Labels())]
     return judge(labels, predicted, texts)
 
 

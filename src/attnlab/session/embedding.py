@@ -19,7 +19,7 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.generation.decoder import padded
 from attnlab.model.heads.classification import pooled
 from attnlab.model.heads.sentence import Sentence
-from attnlab.model.model import Model
+from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens
 from attnlab.training.trace import digest, initial_weights
 
@@ -70,8 +70,11 @@ class Embedder:
 
     def hidden(self, ids: Tensor, tokens: Tokens) -> Tensor:
         """(B,T,D) of the stack that reads a text."""
-        trunk = self.model.eval().trunk
-        return trunk.encode(ids, tokens) if trunk.reads_source else trunk(ids, tokens)
+        model = self.model.eval()
+        if model.trunk.reads_source:
+            return model.encode(ids, tokens)
+        hidden: Tensor = model(ids, tokens, objective=hidden_states)
+        return hidden
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The same as an array, long texts without their end."""

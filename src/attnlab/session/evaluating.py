@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.checks.recomputed_loss import confirm
+from attnlab.checks.threshold import Threshold
+from attnlab.checks.wording.of_scores import honest_meaning
 from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
 from attnlab.data.corpora.own_files import Files
@@ -23,22 +25,22 @@ from attnlab.data.example import Example
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.honesty import HonestLoss, honesty
 from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, strided
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
 from attnlab.explain.head_losses import HeadLosses, head_losses
+from attnlab.interop.module_checks import Point
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measure_of
 from attnlab.metrics.metric import Examples
-from attnlab.session.answer_scores import of_answers
 from attnlab.session.baselines import Wording, baselines_of, line_of, wording_of
-from attnlab.session.label_scores import of_labels
-from attnlab.session.searching import of_pairs
-from attnlab.session.tag_scores import of_tags
+from attnlab.session.searching import compared_with_words
+from attnlab.targets.wording import DEFINITIONS as DEFINITIONS_BY_TARGET
+from attnlab.targets.wording import LABELLED
 from attnlab.tasks.answer_spans import AnswerSpans
 from attnlab.tasks.task import Task
-from attnlab.training.evaluate import Evaluator
 
 if TYPE_CHECKING:
     from attnlab.session.trained import Trained
@@ -55,22 +57,6 @@ MASKED = {
 }
 THREE_MASKS = {
     "loss": "nats per hidden token, many hidden at once, seen from both sides, the left or a source by turns"
-}
-LABELLED = {
-    "targets": "labels that were predicted",
-    "texts": "texts, or pairs of them; intervals are over others like them",
-}
-LOSS_OF_LABELS = {
-    "pair": "nats per pair, among the second texts of its batch",
-    "tags": "nats per word",
-    "class": "nats per label, over all labels",
-    "classes": "nats per text, of all its labels together",
-    "number": "squared error per number, in standard deviations of those trained on; 1 for their mean",
-    "answer": "nats per window, of the answer's first and last token together",
-}
-ANSWERED = {
-    "targets": "windows that were read; a long passage has several",
-    "texts": "questions; intervals are over others like them, with the thresholds as they are",
 }
 PART = "a part of the loss, nats per target"
 
@@ -103,7 +89,7 @@ def of_split(trained: Trained, split: str, *, rows: int, wording: Wording | None
         **measured(found, definitions_for(trained), trained.task.metrics),
     }
     values = {name: one["value"] for name, one in result["measures"].items()}
-    result["recomputed"] = asdict(confirm(evaluator, found, values))
+    result["recomputed"] = confirm(evaluator, found, values).as_json()
     if not trained.task.predicts_words:
         texts = dataset.first(split, len(found))
         return result | _of_examples(task, texts, found.examples) | _baselines(trained, texts, wording)
@@ -161,8 +147,7 @@ def unspelt(share: float) -> dict[str, str]:
 def definitions_for(trained: Trained) -> dict[str, str]:
     """What the measures mean for this model."""
     if not trained.task.predicts_words:
-        told = ANSWERED if trained.task.label_kind == "answer" else {}
-        return LABELLED | told | {"loss": LOSS_OF_LABELS[trained.task.label_kind]}
+        return DEFINITIONS_BY_TARGET.get(trained.task.target.name, LABELLED)
     if not trained.fills:
         return DEFINITIONS
     return DEFINITIONS | MASKED | (THREE_MASKS if trained.task.marks_source else {})
@@ -186,7 +171,7 @@ def told_honesty(found: HonestLoss) -> dict[str, Any]:
         "texts": found.texts,
         "targets": found.parallel.tokens,
         "sound": found.sound,
-        "meaning": found.meaning,
+        "meaning": honest_meaning(found.values),
     }
 
 
@@ -265,11 +250,12 @@ def of_labelled_file(
 
 def _of_examples(task: Task, texts: Sequence[Example], examples: Examples) -> dict[str, Any]:
     """What is told beside the metrics."""
+    report = task.target.report(task, texts, examples)
     if isinstance(task, AnswerSpans):
-        return of_answers(task, texts, examples)
-    if task.label_kind == "pair":
-        return of_pairs(texts, examples)
-    return (of_tags if task.label_kind == "tags" else of_labels)(task, texts, examples)
+        threshold = Threshold().judge(Point("evaluation"), examples, fixed=task.threshold != "dev")
+        report = replace(report, checks=(*(report.checks or ()), threshold))
+    ranked = {"retrieval": compared_with_words(texts, examples)} if task.target.compares_batch else {}
+    return ranked | report.as_json()
 
 
 def other_text(trained: Trained) -> str:

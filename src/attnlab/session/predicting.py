@@ -23,8 +23,8 @@ from attnlab.data.encode.encoding import Cuts, Encoding
 from attnlab.data.example import Example
 from attnlab.data.labels import UNREAD
 from attnlab.data.rows import Rows, in_memory
+from attnlab.evaluation.evaluator import array_of, joined
 from attnlab.tasks.task import Prediction, SplitColumns
-from attnlab.training.evaluate import array_of, joined
 
 if TYPE_CHECKING:
     from attnlab.session.trained import Trained

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 from attnlab.config.values import ConfigError
 from attnlab.data.errors import unusable
 from attnlab.data.example import Example
-from attnlab.runs.tabular import ShortTable, Tabular
+from attnlab.documents.nodes import DocumentPage, Number, Table
+from attnlab.documents.notebook import SelfShowing
 from attnlab.session.predicting import Predictor
-from attnlab.tasks.answer_spans import AnswerPrediction
+from attnlab.tasks.answer_spans import AnswerPrediction, AnswerSpans
 
 if TYPE_CHECKING:
     from attnlab.session.trained import Trained
@@ -60,7 +61,7 @@ class PassageAnswer:
 
 
 @dataclass(frozen=True, repr=False)
-class RankedAnswers(Tabular):
+class RankedAnswers(SelfShowing):
     """What passages answer to a question, the one with the largest margin first."""
 
     question: str
@@ -75,12 +76,18 @@ class RankedAnswers(Tabular):
         """The answer of the best passage; empty where none of them has one."""
         return self.best.answer
 
-    def table(self) -> ShortTable:
+    def document(self) -> DocumentPage:
         rows = [
-            (one.name, one.answer or f"({NO_ANSWER})", f"{one.found.margin:+.2f}", "".join(one.context))
+            (one.name, one.answer or f"({NO_ANSWER})", margin_number(one), "".join(one.context))
             for one in self.ranked
         ]
-        return ShortTable(self.question, ("passage", "answer", "margin", "in its text"), rows)
+        table = Table(("passage", "answer", "margin", "in its text"), rows)
+        return DocumentPage("answers", self.question, [table])
+
+
+def margin_number(one: PassageAnswer) -> Number:
+    """Nats above "no answer" and the threshold."""
+    return Number(one.found.margin, form="signed", decimals=2)
 
 
 def ask(
@@ -91,7 +98,7 @@ def ask(
     batch_size: int = 64,
 ) -> RankedAnswers:
     """Ask one passage, several, or several by name; all are ranked by their margin."""
-    if trained.task.label_kind != "answer":
+    if not isinstance(trained.task, AnswerSpans):
         raise ConfigError(
             f'{trained.folder} was trained for task "{trained.config.task.kind}", not to answer questions. '
             f"Adapt it: attnlab adapt {trained.folder} --task answering --data FILE"

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
-from attnlab.checks.predictions import collapse_told, judge_examples
 from attnlab.config.files import identity
 from attnlab.config.schema import Config
 from attnlab.config.values import Choice, ConfigError
@@ -18,6 +17,7 @@ from attnlab.evaluation.statistics import loss_interval
 from attnlab.metrics import METRICS
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.damage import read_object, reading
+from attnlab.runs.findings import collapse_sentence
 from attnlab.runs.record import RECORD
 from attnlab.runs.run_error import RunError
 from attnlab.session.trained import Trained
@@ -169,7 +169,7 @@ def scored(run: Run, rate: float, metric: str) -> TriedRate:
     trained = Trained.at(run.folder)
     found = document_losses(trained.evaluator("dev"))
     estimate = loss_interval(found, metric)
-    collapsed = collapse_told(judge_examples(trained.task, found.examples))
+    collapsed = collapse_sentence(trained.task.target.findings(found.examples, trained.task.labels))
     between = (estimate.low, estimate.high) if math.isfinite(estimate.low) else None
     return TriedRate(rate, estimate.value, between, len(found), run.state.epochs, collapsed)
 

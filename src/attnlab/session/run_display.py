@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 
 from attnlab.config.schema import Config
-from attnlab.config.visible_text import visible
-from attnlab.runs.display import Display, escape, redraws
+from attnlab.documents.nodes import Inline, Tone, toned
+from attnlab.runs.display import Display, redraws
 from attnlab.runs.events import Checked, Checking, Evaluated, Event, Started, Stepped, Warned
-from attnlab.runs.findings import COLOURS, MARKS
+from attnlab.runs.findings import mark
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import read_record
 from attnlab.session.session import Session, default_cache, step_flops
@@ -82,12 +82,12 @@ class RunDisplay:
                 f"{name} {score:,}" if isinstance(score, int) else f"{name} {score:,.4g}"
                 for name, score in event.scores.items()
             )
-            mark = " (best)" if event.best else ""
-            self.display.say(f"step {event.step:,}: dev loss {event.loss:.4f}{mark}, {escape(scores)}")
+            best = " (best)" if event.best else ""
+            self.display.say(f"step {event.step:,}: dev loss {event.loss:.4f}{best}, {scores}")
         elif isinstance(event, Checked):
             self.display.say(checks_line(event.outcomes, event.seconds))
         elif isinstance(event, Warned):
-            self.display.say(f"[yellow]Warning:[/] {escape(visible(event.message))}")
+            self.display.say(toned(Tone.WARNING, "Warning:"), f" {event.message}")
 
     def check(self, event: Checking) -> None:
         text = "Checking" if event.step else "Checking the run before its first step"
@@ -117,7 +117,10 @@ class RunDisplay:
         self.display.update(told if self.peak else f"{told}, {event.progress:.0%} done", event.progress)
 
 
-def checks_line(outcomes: Mapping[str, str], seconds: float) -> str:
+def checks_line(outcomes: Mapping[str, str], seconds: float) -> Inline:
     """One line on checks that were made, with what they cost."""
-    named = (f"[{COLOURS[o]}]{MARKS[o]}[/] {escape(name)}" for name, o in outcomes.items())
-    return f"Checks ({seconds:.1f} s): {', '.join(named)}"
+    named = [
+        (", " if place else "", mark(outcome), f" {name}")
+        for place, (name, outcome) in enumerate(outcomes.items())
+    ]
+    return (f"Checks ({seconds:.1f} s): ", *named)

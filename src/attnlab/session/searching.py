@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measure_of
 from attnlab.metrics.metric import Estimate, Examples, Metric
 from attnlab.session.embedding import Embedder
-from attnlab.session.label_scores import WRONG, shown
 from attnlab.session.session import default_cache
 
 
@@ -103,22 +102,9 @@ def score_search(
     return {"name": str(file)} | compared(questions, by_vectors(queries, passages, questions.own))
 
 
-def of_pairs(texts: Sequence[Example], examples: Examples) -> dict[str, Any]:
-    """What is told of texts that are to find their second one: BM25 on the same, and the worst ranks."""
-    questions = Questions.of([(one.text, one.pair or "") for one in texts])
-    rank = examples["rank"]
-    order = [int(n) for n in np.argsort(-rank, kind="stable")[:WRONG] if rank[n] > 1]
-    worst = [
-        {
-            "place": texts[n].place,
-            "text": shown(texts[n]),
-            "label": "rank 1",
-            "prediction": f"rank {rank[n]:,}",
-            "confidence": None,
-        }
-        for n in order
-    ]
-    return {"retrieval": compared(questions, examples), "mistakes": worst}
+def compared_with_words(texts: Sequence[Example], examples: Examples) -> dict[str, Any]:
+    """How texts find their second one, compared with BM25 on the same."""
+    return compared(Questions.of([(one.text, one.pair or "") for one in texts]), examples)
 
 
 def compared(questions: Questions, found: Examples) -> dict[str, Any]:
@@ -130,7 +116,7 @@ def compared(questions: Questions, found: Examples) -> dict[str, Any]:
         "passages": len(questions.passages),
         "chance": float(1 / len(questions.passages)),
         "measures": {name: _measured(METRICS.build(name), name, found, words) for name in SCORED},
-        "checks": [asdict(QueryDuplicates().judge(Point("evaluation"), pairs))],
+        "checks": [QueryDuplicates().judge(Point("evaluation"), pairs).as_json()],
     }
 
 

@@ -11,9 +11,10 @@ from typing import Any
 from attnlab.config import schema
 from attnlab.config.schema import SCRATCH
 from attnlab.data.dataset import Dataset, ProgressOf, no_progress
-from attnlab.data.labels import Labels, refuse_unlearnable
+from attnlab.data.labels import Labels
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.evaluation.evaluator import Evaluator, no_texts
 from attnlab.model.assemble import build_model
 from attnlab.model.counts import count
 from attnlab.model.model import Model
@@ -23,7 +24,6 @@ from attnlab.session.start import Origin, Start, begin, start_at, with_start
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task
 from attnlab.tasks.vocabulary import Vocabulary
-from attnlab.training.evaluate import Evaluator, no_texts
 
 
 class Session:
@@ -65,7 +65,8 @@ class Session:
     @cached_property
     def dataset(self) -> Dataset:
         dataset = self.read_dataset()
-        refuse_unlearnable(dataset.labels, declared=bool(self.config.data.corpus.options.get("labels")))
+        declared = bool(self.config.data.corpus.options.get("labels"))
+        self.draft_task.target.refuse(dataset.labels, declared=declared)
         dataset.refuse_unknown_labels()
         return dataset
 
@@ -150,7 +151,7 @@ def draft_task(config: schema.Config) -> Task:
     vocabulary = Vocabulary.draft(draft_settings(config).tokens)
     classes = config.model.output.options.get("classes", "labels")
     known = {} if classes == "labels" else {"classes": classes}
-    labels = Labels.draft(TASKS[config.task.kind].label_kind, **known)
+    labels = TASKS[config.task.kind].target.draft(**known)
     return TASKS.build(config.task, vocabulary=vocabulary, labels=labels)
 
 

@@ -9,15 +9,14 @@ from typing import Any
 
 from attnlab.checks import CHECKS
 from attnlab.checks.check import Case, run_checks
-from attnlab.checks.predictions import predictions_of
 from attnlab.config.schema import SCRATCH
 from attnlab.config.values import unknown
+from attnlab.evaluation.evaluator import Evaluation
 from attnlab.generation.sample_file import SampleFile
 from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Warned
 from attnlab.runs.findings import Finding, When, failed_checks, joined, read_findings, save_findings
 from attnlab.runs.run_error import UnsoundError
 from attnlab.session.session import Session
-from attnlab.training.evaluate import Evaluation
 from attnlab.training.loop import Loop
 
 
@@ -134,8 +133,8 @@ def said_by(session: Session, evaluation: Evaluation) -> dict[str, Any]:
     """What an evaluation says of each example, as facts of a case; nothing where the task predicts words."""
     if session.task.predicts_words:
         return {}
-    examples = evaluation.examples
-    return {"examples": examples, "predictions": predictions_of(session.task, examples)}
+    examples, task = evaluation.examples, session.task
+    return {"examples": examples, "predictions": task.target.predictions(examples, task.labels)}
 
 
 def refusal(finding: Finding) -> str:

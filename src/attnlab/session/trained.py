@@ -143,8 +143,7 @@ class Trained(Session):
     @property
     def parts(self) -> tuple[str, ...]:
         """The parts of an example that its task reads from a table with what is right."""
-        labelled = {"answer": ("pair", "answers"), "tags": ("tags",)}
-        return ("text", *labelled.get(self.task.label_kind, ("pair", "label")))
+        return self.task.target.columns
 
     def columns(self, part: str) -> Names:
         """Where a part of an example stands in a table: as in the run's own, else by the usual names."""

@@ -9,14 +9,15 @@ from typing import Any
 
 import torch
 
-from attnlab.checks.predictions import collapse_told
 from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.data.loader import Loader
+from attnlab.evaluation.evaluator import Evaluator
+from attnlab.evaluation.features import Features, FeaturesOf, keeps_features, unknown
 from attnlab.generation.sample_file import SampleFile, sample_files
 from attnlab.model.model import Model
 from attnlab.runs.events import Listener
-from attnlab.runs.findings import failures
+from attnlab.runs.findings import collapse_sentence, failures
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import MetricsFile
 from attnlab.session.session import Session
@@ -24,9 +25,7 @@ from attnlab.session.soundness import RunChecks, Watch, known
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import newest_checkpoint
 from attnlab.training.continuing import go_on
-from attnlab.training.evaluate import Evaluator
 from attnlab.training.failure import Failure
-from attnlab.training.features import Features, FeaturesOf, keeps_features, unknown
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.listeners import LISTENERS
 from attnlab.training.loop import Loop
@@ -82,7 +81,7 @@ def train(
             folder.expect(**expected)
             folder.note(truncation=cut, labels=asdict(session.labels))
             folder.note(fresh=session.origin.fresh, certificate=session.origin.certificate)
-            warnings += session.labels.warnings()
+            warnings += session.task.target.warnings(session.labels)
             loop = _loop(session, folder)
             warnings += _restored(loop, folder)
             own = {"evaluator": _reading_again(loop.evaluate_model), "backward": loop.backward}
@@ -118,7 +117,7 @@ def _run(loop: Loop, session: Session, folder: RunFolder, soundness: RunChecks) 
     folder.note(parameters=parameters, flops=state.flops, tokens=state.tokens, seconds=state.seconds)
     told = failures(soundness.findings)
     folder.note(sound=not unsound, unsound=unsound, failures=told, trace=state.trace.record)
-    collapsed = collapse_told(one for one in soundness.findings if one.when == "after")
+    collapsed = collapse_sentence([one for one in soundness.findings if one.when == "after"])
     return Run(folder.path, reason, state, session, interrupt.signal, tuple(unsound), tuple(told), collapsed)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attnlab.checks.predictions import COLLAPSES
 from attnlab.config.wording import in_words
+from attnlab.runs.findings import COLLAPSES, Outcome
 from attnlab.runs.result import RunResult
 
 CHECKS = ("majority", "collapse")
@@ -15,8 +15,8 @@ CHECKS = ("majority", "collapse")
 def learned_nothing(run: RunResult) -> bool:
     """Whether a run failed these checks by no more than ending at the majority share; where labels were mixed
     up it did not, which is a fault."""
-    failed = [one for one in run.checks if one.outcome == "fail" and one.check in CHECKS]
-    return bool(failed) and all(one.check == "collapse" or one.meaning in COLLAPSES for one in failed)
+    failed = [one for one in run.checks if one.outcome is Outcome.FAIL and one.check in CHECKS]
+    return bool(failed) and all(one.check == "collapse" or one.kind in COLLAPSES for one in failed)
 
 
 def at_majority(runs: Sequence[RunResult]) -> str:

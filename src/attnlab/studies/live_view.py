@@ -10,8 +10,11 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
 from rich.table import Table
+from rich.text import Text
 
-from attnlab.runs.display import EVERY, Display, PlainConsole, escape, redraws
+from attnlab.documents.numbers import duration
+from attnlab.documents.terminal import PlainConsole
+from attnlab.runs.display import EVERY, Display, redraws
 from attnlab.runs.follower import Follower
 
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ class LineView:
             if job.status != before:
                 self.seen[str(job.folder)] = job.status
                 why = f": {job.result.reason}" if job.status == "failed" and job.result else ""
-                self.display.say(escape(f"[{done}/{len(work)}] {job.name}: {job.status}{why}"))
+                self.display.say(f"[{done}/{len(work)}] {job.name}: {job.status}{why}")
         if self.display.silent_for >= EVERY / 2:  # the files are read only when a line is due
             self.display.update(f"[{done}/{len(work)}] " + ", ".join(map(self.state, running(work))))
 
@@ -94,7 +97,7 @@ def row(job: Job, follower: Follower) -> tuple[Any, ...]:
     colour = COLOURS.get(job.status, "dim")
     share = 1.0 if job.status == "finished" else follower.progress
     bar = ProgressBar(total=1.0, completed=share, width=24)
-    state = f"[{colour}]{job.status}[/]"
+    state = Text(job.status, colour)
     loss = "" if follower.loss is None else f"{follower.loss:.3f}"
     speed = "" if follower.tokens_per_second is None else f"{follower.tokens_per_second:,.0f}"
     return job.arm, str(job.seed), state, bar, loss, speed, time_left(job, follower)
@@ -105,5 +108,4 @@ def time_left(job: Job, follower: Follower) -> str:
         return ""
     if follower.progress >= 1:
         return "measuring"
-    seconds = round(follower.seconds_left)
-    return f"{seconds // 60}:{seconds % 60:02d}"
+    return duration(follower.seconds_left, decimals=0)

@@ -10,6 +10,9 @@ from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
+from attnlab.documents.nodes import DocumentPage, Table
+from attnlab.documents.notebook import SelfShowing
+from attnlab.documents.numbers import estimate_of
 from attnlab.runs.atomic import replace_bytes, replace_json
 from attnlab.runs.damage import FAULTS, read_object, reading
 from attnlab.runs.folder import lock, make_folder
@@ -17,7 +20,6 @@ from attnlab.runs.record import differences
 from attnlab.runs.result import RunResult
 from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import STUDY_FILE, StudyRecord
-from attnlab.runs.tabular import ShortTable, Tabular, number
 from attnlab.session.session import step_flops
 from attnlab.studies import report
 from attnlab.studies.earlier_runs import ready
@@ -37,7 +39,7 @@ RESULTS = "results.json"
 
 
 @dataclass(frozen=True, repr=False)
-class EndedStudy(Tabular):
+class EndedStudy(SelfShowing):
     """A study that has ended, or was stopped by a signal; its results are what there is so far.
 
     `allowed` are the arms that are meant to fail checks.
@@ -70,19 +72,20 @@ class EndedStudy(Tabular):
             if arm["status"] == "invalid" and not (arm["name"] in self.allowed and arm["unsound"])
         ]
 
-    def table(self) -> ShortTable:
-        study, rows = self.results["study"], list[tuple[str, ...]]()
-        words = {row["arm"]: row["verdict"] for row in self.results.get("comparisons") or []}
-        for arm in self.results["arms"]:
-            found = arm["metrics"].get(study["metric"]) or {}
-            ends = [number(found[end]) for end in ("low", "high") if found.get(end) is not None]
-            value = "–" if found.get("value") is None else number(found["value"])
-            verdict = (
-                "baseline" if arm["name"] == study["baseline"] else words.get(arm["name"], arm["status"])
+    def document(self) -> DocumentPage:
+        study = self.results["study"]
+        verdicts = {row["arm"]: row["verdict"] for row in self.results.get("comparisons") or []}
+        verdicts[study["baseline"]] = "baseline"
+        rows = [
+            (
+                arm["name"],
+                estimate_of(arm["metrics"].get(study["metric"]), sound=arm["status"] != "invalid"),
+                verdicts.get(arm["name"], arm["status"]),
             )
-            rows.append((arm["name"], value, " to ".join(ends), str(found.get("n", 0)), verdict))
-        columns = ("arm", study["metric"], "95 % interval", "seeds", "verdict")
-        return ShortTable(f"{self.results['verdict']} Report: {self.folder / 'report.html'}", columns, rows)
+            for arm in self.results["arms"]
+        ]
+        headline = f"{self.results['verdict']} Report: {self.folder / 'report.html'}"
+        return DocumentPage("study", headline, [Table(("arm", study["metric"], "verdict"), rows)])
 
     def report(self, file: str | Path) -> Path:
         """The report as one HTML file at this place."""

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from attnlab.config.values import ConfigError
-from attnlab.data.example import Example
 from attnlab.data.labels import Labels
+from attnlab.targets.spans import SpanTarget
 from attnlab.tasks.task import Prediction, Prepared, Task
 from attnlab.tasks.vocabulary import Vocabulary
 
@@ -49,6 +46,7 @@ class AnswerSpans(Task):
         if threshold != "dev" and not math.isfinite(threshold):
             raise ConfigError(f'task.threshold is {threshold}; give a finite number, or "dev".')
         self.longest_answer, self.threshold = longest_answer, threshold
+        self.target = SpanTarget(fixed=threshold != "dev")
 
 
 # ---------------------------------------------------------------- places in rows and texts
@@ -81,13 +79,3 @@ def best_spans(start: Tensor, end: Tensor, longest: int) -> tuple[Tensor, Tensor
         best = torch.where(better, score, best)
         first, last = torch.where(better, place, first), torch.where(better, place + more, last)
     return best, first, last
-
-
-def span_of(example: Example, start: int, end: int) -> str:
-    """The characters of a passage; none where the model found no token to answer with."""
-    return (example.pair or "")[start:end] if start >= 0 else ""
-
-
-def passages_of(texts: Sequence[Example]) -> NDArray[np.int64]:
-    """(n) the number of each question's passage: questions of one are not independent."""
-    return np.unique([one.pair or "" for one in texts], return_inverse=True)[1]

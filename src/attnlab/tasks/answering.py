@@ -21,16 +21,17 @@ from attnlab.data.splits import fraction, key_of
 from attnlab.metrics.answers import exact_match, gold_of, overlap_f1
 from attnlab.metrics.metric import CLUSTER
 from attnlab.metrics.thresholds import FOLDS, cross_fitted, curve, folds
+from attnlab.model.heads.head import Head
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
+from attnlab.targets import TARGETS
+from attnlab.targets.spans import SpanTarget, passages_of, span_of
 from attnlab.tasks.answer_spans import (
     AnswerPrediction,
     AnswerSpans,
     best_spans,
     choices,
     first_places,
-    passages_of,
-    span_of,
 )
 from attnlab.tasks.labelled import summed
 from attnlab.tasks.task import ExampleColumns, PassagePlaces, Prediction, Prepared, SplitColumns, tokens_of
@@ -58,7 +59,7 @@ class Answering(AnswerSpans):
     heads: ClassVar[tuple[str, ...]] = ("span",)
     head: ClassVar[str] = "span"
     encodings: ClassVar[tuple[str, ...]] = ("question",)
-    label_kind = "answer"
+    target = TARGETS["answer"]
     compares_text = True
     metrics = (
         "span_f1",
@@ -107,18 +108,17 @@ class Answering(AnswerSpans):
             of_examples=True,
         )
 
-    def scores(self, model: Model, hidden: Tensor, prepared: Prepared) -> Tensor:
-        """(B,T,2) start and end, in float32 at the least; −∞ where no answer can begin or end."""
-        found: Tensor = model.head(hidden, prepared.tokens)
-        found = found.float() if found.dtype in (torch.float16, torch.bfloat16) else found
-        return found.masked_fill(~choices(prepared)[..., None], -math.inf)
+    def scores(self, head: Head, hidden: Tensor, prepared: Prepared) -> Tensor:
+        """(B,T,2) start and end; −∞ where no answer can begin or end."""
+        scores = super().scores(head, hidden, prepared)
+        return scores.masked_fill(~choices(prepared)[..., None], -math.inf)
 
-    def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
-        chances = self.scores(model, hidden, prepared).log_softmax(1)
+    def head_loss(self, head: Head, hidden: Tensor, prepared: Prepared, *, training: bool) -> LossSum:
+        chances = self.scores(head, hidden, prepared).log_softmax(1)
         return summed(-chances.gather(1, prepared.targets[:, None]).sum((1, 2)))
 
-    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
-        scores, passage = self.scores(model, hidden, prepared), prepared.passage
+    def head_outputs(self, head: Head, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
+        scores, passage = self.scores(head, hidden, prepared), prepared.passage
         assert passage is not None
         null = scores[torch.arange(len(scores)), first_places(prepared)].sum(-1)
         readable = passage.end > passage.start  # some tokens are nothing but white space
@@ -181,7 +181,7 @@ class Answering(AnswerSpans):
         if self.threshold != "dev":
             return self
         found = copy.copy(self)
-        found.threshold = held.get("threshold", 0.0)
+        found.threshold, found.target = held.get("threshold", 0.0), SpanTarget(fixed=True)
         return found
 
     def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:

@@ -5,12 +5,13 @@ from torch import Tensor
 from attnlab.config.ranges import NotNegative
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
+from attnlab.model.heads.head import Head
+from attnlab.model.heads.language import language_head
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.tasks.task import (
     Prepared,
     Task,
-    language_head,
     next_sizes,
     next_tokens,
     tokens_of,
@@ -48,9 +49,9 @@ class Causal(Task):
             sizes=next_sizes(batch),
         )
 
-    def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
-        z_weight = self.z_weight if model.training else 0.0  # what is reported is the plain cross-entropy
-        return language_head(model).loss(hidden, prepared.targets, z_weight=z_weight)
+    def head_loss(self, head: Head, hidden: Tensor, prepared: Prepared, *, training: bool) -> LossSum:
+        z_weight = self.z_weight if training else 0.0  # what is reported is the plain cross-entropy
+        return language_head(head).loss(hidden, prepared.targets, z_weight=z_weight)
 
     def check(self, model: Model) -> None:
         super().check(model)

@@ -13,8 +13,9 @@ from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.data.example import Example
 from attnlab.data.labels import Labels, class_of
+from attnlab.model.heads.head import Head
 from attnlab.model.losses import LossSum
-from attnlab.model.model import Model
+from attnlab.targets import TARGETS
 from attnlab.tasks.labelled import Labelled, summed
 from attnlab.tasks.task import ExampleColumns, Prediction, Prepared
 from attnlab.tasks.vocabulary import Vocabulary
@@ -36,7 +37,7 @@ class Classification(Labelled):
     Paper: Devlin et al. 2018, "BERT"; Szegedy et al. 2015 (label smoothing).
     """
 
-    label_kind = "class"
+    target = TARGETS["class"]
     metrics = ("accuracy", "macro_f1", "matthews", "calibration_error", "loss")
 
     def __init__(
@@ -76,8 +77,8 @@ class Classification(Labelled):
             taught = taught * scores.new_tensor(self.weights)[prepared.targets]
         return summed(taught, plain)
 
-    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
-        return {"probabilities": self.scores(model, hidden, prepared).softmax(-1)}
+    def head_outputs(self, head: Head, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
+        return {"probabilities": self.scores(head, hidden, prepared).softmax(-1)}
 
     def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         names = self.labels.names

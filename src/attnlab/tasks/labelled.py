@@ -13,6 +13,7 @@ from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.data.errors import DataError
 from attnlab.model.heads.classification import Classification
+from attnlab.model.heads.head import Head
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.tasks.task import Prepared, Task, tokens_of
@@ -47,18 +48,8 @@ class Labelled(Task):
             ids=batch.ids, targets=none, tokens=tokens_of(batch), types=batch.types, of_examples=True
         )
 
-    def scores(self, model: Model, hidden: Tensor, prepared: Prepared) -> Tensor:
-        """(B,C) what the head gives, in float32 at the least."""
-        found: Tensor
-        if prepared.features is None:
-            found = model.head(hidden, prepared.tokens)
-        else:
-            assert isinstance(model.head, Classification)  # `check` has refused every other
-            found = model.head.of_pooled(hidden)
-        return found.float() if found.dtype in (torch.float16, torch.bfloat16) else found
-
-    def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
-        return self.score_loss(self.scores(model, hidden, prepared), prepared, model.training)
+    def head_loss(self, head: Head, hidden: Tensor, prepared: Prepared, *, training: bool) -> LossSum:
+        return self.score_loss(self.scores(head, hidden, prepared), prepared, training)
 
     def check(self, model: Model) -> None:
         super().check(model)

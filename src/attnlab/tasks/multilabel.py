@@ -11,8 +11,9 @@ from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.data.example import Example
 from attnlab.data.labels import LabelReader, Labels, classes_of
+from attnlab.model.heads.head import Head
 from attnlab.model.losses import LossSum
-from attnlab.model.model import Model
+from attnlab.targets import TARGETS
 from attnlab.tasks.labelled import Labelled, summed
 from attnlab.tasks.task import ExampleColumns, Prediction, Prepared
 from attnlab.tasks.vocabulary import Vocabulary
@@ -32,7 +33,7 @@ class Multilabel(Labelled):
     Paper: Nam et al. 2014, "Large-scale Multi-label Text Classification".
     """
 
-    label_kind = "classes"
+    target = TARGETS["classes"]
     metrics = ("micro_f1", "exact_sets", "loss")
 
     def __init__(self, vocabulary: Vocabulary, labels: Labels, *, separator: str = ","):
@@ -47,7 +48,7 @@ class Multilabel(Labelled):
     @property
     def reader(self) -> LabelReader:
         found = super().reader
-        return LabelReader(found.kind, found.read, f"{found.identity} {self.separator}")
+        return LabelReader(found.form, found.read, f"{found.identity} {self.separator}")
 
     def blind_loss(self, prepared: Prepared) -> float:
         return self.labels.outputs * math.log(2)
@@ -62,8 +63,8 @@ class Multilabel(Labelled):
         wanted = prepared.targets.to(scores.dtype)
         return summed(F.binary_cross_entropy_with_logits(scores, wanted, reduction="none").sum(-1))
 
-    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
-        return {"chances": self.scores(model, hidden, prepared).sigmoid()}
+    def head_outputs(self, head: Head, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
+        return {"chances": self.scores(head, hidden, prepared).sigmoid()}
 
     def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         found = []

@@ -8,8 +8,9 @@ from torch import Tensor
 from attnlab.data.batch import Batch
 from attnlab.data.example import Example
 from attnlab.data.labels import number_of
+from attnlab.model.heads.head import Head
 from attnlab.model.losses import LossSum
-from attnlab.model.model import Model
+from attnlab.targets import TARGETS
 from attnlab.tasks.labelled import Labelled, summed
 from attnlab.tasks.task import ExampleColumns, Prediction, Prepared
 
@@ -26,7 +27,7 @@ class Regression(Labelled):
     mean.
     """
 
-    label_kind = "number"
+    target = TARGETS["number"]
     metrics = ("mean_squared_error", "mean_absolute_error", "explained_variance", "loss")
 
     def label_of(self, example: Example) -> float:
@@ -47,8 +48,8 @@ class Regression(Labelled):
     def score_loss(self, scores: Tensor, prepared: Prepared, training: bool) -> LossSum:
         return summed((scores[:, 0] - prepared.targets.to(scores.dtype)).square())
 
-    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
-        return {"predicted_number": self.in_unit(self.scores(model, hidden, prepared)[:, 0])}
+    def head_outputs(self, head: Head, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
+        return {"predicted_number": self.in_unit(self.scores(head, hidden, prepared)[:, 0])}
 
     def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         return [Prediction(answer=float(number)) for number in said["predicted_number"].tolist()]

@@ -8,10 +8,11 @@ from torch import Tensor
 from attnlab.config.ranges import BelowOne
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
+from attnlab.model.heads.head import Head
+from attnlab.model.heads.language import language_head
 from attnlab.model.losses import IGNORE, LossSum
-from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.tasks.task import Prepared, Task, language_head, tokens_of
+from attnlab.tasks.task import Prepared, Task, tokens_of
 from attnlab.tasks.vocabulary import Vocabulary
 
 
@@ -46,9 +47,9 @@ class SequenceToSequence(Task):
         assert target is not None and real is not None and sizes is not None
         return taught(target, real, sizes, batch.ids, tokens_of(batch))
 
-    def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
-        smoothing = self.smoothing if model.training else 0.0  # what is reported is the plain cross-entropy
-        return language_head(model).loss(hidden, prepared.targets, smoothing=smoothing)
+    def head_loss(self, head: Head, hidden: Tensor, prepared: Prepared, *, training: bool) -> LossSum:
+        smoothing = self.smoothing if training else 0.0  # what is reported is the plain cross-entropy
+        return language_head(head).loss(hidden, prepared.targets, smoothing=smoothing)
 
 
 def taught(target: Tensor, real: Tensor, sizes: Tensor, source: Tensor, source_tokens: Tokens) -> Prepared:

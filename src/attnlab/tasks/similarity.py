@@ -16,12 +16,14 @@ from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
-from attnlab.data.labels import Kind, Labels, at, number_of
+from attnlab.data.labels import Labels, at, number_of
 from attnlab.metrics.metric import CLUSTER
 from attnlab.metrics.retrieval import ranks
+from attnlab.model.heads.head import Head
 from attnlab.model.losses import LossSum
-from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
+from attnlab.targets import TARGETS
+from attnlab.targets.pairs import PairTarget
 from attnlab.tasks.labelled import summed
 from attnlab.tasks.task import ExampleColumns, Prediction, Prepared, SplitColumns, Task, tokens_of
 from attnlab.tasks.vocabulary import Vocabulary
@@ -44,7 +46,7 @@ class Similarity(Task):
     Paper: Reimers and Gurevych 2019, "Sentence-BERT"; van den Oord et al. 2018 (InfoNCE).
     """
 
-    label_kind: Kind = "pair"  # type: ignore[misc]  # of a task of numbers it is another
+    target = TARGETS["pair"]
     sees = "all"
     packs = False
     heads: ClassVar[tuple[str, ...]] = ("sentence",)
@@ -70,13 +72,10 @@ class Similarity(Task):
         for name, value in (("temperature", temperature), ("highest", highest)):
             if not value > 0:
                 raise ConfigError(f"task.{name} is {value}; it must be above 0.")
-        self.objective, self.temperature, self.highest = objective, temperature, highest
-        if objective == "cosine":
-            self.label_kind, self.metrics = "number", OF_NUMBERS
-
-    @property
-    def contrasts(self) -> bool:
-        return self.objective == "negatives"
+        self.contrasts, self.temperature, self.highest = objective == "negatives", temperature, highest
+        self.target = PairTarget(temperature) if self.contrasts else TARGETS["number"]
+        if not self.contrasts:
+            self.metrics = OF_NUMBERS
 
     def label_of(self, example: Example) -> Any:
         if not self.contrasts:
@@ -119,21 +118,10 @@ class Similarity(Task):
             of_examples=True,
         )
 
-    def hidden(self, model: Model, prepared: Prepared) -> Tensor:
-        """(B,2,D) the vectors of both texts, of length 1, in float32 at the least."""
-        assert prepared.second is not None
-        both = (prepared.ids, prepared.tokens), (prepared.second, prepared.second_tokens)
-        found = [model.head(model.trunk(ids, tokens), tokens) for ids, tokens in both]
-        stacked = torch.stack(found, 1)
-        return stacked.float() if stacked.dtype in (torch.float16, torch.bfloat16) else stacked
-
-    def outputs(self, model: Model, prepared: Prepared) -> Tensor:
-        return self.hidden(model, prepared)
-
-    def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
-        first, second = hidden.unbind(1)
+    def head_loss(self, head: Head, hidden: Tensor, prepared: Prepared, *, training: bool) -> LossSum:
+        first, second = both_vectors(hidden)
         if not self.contrasts:
-            return summed(((first * second).sum(-1) - prepared.targets.to(hidden.dtype)).square())
+            return summed(((first * second).sum(-1) - prepared.targets.to(first.dtype)).square())
         own = torch.arange(len(first), device=first.device)
         equal = prepared.targets[:, None] == prepared.targets
         scores = first @ second.T / self.temperature
@@ -146,8 +134,8 @@ class Similarity(Task):
         assert prepared.second is not None
         return {"passage": keys_of(prepared.second)}
 
-    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
-        first, second = hidden.unbind(1)
+    def head_outputs(self, head: Head, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
+        first, second = both_vectors(hidden)
         cosine = (first * second).sum(-1)
         if not self.contrasts:
             return {"predicted_number": cosine.cpu().double() * self.highest}
@@ -168,6 +156,13 @@ class Similarity(Task):
     def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         column = said["cosine"] if self.contrasts else said["predicted_number"]
         return [Prediction(answer=float(number)) for number in column.tolist()]
+
+
+def both_vectors(stacked: Tensor) -> tuple[Tensor, Tensor]:
+    """(B,D) each the vectors of length 1 of both texts, of (B,2,D), in float32 at the least."""
+    wide = stacked.float() if stacked.dtype in (torch.float16, torch.bfloat16) else stacked
+    first, second = wide.unbind(1)
+    return first, second
 
 
 def keys_of(ids: Tensor) -> Tensor:

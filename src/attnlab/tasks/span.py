@@ -8,6 +8,8 @@ from attnlab.config.ranges import Count, Share
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.model.heads.boundary import SpanBoundary
+from attnlab.model.heads.head import Head
+from attnlab.model.heads.language import language_head
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
 from attnlab.tasks.masked_tokens import (
@@ -21,7 +23,7 @@ from attnlab.tasks.masked_tokens import (
     targets_at,
     words_of,
 )
-from attnlab.tasks.task import Prepared, Spans, Task, language_head, tokens_of
+from attnlab.tasks.task import Prepared, Spans, Task, tokens_of
 from attnlab.tasks.vocabulary import Flags, Ids, Vocabulary
 
 
@@ -116,9 +118,8 @@ class Span(Task):
     def length(self, generator: np.random.Generator) -> int:
         return 1 + int(generator.choice(self.longest, p=self.lengths))
 
-    def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
-        head = language_head(model)
-        inside = head.loss(hidden, prepared.targets)
+    def head_loss(self, head: Head, hidden: Tensor, prepared: Prepared, *, training: bool) -> LossSum:
+        inside = language_head(head).loss(hidden, prepared.targets)
         if not isinstance(head, SpanBoundary) or prepared.spans is None:
             return inside
         s = prepared.spans

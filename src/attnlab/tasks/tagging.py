@@ -18,9 +18,12 @@ from attnlab.data.example import Example
 from attnlab.data.labels import Labels, tags_of
 from attnlab.data.tagged_text import words_in
 from attnlab.metrics.tags import entities, entity_counts, invalid, labels_of_tags
+from attnlab.model.heads.head import Head
 from attnlab.model.heads.token_classification import TokenClassification
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
+from attnlab.targets import TARGETS
+from attnlab.targets.tags import TagTarget
 from attnlab.tasks.labelled import summed
 from attnlab.tasks.task import ExampleColumns, Prediction, Prepared, SplitColumns, Task, TextSpan, tokens_of
 from attnlab.tasks.vocabulary import Vocabulary
@@ -44,7 +47,7 @@ class Tagging(Task):
     Paper: Tjong Kim Sang and De Meulder 2003 (CoNLL-2003); Devlin et al. 2018, "BERT" (first piece).
     """
 
-    label_kind = "tags"
+    target = TARGETS["tags"]
     sees = "all"
     packs = False
     heads: ClassVar[tuple[str, ...]] = ("token_classification",)
@@ -54,12 +57,9 @@ class Tagging(Task):
 
     def __init__(self, vocabulary: Vocabulary, labels: Labels, *, pieces: Literal["first", "mean"] = "first"):
         super().__init__(vocabulary, labels)
-        self.pieces = pieces
+        self.target = TagTarget(first_piece=pieces == "first")
+        self.first_piece = pieces == "first"
         self.entity_labels = labels_of_tags(labels.names)
-
-    @property
-    def first_piece(self) -> bool:
-        return self.pieces == "first"
 
     def label_of(self, example: Example) -> tuple[str, ...]:
         return tags_of(example)
@@ -94,29 +94,26 @@ class Tagging(Task):
                 'leave classes out, which is then what the data has ("labels").'
             )
 
-    def scores(self, model: Model, hidden: Tensor, prepared: Prepared) -> Tensor:
-        """(B,T,C) the scores of each token, or at the first token of each word the mean over its tokens; in
-        float32 at the least."""
-        found: Tensor = model.head(hidden, prepared.tokens)
-        found = found.float() if found.dtype in (torch.float16, torch.bfloat16) else found
-        return found if self.first_piece else mean_of_pieces(found, prepared)
+    def scores(self, head: Head, hidden: Tensor, prepared: Prepared) -> Tensor:
+        """(B,T,C) the scores of each token, or at the first token of each word the mean over its tokens."""
+        scores = super().scores(head, hidden, prepared)
+        return scores if self.first_piece else mean_of_pieces(scores, prepared)
 
-    def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
-        scores = self.scores(model, hidden, prepared).transpose(1, 2)
+    def head_loss(self, head: Head, hidden: Tensor, prepared: Prepared, *, training: bool) -> LossSum:
+        scores = self.scores(head, hidden, prepared).transpose(1, 2)
         each = F.cross_entropy(scores, prepared.targets, reduction="none", ignore_index=IGNORE)
         return summed(each.sum(1), count=prepared.count)
 
     # ------------------------------------------------------------ rows
-    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
-        """(B,W) the words that each row labels, their tags by the model and in truth."""
-        said = self.scores(model, hidden, prepared).argmax(-1)
-        return of_words(prepared, {"word_tags": said, "word_truth": prepared.targets})
+    def truth(self, prepared: Prepared) -> ExampleColumns:
+        """(B,W) the words that each row labels, and their true tags."""
+        return of_words(prepared, {"word_truth": prepared.targets})
 
-    def predict(self, model: Model, prepared: Prepared) -> ExampleColumns:
+    def head_outputs(self, head: Head, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
         """(B,W) the words that each row labels, their tags, and how sure the model is of these."""
-        chances = self.scores(model, self.hidden(model, prepared), prepared).softmax(-1)
-        sure, tag = chances.max(-1)
-        return of_words(prepared, {"word_tags": tag, "word_confidence": sure})
+        scores = self.scores(head, hidden, prepared)
+        tags, confidence = scores.argmax(-1), scores.softmax(-1).amax(-1)
+        return of_words(prepared, {"word_tags": tags, "word_confidence": confidence})
 
     # ------------------------------------------------------------ texts
     def by_example(

@@ -11,18 +11,21 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.data.example import Example
-from attnlab.data.labels import UNREAD, Kind, LabelReader, Labels
+from attnlab.data.labels import UNREAD, LabelReader, Labels
 from attnlab.model.heads import HEADS
-from attnlab.model.heads.language import LanguageModel
+from attnlab.model.heads.head import Head
+from attnlab.model.heads.language import language_head
 from attnlab.model.losses import IGNORE, LossSum
-from attnlab.model.model import Model
+from attnlab.model.model import Model, Objective
 from attnlab.model.tokens import Tokens
 from attnlab.model.trunks.trunk import Sees
+from attnlab.targets import TARGETS
+from attnlab.targets.target import Target
 from attnlab.tasks import TASKS
 from attnlab.tasks.vocabulary import Ids, Vocabulary
 
@@ -73,6 +76,10 @@ class PassagePlaces:
     end: Tensor
 
 
+INPUTS = "ids", "tokens", "types", "source", "source_tokens", "second", "second_tokens", "features"
+"""What of a prepared batch the model reads."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
     """What one forward needs: ids (B,T) that the model reads, targets (B,T) with IGNORE for none; of a task
@@ -101,6 +108,12 @@ class Prepared:
     """(B,T) the word of its row that each token belongs to, −1 for none, where words are labelled."""
     features: Tensor | None = None
     """(B,D) what a frozen trunk made of each text before: it does not read them again."""
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What the model is called with."""
+        named = {name: getattr(self, name) for name in INPUTS}
+        return {name: value for name, value in named.items() if value is not None}
 
     @property
     def bytes(self) -> int:
@@ -145,9 +158,11 @@ SplitColumns = dict[str, NDArray[Any]]
 class Task(ABC):
     """What a model is for.
 
-    `prepare` is a pure function of the batch and a seed, so that a step can be done again;
-    `loss` sums over targets, so that parts of a batch add up to the whole; `predict` says what the model
-    makes of each example, where the task is about examples and not about their words.
+    `prepare` is a pure function of the batch and a seed, so that a step can be done again. What is made of
+    the hidden states is an objective, which the model calls inside its forward: `loss_of` sums over targets,
+    so that parts of a batch add up to the whole; `judge_of` also says what the model makes of each example,
+    where the task is about examples and not about their words. A task of one's own gives `head_loss`, and
+    `head_outputs` where it is about examples.
     """
 
     heads: ClassVar[tuple[str, ...]] = ("language_model", "span_boundary", "sentence_pair")
@@ -156,8 +171,8 @@ class Task(ABC):
     """The model.output that is chosen where none is set."""
     metrics: ClassVar[tuple[str, ...]] = ("loss", "perplexity", "bits_per_byte")
     """What it is judged by; the first decides which checkpoint is the best, and a study's verdict."""
-    label_kind: ClassVar[Kind] = "none"
-    """What a label is for it: nothing where it predicts words."""
+    target: Target = TARGETS["none"]
+    """What it predicts."""
     compares_text: ClassVar[bool] = False
     """Whether `compare` asks for the text of the examples."""
 
@@ -187,25 +202,7 @@ class Task(ABC):
     @property
     def predicts_words(self) -> bool:
         """Whether targets are tokens of the text, or of another one, and not labels."""
-        return self.label_kind == "none"
-
-    temperature: float = 1.0
-    """What cosines are divided by, where texts are compared."""
-
-    @property
-    def contrasts(self) -> bool:
-        """Whether an example's loss is a comparison with the others of its batch."""
-        return False
-
-    def outputs(self, model: Model, prepared: Prepared) -> Tensor:
-        """What the head gives, of these texts."""
-        found: Tensor = model.head(self.hidden(model, prepared), prepared.tokens)
-        return found
-
-    @property
-    def first_piece(self) -> bool:
-        """Whether a word's first token stands for it, where words are labelled, or the mean of them all."""
-        return True
+        return self.target.of_words
 
     def label_of(self, example: Example) -> Any:
         """The label of an example: a name, several names, or a number."""
@@ -218,9 +215,9 @@ class Task(ABC):
             return UNREAD
         read = type(self).label_of
         identity = f"{read.__module__}.{read.__qualname__}"
-        if self.label_kind != type(self).label_kind:  # by its options, with other rows
-            identity += f" {self.label_kind}"
-        return LabelReader(self.label_kind, self.label_of, identity)
+        if self.target.name != type(self).target.name:  # by its options, with other rows
+            identity += f" {self.target.name}"
+        return LabelReader(self.target, self.label_of, identity)
 
     def truth(self, prepared: Prepared) -> ExampleColumns:
         """What was right for each example, in the columns that metrics go by; nothing for words."""
@@ -230,11 +227,17 @@ class Task(ABC):
         """What the model reads of rows whose labels are not known."""
         raise NotImplementedError
 
-    def predict(self, model: Model, prepared: Prepared) -> ExampleColumns:
+    def predict(self, model: nn.Module, prepared: Prepared) -> ExampleColumns:
         """What the model says of each example; nothing where the task predicts words."""
-        return self.head_outputs(model, self.hidden(model, prepared), prepared)
 
-    def head_outputs(self, model: Model, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
+        def said(head: Head, hidden: Tensor, tokens: Tokens, *, training: bool) -> ExampleColumns:
+            return self.head_outputs(head, hidden, prepared)
+
+        columns: ExampleColumns = model(**prepared.inputs, objective=said)
+        return columns
+
+    def head_outputs(self, head: Head, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
+        """What a head makes of the hidden states, as `predict` says it."""
         return {}
 
     def by_example(
@@ -299,21 +302,40 @@ class Task(ABC):
         places = torch.arange(length)
         return torch.full_like(places, length - 1) if self.sees == "all" else places
 
-    def loss(self, model: Model, prepared: Prepared) -> LossSum:
+    def loss(self, model: nn.Module, prepared: Prepared) -> LossSum:
         """How wrong the model was, as a sum over the targets."""
-        return self.head_loss(model, self.hidden(model, prepared), prepared)
+        loss: LossSum = model(**prepared.inputs, objective=self.loss_of(prepared))
+        return loss
 
-    def hidden(self, model: Model, prepared: Prepared) -> Tensor:
-        """The trunk's output (B,T,D), or what was kept of it (B,D)."""
-        if prepared.features is not None:
-            return prepared.features
-        inputs: dict[str, Any] = {}
-        if prepared.source is not None:
-            inputs = {"source": prepared.source, "source_tokens": prepared.source_tokens}
-        return model.trunk(prepared.ids, prepared.tokens, types=prepared.types, **inputs)
+    def loss_of(self, prepared: Prepared) -> Objective:
+        """The objective of a training step."""
 
-    def head_loss(self, model: Model, hidden: Tensor, prepared: Prepared) -> LossSum:
-        return language_head(model).loss(hidden, prepared.targets)
+        def loss(head: Head, hidden: Tensor, tokens: Tokens, *, training: bool) -> LossSum:
+            return self.head_loss(head, hidden, prepared, training=training)
+
+        return loss
+
+    def judge_of(self, prepared: Prepared) -> Objective:
+        """The objective of an evaluation: what was said of each example and what was right, and the loss."""
+
+        def judge(
+            head: Head, hidden: Tensor, tokens: Tokens, *, training: bool
+        ) -> tuple[ExampleColumns, LossSum]:
+            loss = self.head_loss(head, hidden, prepared, training=training)
+            if not prepared.of_examples:
+                return {}, loss
+            return self.truth(prepared) | self.head_outputs(head, hidden, prepared), loss
+
+        return judge
+
+    def scores(self, head: Head, hidden: Tensor, prepared: Prepared) -> Tensor:
+        """What the head gives, in float32 at the least."""
+        scores: Tensor = head(hidden, prepared.tokens)
+        return scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+
+    def head_loss(self, head: Head, hidden: Tensor, prepared: Prepared, *, training: bool) -> LossSum:
+        """How wrong a head is about the hidden states; in `training` with what that adds to the loss."""
+        return language_head(head).loss(hidden, prepared.targets)
 
     def check(self, model: Model) -> None:
         """Refuse a model that cannot be trained this way, before any work; a ConfigError says why."""
@@ -339,11 +361,6 @@ class Task(ABC):
         if lengths not in self._trunk_flops:
             self._trunk_flops[lengths] = sum(term.count for term in model.trunk.flop_terms(*lengths))
         return 3 * (rows * self._trunk_flops[lengths] + model.head.flops(prepared.count))
-
-
-def language_head(model: Model) -> LanguageModel:
-    assert isinstance(model.head, LanguageModel)  # `check` has refused every other
-    return model.head
 
 
 def tokens_of(batch: Batch, *, backward_looking: bool = False, source: Tensor | None = None) -> Tokens:

@@ -15,6 +15,8 @@ from attnlab.config.schema import TrainingSettings
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
+from attnlab.evaluation.evaluator import Evaluation, Evaluator
+from attnlab.evaluation.features import FeaturesOf, unknown
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import TRAIN
 from attnlab.model.model import Model
@@ -32,9 +34,7 @@ from attnlab.training.checkpoint import (
     save_checkpoint,
     weights_of,
 )
-from attnlab.training.evaluate import Evaluation, Evaluator
 from attnlab.training.failure import Failure, fault_of, gradient_norm
-from attnlab.training.features import FeaturesOf, unknown
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.optimizers import Optimizers
 from attnlab.training.schedules import Schedule
@@ -42,12 +42,17 @@ from attnlab.training.trace import Trace, batch_content, input_content, seeded
 
 
 class Loop:
-    """One run of training. Everything random in a step is a function of (seed, stream, step)."""
+    """One run of training. Everything random in a step is a function of (seed, stream, step).
+
+    A step goes through `wrapped`, the model in DDP or FSDP where it is spread over processes; the plain
+    model is counted, checked and saved.
+    """
 
     def __init__(
         self,
         *,
         model: Model,
+        wrapped: nn.Module | None = None,
         task: Task,
         loader: Loader,
         evaluate: Evaluator | None,
@@ -64,6 +69,7 @@ class Loop:
         device: torch.device,
     ):
         self.model, self.task, self.loader, self.evaluate_model = model, task, loader, evaluate
+        self.wrapped = model if wrapped is None else wrapped
         self.evaluate_train = evaluate_train
         self.optimizer, self.schedule, self.settings = optimizer, schedule, settings
         self.checkpoints, self.failure, self.seed = checkpoints, failure, seed
@@ -93,7 +99,7 @@ class Loop:
         began, before, place = time.perf_counter(), self.state, self.loader.state()
         batches = [self.next_batch(before.step, i) for i in range(self.settings.accumulate)]
         drawn: list[bytes] = []
-        loss, parts = self.backward(self.model, [prepared for _, prepared in batches], drawn)
+        loss, parts = self.backward(self.wrapped, [prepared for _, prepared in batches], drawn)
         norm = gradient_norm(self.model)
         fault = fault_of(self.model, loss, norm)
         if fault:
@@ -128,7 +134,7 @@ class Loop:
         )
 
     def backward(
-        self, model: Model, batches: list[Prepared], drawn: list[bytes] | None = None
+        self, model: nn.Module, batches: list[Prepared], drawn: list[bytes] | None = None
     ) -> tuple[float, dict[str, float]]:
         """The gradient of the mean over all targets of all batches; gives that mean, and its parts.
 

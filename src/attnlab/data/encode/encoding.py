@@ -106,7 +106,7 @@ class Encoding(ABC):
         self.labels = tuple(labels)
         self.cuts = Cuts()
         self._reader = reader
-        self._known = Labels(reader.kind, self.labels)
+        self._known = Labels(reader.form.name, self.labels)
 
     def rows(self, examples: Iterable[Example]) -> Iterator[Row]:
         """All rows of the examples, in order; a few thousand examples are held at a time."""
@@ -148,21 +148,7 @@ class Encoding(ABC):
 
     def label(self, example: Example) -> dict[str, Any]:
         """What a row is told of an example's label, as fields of a Row."""
-        kind = self._reader.kind
-        if kind == "pair":
-            return {}
-        if kind == "number":
-            return {"number": float(self._reader.read(example))}
-        numbers = (
-            []
-            if not self.labels
-            else [self._known.number(name, example.place) for name in self._reader.names(example)]
-        )
-        if kind == "class":
-            return {"label": numbers[0]} if numbers else {}
-        if kind == "none":
-            return {}
-        return {"labels": [int(number in numbers) for number in range(len(self.labels))]}
+        return self._reader.row(example, self._known)
 
     def refuse_unused(self, example: Example) -> None:
         """Text that this encoding would leave out is not left out in silence."""

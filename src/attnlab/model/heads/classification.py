@@ -60,11 +60,8 @@ class Classification(Head):
         self.scores = nn.Linear(width, outputs)
 
     def forward(self, hidden: Tensor, tokens: Tokens) -> Tensor:
-        """(B,T,D) -> (B,C)."""
-        return self.of_pooled(pooled(hidden, tokens, self.pooling))
-
-    def of_pooled(self, vectors: Tensor) -> Tensor:
-        """(B,D), one vector for each text, -> (B,C)."""
+        """(B,T,D), or one vector for each text (B,D) that was pooled before, -> (B,C)."""
+        vectors = hidden if hidden.ndim == 2 else pooled(hidden, tokens, self.pooling)
         return self.scores(self.dropout(self.transform(vectors)))
 
     def parameter_terms(self) -> list[Term]:

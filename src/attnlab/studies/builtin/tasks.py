@@ -152,8 +152,8 @@ def answered(model: Model, asked: Sequence[Question], *, mask: int | None) -> di
             seen = ids[:place] if mask is None else [*ids[:place], mask, *ids[place + 1 :]]
             source = torch.ones(1, len(seen), dtype=torch.bool) if mask is None else None
             tokens = Tokens.of(len(seen), source=source)
-            hidden = model.trunk(torch.tensor([seen]), tokens)[:, -1 if mask is None else place]
-            logs = model.head(hidden, tokens)[0].double().log_softmax(-1)
+            asked_at = slice(None), -1 if mask is None else place
+            logs = model(torch.tensor([seen]), tokens, places=asked_at)[0].double().log_softmax(-1)
             nats.append(-float(logs[ids[place]]))
             right += int(logs.argmax()) == ids[place]
     count = len(asked)

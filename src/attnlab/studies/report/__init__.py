@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from attnlab.documents import html, markdown
 from attnlab.runs.atomic import replace_bytes
-from attnlab.studies.report.page import filled, html, markdown
+from attnlab.studies.report.page import report
 from attnlab.studies.report.sheets import comparisons, runs
 from attnlab.studies.report.study_results import StudyResults
 
@@ -20,11 +21,11 @@ def write(results: dict[str, Any], folder: Path) -> Path:
     missing leaves its section out.
     """
     study = StudyResults(results)
-    parts = filled(study)
+    document = report(study)
     folder.mkdir(parents=True, exist_ok=True)
     written = {
-        "report.html": html(study, parts),
-        "report.md": markdown(study, parts),
+        "report.html": html.page(document, scripts=True),
+        "report.md": markdown.page(document),
         "runs.csv": runs(study),
         "comparisons.csv": comparisons(study),
     }

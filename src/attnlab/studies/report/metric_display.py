@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from attnlab.documents.nodes import Form
+from attnlab.documents.numbers import known
 from attnlab.metrics.measures import Measure, measures
-from attnlab.studies.report.number_text import known
 from attnlab.studies.report.study_results import Arm, StudyResults
 
 
@@ -18,7 +19,7 @@ class DisplayedMetric:
     name: str
     title: str
     definition: str = ""
-    form: str = "plain"
+    form: Form = "plain"
     lower_is_better: bool = True
     counted: bool = False  # exact, from the arm itself and not over seeds
     honest: bool = False  # measured with later tokens removed: true of an arm that leaks, too

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from attnlab.documents.nodes import SIGNS, Name, VerdictPill
+from attnlab.documents.numbers import anything
 from attnlab.documents.palette import Ink, ink
 from attnlab.runs.findings import Finding
 from attnlab.runs.result import RunResult
-from attnlab.studies.report.number_text import anything
 
 STATUS = {
     "finished": "finished",
@@ -42,6 +43,17 @@ class Arm:
     @property
     def label(self) -> str:
         return self.name if self.sound else f"{self.name} (not sound)"
+
+    @property
+    def untagged(self) -> Name:
+        return Name(self.name, self.ink, self.sound)
+
+    @property
+    def shown(self) -> Name:
+        """With what is told of it in a word: that it is the baseline, or that it is not sound."""
+        baseline = (("baseline", ""),) if self.baseline else ()
+        state = ((self.word, self.status),) if self.status != "finished" else ()
+        return replace(self.untagged, tags=(*baseline, *state))
 
     @property
     def reason(self) -> str:
@@ -156,6 +168,11 @@ class StudyResults:
     @property
     def unsound(self) -> list[Arm]:
         return [arm for arm in self.arms if not arm.sound]
+
+    def pill(self, verdict: str, words: str = "", *, plain: bool = False) -> VerdictPill:
+        """A verdict by its kind: what it says of sizes stands behind that."""
+        kind = next((name for name in SIGNS if verdict.startswith(name)), verdict)
+        return VerdictPill(kind, words or verdict, plain)
 
     def verdict_of(self, arm: Arm) -> Mapping[str, Any]:
         """The arm's comparison by the study's own metric."""

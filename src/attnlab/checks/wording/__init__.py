@@ -1,0 +1,107 @@
+"""What findings say in English: found, meaning and fix, made of a check's name, a kind and values.
+
+Nothing is decided here and nothing here is read back. It imports `config` alone, so that whoever holds a
+finding can say it, without torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attnlab.checks.wording.of_data import OF_DATA
+from attnlab.checks.wording.of_models import OF_MODELS
+from attnlab.checks.wording.of_scores import CURE, OF_SCORES, SCORED_AS
+from attnlab.checks.wording.template import Sentences, Template
+from attnlab.config.wording import listing
+
+TOLD = "told"
+"""The kind of a finding whose values are its own text: that of a person's own check, or of a file written
+before findings had kinds."""
+
+NOT_APPLICABLE: Mapping[str, str] = {
+    "no_words": "the task predicts no words",
+    "no_classes": "the model does not classify",
+    "one_label": "all examples have the same label",
+    "learned_weights": "the model begins with learned weights",
+    "too_early": "not checked before step {first}",
+    "no_targets": "the first batch has no targets",
+    "too_large": "the model has {parameters:,} parameters, and only up to {most:,} are copied in float64",
+    "cannot_be_asked": "{check} cannot be asked here: {error}",
+    "no_scores": "the model returns no scores",
+    "not_run": "{reason}",
+}
+"""Why a check does not apply, in words that several of them share."""
+
+TEMPLATES: Mapping[tuple[str, str], Template] = {**OF_MODELS, **OF_DATA, **OF_SCORES}
+
+MISSING = (KeyError, ValueError, TypeError, IndexError, AttributeError)
+"""What a sentence raises whose values are not those that it needs, as in a file that was edited."""
+
+
+def sentences(
+    check: str,
+    kind: str,
+    values: Mapping[str, Any],
+    *,
+    number: float | None = None,
+    layers: tuple[int, int] | None = None,
+    so_far: bool = False,
+) -> Sentences:
+    """What was found, what it means and what to do, in words.
+
+    `layers` are those that were asked, of how many; `so_far` says that more training may still mend it.
+    """
+    words = _plain(check, kind, dict(values) | {"check": check, "number": number})
+    found, meaning = words.found, words.meaning
+    if "asked_mask" in values:
+        source = "decoder, random source; " if values.get("asked_source") else ""
+        found += f" ({source}mask {values['asked_mask']}, random token ids)"
+    if layers is not None:
+        found += f" (in {layers[0]} of {layers[1]:,} layers)"
+    return Sentences(found, f"So far: {meaning}" if so_far else meaning, words.fix)
+
+
+def _plain(check: str, kind: str, values: Mapping[str, Any]) -> Sentences:
+    if "found" in values:
+        return Sentences(*(str(values.get(name, "")) for name in ("found", "meaning", "fix")))
+    template = TEMPLATES.get((check, kind))
+    shared = Sentences(NOT_APPLICABLE[kind]) if template is None and kind in NOT_APPLICABLE else template
+    try:
+        if shared is not None:
+            return shared.filled(values) if isinstance(shared, Sentences) else shared(values)
+    except MISSING:
+        pass
+    own = {name: value for name, value in values.items() if name not in ("check", "number")}
+    return Sentences(": ".join(filter(None, [kind, listing(own)])))
+
+
+def collapse_sentence(kind: str, found: str, fix: str, *, one_class: bool) -> str:
+    """That predictions came to what the most frequent label gives, with what to try."""
+    if kind == "never_answering":
+        return f"{SCORED_AS[kind]}: {found}. {fix}"
+    collapsed = "The model has collapsed to one class. " if one_class else ""
+    return f"{collapsed}{SCORED_AS[kind]}: {found}. {CURE}"
+
+
+def finding_sentence(check: str, words: Sentences, *, failed: bool) -> str:
+    """A finding that is not sound, in one line."""
+    verb = "failed" if failed else "warns"
+    return f"The check {check} {verb}: {words.found}. {words.meaning} {words.fix}".strip()
+
+
+def in_a_row(words: Sentences) -> str:
+    """All of a finding, as one cell of a table."""
+    return f"{words.found}. {words.meaning} {words.fix}".strip(". ")
+
+
+def soundness_phrase(sound: bool | None) -> str:
+    """What several checks come to; None where nothing was checked."""
+    if sound is None:
+        return "Nothing was checked"
+    return "Sound, as far as was checked" if sound else "Not sound"
+
+
+def counts_phrase(outcomes: Mapping[Any, int]) -> str:
+    """How many checks came to each outcome."""
+    return ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "no check was made"

@@ -1,0 +1,94 @@
+"""Curves and grids as SVG that needs no script. Colours are CSS variables of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from attnlab.documents.markup import element, plain
+from attnlab.documents.nodes import Grid, Lines
+from attnlab.documents.numbers import short
+from attnlab.documents.palette import COLOURS
+from attnlab.documents.scale import Scale
+
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 720, 320, 64, 46, 14, 160
+CELL, MOST_CELLS = 26, 48
+"""A cell's side, and the number of cells in a row up to which their numbers can be read on hovering."""
+NAMED = 10
+"""A cell's side from which on rows and columns are named."""
+APART = 14
+"""Between names at the ends of curves, so that none covers another."""
+
+
+def curves(chart: Lines) -> Markup:
+    """Each with its name at its end."""
+    across = Scale((x for line in chart.lines for x in line.x), LEFT, WIDTH - RIGHT, log=chart.x.log)
+    up = Scale((y for line in chart.lines for y in line.y), HEIGHT - BOTTOM, TOP, log=chart.y.log)
+    parts = [_axes(across, up, chart.x.title, chart.y.title)]
+    ends: list[float] = []
+    for number, line in enumerate(chart.lines):
+        points = [
+            (across(x), up(y))
+            for x, y in zip(line.x, line.y, strict=True)
+            if x is not None and y is not None and across.holds(x) and up.holds(y)
+        ]
+        if points:
+            parts.append(_curve(number, line.label or line.name, points, ends))
+    label = f"{chart.y.title} against {chart.x.title}"
+    view = f"0 0 {WIDTH} {HEIGHT}"
+    return element("svg", *parts, class_="chart", viewBox=view, role="img", aria_label=label)
+
+
+def _axes(across: Scale, up: Scale, x: str, y: str) -> Markup:
+    parts = []
+    for value in up.ticks():
+        at, label = up(value), short(float(value))
+        parts.append(element("line", class_="grid", x1=LEFT, x2=WIDTH - RIGHT, y1=at, y2=at))
+        parts.append(element("text", label, x=LEFT - 8, y=at + 4, text_anchor="end"))
+    for value in across.ticks():
+        place = {"x": across(value), "y": HEIGHT - BOTTOM + 18}
+        parts.append(element("text", short(float(value)), **place, text_anchor="middle"))
+    outline = f"M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"
+    turned = f"translate(14 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)"
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    parts.append(element("path", class_="axis", fill="none", d=outline))
+    parts.append(element("text", x, x=middle, y=HEIGHT - 8, text_anchor="middle"))
+    parts.append(element("text", y, transform=turned, text_anchor="middle"))
+    return Markup("").join(parts)
+
+
+def _curve(number: int, name: str, points: Sequence[tuple[float, float]], ends: list[float]) -> Markup:
+    colour = f"var(--arm-{number % (len(COLOURS) + 1)})"
+    path = "M" + "L".join(f"{x} {y}" for x, y in points)
+    height = points[-1][1]
+    while any(abs(height - other) < APART for other in ends):
+        height += APART
+    ends.append(height)
+    marks = [element("circle", cx=x, cy=y, r=2.5, style=f"fill:{colour}") for x, y in points]
+    sign = element("tspan", "●", style=f"fill:{colour}")
+    named = element("text", sign, f" {name}", class_="name", x=WIDTH - RIGHT + 8, y=height + 4)
+    return element("path", class_="curve", style=f"stroke:{colour}", d=path) + Markup("").join(marks) + named
+
+
+def shades(node: Grid) -> Markup:
+    """A number a cell, told exactly on hovering; orange below zero."""
+    rows, columns = list(map(plain, node.rows)), list(map(plain, node.columns))
+    side = CELL if len(columns) <= MOST_CELLS else max(4, CELL * MOST_CELLS // len(columns))
+    room, head = (wide * max(map(len, names), default=1) + 12 for wide, names in ((8, rows), (7, columns)))
+    parts: list[Markup] = []
+    for place, name in enumerate(columns if side > NAMED else ()):
+        turned = f"translate({room + place * side + side / 2 + 4} {head - 6}) rotate(-90)"
+        parts.append(element("text", name, transform=turned))
+    for down, (name, row) in enumerate(zip(rows, node.values, strict=True)):
+        y = head + down * side
+        if side > NAMED:
+            parts.append(element("text", name, x=room - 6, y=y + side / 2 + 4, text_anchor="end"))
+        for place, value in enumerate(row):
+            colour = "var(--arm-2)" if value < 0 else "var(--arm-1)"
+            style = f"fill:{colour};fill-opacity:{round(min(1.0, abs(value) / node.top), 3)}"
+            told = element("title", f"{name}, {columns[place]}: {short(float(value))}")
+            box = {"x": room + place * side, "y": y, "width": side, "height": side}
+            parts.append(element("rect", told, class_="cell", **box, style=style))
+    width, height = room + side * len(columns) + 8, head + side * len(rows) + 8
+    return element("svg", *parts, class_="chart", width=width, viewBox=f"0 0 {width} {height}", role="img")

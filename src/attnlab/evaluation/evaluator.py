@@ -1,0 +1,199 @@
+"""The dev loss: always the same batches with the same masking, on a stream of its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from attnlab.config.streams import stream_seed
+from attnlab.data.batch import Batch
+from attnlab.data.errors import DataError
+from attnlab.data.example import Example
+from attnlab.data.rows import Rows
+from attnlab.evaluation.features import FeaturesOf, unknown
+from attnlab.metrics import METRICS
+from attnlab.metrics.metric import Examples
+from attnlab.model.losses import LossSum
+from attnlab.model.model import Model
+from attnlab.tasks.task import Prepared, SplitColumns, Task
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """`loss` in nats per target, and the task's metrics; perplexity from the words alone, if it has parts.
+
+    `examples` is what was said of each example, in the order of the batches; of words one entry a batch.
+    An example of several rows is among them if all of these were scored.
+    """
+
+    loss: float
+    scores: Mapping[str, float]
+    examples: Examples
+
+    def score(self, metric: str) -> float:
+        """The value of one of the task's metrics."""
+        return self.loss if metric == "loss" else self.scores[metric]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A batch, what the task made of it, how wrong the model was, and what it said of each example."""
+
+    batch: Batch
+    prepared: Prepared
+    loss: LossSum
+    said: Mapping[str, Tensor]
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """What metrics go by: of each example, or where words are predicted the sums over the batch."""
+        if self.loss.each is not None and self.prepared.of_examples:
+            nats = self.loss.each.double().cpu().numpy()
+            said = {name: array_of(column) for name, column in self.said.items()}
+            targets = self.prepared.row_targets.double().cpu().numpy()
+            return {"nats": nats, "targets": targets, **said}
+        sums = {"nats": self.loss.total, "targets": self.loss.count, "words": self.loss.of_words.total}
+        size = {"bytes": self.prepared.bytes} if self.prepared.sizes is not None else {}
+        return {name: np.array([float(value)]) for name, value in (sums | size).items()}
+
+
+def joined(columns: Sequence[SplitColumns]) -> SplitColumns:
+    """The columns of batches, one batch after the other; rows that are shorter than others end in −1."""
+    return {name: np.concatenate(widened([one[name] for one in columns])) for name in columns[0]}
+
+
+def widened(columns: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
+    """Columns (n,k) of the same k, where they are not."""
+    if columns[0].ndim != 2 or len({column.shape[1] for column in columns}) == 1:
+        return columns
+    most = max(column.shape[1] for column in columns)
+    return [np.pad(c, ((0, 0), (0, most - c.shape[1])), constant_values=-1) for c in columns]
+
+
+def array_of(column: Tensor) -> NDArray[Any]:
+    """A column for metrics: numbers in float64, classes and flags as they are."""
+    held = column.cpu()  # some devices have no double
+    return (held.double() if held.is_floating_point() else held).numpy()
+
+
+class Batches(Protocol):
+    """Where an evaluation's batches come from: a loader, or a few batches of one."""
+
+    @property
+    def rows(self) -> Rows: ...
+
+    def plan(self, epoch: int) -> Sized: ...
+
+    def load(self, plan: Any, number: int) -> Batch: ...
+
+
+def no_texts() -> Sequence[Example]:
+    """The examples are not at hand."""
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluator:
+    """How a model is scored on a split: which batches, what they hide, where, in what precision. `texts`
+    gives all its examples, where the task compares their text."""
+
+    model: Model
+    task: Task
+    loader: Batches
+    seed: int
+    batches: int | Literal["all"] = "all"
+    device: torch.device = CPU
+    autocast: Callable[[], AbstractContextManager[Any]] = nullcontext
+    features: FeaturesOf = unknown
+    texts: Callable[[], Sequence[Example]] = no_texts
+
+    def __call__(self) -> Evaluation:
+        """The mean loss over the batches and the task's metrics, in eval mode."""
+        total, count, parts = 0.0, 0, dict[str, float]()
+        columns: list[SplitColumns] = []
+        rows: list[NDArray[np.int64]] = []
+        for judged in self.judged():
+            loss = judged.loss
+            total, count = total + float(loss.total), count + int(loss.count)
+            columns.append(judged.columns)
+            rows.append(judged.batch.rows.numpy())
+            for name, part in loss.parts.items():
+                parts[name] = parts.get(name, 0.0) + float(part)
+        scores = {name: part / max(1, count) for name, part in parts.items()} | {"targets": count}
+        examples = self.examples(columns, rows)
+        metrics = {name: METRICS.build(name) for name in self.task.metrics if name != "loss"}
+        scores |= {name: one.value(examples) for name, one in metrics.items() if one.applies(examples)}
+        return Evaluation(total / max(1, count), scores, examples)
+
+    def examples(self, columns: Sequence[SplitColumns], rows: Sequence[NDArray[np.int64]]) -> Examples:
+        """What was said of the examples of some batches, given the columns of each and its encoded rows."""
+        found, numbers = self.by_example(columns, rows)
+        if self.task.predicts_words:
+            return Examples(found)
+        of_rows = self.loader.rows.scalars("example")
+        scored = np.bincount(of_rows[np.concatenate(rows)], minlength=int(of_rows.max()) + 1)
+        whole = (np.bincount(of_rows) == scored)[numbers]
+        if not whole.any():
+            raise DataError(
+                "No example has all of its rows in the batches that are scored; set "
+                'training.evaluate_batches to "all", or higher.'
+            )
+        return Examples(found if whole.all() else {name: column[whole] for name, column in found.items()})
+
+    def by_example(
+        self, columns: Sequence[SplitColumns], rows: Sequence[NDArray[np.int64]]
+    ) -> tuple[SplitColumns, NDArray[np.int64]]:
+        """The columns of batches of these rows as those of examples, and which example each entry is."""
+        if self.task.predicts_words:  # one entry a batch
+            return joined(columns), np.arange(len(columns))
+        example = self.loader.rows.scalars("example")[np.concatenate(rows)]
+        found, numbers = self.task.by_example(joined(columns), example)
+        texts = self.texts()
+        return self.task.compare(found, [texts[n] for n in numbers]) if texts else found, numbers
+
+    def losses(self) -> Iterator[tuple[Batch, Prepared, LossSum]]:
+        """Each batch, what the task made of it, and its loss."""
+        for judged in self.judged():
+            yield judged.batch, judged.prepared, judged.loss
+
+    def judged(self) -> Iterator[Judged]:
+        """Each of the first batches of the first epoch, and how the model does on it."""
+        plan = self.loader.plan(0)
+        numbers = itertools.islice(range(len(plan)), None if self.batches == "all" else self.batches)
+        with judging(self.model):
+            for number in numbers:
+                batch = self.loader.load(plan, number)
+                yield self.judge(batch, number)
+
+    @torch.no_grad()
+    def judge(self, batch: Batch, number: int) -> Judged:
+        """What the task makes of batch `number`, and how the model does on it."""
+        prepared = self.prepare(batch, number)
+        moved = self.features(batch, prepared.to(self.device))
+        with self.autocast():
+            said, loss = self.model(**moved.inputs, objective=self.task.judge_of(moved))
+        return Judged(batch, prepared, loss, said)
+
+    def prepare(self, batch: Batch, number: int) -> Prepared:
+        return self.task.prepare(batch, stream_seed(self.seed, "evaluation", number))
+
+
+@contextmanager
+def judging(model: Model) -> Iterator[None]:
+    """The model in eval mode, and afterwards in the mode it was in."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)

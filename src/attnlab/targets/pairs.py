@@ -1,0 +1,48 @@
+"""The text that belongs to a text, found among others."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from attnlab.data.example import Example
+from attnlab.data.labels import Labels
+from attnlab.metrics.metric import Examples
+from attnlab.targets.report import WRONG, Mistake, PredictingTask, TargetReport, shown
+from attnlab.targets.target import Row, Target, entropy
+
+
+class PairTarget(Target):
+    """The second text of an example, among those of its batch. Cosines are divided by the temperature."""
+
+    name = "pair"
+    compares_batch = True
+
+    def __init__(self, temperature: float = 1.0):
+        self.temperature = temperature
+
+    def summary(self, labels: Iterable[Any]) -> Labels:
+        return Labels(self.name, examples=sum(label is not None for label in labels))
+
+    def plain_loss(self, scores: Tensor, row: Row) -> Tensor:
+        """−log softmax of its own among the cosines (B) with all second texts, equal ones left out."""
+        line, keys = int(row["line"]), row["targets"].tolist()
+        among = [n for n, key in enumerate(keys) if n == line or key != keys[line]]
+        scaled = scores / self.temperature
+        return scaled[among].logsumexp(0) - scaled[line]
+
+    def uncertainty(self, targets: Tensor, given: Sequence[Hashable]) -> float:
+        return entropy(given, targets.tolist())
+
+    def report(self, task: PredictingTask, texts: Sequence[Example], examples: Examples) -> TargetReport:
+        """The texts whose own second one has the worst ranks."""
+        rank = examples["rank"]
+        order = [int(n) for n in np.argsort(-rank, kind="stable")[:WRONG] if rank[n] > 1]
+        wrong = [(texts[n], f"rank {rank[n]:,}") for n in order]
+        return TargetReport(mistakes=tuple(Mistake(t.place, shown(t), "rank 1", said) for t, said in wrong))
+
+    def shown(self, truth: Mapping[str, Any], labels: Labels) -> str | float:
+        return "its second text"
