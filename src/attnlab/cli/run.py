@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from attnlab.studies.runner import EndedStudy
     from attnlab.studies.spec import Study
 
-ENGINES = ("local",)
-
 
 def run(
     study: Annotated[
@@ -52,7 +50,7 @@ def run(
     plan: Annotated[
         bool, typer.Option("--plan", help="Only estimate time and minimum detectable effect; trains nothing.")
     ] = False,
-    engine: Annotated[str, typer.Option(help="Where runs are executed: local.")] = "local",
+    engine: Annotated[str, typer.Option(help="Where runs are executed (attnlab list engines).")] = "local",
     json: JsonOption = False,
 ) -> None:
     """Run a study: train every arm with every seed, compare, and write a report."""
@@ -64,7 +62,7 @@ def run(
     if plan:
         from attnlab.cli.plan_view import show_plan
 
-        return show_plan(resolved, jobs=jobs, json=json)
+        return show_plan(resolved, jobs=jobs, engine=engine, json=json)
     from attnlab.runs.summary import STUDY_FILE
     from attnlab.studies.live_view import live
     from attnlab.studies.runner import default_folder, run_study
@@ -74,7 +72,9 @@ def run(
     if resume and not (place / STUDY_FILE).is_file():
         tell(f"There is nothing to resume: the study begins in {place}.")
     with live(err) as view:
-        ended = run_study(resolved, place, jobs=jobs, resume=resume, view=view, again=again, tell=tell)
+        ended = run_study(
+            resolved, place, jobs=jobs, resume=resume, engine=engine, view=view, again=again, tell=tell
+        )
     emit(ended.results) if json else show(ended)
     if ended.signal:
         raise typer.Exit(128 + ended.signal)
@@ -90,6 +90,8 @@ def tell(message: str) -> None:
 
 
 def refuse_engine(engine: str) -> None:
+    from attnlab.studies.engines import ENGINES
+
     if engine == "ray":
         raise ConfigError("--engine ray is not available yet; use --engine local.")
     if engine not in ENGINES:
