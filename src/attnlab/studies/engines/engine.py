@@ -15,7 +15,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from attnlab.runs.result import RunResult, read_result, write_result
+from attnlab.runs.reason import Reason, ReasonKind
+from attnlab.runs.result import RunResult, RunState, read_result, write_result
 from attnlab.training.interrupt import Interrupt
 
 LOG = "worker.log"
@@ -160,12 +161,12 @@ class Queue:
             return
         result = self.engine.collect(job)
         if result is not None:
-            job.status = "finished" if result.status == "finished" else "failed"
+            job.status = "finished" if result.status == RunState.FINISHED else "failed"
         elif self.interrupt.asked:
             job.status = "stopped"
         else:
             job.status = "failed"
-            write_result(job.folder, RunResult(status="failed", reason=died(code, job.folder)))
+            write_result(job.folder, RunResult(status=RunState.FAILED, reason=died(code, job.folder)))
 
     def _stop(self, work: Sequence[Job]) -> None:
         """Ask every running job to save and end; those that have not begun stay as they are."""
@@ -175,12 +176,10 @@ class Queue:
                 job.asked = True
 
 
-def died(code: int, folder: Path) -> str:
+def died(code: int, folder: Path) -> Reason:
     """Why a worker ended without a word."""
     if code < 0:
-        name = signal.Signals(-code).name
-        hint = "; the machine may be out of memory" if name == "SIGKILL" else ""
-        return f"The worker was ended by {name}{hint}. Continue with --resume."
+        return Reason(ReasonKind.KILLED, {"signal": signal.Signals(-code).name})
     if code > 128:
-        return "The worker was asked to stop from outside, and saved. Continue with --resume."
-    return f"The worker ended with exit code {code}; its last output is in {folder / LOG}."
+        return Reason(ReasonKind.ASKED_TO_STOP)
+    return Reason(ReasonKind.EXIT_CODE, {"code": code, "log": str(folder / LOG)})
