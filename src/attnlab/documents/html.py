@@ -354,7 +354,7 @@ def _forest_row(row: n.ForestRow, at: Any, places: int) -> Markup:
 
 # ---------------------------------------------------------------- pages
 LONG, MEDIUM = 420, 220
-"""Characters of a headline from which on it is set smaller."""
+"""Characters of a headline from which on it is set smaller; that of a short page is never large."""
 
 
 def page(document: n.DocumentPage, *, scripts: bool = False) -> str:
@@ -371,7 +371,7 @@ def page(document: n.DocumentPage, *, scripts: bool = False) -> str:
     length = len(document.headline)
     return shared_template("page.html").render(
         document=document,
-        size="long" if length > LONG else "medium" if length > MEDIUM else "",
+        size="long" if length > LONG else "medium" if length > MEDIUM or not document.parts else "",
         lead=blocks(document.lead),
         contents=contents(document),
         body=blocks(document.nodes, 2 if document.parts else 3, scripts=scripts),

@@ -93,7 +93,9 @@ def value_text(number: Number, places: int | None = None) -> str:
 
 def interval_text(low: float, high: float, decimals: int, form: Form = "plain") -> str:
     """5.841 to 5.865."""
-    return f"{TIED}to{TIED}".join(FORMS[form](end, decimals) for end in (low, high))
+    ends = [FORMS[form](end, decimals).replace(" ", TIED) for end in (low, high)]
+    long = any(TIED in end for end in ends)  # a line may end between them
+    return (" to " if long else f"{TIED}to{TIED}").join(ends)
 
 
 def beside(number: Number, places: int | None = None) -> list[str]:
