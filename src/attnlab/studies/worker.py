@@ -61,8 +61,8 @@ def work(request: JobRequest) -> int:
             run = trained_run(request, folder)
             if run.reason == "interrupted":
                 return 128 + run.signal
-            measured = request.purpose is Purpose.MEASURE
-            result = finished(request, run) if measured else RunResult(status=RunState.FINISHED)
+            trains_only = request.purpose is Purpose.TRAIN
+            result = RunResult(status=RunState.FINISHED) if trains_only else finished(request, run)
     except Exception as error:  # whatever it was, the other runs go on, and the report tells it
         traceback.print_exc()
         result = RunResult(

@@ -161,7 +161,7 @@ class Queue:
             return
         result = self.engine.collect(job)
         if result is not None:
-            job.status = "finished" if result.status == "finished" else "failed"
+            job.status = "finished" if result.status == RunState.FINISHED else "failed"
         elif self.interrupt.asked:
             job.status = "stopped"
         else:
