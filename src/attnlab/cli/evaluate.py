@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attnlab.cli.console import MOST, JsonOption, emit, err, not_sound, out, say_first
+from attnlab.cli.console import MOST, JsonOption, RunArgument, emit, err, not_sound, out, say_first
 from attnlab.cli.corpus_options import (
     AnswersOption,
     EncodingOption,
@@ -20,7 +20,6 @@ from attnlab.cli.corpus_options import (
     TextOption,
     WordsOption,
 )
-from attnlab.cli.generate import RunArgument
 from attnlab.cli.label_view import answer_nodes, label_nodes
 from attnlab.cli.search import retrieval_nodes
 from attnlab.config.values import ConfigError
@@ -117,12 +116,12 @@ def truncation_sentence(cut: dict[str, Any]) -> Sentence:
     from attnlab.data.encode.encoding import MUCH
 
     tone = Tone.WARNING if cut["tokens_cut_share"] > MUCH else Tone.MUTED
-    told = (
+    message = (
         f"Cut off and not scored: {cut['tokens_cut']:,} of {cut['tokens']:,} tokens "
         f"({cut['tokens_cut_share']:.1%}), in {cut['texts_cut']:,} of {cut['texts']:,} texts "
         f"({cut['texts_cut_share']:.1%})."
     )
-    return Sentence(toned(tone, told))
+    return Sentence(toned(tone, message))
 
 
 def honesty_sentences(honest: dict[str, Any]) -> Iterator[Sentence]:
@@ -147,8 +146,8 @@ def honesty_sentences(honest: dict[str, Any]) -> Iterator[Sentence]:
 def recomputed_sentence(finding: dict[str, Any]) -> Sentence:
     if finding["outcome"] == "pass":
         return Sentence(f"Recomputed without the run's own code: {finding['found']}.")
-    told = " ".join(finding[part] for part in ("meaning", "fix"))
-    return Sentence((toned(Tone.WRONG, f"Recomputed: {finding['found']}."), f" {told}"))
+    advice = " ".join(finding[part] for part in ("meaning", "fix"))
+    return Sentence((toned(Tone.WRONG, f"Recomputed: {finding['found']}."), f" {advice}"))
 
 
 def pseudo_sentence(pseudo: dict[str, Any]) -> Sentence:

@@ -47,18 +47,18 @@ def finding_sentences(findings: Iterable[Mapping[str, Any]]) -> Iterator[Sentenc
     """What checks found of the examples, a line each."""
     for finding in findings:
         if finding["outcome"] != "not applicable":
-            told = " ".join(finding[part] for part in ("meaning", "fix"))
-            line = f" {finding['check']}: {finding['found']}. {told}".rstrip()
+            advice = " ".join(finding[part] for part in ("meaning", "fix"))
+            line = f" {finding['check']}: {finding['found']}. {advice}".rstrip()
             yield Sentence((mark(finding["outcome"]), line))
 
 
 def classes_table(classes: Sequence[Mapping[str, Any]]) -> Table:
     rows = [
         (
-            *(one["name"], one["examples"], one["predicted"]),
-            *(Number(one[name], decimals=3) for name in ("precision", "recall", "f1")),
+            *(scores["name"], scores["examples"], scores["predicted"]),
+            *(Number(scores[name], decimals=3) for name in ("precision", "recall", "f1")),
         )
-        for one in classes
+        for scores in classes
     ]
     return Table(("class", "examples", "predicted", "precision", "recall", "F1"), rows, title="Classes")
 
@@ -68,11 +68,11 @@ def confusion_table(names: Sequence[str], counts: Sequence[Sequence[int]]) -> Ta
     if len(names) > WIDE:
         pairs = [(counts[a][b], a, b) for a in range(len(names)) for b in range(len(names)) if a != b]
         often = sorted(pairs, reverse=True)[:WIDE]
-        listed = [(names[right], names[said], count) for count, right, said in often if count]
+        listed = [(names[right], names[predicted], count) for count, right, predicted in often if count]
         return Table(("right", "predicted", "times"), listed, title="Most frequent confusions")
     heads = [TableColumn("right ↓ predicted →"), *(TableColumn(name[:10], right=True) for name in names)]
     rows = [
-        (names[right], *(_count(count, right == said) for said, count in enumerate(row)))
+        (names[right], *(_count(count, right == predicted) for predicted, count in enumerate(row)))
         for right, row in enumerate(counts)
     ]
     return Table(heads, rows, title="Confusion")
@@ -85,10 +85,10 @@ def _count(count: int, agrees: bool) -> Inline:
 def mistakes_table(mistakes: Sequence[Mapping[str, Any]]) -> Table:
     rows = [
         (
-            *(answer(one[name]) for name in ("label", "prediction")),
-            *(Number(one["confidence"], decimals=3), one["text"]),
+            *(answer(mistake[name]) for name in ("label", "prediction")),
+            *(Number(mistake["confidence"], decimals=3), mistake["text"]),
         )
-        for one in mistakes
+        for mistake in mistakes
     ]
     title = "Largest errors" if mistakes[0]["confidence"] is None else "Most confidently wrong"
     return Table(("label", "prediction", "confidence", "text"), rows, title=title)
@@ -104,29 +104,30 @@ def answer(value: Any) -> str:
 # ---------------------------------------------------------------- answers to questions
 def answer_nodes(scored: Mapping[str, Any]) -> Iterator[Node]:
     """What is told of answers."""
-    held = scored["answers"]
+    answers = scored["answers"]
     if scored.get("baselines_told"):
         yield Sentence(scored["baselines_told"])
     yield Sentence(
-        f"{held['answered']:,} of {held['n']:,} questions answered, {held['answerable']:,} have an answer."
+        f"{answers['answered']:,} of {answers['n']:,} questions answered, "
+        f"{answers['answerable']:,} have an answer."
     )
-    yield threshold_table(held)
-    yield Sentence(threshold_sentence(held["threshold"]))
-    if held["wrong"]:
-        yield wrong_table(held["wrong"])
+    yield threshold_table(answers)
+    yield Sentence(threshold_sentence(answers["threshold"]))
+    if answers["wrong"]:
+        yield wrong_table(answers["wrong"])
     yield from finding_sentences(scored["checks"])
 
 
-def threshold_table(held: Mapping[str, Any]) -> Table:
+def threshold_table(answers: Mapping[str, Any]) -> Table:
     """F1 by threshold; those that were used are marked."""
     rows: list[tuple[Inline, ...]] = [
         (
-            Number(one["threshold"], form="signed", decimals=2),
-            Number(one["answered"] / held["n"], form="percent", decimals=0),
-            *(Number(one[name], decimals=4) for name in ("f1", "exact")),
-            (Bar(one["f1"]), " ← used" if one["used"] else ""),
+            Number(point["threshold"], form="signed", decimals=2),
+            Number(point["answered"] / answers["n"], form="percent", decimals=0),
+            *(Number(point[name], decimals=4) for name in ("f1", "exact")),
+            (Bar(point["f1"]), " ← used" if point["used"] else ""),
         )
-        for one in held["curve"]
+        for point in answers["curve"]
     ]
     title = "F1 by threshold τ (an answer is given above it)"
     return Table(("τ", "answered", "F1", "exact match", ""), rows, title=title)
@@ -151,10 +152,10 @@ def threshold_sentence(used: Mapping[str, Any]) -> str:
 def wrong_table(wrong: Sequence[Mapping[str, Any]]) -> Table:
     rows = [
         (
-            *(Number(one["margin"], form="signed", decimals=2), one["question"]),
-            *(one[name] or muted("none") for name in ("answer", "gold")),
+            *(Number(mistake["margin"], form="signed", decimals=2), mistake["question"]),
+            *(mistake[name] or muted("none") for name in ("answer", "gold")),
         )
-        for one in wrong
+        for mistake in wrong
     ]
     shares = {"margin": None, "question": 2, "answer": 1, "right": 1}
     columns = [TableColumn(name, share=share) for name, share in shares.items()]
@@ -162,9 +163,13 @@ def wrong_table(wrong: Sequence[Mapping[str, Any]]) -> Table:
 
 
 # ---------------------------------------------------------------- predictions of new texts
-def prediction_node(text: str, one: Prediction) -> Node:
+def prediction_node(text: str, prediction: Prediction) -> Node:
     """One text with what is predicted of it: its parts marked, or its classes."""
-    return prediction_table(text, one) if one.spans is None else marked_text(text, one.spans)
+    return (
+        prediction_table(text, prediction)
+        if prediction.spans is None
+        else marked_text(text, prediction.spans)
+    )
 
 
 def marked_text(text: str, spans: Sequence[TextSpan]) -> Marked:
@@ -176,14 +181,14 @@ def marked_text(text: str, spans: Sequence[TextSpan]) -> Marked:
     return Marked([*shown, MarkedSpan(text[at:])])
 
 
-def prediction_table(text: str, one: Prediction, top: int = 5) -> Table:
+def prediction_table(text: str, prediction: Prediction, top: int = 5) -> Table:
     """One text with its prediction, and the classes that are most probable."""
-    if not one.scores:
-        held = {name: value for name, value in one.columns.items() if value is not None}
-        cells = [value if isinstance(value, int) else answer(value) for value in held.values()]
-        return Table(list(held), [cells], title=text)
-    chosen = (one.answer,) if isinstance(one.answer, str) else one.answer
-    ranked = sorted(one.scores.items(), key=lambda item: -item[1])[:top]
+    if not prediction.scores:
+        columns = {name: value for name, value in prediction.columns.items() if value is not None}
+        cells = [value if isinstance(value, int) else answer(value) for value in columns.values()]
+        return Table(list(columns), [cells], title=text)
+    chosen = (prediction.answer,) if isinstance(prediction.answer, str) else prediction.answer
+    ranked = sorted(prediction.scores.items(), key=lambda item: -item[1])[:top]
     rows = [
         (
             toned(Tone.CHOSEN, name) if name in chosen else name,  # type: ignore[operator]

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.padding import Padding
 
-from attnlab.cli.console import MOST, JsonOption, emit, err, out, warn
+from attnlab.cli.console import MOST, JsonOption, RunArgument, emit, err, out, warn
 from attnlab.cli.corpus_options import EncodingOption, PairOption, TextOption
-from attnlab.cli.generate import RunArgument
 from attnlab.cli.label_view import finding_sentences
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Inline, Node, Number, Sentence, Table, TableColumn, Tone, strong, toned
@@ -75,15 +74,15 @@ def search(
         else:
             assert inside is not None
             searcher = Searcher.of(embedder, inside, index=index, **progress)
-            found = {query: searcher.search(query, top=top) for query in queries or ()}
+            results = {query: searcher.search(query, top=top) for query in queries or ()}
     if score is not None:
         return emit(scored) if json else out.show(*retrieval_nodes(scored))
     if json:
-        hits = [{"query": query, "hits": [asdict(hit) for hit in held]} for query, held in found.items()]
-        return emit({"index": asdict(searcher.update), "queries": hits})
+        queried = [{"query": query, "hits": list(map(asdict, hits))} for query, hits in results.items()]
+        return emit({"index": asdict(searcher.update), "queries": queried})
     show_update(searcher.update)
-    for query, held in found.items():
-        show_hits(query, held)
+    for query, hits in results.items():
+        show_hits(query, hits)
     return None
 
 
@@ -135,12 +134,15 @@ def shortened(text: str) -> str:
 
 def retrieval_nodes(scored: dict[str, Any]) -> Iterator[Node]:
     sides = ("model", "bm25", "difference")
-    rows = [(name, *(side_number(one[side]) for side in sides)) for name, one in scored["measures"].items()]
+    rows = [
+        (name, *(side_number(measure[side]) for side in sides))
+        for name, measure in scored["measures"].items()
+    ]
     title = f"{scored['name']}: {scored['queries']:,} queries, {scored['passages']:,} passages"
     columns = (TableColumn("measure", whole=True), "model", "BM25", "model − BM25")
     yield Table(columns, rows, title=title)
-    for name, one in scored["measures"].items():
-        yield Sentence(f"{name}: {one['definition']}.", "fine")
+    for name, measure in scored["measures"].items():
+        yield Sentence(f"{name}: {measure['definition']}.", "fine")
     yield Sentence(
         "BM25 ranks by shared words and needs no model. Below each value is its 95% interval over queries, "
         "those of one passage taken together.",
@@ -149,5 +151,5 @@ def retrieval_nodes(scored: dict[str, Any]) -> Iterator[Node]:
     yield from finding_sentences(scored["checks"])
 
 
-def side_number(one: dict[str, Any]) -> Number:
-    return Number.within(one["value"], one["interval"], decimals=3)
+def side_number(side: dict[str, Any]) -> Number:
+    return Number.within(side["value"], side["interval"], decimals=3)
