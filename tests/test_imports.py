@@ -6,6 +6,7 @@ from pathlib import Path
 
 import attnlab
 from attnlab.config.registry import TABLES, table
+from attnlab.targets import TARGETS
 from attnlab.tasks import TASKS
 
 SOURCE = Path(attnlab.__file__).parent
@@ -114,7 +115,7 @@ def test_no_two_modules_have_one_name_that_a_reader_could_confuse():
     named = [
         (name.rpartition(".")[2], name)
         for name, file in modules()
-        if file.name != "__init__.py"
+        if file.name not in ("__init__.py", f"{WORDING}.py")
         and name not in of_variants
         and name.removeprefix("attnlab.").rpartition(".")[0] not in NAMED_AFTER
     ]
@@ -169,6 +170,25 @@ def test_a_model_is_asked_through_its_forward_alone():
             for node in ast.walk(ast.parse(file.read_text())):
                 where = f"{file.relative_to(SOURCE)}:{getattr(node, 'lineno', 0)}"
                 assert not called_apart(node), f"{where} calls a part of a model"
+
+
+def labels_told_apart(node):
+    """A comparison of which kind of target or label it is with a name."""
+    if not isinstance(node, ast.Compare):
+        return False
+    sides = [ast.unparse(side) for side in (node.left, *node.comparators)]
+    kinds = any(side.endswith(("labels.kind", "target.name", "label_kind")) for side in sides)
+    return kinds and any(side in map(repr, TARGETS) for side in sides)
+
+
+def test_what_is_predicted_is_asked_of_its_target():
+    """Other projects' files have a table of their own by the targets' names."""
+    assert labels_told_apart(ast.parse("task.target.name == 'class'").body[0].value)
+    for file in SOURCE.rglob("*.py"):
+        if file.relative_to(SOURCE).parts[0] not in ("targets", "interop"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                where = f"{file.relative_to(SOURCE)}:{getattr(node, 'lineno', 0)}"
+                assert not labels_told_apart(node), f"{where} compares kinds of labels"
 
 
 def tasks_named(node):

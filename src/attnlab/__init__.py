@@ -138,8 +138,9 @@ def _adapted_run(
     from attnlab.runs.display import Display
     from attnlab.runs.run_error import RunError
     from attnlab.session.adapting import adapt, adapting_config, run_folder
-    from attnlab.session.baselines import Wording, line_of
+    from attnlab.session.baselines import Wording
     from attnlab.session.trained import Trained
+    from attnlab.targets.report import baselines_sentence
 
     config = adapting_config(start, data=data, adapter=adapter, task=task, reading=reading, set=set or {})
     ended = adapt(
@@ -156,7 +157,7 @@ def _adapted_run(
         raise RunError(
             f"Stopped as requested; continue with resume=True. What was tried is in {ended.rates.folder}."
         )
-    for sentence in (ended.collapsed, str(ended.rates or ""), line_of(ended.baselines)):
+    for sentence in (ended.collapsed, str(ended.rates or ""), baselines_sentence(ended.baselines)):
         if sentence:
             print(visible_lines(sentence))
     return Trained.at(ended.folder)

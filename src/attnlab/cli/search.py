@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,9 +12,8 @@ from rich.padding import Padding
 
 from attnlab.cli.console import MOST, JsonOption, RunArgument, emit, err, out, warn
 from attnlab.cli.corpus_options import EncodingOption, PairOption, TextOption
-from attnlab.cli.label_view import finding_sentences
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Inline, Node, Number, Sentence, Table, TableColumn, Tone, strong, toned
+from attnlab.documents.nodes import Inline, Tone, strong, toned
 from attnlab.documents.terminal import inline
 from attnlab.runs.display import Display
 
@@ -76,7 +74,10 @@ def search(
             searcher = Searcher.of(embedder, inside, index=index, **progress)
             results = {query: searcher.search(query, top=top) for query in queries or ()}
     if score is not None:
-        return emit(scored) if json else out.show(*retrieval_nodes(scored))
+        from attnlab.evaluation.result_nodes import retrieval_nodes
+
+        name = str(score)
+        return emit({"name": name} | scored.as_json()) if json else out.show(*retrieval_nodes(scored, name))
     if json:
         queried = [{"query": query, "hits": list(map(asdict, hits))} for query, hits in results.items()]
         return emit({"index": asdict(searcher.update), "queries": queried})
@@ -130,26 +131,3 @@ def highlighted(text: str, words: str) -> Inline:
 def shortened(text: str) -> str:
     plain = " ".join(text.split())
     return plain if len(plain) <= SHOWN else f"{plain[: SHOWN - 1]}…"
-
-
-def retrieval_nodes(scored: dict[str, Any]) -> Iterator[Node]:
-    sides = ("model", "bm25", "difference")
-    rows = [
-        (name, *(side_number(measure[side]) for side in sides))
-        for name, measure in scored["measures"].items()
-    ]
-    title = f"{scored['name']}: {scored['queries']:,} queries, {scored['passages']:,} passages"
-    columns = (TableColumn("measure", whole=True), "model", "BM25", "model − BM25")
-    yield Table(columns, rows, title=title)
-    for name, measure in scored["measures"].items():
-        yield Sentence(f"{name}: {measure['definition']}.", "fine")
-    yield Sentence(
-        "BM25 ranks by shared words and needs no model. Below each value is its 95% interval over queries, "
-        "those of one passage taken together.",
-        "fine",
-    )
-    yield from finding_sentences(scored["checks"])
-
-
-def side_number(side: dict[str, Any]) -> Number:
-    return Number.within(side["value"], side["interval"], decimals=3)

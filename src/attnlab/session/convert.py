@@ -19,6 +19,7 @@ from attnlab.interop.peft.adapter_files import write_adapter
 from attnlab.runs.record import RECORD
 from attnlab.session.stored import model_folder, without_adapter
 from attnlab.session.trained import Trained
+from attnlab.targets import TARGETS
 from attnlab.tasks.answer_spans import AnswerSpans
 
 
@@ -69,8 +70,7 @@ def _give_out(run: Path, target: Path) -> Certificate:
     trained = Trained.at(run)
     model, settings = without_adapter(trained.model, run), trained.config.model
     labels = trained.labels
-    if labels.kind != "none":
-        model, settings = in_unit(model, labels), counted(settings, labels)
+    model, settings = in_unit(model, labels), counted(settings, labels)
     if target.suffix == ".onnx":
         return give_onnx(model, settings, target)
     base = read_json(trained.folder / RECORD).get("source", {}).get("config", {})
@@ -87,10 +87,8 @@ def give_adapter(run: str | Path, target: str | Path) -> GivenAdapter:
     adapter, labels = trained.model.adapter, trained.labels
     if adapter is None:
         raise ConfigError(f"{place} has no adapter; give it out whole: attnlab convert {place} {out}")
-    settings = trained.config.model
-    if labels.kind != "none":
-        settings = counted(settings, labels)
-        to_unit(trained.model, labels)
+    settings = counted(trained.config.model, labels)
+    to_unit(trained.model, labels)
     try:
         family, head, _ = layout_of(settings)
     except ConfigError as error:
@@ -115,7 +113,7 @@ class GivenAdapter:
     labels: Labels
 
     def lines(self, target: Path) -> list[str]:
-        sized = f", num_labels={self.labels.outputs}" if self.labels.kind != "none" else ""
+        sized = f", num_labels={self.labels.outputs}" if not TARGETS[self.labels.kind].of_words else ""
         named = f" Classes, in order: {', '.join(self.labels.names)}." if self.labels.names else ""
         base = str(model_folder(self.start))
         theirs = (Path(base) / CONFIG).is_file()

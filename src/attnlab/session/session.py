@@ -21,7 +21,6 @@ from attnlab.model.model import Model
 from attnlab.runs.run_error import RunError
 from attnlab.session.refusals import refuse_infeasible, refuse_misfits, refuse_token_types
 from attnlab.session.start import Origin, Start, begin, start_at, with_start
-from attnlab.targets import TARGETS
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task
 from attnlab.tasks.vocabulary import Vocabulary
@@ -67,7 +66,7 @@ class Session:
     def dataset(self) -> Dataset:
         dataset = self.read_dataset()
         declared = bool(self.config.data.corpus.options.get("labels"))
-        TARGETS[dataset.labels.kind].refuse(dataset.labels, declared=declared)
+        self.draft_task.target.refuse(dataset.labels, declared=declared)
         dataset.refuse_unknown_labels()
         return dataset
 

@@ -33,7 +33,7 @@ def train_starts(resolved: Resolved, folder: Path, pool: Pool) -> Resolved:
         return resolved
     for job in work:
         if job.status != "finished":
-            reason = job.result.reason if job.result else job.status
+            reason = str(job.result.reason) if job.result else job.status
             raise RunError(f"The start {job.arm} of {resolved.study.name} could not be trained: {reason}")
     return placed(resolved, folder)
 

@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from attnlab.config.values import ConfigError
 from attnlab.evaluation.spread import Spread
 from attnlab.evaluation.statistics import smallest_difference, spread_of
 from attnlab.runs.damage import reading
-from attnlab.runs.result import RunResult
+from attnlab.runs.result import RunResult, RunState
 from attnlab.runs.run_error import RunError
 from attnlab.studies.first_runs import hardly_trained, request
 from attnlab.studies.judgement import seed_result
+from attnlab.studies.outcome import StudyOutcome
 from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved
@@ -123,7 +123,9 @@ def timed(resolved: Resolved, jobs: int, view: View) -> tuple[dict[str, Pace], d
     if interrupt.asked:
         raise KeyboardInterrupt
     paces = {arm: Pace(**result.extra["pace"]) for arm, result in found.items() if "pace" in result.extra}
-    return paces, {arm: result.reason for arm, result in found.items() if result.status == "failed"}
+    return paces, {
+        arm: str(result.reason) for arm, result in found.items() if result.status == RunState.FAILED
+    }
 
 
 def earlier_spread(resolved: Resolved, runs: Path = Path("runs")) -> tuple[Spread, str]:
@@ -140,22 +142,23 @@ def sound_spreads(file: Path, metric: str) -> list[tuple[Spread, int]]:
     """Those of an earlier study; nothing where its files are damaged."""
     try:
         with reading(file):
-            return list(spreads(json.loads(file.read_text(encoding="utf-8")), file.parent, metric))
+            held = StudyOutcome.of_json(json.loads(file.read_text(encoding="utf-8")))
+            return list(spreads(held, file.parent, metric))
     except (ConfigError, RunError):
         return []
 
 
-def spreads(results: dict[str, Any], folder: Path, metric: str) -> Iterator[tuple[Spread, int]]:
+def spreads(outcome: StudyOutcome, folder: Path, metric: str) -> Iterator[tuple[Spread, int]]:
     """The spread of each sound arm's difference from its baseline, with the number of its seeds."""
     held: dict[str, dict[int, RunResult]] = {}
-    invalid = {arm["name"] for arm in results.get("arms", ()) if arm["status"] == "invalid"}
-    for run in map(RunResult.of_json, results["runs"]):
-        if run.arm not in invalid and run.status == "finished" and metric in run.metrics:
+    invalid = {arm.name for arm in outcome.arms if not arm.sound}
+    for run in outcome.runs:
+        if run.arm not in invalid and run.status is RunState.FINISHED and metric in run.metrics:
             held.setdefault(run.arm, {})[run.seed] = run
-    against = results["study"].get("against", {})
-    baselines = {name: held.pop(name, {}) for name in (results["study"]["baseline"], *against.values())}
+    study = outcome.study
+    baselines = {name: held.pop(name, {}) for name in study.baselines}
     for arm, runs in held.items():
-        baseline = baselines[against.get(arm, results["study"]["baseline"])]
+        baseline = baselines[study.against.get(arm, study.baseline)]
         seeds = sorted(runs.keys() & baseline.keys())
         if len(seeds) > 1:
             sides = [[seed_result(side[s], folder, metric) for s in seeds] for side in (runs, baseline)]

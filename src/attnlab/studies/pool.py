@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from attnlab.runs.result import RunResult, read_result, write_result
+from attnlab.runs.reason import Reason, ReasonKind
+from attnlab.runs.result import RunResult, RunState, read_result, write_result
 from attnlab.training.interrupt import Interrupt
 
 LOG = "worker.log"
@@ -121,7 +122,7 @@ class Pool:
             job.status = "stopped"
         else:
             job.status = "failed"
-            write_result(job.folder, RunResult(status="failed", reason=died(code, job.folder)))
+            write_result(job.folder, RunResult(status=RunState.FAILED, reason=died(code, job.folder)))
 
     def _stop(self, work: Sequence[Job]) -> None:
         """Ask every running worker to save and leave; those that have not begun stay as they are."""
@@ -131,12 +132,10 @@ class Pool:
                 job.asked = True
 
 
-def died(code: int, folder: Path) -> str:
+def died(code: int, folder: Path) -> Reason:
     """Why a worker ended without a word."""
     if code < 0:
-        name = signal.Signals(-code).name
-        hint = "; the machine may be out of memory" if name == "SIGKILL" else ""
-        return f"The worker was ended by {name}{hint}. Continue with --resume."
+        return Reason(ReasonKind.KILLED, {"signal": signal.Signals(-code).name})
     if code > 128:
-        return "The worker was asked to stop from outside, and saved. Continue with --resume."
-    return f"The worker ended with exit code {code}; its last output is in {folder / LOG}."
+        return Reason(ReasonKind.ASKED_TO_STOP)
+    return Reason(ReasonKind.EXIT_CODE, {"code": code, "log": str(folder / LOG)})

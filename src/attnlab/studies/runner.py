@@ -12,23 +12,25 @@ from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import DocumentPage, Table
 from attnlab.documents.notebook import SelfShowing
-from attnlab.documents.numbers import estimate_of
 from attnlab.runs.atomic import replace_bytes, replace_json
 from attnlab.runs.damage import FAULTS, read_object, reading
 from attnlab.runs.folder import lock, make_folder
 from attnlab.runs.record import differences
-from attnlab.runs.result import RunResult
+from attnlab.runs.result import RunResult, RunState
 from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import STUDY_FILE, StudyRecord
 from attnlab.session.session import step_flops
 from attnlab.studies import report
 from attnlab.studies.earlier_runs import ready
 from attnlab.studies.first_runs import train_starts
+from attnlab.studies.outcome import ArmOutcome, StudyOutcome, TunedRate
 from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved, from_record, resolve, to_record
 from attnlab.studies.results import gather
+from attnlab.studies.shown import measured_number
 from attnlab.studies.tuning import tuned
+from attnlab.studies.wording import verdict_phrase
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.machine import cores, threads_for_step, versions
 
@@ -43,46 +45,52 @@ class EndedStudy(SelfShowing):
     """
 
     folder: Path
-    results: dict[str, Any]
+    outcome: StudyOutcome
     signal: int = 0
     allowed: frozenset[str] = frozenset()
 
     @property
+    def results(self) -> dict[str, Any]:
+        """What results.json holds."""
+        return self.outcome.as_json()
+
+    @property
     def runs(self) -> list[RunResult]:
         """What each run came to."""
-        return [RunResult.of_json(run) for run in self.results["runs"]]
+        return list(self.outcome.runs)
 
     @property
     def failed(self) -> list[str]:
         """The runs that did not come to their end, and why."""
-        return [f"{run.arm}, seed {run.seed}: {run.reason}" for run in self.runs if run.status == "failed"]
+        failed = [run for run in self.runs if run.status is RunState.FAILED]
+        return [f"{run.arm}, seed {run.seed}: {run.reason}" for run in failed]
 
     @property
     def faults(self) -> list[str]:
         """Why its results are not what was asked for: failed runs, and arms invalid without being allowed."""
-        failed = [f"{run.arm} (seed {run.seed})" for run in self.runs if run.status == "failed"]
+        failed = [f"{run.arm} (seed {run.seed})" for run in self.runs if run.status is RunState.FAILED]
         said = [f"{len(failed)} of {len(self.runs)} runs failed: {', '.join(failed)}."] if failed else []
-        said += [f"{arm['name']} was refused: {arm['reason']}" for arm in self.results.get("refused", ())]
+        said += [f"{arm.name} was refused: {arm.reason}" for arm in self.outcome.refused]
         return said + [
-            f"{arm['name']} is invalid, which the study does not expect: {arm['reason']}. {cure(arm)}"
-            for arm in self.results["arms"]
-            if arm["status"] == "invalid" and not (arm["name"] in self.allowed and arm["unsound"])
+            f"{arm.name} is invalid, which the study does not expect: {arm.reason}. {cure(arm)}"
+            for arm in self.outcome.arms
+            if not arm.sound and not (arm.name in self.allowed and arm.unsound)
         ]
 
     def document(self) -> DocumentPage:
-        study = self.results["study"]
-        verdicts = {row["arm"]: row["verdict"] for row in self.results.get("comparisons") or []}
-        verdicts[study["baseline"]] = "baseline"
+        study = self.outcome.study
+        verdicts = {one.arm: verdict_phrase(one) for one in self.outcome.comparisons}
+        verdicts[study.baseline] = "baseline"
         rows = [
             (
-                arm["name"],
-                estimate_of(arm["metrics"].get(study["metric"]), sound=arm["status"] != "invalid"),
-                verdicts.get(arm["name"], arm["status"]),
+                arm.name,
+                measured_number(arm.scores.get(study.metric), sound=arm.sound),
+                verdicts.get(arm.name, arm.state.value),
             )
-            for arm in self.results["arms"]
+            for arm in self.outcome.arms
         ]
-        headline = f"{self.results['verdict']} Report: {self.folder / 'report.html'}"
-        return DocumentPage("study", headline, [Table(("arm", study["metric"], "verdict"), rows)])
+        headline = f"{self.outcome.verdict} Report: {self.folder / 'report.html'}"
+        return DocumentPage("study", headline, [Table(("arm", study.metric, "verdict"), rows)])
 
     def report(self, file: str | Path) -> Path:
         """The report as one HTML file at this place."""
@@ -91,12 +99,12 @@ class EndedStudy(SelfShowing):
         return written
 
 
-def cure(arm: Mapping[str, Any]) -> str:
+def cure(arm: ArmOutcome) -> str:
     """What a person can do about an invalid arm."""
-    if not arm["unsound"]:  # its seeds changed nothing, which no study can mean
+    if not arm.unsound:  # its seeds changed nothing, which no study can mean
         return "The report names the cause."
-    checks = ", ".join(f'"{check}"' for check in arm["unsound"])
-    allow = f"allow = {{ {arm['name']} = [{checks}] }}"
+    checks = ", ".join(f'"{check}"' for check in arm.unsound)
+    allow = f"allow = {{ {arm.name} = [{checks}] }}"
     return f"Fix it, or declare in the study that it is expected to fail: {allow}."
 
 
@@ -131,17 +139,17 @@ def run_study(
         tell(told_jobs(len(work_of(resolved, folder)), jobs or cores(), threads))
         replace_json(folder / STUDY_FILE, record)
         with interrupt.heard():
-            resolved, tuning = train_starts(resolved, folder, pool), list[dict[str, Any]]()
+            resolved, tuning = train_starts(resolved, folder, pool), list[TunedRate]()
         if not interrupt.asked:
             record |= {"lengths": prepared(resolved)}
             replace_json(folder / STUDY_FILE, record)
             with interrupt.heard():
                 resolved, tuning = tuned(resolved, folder, pool)
                 pool.run(ready(work_of(resolved, folder), tell))
-        results = gather(resolved, folder, record=record, tuning=tuning)
-        replace_json(folder / RESULTS, results)
-        report.write(results, folder)
-    return EndedStudy(folder, results, interrupt.signal, frozenset(resolved.study.allow))
+        outcome = gather(resolved, folder, record=record, tuning=tuning)
+        replace_json(folder / RESULTS, outcome.as_json())
+        report.write(outcome, folder)
+    return EndedStudy(folder, outcome, interrupt.signal, frozenset(resolved.study.allow))
 
 
 def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> dict[str, Any]:

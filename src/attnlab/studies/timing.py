@@ -18,7 +18,8 @@ from attnlab.config.files import config_of
 from attnlab.config.imports import import_again
 from attnlab.config.schema import Config
 from attnlab.runs.events import Evaluated, Event, Stepped
-from attnlab.runs.result import RunResult, write_result
+from attnlab.runs.reason import Reason
+from attnlab.runs.result import RunResult, RunState, write_result
 from attnlab.session.session import Session, default_cache
 from attnlab.session.training import train
 
@@ -93,9 +94,9 @@ def work(request: dict[str, Any]) -> int:
     try:
         import_again(request["imports"])
         pace = timed(config_of(request["config"]), folder / "run", request["allow"])
-        result = RunResult(status="finished", extra={"pace": asdict(pace)})
+        result = RunResult(status=RunState.FINISHED, extra={"pace": asdict(pace)})
     except Exception as error:  # the plan says why this arm cannot be timed
-        result = RunResult(status="failed", reason=str(error) or type(error).__name__)
+        result = RunResult(status=RunState.FAILED, reason=Reason.error(str(error) or type(error).__name__))
     write_result(folder, result)
     return 0 if result.status == "finished" else 1
 

@@ -28,14 +28,15 @@ from attnlab.runs.events import Listener
 from attnlab.runs.findings import failed_checks, read_findings
 from attnlab.runs.folder import lock
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
+from attnlab.runs.reason import Reason
 from attnlab.runs.record import fingerprints_of, read_record
-from attnlab.runs.result import RESULT, RunResult, write_result
+from attnlab.runs.result import RESULT, RunResult, RunState, write_result
 from attnlab.runs.run_error import RunError
 from attnlab.session.baselines import keep_baselines
 from attnlab.session.session import Session, default_cache
 from attnlab.session.trained import Trained
 from attnlab.session.training import Run, train
-from attnlab.studies.extras import extras_of
+from attnlab.studies.extras import extras_of, measured
 from attnlab.studies.run_curves import curves, placed
 from attnlab.studies.run_measures import measure_run
 
@@ -58,7 +59,8 @@ def work(request: dict[str, Any]) -> int:
     except Exception as error:  # whatever it was, the other runs go on, and the report tells it
         traceback.print_exc()
         result = RunResult(
-            status="failed", reason=fault_in_own_code(error) or str(error) or type(error).__name__
+            status=RunState.FAILED,
+            reason=Reason.error(fault_in_own_code(error) or str(error) or type(error).__name__),
         )
     write_result(folder, result)
     return 0 if result.status == "finished" else 1
@@ -86,7 +88,7 @@ def finished(request: dict[str, Any], run: Run) -> RunResult:
         sentence=request["sentence"],
         documents=run.folder / DOCUMENTS,
     )
-    added = extras_of(request["extras"]).measure(trained)
+    added = measured(extras_of(request["extras"]), trained)
     record, state, checks = read_record(run.folder), run.state, read_findings(run.folder)
     speed = state.tokens / state.seconds if state.seconds else 0.0
     costs: dict[str, Any] = {
@@ -95,12 +97,15 @@ def finished(request: dict[str, Any], run: Run) -> RunResult:
         "peak_memory_bytes": memory,
     }
     events = run.folder / METRICS_FILE
-    course, own = curves(events), added.pop("extra_curves", {})
-    course["extra_curves"] |= {name: placed(curve, events) for name, curve in own.items()}
+    course, own = curves(events), added.extra_curves
+    course["extra_curves"] |= {
+        name: placed({axis: list(values) for axis, values in curve.items()}, events)
+        for name, curve in own.items()
+    }
     Checkpoints.of(run.folder).prune(1, state.step)  # the last model is the study's; others go
     return replace(
         found,
-        status="finished",
+        status=RunState.FINISHED,
         seed=record["seed"],
         identity=record["identity"],
         ended=run.reason,
@@ -112,14 +117,14 @@ def finished(request: dict[str, Any], run: Run) -> RunResult:
         evaluation_seconds=time.perf_counter() - began,
         unsound=tuple(failed_checks(checks)),
         checks=tuple(checks),
-        metrics={**found.metrics, **costs, **added.pop("metrics", {})},
+        metrics={**found.metrics, **costs, **added.metrics},
         fingerprints=fingerprints_of(record),
         trace=record.get("trace"),
         initial=record.get("initial"),
         epoch_batches=record.get("epoch_batches"),
         truncation=record.get("truncation", {}),
         versions=record["versions"],
-        extra=added | untrained(run),
+        extra={**added.extra, **untrained(run)},
         **costs,
         **course,
     )

@@ -27,7 +27,7 @@ DEFINITIONS = {
         "loss": "nats per window, of the answer's first and last token together",
     },
 }
-"""What the measures of an evaluation mean, by target."""
+"""What the measures of an evaluation mean, by target; of one of a person's own, LABELLED."""
 
 
 def labels_sentence(

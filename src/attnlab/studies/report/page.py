@@ -18,44 +18,47 @@ from attnlab.documents.nodes import (
     strong,
     toned,
 )
+from attnlab.evaluation.comparison import Verdict
+from attnlab.studies.outcome import ArmState
 from attnlab.studies.report.metric_display import metric
 from attnlab.studies.report.sections import parts
 from attnlab.studies.report.study_results import Arm, StudyResults
+from attnlab.studies.wording import words_of
 
 
 def report(study: StudyResults) -> DocumentPage:
     verdicts = [(arm.untagged, " ", _verdict(study, arm)) for arm in study.arms]
     return DocumentPage(
         kind="study",
-        headline=study.results.get("verdict") or "No verdict: nothing was compared.",
+        headline=study.outcome.verdict,
         nodes=parts(study),
         name=study.name,
-        date=study.results.get("date") or "",
-        question=study.facts.get("question") or "",
+        date=study.outcome.date,
+        question=study.facts.question,
         lead=[*_notices(study), Items(verdicts, "verdicts", label="Verdict of each arm"), _scope(study)],
-        version=study.part("versions").get("attnlab") or "",
+        version=study.outcome.versions.get("attnlab") or "",
         beside="report.md, runs.csv, comparisons.csv and results.json",
     )
 
 
 def _notices(study: StudyResults) -> Iterator[Notice]:
     """What has to be known before anything is believed."""
-    if study.facts.get("quick"):
-        budget = f" ({study.budget} per run)" if study.facts.get("budget") else ""
+    if study.facts.quick:
+        budget = f" ({study.budget} per run)" if study.facts.budget else ""
         told = f" Its budget is small{budget}: enough to see that everything works, not enough to rely on. "
         again = ("Run it without ", Code("--quick"), " for an answer.")
         yield Notice((strong("This was a quick study."), told, *again), "quick")
     if len(study.seeds) == 1:
         told = " Seed noise is unknown, so no interval can be given and no difference can be called real."
         yield Notice((strong("One seed."), told))
-    for arm in study.results.get("refused") or []:
-        refused = strong(f"✗ {arm['name']} was refused: it cannot be built.")
-        yield Notice((refused, f" {sentence(arm['reason'])}"), "invalid")
-    for arm in study.unsound:
-        yield Notice((strong(f"✗ {arm.name} is not sound."), " ", _failures(arm), *STRUCK), "invalid")
-    for arm in study.arms:
-        if arm.sound and arm.status == "finished" and arm.reason:
-            yield Notice((strong(f"{arm.name}:"), f" {sentence(arm.reason)}"))
+    for arm in study.outcome.refused:
+        refused = strong(f"✗ {arm.name} was refused: it cannot be built.")
+        yield Notice((refused, f" {sentence(arm.reason)}"), "invalid")
+    for one in study.unsound:
+        yield Notice((strong(f"✗ {one.name} is not sound."), " ", _failures(one), *STRUCK), "invalid")
+    for one in study.arms:
+        if one.status is ArmState.FINISHED and one.reason:
+            yield Notice((strong(f"{one.name}:"), f" {sentence(one.reason)}"))
 
 
 STRUCK = ("Its numbers are ", toned(Tone.STRUCK, "struck"), " wherever they are shown.")
@@ -74,14 +77,11 @@ def _failures(arm: Arm) -> Inline:
 
 
 def _verdict(study: StudyResults, arm: Arm) -> VerdictPill:
-    comparison = study.verdict_of(arm)
-    if arm.status in ("failed", "missing"):
-        return VerdictPill(arm.word)
-    if arm.baseline or not arm.sound:
-        return VerdictPill("baseline" if arm.baseline else "invalid")
-    verdict = comparison.get("verdict", "")
-    words = comparison.get("words", "") if verdict.startswith("no difference") else ""
-    return study.pill(verdict or arm.shortfall or "not compared", words)
+    if arm.baseline and arm.status not in (ArmState.FAILED, ArmState.MISSING):
+        return VerdictPill("baseline")
+    comparison = study.comparison_of(arm)
+    same = comparison is not None and comparison.verdict is Verdict.SAME and arm.sound
+    return study.pill(arm, words_of(comparison) if same else "")
 
 
 def _scope(study: StudyResults) -> Sentence:

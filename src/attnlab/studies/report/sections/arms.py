@@ -24,6 +24,7 @@ from attnlab.documents.numbers import estimate_of, known
 from attnlab.evaluation.comparability import Basis, comparability
 from attnlab.studies.report.metric_display import DisplayedMetric, cost, estimate, explained, quality
 from attnlab.studies.report.study_results import Arm, StudyResults
+from attnlab.studies.shown import measured_number
 
 SEEDS = TableColumn("n", "Seeds that the numbers are means of.", right=True)
 
@@ -102,8 +103,8 @@ def _cells(arm: Arm, metrics: Sequence[DisplayedMetric]) -> list[Inline]:
 def _number(arm: Arm, metric: DisplayedMetric) -> Number:
     sound = arm.sound or metric.counted or metric.honest
     if metric.counted:
-        return estimate_of({"value": arm.data.get(metric.name)}, form=metric.form)
-    return estimate_of(estimate(arm, metric.name), form=metric.form, sound=sound)
+        return estimate_of({"value": getattr(arm.outcome, metric.name)}, form=metric.form)
+    return measured_number(estimate(arm, metric.name), form=metric.form, sound=sound)
 
 
 def baselines(study: StudyResults) -> list[Node]:

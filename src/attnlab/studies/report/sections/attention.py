@@ -14,7 +14,7 @@ MOST_WEIGHTS = 500_000
 
 
 def attention(study: StudyResults) -> list[Node]:
-    found = study.part("attention")
+    found = study.outcome.attention
     maps = {arm: found["arms"][arm.name] for arm in study.arms if arm.name in (found.get("arms") or {})}
     maps = {arm: layers for arm, layers in maps.items() if layers}
     tokens = [str(token) for token in found.get("tokens") or []]

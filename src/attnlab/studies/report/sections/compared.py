@@ -30,16 +30,17 @@ COUNTS = (("steps", "steps", "count"), ("tokens", "tokens", "count"), ("flops", 
 def changes(study: StudyResults) -> list[Node]:
     """What each arm changes, and what all have in common."""
     facts = study.facts
-    overrides = facts.get("overrides") or {}
     common = {
         "Baseline": study.baseline,
         "Seeds": f"{len(study.seeds)} ({anything(study.seeds)})" if study.seeds else "",
         "Budget of each run": study.budget,
-        "Changed from this description": ", ".join(f"{k} = {anything(v)}" for k, v in overrides.items()),
-        "Matched": f"to the baseline's {facts['match']}" if facts.get("match") else "",
+        "Changed from this description": ", ".join(
+            f"{k} = {anything(v)}" for k, v in facts.overrides.items()
+        ),
+        "Matched": f"to the baseline's {facts.match}" if facts.match else "",
     }
     summary = list(filter(None, study.card.get("", "").split("\n")))  # its first line asks the question
-    card = [*filter(None, [study.card.get("Set-up")]), *summary[bool(facts.get("question")) :]]
+    card = [*filter(None, [study.card.get("Set-up")]), *summary[bool(facts.question) :]]
     return [
         *(Sentence(emphasised(sentence(part)), "prose") for part in card),
         Table(
@@ -52,25 +53,22 @@ def changes(study: StudyResults) -> list[Node]:
 
 
 def _changed(arm: Arm) -> Inline:
-    own = [Code(f"{key} = {anything(value)}") for key, value in (arm.data.get("changes") or {}).items()]
+    own = [Code(f"{key} = {anything(value)}") for key, value in arm.outcome.changes.items()]
     why = Below(f"{arm.word.capitalize()}: {arm.reason}") if arm.reason and arm.sound else ""
     return listed(own, " ") if own else "nothing", why
 
 
 def _spent(arm: Arm) -> str:
     """What the arm's runs really took, whatever was planned: means over its seeds."""
-    told = [
-        f"{FORMS[form](arm.data[name], 0)} {noun}"
-        for name, noun, form in COUNTS
-        if known(arm.data.get(name)) and arm.data[name]
-    ]
-    rate = arm.data.get("learning_rate")
+    counts = {name: getattr(arm.outcome, name) for name, _, _ in COUNTS}
+    told = [f"{FORMS[form](counts[name], 0)} {noun}" for name, noun, form in COUNTS if counts[name]]
+    rate = arm.outcome.learning_rate
     return ", ".join([*told, *([f"learning rate {rate:g}"] if known(rate) else [])]) or "–"
 
 
 def starts(study: StudyResults) -> list[Node]:
     """Models that were there, and runs that the study trained first."""
-    rows = [_start(start) for start in study.results.get("starts") or []]
+    rows = [_start(start) for start in study.outcome.starts]
     columns = (
         *(
             "start",
@@ -110,6 +108,6 @@ def _start(start: Mapping[str, Any]) -> TableRow:
 
 def hypothesis(study: StudyResults) -> list[Node]:
     """What was expected, before anything was seen."""
-    given = [study.facts.get("hypothesis") or "", study.card.get("Hypothesis", "")]
+    given = [study.facts.hypothesis, study.card.get("Hypothesis", "")]
     told = {" ".join(text.split()).casefold(): text for text in given if text}  # a card often repeats it
     return [Sentence(emphasised(sentence(text)), "prose") for text in told.values()]

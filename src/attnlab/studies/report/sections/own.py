@@ -25,7 +25,7 @@ from attnlab.studies.report.study_results import StudyResults
 
 
 def figures(study: StudyResults) -> list[Node]:
-    given = [f for f in study.results.get("figures") or [] if any(s.get("x") for s in f.get("series") or [])]
+    given = [f for f in study.outcome.figures if any(s.get("x") for s in f.get("series") or [])]
     return [_figure(study, figure, f"figure-{place}") for place, figure in enumerate(given)]
 
 
@@ -55,7 +55,7 @@ def _line(study: StudyResults, series: Mapping[str, Any], others: list[str]) -> 
 
 
 def tables(study: StudyResults) -> list[Node]:
-    return [_table(study, table) for table in study.results.get("tables") or [] if table.get("rows")]
+    return [_table(study, table) for table in study.outcome.tables if table.get("rows")]
 
 
 def _table(study: StudyResults, table: Mapping[str, Any]) -> Table:

@@ -24,7 +24,8 @@ from attnlab.documents.nodes import (
     strong,
 )
 from attnlab.documents.numbers import anything, estimate_of
-from attnlab.runs.result import RunResult
+from attnlab.runs.result import RunResult, RunState
+from attnlab.studies.outcome import TunedRate
 from attnlab.studies.report.metric_display import DisplayedMetric, metric
 from attnlab.studies.report.study_results import Arm, StudyResults
 
@@ -34,13 +35,13 @@ TITLES = {"machine": "Machine", "versions": "Versions", "fingerprints": "Fingerp
 
 def tuning(study: StudyResults) -> list[Node]:
     """The grid of learning rates, tuned with equal effort for every arm."""
-    tried = study.facts.get("tuning") or []
+    tried = study.facts.tuning
     if not tried:
         return []
-    rates = sorted({row["learning_rate"] for row in tried})
-    found = {(row["arm"], row["learning_rate"]): row for row in tried}
-    arms = [arm for arm in study.arms if any(row["arm"] == arm.name for row in tried)]
-    title = metric(study, tried[0]["metric"]).title.capitalize()
+    rates = sorted({row.learning_rate for row in tried})
+    found = {(row.arm, row.learning_rate): row for row in tried}
+    arms = [arm for arm in study.arms if any(row.arm == arm.name for row in tried)]
+    title = metric(study, tried[0].metric).title.capitalize()
     caption = (
         f"{title} at each learning rate, the same rates for every arm, one run each (interval unknown); ● "
         "was chosen."
@@ -49,11 +50,11 @@ def tuning(study: StudyResults) -> list[Node]:
     return [Table(["arm", *(TableColumn(f"{rate:g}", right=True) for rate in rates)], rows, caption=caption)]
 
 
-def _tried(arm: Arm, row: Mapping[str, Any] | None) -> Inline:
+def _tried(arm: Arm, row: TunedRate | None) -> Inline:
     if row is None:
         return None
-    number = estimate_of({"value": row.get("value")}, sound=arm.sound)
-    return (Sign("●", "chosen"), " ", strong(number)) if row.get("chosen") else number
+    number = estimate_of({"value": row.value}, sound=arm.sound)
+    return (Sign("●", "chosen"), " ", strong(number)) if row.chosen else number
 
 
 def runs(study: StudyResults) -> list[Node]:
@@ -80,10 +81,10 @@ def runs(study: StudyResults) -> list[Node]:
 
 
 def _run(arm: Arm, run: RunResult, metrics: list[DisplayedMetric]) -> TableRow:
-    sound = arm.sound and run.status != "invalid"
+    sound = arm.sound and run.status is not RunState.INVALID
     counts = (estimate_of({"value": _cost(run, name)}, form="count") for name in ("steps", "tokens"))
     numbers = (estimate_of({"value": _value(run, m)}, form=m.form, sound=sound) for m in metrics)
-    status = (run.status, Below(run.reason)) if run.reason else run.status
+    status = (run.status.value, Below(str(run.reason))) if run.reason else run.status.value
     folder = Code(run.folder) if run.folder else ""
     return TableRow((arm.shown, str(run.seed), status, *counts, *numbers, folder), sound=sound)
 
@@ -100,11 +101,11 @@ def _cost(run: RunResult, name: str) -> float | None:
 
 def configs(study: StudyResults) -> list[Node]:
     """The exact config of the base, and what differs between the arms."""
-    found = study.part("configs")
+    found = study.outcome.configs
     if not found:
         return []
     base = found.get("base") or {}
-    changed = {arm.name: arm.data.get("changes") or {} for arm in study.arms}
+    changed = {arm.name: arm.outcome.changes for arm in study.arms}
     keys = sorted({key for changes in changed.values() for key in changes})
     differing = Table(
         ["field", *(TableColumn(arm.shown) for arm in study.arms)],
@@ -144,10 +145,10 @@ def _at(config: Any, key: str) -> Any:
 
 def origin(study: StudyResults) -> list[Node]:
     """Where the numbers come from, and how to get them again."""
-    again, date = study.results.get("again") or "", study.results.get("date") or ""
+    again, date = study.outcome.again, study.outcome.date
     columns = [CardItem("Date", [Sentence(date)])] if date else []
     for part, title in TITLES.items():
-        facts = study.part(part)
+        facts = getattr(study.outcome, part)
         rows = list(flat(facts)) if isinstance(facts, Mapping) else [("", facts)]
         told = [(name.replace("_", " "), anything(value)) for name, value in rows]
         columns += [CardItem(title, [Definitions(told, "config")])] if told else []

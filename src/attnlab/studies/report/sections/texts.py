@@ -101,7 +101,7 @@ def _card(arm: Arm, run: RunResult) -> CardItem:
 
 def lengths(study: StudyResults) -> list[Node]:
     """How long the texts are."""
-    found = study.part("lengths")
+    found = study.outcome.lengths
     edges, counts = found.get("edges") or [], found.get("counts") or []
     if not counts or len(edges) != len(counts) + 1:
         return []
