@@ -32,7 +32,7 @@ def constants(node):
 
 def kinds_used():
     """Every kind that a check or a loop gives a finding, as far as it is written as text."""
-    for folder in ("checks", "interop"):
+    for folder in ("checks", "targets", "interop"):
         for file in (SOURCE / folder).glob("*.py"):
             for node in ast.walk(ast.parse(file.read_text())):
                 if isinstance(node, ast.Tuple) and ast.unparse(node).startswith("(Outcome."):
@@ -55,7 +55,7 @@ def test_every_kind_that_a_check_gives_has_words():
     assert len(used) > 100
     assert {(where, kind) for where, kind in used if kind not in known} == set()
     source = "".join(
-        file.read_text() for name in ("checks", "interop") for file in (SOURCE / name).glob("*.py")
+        file.read_text() for name in ("checks", "targets", "interop") for file in (SOURCE / name).glob("*.py")
     )
     assert {kind for kind in known if f'"{kind}"' not in source} == set(), "words that nothing says"
 
