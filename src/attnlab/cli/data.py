@@ -107,7 +107,7 @@ def show(report: Report, file: str) -> None:
 
 
 def report_nodes(report: Report, file: str) -> Iterator[Node]:
-    """What is told of a corpus, from its counts to single rows."""
+    """What a corpus holds, from its counts to single rows."""
     train = report.splits["train"]
     yield splits_table(report, file)
     if report.made:
@@ -252,7 +252,7 @@ def waste_table(report: Report) -> Table:
 
 
 def sample_node(sample: SampleRow) -> Marked:
-    """A row's first tokens, and what is to be told of it."""
+    """A row's first tokens, with its label or answer."""
     spans = token_spans(sample.tokens[:SHOWN_TOKENS], sample.special)
     if len(sample.tokens) > SHOWN_TOKENS:
         more = f" … {len(sample.tokens) - SHOWN_TOKENS} more tokens"
