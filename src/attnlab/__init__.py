@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from attnlab.model.model import Model
     from attnlab.runs.findings import Findings
     from attnlab.session.trained import Trained
-    from attnlab.studies.spec import Study
+    from attnlab.studies.runner import RunnableStudy
     from attnlab.tasks.task import Prediction
 
 __all__ = [
@@ -215,11 +215,12 @@ def study(
     seeds: int | None = None,
     set: Mapping[str, Any] | None = None,
     only: Iterable[str] = (),
-) -> Study:
+) -> RunnableStudy:
     """A built-in study, or a file's: `study("masking", seeds=3).run().report("masking.html")`."""
+    from attnlab.studies.runner import RunnableStudy
     from attnlab.studies.study_files import adjusted, load_study
 
-    return adjusted(load_study(name), quick=quick, seeds=seeds, set=set or {}, only=only)
+    return RunnableStudy.of(adjusted(load_study(name), quick=quick, seeds=seeds, set=set or {}, only=only))
 
 
 def convert(source: str | Path, target: str | Path, *, adapter: bool = False) -> None:

@@ -12,6 +12,7 @@ from attnlab.runs.result import RunResult
 from attnlab.studies.outcome import StudyFacts, StudyOutcome, learned_nothing
 from attnlab.studies.report.sections import by_epoch
 from attnlab.studies.report.study_results import StudyResults
+from attnlab.studies.runner import RunnableStudy
 from attnlab.studies.wording import comparison_sentence, majority_sentence
 from tests.studies.here import here
 from tests.studies.small_study import study
@@ -40,7 +41,7 @@ def ended(tmp_path_factory):
         sentence="",
     )
     with here(), checked_by("majority", "collapse"):
-        return asked.run(folder / "study", jobs=1)
+        return RunnableStudy.of(asked).run(folder / "study", jobs=1)
 
 
 def evaluated(ended, arm):

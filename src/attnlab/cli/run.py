@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from attnlab.studies.runner import EndedStudy
     from attnlab.studies.spec import Study
 
-ENGINES = ("local",)
-
 
 def run(
     study: Annotated[
@@ -57,7 +55,7 @@ def run(
     plan: Annotated[
         bool, typer.Option("--plan", help="Only estimate time and minimum detectable effect; trains nothing.")
     ] = False,
-    engine: Annotated[str, typer.Option(help="Where runs are executed: local.")] = "local",
+    engine: Annotated[str, typer.Option(help="Where runs are executed (attnlab list engines).")] = "local",
     json: JsonOption = False,
 ) -> None:
     """Run a study: train every arm with every seed, compare, and write a report."""
@@ -67,7 +65,7 @@ def run(
 
     resolved = resolve(chosen)
     if plan:
-        return show_plan(resolved, jobs=jobs, json=json)
+        return show_plan(resolved, jobs=jobs, engine=engine, json=json)
     from attnlab.runs.summary import STUDY_FILE
     from attnlab.studies.live_view import live
     from attnlab.studies.runner import default_folder, run_study
@@ -77,7 +75,9 @@ def run(
     if resume and not (place / STUDY_FILE).is_file():
         tell(f"There is nothing to resume: the study begins in {place}.")
     with live(err) as view:
-        ended = run_study(resolved, place, jobs=jobs, resume=resume, view=view, again=again, tell=tell)
+        ended = run_study(
+            resolved, place, jobs=jobs, resume=resume, engine=engine, view=view, again=again, tell=tell
+        )
     emit(ended.results) if json else show(ended)
     if ended.signal:
         raise typer.Exit(128 + ended.signal)
@@ -93,6 +93,8 @@ def tell(message: str) -> None:
 
 
 def refuse_engine(engine: str) -> None:
+    from attnlab.studies.engines import ENGINES
+
     if engine == "ray":
         raise ConfigError("--engine ray is not available yet; use --engine local.")
     if engine not in ENGINES:
@@ -202,13 +204,13 @@ def arms_table(outcome: StudyOutcome) -> Table:
 
 
 # ---------------------------------------------------------------- before anything is trained
-def show_plan(resolved: Resolved, *, jobs: int, json: bool) -> None:
+def show_plan(resolved: Resolved, *, jobs: int, engine: str, json: bool) -> None:
     """How long each arm and the whole study take here, and the minimum detectable effect."""
     from attnlab.studies.live_view import live
     from attnlab.studies.plan import plan
 
     with live(err) as view:
-        made = plan(resolved, jobs=jobs, view=view)
+        made = plan(resolved, jobs=jobs, engine=engine, view=view)
     if json:
         return emit({name: known(value) for name, value in asdict(made).items()})
     out.show(*plan_nodes(made, resolved))

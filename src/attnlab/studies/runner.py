@@ -1,10 +1,10 @@
-"""The local engine: every arm × seed in its own process, resumable, balanced by seed."""
+"""A study from its plan to its report: every arm × seed as a job of its own, resumable, balanced by seed."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,16 @@ from attnlab.runs.summary import STUDY_FILE, StudyRecord
 from attnlab.session.session import step_flops
 from attnlab.studies import report
 from attnlab.studies.earlier_runs import ready
+from attnlab.studies.engines import ENGINES
+from attnlab.studies.engines.engine import Job, JobRequest, Queue, View
 from attnlab.studies.first_runs import train_starts
+from attnlab.studies.live_view import live
 from attnlab.studies.outcome import ArmOutcome, StudyOutcome, TunedRate
-from attnlab.studies.pool import Job, Pool, View
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved, from_record, resolve, to_record
 from attnlab.studies.results import gather
 from attnlab.studies.shown import measured_number
+from attnlab.studies.spec import Study
 from attnlab.studies.tuning import tuned
 from attnlab.studies.wording import verdict_phrase
 from attnlab.training.interrupt import Interrupt
@@ -99,6 +102,29 @@ class EndedStudy(SelfShowing):
         return written
 
 
+class RunnableStudy(Study):
+    """A study that can be run: what `lab.study` gives."""
+
+    @classmethod
+    def of(cls, study: Study) -> RunnableStudy:
+        return cls(**{f.name: getattr(study, f.name) for f in fields(study)})
+
+    def run(
+        self,
+        out: str | Path | None = None,
+        *,
+        jobs: int = 0,
+        resume: bool = False,
+        engine: str = "local",
+        progress: bool = True,
+    ) -> EndedStudy:
+        """Train, measure, compare and report, as `attnlab run` does; `progress=False` shows nothing."""
+        resolved = resolve(self)
+        with live(shown=progress) as view:
+            folder = Path(out or default_folder(resolved))
+            return run_study(resolved, folder, jobs=jobs, resume=resume, engine=engine, view=view)
+
+
 def cure(arm: ArmOutcome) -> str:
     """What a person can do about an invalid arm."""
     if not arm.unsound:  # its seeds changed nothing, which no study can mean
@@ -118,6 +144,7 @@ def run_study(
     *,
     jobs: int = 0,
     resume: bool = False,
+    engine: str = "local",
     view: View = unseen,
     again: str = "",
     tell: Callable[[str], None] = lambda message: None,
@@ -126,7 +153,8 @@ def run_study(
 
     With `resume` a study goes on: runs that are done stay, and arms, seeds and budget may have grown.
     `jobs` is how many runs go at once, 0 for as many as there are cores: it changes nothing but the
-    time, since a run's number of threads is the study's and stays with it.
+    time, since a run's number of threads is the study's and stays with it. `engine` is where they are
+    executed, by its name in ENGINES.
     """
     make_folder(folder)
     for arm, reason in resolved.refused.items():
@@ -135,17 +163,18 @@ def run_study(
         record = _record(resolved, folder, resume=resume, again=again)
         interrupt = Interrupt()
         threads = record["threads"]
-        pool = Pool(jobs=jobs or cores(), threads=threads, view=view, interrupt=interrupt)
+        executed = ENGINES.build(engine)
+        queue = Queue(executed, jobs=jobs or cores(), threads=threads, view=view, interrupt=interrupt)
         tell(told_jobs(len(work_of(resolved, folder)), jobs or cores(), threads))
         replace_json(folder / STUDY_FILE, record)
         with interrupt.heard():
-            resolved, tuning = train_starts(resolved, folder, pool), list[TunedRate]()
+            resolved, tuning = train_starts(resolved, folder, queue), list[TunedRate]()
         if not interrupt.asked:
             record |= {"lengths": prepared(resolved)}
             replace_json(folder / STUDY_FILE, record)
             with interrupt.heard():
-                resolved, tuning = tuned(resolved, folder, pool)
-                pool.run(ready(work_of(resolved, folder), tell))
+                resolved, tuning = tuned(resolved, folder, queue)
+                queue.run(ready(work_of(resolved, folder), tell))
         outcome = gather(resolved, folder, record=record, tuning=tuning)
         replace_json(folder / RESULTS, outcome.as_json())
         report.write(outcome, folder)
@@ -192,23 +221,24 @@ def work_of(resolved: Resolved, folder: Path) -> list[Job]:
     """Arm by arm within each seed, so that a study that is half done is balanced already."""
     study = resolved.study
     return [
-        Job(arm, seed, run_folder(folder, arm, seed), request_of(resolved, arm, seed))
+        Job(arm, seed, request_of(resolved, arm, seed, run_folder(folder, arm, seed)))
         for seed in study.all_seeds
         for arm in resolved.configs
     ]
 
 
-def request_of(resolved: Resolved, arm: str, seed: int) -> dict[str, Any]:
-    """What a worker must know; attention is drawn for the first seed."""
+def request_of(resolved: Resolved, arm: str, seed: int, folder: Path) -> JobRequest:
+    """A run of an arm; attention is drawn for the first seed."""
     study = resolved.study
-    return {
-        "config": to_json(resolved.config(arm, seed)),
-        "allow": list(study.allow.get(arm, ())),
-        "probes": list(study.probes),
-        "sentence": study.sentence if seed == study.all_seeds[0] else "",
-        "extras": study.extras,
-        "imports": resolved.imports,
-    }
+    return JobRequest(
+        folder=str(folder),
+        config=to_json(resolved.config(arm, seed)),
+        allow=tuple(study.allow.get(arm, ())),
+        probes=tuple(study.probes),
+        sentence=study.sentence if seed == study.all_seeds[0] else "",
+        extras=study.extras,
+        imports=tuple(resolved.imports),
+    )
 
 
 def default_folder(resolved: Resolved, runs: Path = Path("runs")) -> Path:

@@ -6,14 +6,13 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.metrics import METRICS
 from attnlab.session.rates import at_the_edge, best_rate, with_rate
 from attnlab.studies.earlier_runs import ready
+from attnlab.studies.engines.engine import Job, JobRequest, Queue
 from attnlab.studies.outcome import Note, NoteKind, TunedRate
-from attnlab.studies.pool import Job, Pool
 from attnlab.studies.resolved import Resolved
 from attnlab.studies.spec import Study
 
@@ -21,18 +20,18 @@ SEED = 1_000_003
 """No study's own: what a rate was chosen by is not what it is judged by."""
 
 
-def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[TunedRate]]:
+def tuned(resolved: Resolved, folder: Path, queue: Queue) -> tuple[Resolved, list[TunedRate]]:
     """Each arm at its best rate of the grid, and the whole grid for the report."""
     rates = resolved.study.learning_rates
     if not rates:
         return resolved, []
     tried = [(arm, rate) for rate in rates for arm in resolved.configs]
     work = [
-        Job(arm, SEED, folder / "tuning" / arm / f"rate-{rate:g}", request(resolved, arm, rate))
+        Job(arm, SEED, request(resolved, arm, rate, folder / "tuning" / arm / f"rate-{rate:g}"))
         for arm, rate in tried
     ]
-    pool.run(ready(work))
-    if pool.interrupt.asked:
+    queue.run(ready(work))
+    if queue.interrupt.asked:
         return resolved, []
     metric = metric_of(resolved.study)
     found = {pair: value_of(job, metric) for pair, job in zip(tried, work, strict=True)}
@@ -61,11 +60,10 @@ def without_rate(failed: Mapping[str, str], ended: Mapping[str, Collection[float
     ]
 
 
-def request(resolved: Resolved, arm: str, rate: float) -> dict[str, Any]:
+def request(resolved: Resolved, arm: str, rate: float, folder: Path) -> JobRequest:
     tried = replace(with_rate(resolved.configs[arm], rate), seed=SEED)
-    allowed = list(resolved.study.allow.get(arm, ()))
-    own = {"extras": "", "imports": resolved.imports}
-    return {"config": to_json(tried), "allow": allowed, "probes": [], "sentence": "", **own}
+    allow, imports = tuple(resolved.study.allow.get(arm, ())), tuple(resolved.imports)
+    return JobRequest(folder=str(folder), config=to_json(tried), allow=allow, imports=imports)
 
 
 def metric_of(study: Study) -> str:
