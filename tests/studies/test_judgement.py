@@ -200,7 +200,7 @@ def test_many_comparisons_are_one_sentence_and_stand_in_a_table(tmp_path):
     ]
     said = verdict_of(given, map(arm, arms), rows)
     assert said == (
-        "9 comparisons with base: 7 better (arm-0, arm-1, arm-2, arm-3, arm-4, arm-5, arm-6); "
+        "9 comparisons with base by loss: 7 better (arm-0, arm-1, arm-2, arm-3, arm-4, arm-5, arm-6), "
         "2 inconclusive (arm-7, arm-8)."
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 import torch
+from torch import Tensor
 
 from attnlab.model.model import Model
 from attnlab.tasks.task import Prepared
@@ -20,9 +21,18 @@ def contexts_of_row(model: Model, prepared: Prepared, row: int) -> list[Hashable
     which = torch.tensor([row])
     source_tokens = prepared.source_tokens
     return model.trunk.contexts(
-        prepared.ids[row],
+        told_apart(prepared)[row],
         prepared.tokens.select(which),
         types=None if prepared.types is None else prepared.types[row],
         source=None if prepared.source is None else prepared.source[row],
         source_tokens=None if source_tokens is None else source_tokens.select(which),
     )
+
+
+def told_apart(prepared: Prepared) -> Tensor:
+    """(B,T) a number for each token, equal for equal ids with equal vectors; the ids, without vectors."""
+    if prepared.vectors is None:
+        return prepared.ids
+    both = torch.cat([prepared.ids[..., None].to(prepared.vectors), prepared.vectors], -1)
+    numbers: Tensor = both.flatten(0, 1).unique(dim=0, return_inverse=True)[1]
+    return numbers.view(prepared.ids.shape)

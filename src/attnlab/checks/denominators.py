@@ -10,7 +10,7 @@ import numpy as np
 
 from attnlab.checks.check import Case, Check
 from attnlab.checks.retokenised import Retokenised
-from attnlab.data.rows import Column, Rows
+from attnlab.data.rows import Rows, Stored
 from attnlab.model.losses import IGNORE
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.tasks.task import Task
@@ -108,7 +108,7 @@ def expected(case: Case) -> tuple[int, int, int]:
     return 1, int(lengths[0][rows].sum()) + len(rows), size
 
 
-def predicted(task: Task, rows: Rows, row: int) -> tuple[Column, Column]:
+def predicted(task: Task, rows: Rows, row: int) -> tuple[Stored, Stored]:
     """The ids of a row that are predicted, and their bytes: all but what a decoder begins with."""
     columns = ("target", "target_sizes") if task.predicted_column == "target" else ("ids", "sizes")
     ids, sizes = (rows.ragged(column, row)[1 if task.predicts_all else 0 :] for column in columns)

@@ -66,9 +66,11 @@ class InputsMatter(Check):
 
 
 def others(prepared: Prepared, blank: int) -> dict[str, Prepared]:
-    """The same targets with other inputs."""
-    ids, source = prepared.ids, prepared.source
-    dealt, empty = replace(prepared, ids=mixed(ids)), replace(prepared, ids=torch.full_like(ids, blank))
+    """The same targets with other inputs: ids and vectors alike."""
+    ids, source, vectors = prepared.ids, prepared.source, prepared.vectors
+    dealt = replace(prepared, ids=mixed(ids), vectors=None if vectors is None else mixed(vectors))
+    none = None if vectors is None else torch.zeros_like(vectors)
+    empty = replace(prepared, ids=torch.full_like(ids, blank), vectors=none)
     if source is None:
         return {"with shuffled inputs": dealt, "with blank inputs": empty}
     return {
@@ -78,7 +80,8 @@ def others(prepared: Prepared, blank: int) -> dict[str, Prepared]:
     }
 
 
-def mixed(ids: Tensor) -> Tensor:
-    """The same tokens, dealt out anew over all places of the batch."""
-    order = torch.randperm(ids.numel(), generator=torch.Generator().manual_seed(4))
-    return ids.flatten()[order].view(ids.shape)
+def mixed(column: Tensor) -> Tensor:
+    """What tokens (B,T) or their vectors (B,T,W) are, dealt out anew over all places of the batch."""
+    places = column.shape[0] * column.shape[1]
+    order = torch.randperm(places, generator=torch.Generator().manual_seed(4))
+    return column.flatten(0, 1)[order].view(column.shape)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 
 from attnlab.checks.check import Case, Check
-from attnlab.checks.contexts import contexts
+from attnlab.checks.contexts import contexts, told_apart
 from attnlab.checks.real import batch_of, piece, prepared_of
 from attnlab.model.apart import copy_of
 from attnlab.model.heads.boundary import SpanBoundary
@@ -125,7 +125,7 @@ def goal(model: Model, prepared: Prepared) -> float:
 
 def label_goal(task: Task, prepared: Prepared) -> float:
     """The same for labels: what is left to guess of those that stand on one and the same text."""
-    texts = [tuple(ids) for ids in prepared.ids.tolist()]
+    texts = [tuple(ids) for ids in told_apart(prepared).tolist()]
     blind, floor = (task.target.uncertainty(prepared.targets, given) for given in ([0] * len(texts), texts))
     return max(floor + SHARE * (blind - floor), floor + 0.05 * task.blind_loss(prepared))
 

@@ -163,6 +163,7 @@ def of_batch(model: Model, prepared: Prepared, length: int) -> Iterator[Path]:
         targets=ids,  # what is to be predicted plays no part
         tokens=tokens.select(row).part(start, stop),
         types=None if prepared.types is None else prepared.types[:1, start:stop],
+        vectors=None if prepared.vectors is None else prepared.vectors[:1, start:stop],
         source=None if prepared.source is None else prepared.source[:1],
         source_tokens=None if prepared.source_tokens is None else prepared.source_tokens.select(row),
     )
@@ -208,6 +209,9 @@ def scores(asked: Asked, prepared: Prepared, *, ids: Tensor, source: Tensor | No
     """The scores (N,T,V) for these ids or sources, in the coordinates of the one prepared row."""
     rows = len(ids) if source is None else max(len(ids), len(source))
     inputs: dict[str, Any] = {"types": None if prepared.types is None else prepared.types.expand(rows, -1)}
+    if prepared.vectors is not None:  # of another token another one, of the same length
+        same = prepared.vectors.expand(rows, -1, -1)
+        inputs["vectors"] = torch.where((ids != prepared.ids)[..., None], -same, same)
     if source is not None:
         inputs |= {"source": source.expand(rows, -1), "source_tokens": prepared.source_tokens}
     found: Tensor = asked(ids.expand(rows, -1), prepared.tokens, **inputs)

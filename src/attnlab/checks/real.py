@@ -12,12 +12,15 @@ from torch import Tensor
 from attnlab.checks.check import Case
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
+from attnlab.data.columns import BY_TOKEN, OF_LAYOUT, ColumnKind, kind_in_batch
 from attnlab.data.rows import Rows
 from attnlab.evaluation.evaluator import Batches, Evaluator
 from attnlab.evaluation.texts import owners_of
 from attnlab.model.model import Model
+from attnlab.model.tokens import Tokens
 from attnlab.tasks.task import PassagePlaces, Prepared, Spans
 
+SECOND = (ColumnKind.SECOND, ColumnKind.SECOND_NUMBERS)
 LOOKED_AT = 8
 """Batches among which one with rows long enough is looked for."""
 
@@ -64,15 +67,15 @@ def piece(batch: Batch, rows: int, length: int | None = None) -> Batch:
     left = bool(batch.real[:rows, -1:].all()) and not bool(batch.real[:rows, :1].all())
     places = slice(-length, None) if left else slice(0, length)
 
-    def cut(name: str, value: Tensor) -> Tensor:
-        if value.ndim < 2 or name == "labels":  # (B,C): classes are no places
-            return value[: len(ids)] if name != "rows" else value
-        return value[:rows, :length] if name.startswith("target") else value[:rows, places]
+    def cut(name: str, column: Tensor) -> Tensor:
+        kind = kind_in_batch(name)
+        if name == "rows":
+            return column
+        if kind in SECOND:
+            return column[:rows, :length]
+        return column[:rows, places] if name in OF_LAYOUT or kind in BY_TOKEN else column[:rows]
 
-    fields: dict[str, Any] = {
-        name: cut(name, value) if isinstance(value, Tensor) else value for name, value in vars(batch).items()
-    }
-    return Batch(**fields)
+    return Batch(**{name: cut(name, column) for name, column in batch.columns.items()})
 
 
 def around_answers(batch: Batch, rows: int, length: int) -> Batch:
@@ -94,44 +97,34 @@ def around_answers(batch: Batch, rows: int, length: int) -> Batch:
     def moved(place: Tensor) -> Tensor:
         return torch.where(has, (place[:rows] - begin + 1).clamp(max=length - 1), 0)
 
-    fields: dict[str, Any] = {}
-    for name, value in vars(batch).items():
-        held = isinstance(value, Tensor) and value.ndim == 2 and value.shape == batch.ids.shape
-        fields[name] = value[:rows].gather(1, places) if held else value
-    fields |= {"rows": batch.rows[:rows], "start": moved(batch.start), "end": moved(batch.end)}
-    return Batch(**fields | {"real": kept, "char_start": fields["char_start"].masked_fill(~kept, -1)})
+    chosen = {
+        name: column[:rows][line[:, None], places]
+        if name != "rows" and (name in OF_LAYOUT or kind_in_batch(name) in BY_TOKEN)
+        else column
+        for name, column in batch.columns.items()
+    }
+    chosen |= {"rows": batch.rows[:rows], "start": moved(batch.start), "end": moved(batch.end)}
+    return Batch(**chosen | {"real": kept, "char_start": chosen["char_start"].masked_fill(~kept, -1)})
 
 
 def rows_of(prepared: Prepared, start: int, stop: int) -> Prepared:
     """Some rows of what is prepared, as far as there are any."""
     rows = torch.arange(start, min(stop, len(prepared.ids)))
 
-    def chosen(value: Tensor | None) -> Tensor | None:
-        return None if value is None else value[start:stop]
+    def chosen(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return value[start:stop]
+        if isinstance(value, Tokens):
+            return value.select(rows)
+        if isinstance(value, PassagePlaces):
+            return PassagePlaces(start=value.start[start:stop], end=value.end[start:stop])
+        if isinstance(value, Spans):
+            kept = (value.row >= start) & (value.row < stop)
+            held = {name: column[kept] for name, column in vars(value).items()}
+            return Spans(**held | {"row": held["row"] - start})
+        return value
 
-    source_tokens, spans, passage = prepared.source_tokens, prepared.spans, prepared.passage
-    if passage is not None:
-        passage = PassagePlaces(start=passage.start[start:stop], end=passage.end[start:stop])
-    if spans is not None:
-        kept = (spans.row >= start) & (spans.row < stop)
-        held = {name: value[kept] for name, value in vars(spans).items()}
-        spans = Spans(**held | {"row": held["row"] - start})
-    return replace(
-        prepared,
-        ids=prepared.ids[start:stop],
-        targets=prepared.targets[start:stop],
-        of_examples=prepared.of_examples,
-        tokens=prepared.tokens.select(rows),
-        types=chosen(prepared.types),
-        source=chosen(prepared.source),
-        source_tokens=None if source_tokens is None else source_tokens.select(rows),
-        spans=spans,
-        passage=passage,
-        sizes=chosen(prepared.sizes),
-        words=chosen(prepared.words),
-        second=chosen(prepared.second),
-        second_tokens=None if prepared.second_tokens is None else prepared.second_tokens.select(rows),
-    )
+    return replace(prepared, **{name: chosen(value) for name, value in vars(prepared).items()})
 
 
 def evaluator_of(case: Case) -> Evaluator:
@@ -175,10 +168,8 @@ def cut_lines(batch: Batch, rows: Rows, start: int, stop: int) -> Batch:
     owners = list(owners_of(batch, rows))
     before, own = (sum(map(len, part)) for part in (owners[:start], owners[start:stop]))
     numbers = batch.rows[before : before + own]
-    fields: dict[str, Any] = {
-        name: value[start:stop] for name, value in vars(batch).items() if isinstance(value, Tensor)
-    }
-    return replace(batch, **fields | {"rows": numbers})
+    lines = {name: column[start:stop] for name, column in batch.columns.items()}
+    return batch.changed(**lines | {"rows": numbers})
 
 
 def device_of(model: Model) -> torch.device:

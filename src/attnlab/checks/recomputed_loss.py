@@ -278,8 +278,9 @@ def label_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor
     model, target, found = evaluator.model, evaluator.task.target, []
     for line, real in enumerate(batch.real):
         ids, tokens = prepared.ids[line][real][None], Tokens.of(int(real.sum()))
-        types = None if prepared.types is None else prepared.types[line][real][None]
-        scores = model(ids, tokens, types=types)[0].double()
+        beside = {"types": prepared.types, "vectors": prepared.vectors}
+        given = {name: column[line][real][None] for name, column in beside.items() if column is not None}
+        scores = model(ids, tokens, **given)[0].double()
         held = {"words": prepared.words, "char_start": batch.char_start, "targets": prepared.targets}
         row = {name: column[line] for name, column in held.items() if column is not None}
         found.append(target.plain_loss(scores, row | {"real": real}))

@@ -88,6 +88,7 @@ class ModelSettings:
     dropout: BelowOne = 0.0
     attention_dropout: BelowOne = 0.0
     token_types: Whole = 0
+    vectors: Whole = field(default=0, metadata={"later": True})  # numbers of a vector that a token may have
     embedding_scale: Positive | Literal["unit", "root"] = (
         "unit"  # unit: variance 1 at the start; root: √width
     )

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attnlab.data.columns import COLUMNS, Column, ColumnKind, NamedColumns, batch_names
+from attnlab.data.errors import DataError
 from attnlab.data.rows import Rows
 
 Side = Literal["right", "left"]
 Index = NDArray[np.int64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Batch:
-    """What a step works on. B rows of T places; a field that the data does not carry is None.
+class Batch(NamedColumns):
+    """What a step works on. B rows of T places; a column that the data does not carry is None.
 
     ids (B, T) int64, real (B, T) bool: False where a place is only padding. position (B, T) is
     there when it is not 0, 1, 2, …: it restarts in each packed document and skips left padding.
@@ -31,29 +30,40 @@ class Batch:
     each token, −1 for none, tags (B, T) the number of a word's tag at its first token, −100 elsewhere.
     char_start and char_end (B, T) place every token of a passage in its text, −1 for all others.
     sizes (B, T) and target_sizes (B, U) are the UTF-8 bytes of text that each token stands for, 0 for
-    special tokens and padding. rows (N,) are the numbers of the encoded rows inside, in order.
+    special tokens and padding. vectors (B, T, W) float32 are read beside the ids, 0 for padding.
+    rows (N,) are the numbers of the encoded rows inside, in order.
     """
 
-    ids: Tensor
-    real: Tensor
-    rows: Tensor
-    sizes: Tensor
-    position: Tensor | None = None
-    document: Tensor | None = None
-    types: Tensor | None = None
-    source: Tensor | None = None
-    target_ids: Tensor | None = None
-    target_real: Tensor | None = None
-    target_sizes: Tensor | None = None
-    label: Tensor | None = None
-    labels: Tensor | None = None
-    number: Tensor | None = None
-    words: Tensor | None = None
-    tags: Tensor | None = None
-    start: Tensor | None = None
-    end: Tensor | None = None
-    char_start: Tensor | None = None
-    char_end: Tensor | None = None
+    __slots__ = ()
+
+    def __init__(self, **columns: Tensor | None):
+        names = self.known()
+        if odd := sorted(columns.keys() - {*names}):
+            raise ValueError(f"{odd[0]} is no column of a batch; its columns are {', '.join(names)}.")
+        self.columns = {name: held for name in names if (held := columns.get(name)) is not None}
+
+    def known(self) -> tuple[str, ...]:
+        return batch_names()
+
+    @property
+    def ids(self) -> Tensor:
+        return self.columns["ids"]
+
+    @property
+    def real(self) -> Tensor:
+        return self.columns["real"]
+
+    @property
+    def rows(self) -> Tensor:
+        return self.columns["rows"]
+
+    @property
+    def sizes(self) -> Tensor:
+        return self.columns["sizes"]
+
+    def changed(self, **columns: Tensor | None) -> Batch:
+        """The batch with some columns otherwise."""
+        return Batch(**{**self.columns, **columns})
 
     @property
     def tokens(self) -> int:
@@ -90,54 +100,34 @@ class Batch:
         return self._each(Tensor.pin_memory)
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        held: dict[str, Any] = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        tensors: dict[str, Any] = {k: change(v) for k, v in held.items() if isinstance(v, Tensor)}
-        return dataclasses.replace(self, **tensors)
+        return Batch(**{name: change(column) for name, column in self.columns.items()})
 
 
 def collate(
     rows: Rows, places: Sequence[Index], *, pad: int, side: Side = "right", packed: bool = False
 ) -> Batch:
     """A batch of some rows. Each entry of `places` is one row of the batch: the rows packed in it."""
-    layout = Layout(rows, places, side)
-    numbers = np.concatenate(places) if len(places) else np.zeros(0, np.int64)
-    fields: dict[str, Tensor] = {
-        "ids": layout.filled("ids", pad),
+    layout = Layout(rows, places, side, pad)
+    columns: dict[str, Tensor] = {
+        "rows": torch.from_numpy(layout.numbers.copy()),
         "real": layout.each(lambda row, n: np.ones(n, bool), False),
-        "sizes": layout.filled("sizes", 0),
     }
     if packed or side == "left":
-        fields["position"] = layout.each(lambda row, n: np.arange(n), 0)
+        columns["position"] = layout.each(lambda row, n: np.arange(n), 0)
     if packed:
-        fields["document"] = layout.documents()
-    if rows.has("types"):
-        fields["types"] = layout.filled("types", 0)
-    if rows.has("source"):
-        fields["source"] = layout.each(lambda row, n: np.arange(n) < rows.scalar("source", row), False)
-    for name in ("label", "start", "end"):
-        if rows.has(name):
-            # An answer's place is told in the batch's own columns, so left padding moves it.
-            shift = layout.begins if name != "label" else np.zeros(len(numbers), np.int64)
-            values = [rows.scalar(name, row) + int(s) for row, s in zip(numbers, shift, strict=True)]
-            fields[name] = torch.tensor(values)
-    for name, empty in (("words", -1), ("tags", -100), ("char_start", -1), ("char_end", -1)):
-        if rows.has(name):
-            fields[name] = layout.filled(name, empty)
-    if rows.has("labels"):
-        fields["labels"] = torch.from_numpy(np.stack([rows.ragged("labels", row) for row in numbers]))
-    if rows.has("number"):
-        fields["number"] = torch.tensor([rows.number("number", row) for row in numbers], dtype=torch.float64)
-    if rows.has("target"):
-        fields["target_ids"], fields["target_real"] = targets(rows, "target", numbers, pad)
-        fields["target_sizes"], _ = targets(rows, "target_sizes", numbers, 0)
-    return Batch(rows=torch.from_numpy(numbers.copy()), **fields)
+        columns["document"] = layout.documents()
+    for column in COLUMNS.values():
+        if rows.has(column.name) and column.name != "example":
+            columns |= COLLATED[column.kind](layout, column)
+    return Batch(**columns)
 
 
 class Layout:
     """Where each encoded row stands in the batch."""
 
-    def __init__(self, rows: Rows, places: Sequence[Index], side: Side):
-        self.rows, self.places = rows, places
+    def __init__(self, rows: Rows, places: Sequence[Index], side: Side, pad: int):
+        self.rows, self.places, self.pad = rows, places, pad
+        self.numbers = np.concatenate(places) if len(places) else np.zeros(0, np.int64)
         used = [int(rows.lengths[entry].sum()) for entry in places]
         self.shape = (len(places), max(used, default=0))
         self.spans: list[tuple[int, int, int, int]] = []  # batch row, begin, length, encoded row
@@ -147,7 +137,7 @@ class Layout:
                 length = int(rows.lengths[row])
                 self.spans.append((line, begin, length, int(row)))
                 begin += length
-        self.begins = np.array([begin for _, begin, _, _ in self.spans], np.int64)
+        self.begins = [begin for _, begin, _, _ in self.spans]
 
     def each(self, values: Callable[[int, int], NDArray[np.generic]], empty: int | bool) -> Tensor:
         """A (B, T) tensor filled row by row with `values(row, length)`, with `empty` elsewhere."""
@@ -156,21 +146,87 @@ class Layout:
             out[line, begin : begin + length] = values(row, length)
         return torch.from_numpy(out)
 
-    def filled(self, column: str, empty: int) -> Tensor:
-        return self.each(lambda row, n: self.rows.ragged(column, row), empty)
-
     def documents(self) -> Tensor:
         numbers = {int(row): n for entry in self.places for n, row in enumerate(entry, start=1)}
         return self.each(lambda row, n: np.full(n, numbers[row]), 0)
 
 
-def targets(rows: Rows, column: str, numbers: Index, empty: int) -> tuple[Tensor, Tensor]:
-    """A column of an encoder-decoder's targets, and where there are any (B, U): always padded on the right,
-    since they are written left to right."""
-    held = [rows.ragged(column, row) for row in numbers]
+# ---------------------------------------------------------------- one function a kind
+def tokens(layout: Layout, column: Column) -> dict[str, Tensor]:
+    return {column.name: layout.each(lambda row, n: layout.rows.ragged(column.name, row), layout.pad)}
+
+
+def numbers(layout: Layout, column: Column) -> dict[str, Tensor]:
+    return {column.name: layout.each(lambda row, n: layout.rows.ragged(column.name, row), column.empty)}
+
+
+def vectors(layout: Layout, column: Column) -> dict[str, Tensor]:
+    rows = [layout.rows.ragged(column.name, row) for row in layout.numbers]
+    width = {row.shape[-1] for row in rows}
+    if len(width) != 1:
+        raise DataError(f"The {column.name} of rows have {sorted(width)} numbers each; give all as many.")
+    out = np.full((*layout.shape, *width), column.empty, rows[0].dtype)
+    for (line, begin, length, _), held in zip(layout.spans, rows, strict=True):
+        if len(held) != length:
+            raise DataError(f"A row of {length} tokens has {len(held)} {column.name}; give one for each.")
+        out[line, begin : begin + length] = held
+    return {column.name: torch.from_numpy(out)}
+
+
+def value(layout: Layout, column: Column) -> dict[str, Tensor]:
+    read = layout.rows.number if column.storage is np.float64 else layout.rows.scalar
+    dtype = torch.float64 if column.storage is np.float64 else torch.int64
+    return {column.name: torch.tensor([read(column.name, row) for row in layout.numbers], dtype=dtype)}
+
+
+def flags(layout: Layout, column: Column) -> dict[str, Tensor]:
+    held = np.stack([layout.rows.ragged(column.name, row) for row in layout.numbers])
+    return {column.name: torch.from_numpy(held)}
+
+
+def place(layout: Layout, column: Column) -> dict[str, Tensor]:
+    """In the batch's own places, so that left padding moves it."""
+    held = (layout.rows.scalar(column.name, row) for row in layout.numbers)
+    moved = [at + begin for at, begin in zip(held, layout.begins, strict=True)]
+    return {column.name: torch.tensor(moved)}
+
+
+def prefix(layout: Layout, column: Column) -> dict[str, Tensor]:
+    """The count as a mask."""
+    count = layout.rows.scalar
+    return {column.name: layout.each(lambda row, n: np.arange(n) < count(column.name, row), False)}
+
+
+def second(layout: Layout, column: Column) -> dict[str, Tensor]:
+    """Another row, and where it is no padding."""
+    held, real = second_row(layout, column, layout.pad)
+    return dict(zip(column.batched, (held, real), strict=True))
+
+
+def second_numbers(layout: Layout, column: Column) -> dict[str, Tensor]:
+    return {column.name: second_row(layout, column, column.empty)[0]}
+
+
+def second_row(layout: Layout, column: Column, empty: int) -> tuple[Tensor, Tensor]:
+    """What there is of a second row (B, U), and where: always padded on the right, since it is written left
+    to right."""
+    held = [layout.rows.ragged(column.name, row) for row in layout.numbers]
     shape = (len(held), max(map(len, held), default=0))
     found, real = np.full(shape, empty, np.int64), np.zeros(shape, bool)
     for line, values in enumerate(held):
         found[line, : len(values)] = values
         real[line, : len(values)] = True
     return torch.from_numpy(found), torch.from_numpy(real)
+
+
+COLLATED: dict[ColumnKind, Callable[[Layout, Column], dict[str, Tensor]]] = {
+    ColumnKind.TOKENS: tokens,
+    ColumnKind.NUMBERS: numbers,
+    ColumnKind.VECTORS: vectors,
+    ColumnKind.VALUE: value,
+    ColumnKind.FLAGS: flags,
+    ColumnKind.PLACE: place,
+    ColumnKind.PREFIX: prefix,
+    ColumnKind.SECOND: second,
+    ColumnKind.SECOND_NUMBERS: second_numbers,
+}

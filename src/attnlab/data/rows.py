@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -10,19 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attnlab.data.columns import COLUMNS, RAGGED, Column, ColumnKind
 from attnlab.data.errors import DataError
 from attnlab.data.row import Row
 
-Column = NDArray[Any]
-Columns = dict[str, Column]
-SCALAR = ("example", "source", "label", "start", "end")
-FLOATING = ("number",)
+Stored = NDArray[Any]
+Columns = dict[str, Stored]
 
 
 class Rows:
     """All rows of a split. Lengths are in memory; the rest may be memory-mapped parts."""
 
-    def __init__(self, parts: Sequence[Mapping[str, Column]], *, fingerprint: str):
+    def __init__(self, parts: Sequence[Mapping[str, Stored]], *, fingerprint: str):
         self.parts = list(parts)
         self.fingerprint = fingerprint
         self.ends = np.cumsum([len(part["example"]) for part in parts], dtype=np.int64)
@@ -42,12 +40,12 @@ class Rows:
     def has(self, column: str) -> bool:
         return column in self.columns
 
-    def locate(self, index: int) -> tuple[Mapping[str, Column], int]:
+    def locate(self, index: int) -> tuple[Mapping[str, Stored], int]:
         """The part that holds a row, and the row's number in it."""
         part = int(np.searchsorted(self.ends, index, side="right"))
         return self.parts[part], int(index - (self.ends[part - 1] if part else 0))
 
-    def ragged(self, column: str, index: int) -> Column:
+    def ragged(self, column: str, index: int) -> Stored:
         """A row's stretch of a column, such as its ids."""
         part, row = self.locate(index)
         bounds = part[f"{column}.bounds"]
@@ -85,7 +83,7 @@ def joined(parts: Sequence[Columns]) -> Columns:
     return {name: _joined(name, [part[name] for part in parts]) for name in first}
 
 
-def _joined(name: str, columns: Sequence[Column]) -> Column:
+def _joined(name: str, columns: Sequence[Stored]) -> Stored:
     if not name.endswith(".bounds"):
         return np.concatenate(columns)
     ends = np.cumsum([0, *(column[-1] for column in columns)])
@@ -99,39 +97,36 @@ def in_memory(rows: Iterable[Row], *, vocabulary: int, fingerprint: str = "") ->
     return Rows([columns_of(held, vocabulary)] if held else [], fingerprint=fingerprint)
 
 
-def columns_of(rows: Sequence[Row], vocabulary: int) -> dict[str, Column]:
-    """Rows as arrays: scalars one a row, ragged ones flat with the bounds of each row."""
-    columns: dict[str, Column] = {}
-    for field in dataclasses.fields(Row):
-        values = [getattr(row, field.name) for row in rows]
-        if all(value is None for value in values):
+def columns_of(rows: Sequence[Row], vocabulary: int) -> dict[str, Stored]:
+    """Rows as arrays: values one a row, ragged ones flat with the bounds of each row."""
+    if odd := sorted({name for row in rows for name in row.columns} - COLUMNS.keys()):
+        raise DataError(f"Rows have {odd[0]}, which is no column; add it to attnlab.data.columns.COLUMNS.")
+    columns: dict[str, Stored] = {}
+    for column in COLUMNS.values():
+        values = [row.columns.get(column.name) for row in rows]
+        missing = sum(value is None for value in values)
+        if missing == len(values):
             continue
-        if None in values:
-            missing = sum(value is None for value in values)
+        if missing:
             raise DataError(
-                f"{missing:,} of {len(values):,} rows have no {field.name}, and the others have one; "
+                f"{missing:,} of {len(values):,} rows have no {column.name}, and the others have one; "
                 "give it to all, or to none."
             )
-        if field.name in SCALAR:
-            columns[field.name] = np.array(values, np.int64)
-        elif field.name in FLOATING:
-            columns[field.name] = np.array(values, np.float64)
+        if column.kind in RAGGED:
+            columns |= ragged(column, values, vocabulary)
         else:
-            columns |= ragged(field.name, values, vocabulary)
+            columns[column.name] = np.array(values, column.dtype(vocabulary))
     return columns
 
 
-def ragged(name: str, values: Sequence[Sequence[int]], vocabulary: int) -> dict[str, Column]:
+def ragged(column: Column, values: Sequence[Any], vocabulary: int) -> dict[str, Stored]:
     bounds = np.zeros(len(values) + 1, np.int64)
     np.cumsum([len(value) for value in values], out=bounds[1:])
-    flat = np.fromiter(chain.from_iterable(values), dtype_of(name, vocabulary), count=bounds[-1])
-    if name in ("sizes", "target_sizes"):  # hardly any token stands for more than 255 bytes
+    dtype = column.dtype(vocabulary)
+    if column.kind is ColumnKind.VECTORS:
+        flat: Stored = np.concatenate([np.asarray(value, dtype) for value in values])
+    else:
+        flat = np.fromiter(chain.from_iterable(values), dtype, count=bounds[-1])
+    if column.storage == "smallest":  # hardly any token stands for more than 255 bytes
         flat = flat.astype(np.min_scalar_type(int(flat.max(initial=0))))
-    return {name: flat, f"{name}.bounds": bounds}
-
-
-def dtype_of(name: str, vocabulary: int) -> type[np.generic]:
-    """The smallest type that holds every value that a column may have."""
-    if name in ("ids", "target"):
-        return np.uint16 if vocabulary <= 1 << 16 else np.uint32
-    return np.uint8 if name in ("types", "labels") else np.int32
+    return {column.name: flat, f"{column.name}.bounds": bounds}

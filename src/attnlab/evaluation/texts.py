@@ -42,6 +42,7 @@ class Text:
     ids: Tensor
     targets: Tensor
     types: Tensor | None = None
+    vectors: Tensor | None = None
     marked: Tensor | None = None
     source: Tensor | None = None
 
@@ -119,6 +120,7 @@ def _parted(
             prepared.ids[line, own],
             prepared.targets[line, own],
             types=None if prepared.types is None else prepared.types[line, own],
+            vectors=None if prepared.vectors is None else prepared.vectors[line, own],
             marked=None if source is None else source.expand_as(prepared.ids)[line, own],
         )
 
@@ -166,7 +168,7 @@ def _nats(model: Model, texts: Sequence[Text], end: int, places: Tensor) -> Tens
 
     ids, targets = stacked("ids"), stacked("targets")
     assert ids is not None and targets is not None
-    inputs: dict[str, Any] = {"types": stacked("types")}
+    inputs: dict[str, Any] = {"types": stacked("types"), "vectors": stacked("vectors")}
     if texts[0].source is not None:
         inputs["source"] = torch.stack([text.source for text in texts if text.source is not None]).to(device)
     tokens = Tokens.of(ids.shape[1], source=stacked("marked"), device=device)

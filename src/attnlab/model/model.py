@@ -56,6 +56,7 @@ class Model(nn.Module):
         tokens: Tokens | None = None,
         *,
         types: Tensor | None = None,
+        vectors: Tensor | None = None,
         source: Tensor | None = None,
         source_tokens: Tokens | None = None,
         source_types: Tensor | None = None,
@@ -69,14 +70,15 @@ class Model(nn.Module):
     ) -> Any:
         """The head's scores for ids (B,T), or what the objective makes of the hidden states (B,T,D).
 
-        An encoder reads `source` (B,S), unless `encoded` or the cache holds what it made of it. `second`
-        (B,U) is another text of each row: the head's vectors of both (B,2,D) are then scores and hidden
-        states alike. `features` stand for the trunk's output. `places` index the hidden states: a head
-        with a large vocabulary is asked only there.
+        `vectors` (B,T,W) are read beside the ids. An encoder reads `source` (B,S), unless `encoded` or the
+        cache holds what it made of it. `second` (B,U) is another text of each row: the head's vectors of both
+        (B,2,D) are then scores and hidden states alike. `features` stand for the trunk's output. `places`
+        index the hidden states: a head with a large vocabulary is asked only there.
         """
         tokens = coordinates(ids, cache) if tokens is None else tokens
         inputs = {
             "types": types,
+            "vectors": vectors,
             "source": source,
             "source_tokens": source_tokens,
             "source_types": source_types,
@@ -87,8 +89,8 @@ class Model(nn.Module):
         hidden = self.trunk(ids, tokens, **given) if features is None else features
         if second is not None:
             other = coordinates(second, None) if second_tokens is None else second_tokens
-            vectors = self.head(hidden, tokens), self.head(self.trunk(second, other), other)
-            hidden = torch.stack(vectors, 1)
+            both = self.head(hidden, tokens), self.head(self.trunk(second, other), other)
+            hidden = torch.stack(both, 1)
         if places is not None:
             hidden = hidden[places]
         if objective is not None:

@@ -31,20 +31,33 @@ class Embedding(nn.Module):
         positions: Position,
         *,
         types: nn.Embedding | None = None,
+        vectors: nn.Linear | None = None,
         norm: nn.Module | None = None,
         scale: float = 1.0,
         dropout: float = 0.0,
     ):
         super().__init__()
-        self.tokens, self.positions, self.types = tokens, positions, types
+        self.tokens, self.positions, self.types, self.vectors = tokens, positions, types, vectors
         self.norm = nn.Identity() if norm is None else norm
         self.scale, self.dropout = scale, Dropout(dropout)
 
     def forward(
-        self, ids: Tensor, tokens: Tokens, types: Tensor | None = None, virtual: Virtual | None = None
+        self,
+        ids: Tensor,
+        tokens: Tokens,
+        types: Tensor | None = None,
+        virtual: Virtual | None = None,
+        vectors: Tensor | None = None,
     ) -> Tensor:
-        """ids (B,T) -> (B,T,D), with virtual tokens before them where there are any; types default to 0."""
+        """ids (B,T) -> (B,T,D), with virtual tokens before them where there are any; types default to 0.
+
+        `vectors` (B,T,W), such as patches of an image, are added to those of the ids.
+        """
         x = self.tokens(ids)
+        if vectors is not None:
+            if self.vectors is None:
+                raise ValueError("This model reads no vectors; build it with vectors, or give none.")
+            x = x + self.vectors(vectors.to(x)) / self.scale  # as large as words are after it
         if virtual is not None:
             x, types = virtual.embedded(x, types)
         if self.types is not None:
@@ -114,6 +127,7 @@ class Stack(nn.Module):
         tokens: Tokens,
         *,
         types: Tensor | None = None,
+        vectors: Tensor | None = None,
         cache: Cache | None = None,
         encoded: Tensor | None = None,
         source_tokens: Tokens | None = None,
@@ -127,7 +141,7 @@ class Stack(nn.Module):
         tokens = tokens if self.virtual is None else tokens.shifted(self.virtual.count)
         tokens, new = (tokens, tokens) if virtual is None else virtual.placed(tokens)
         keys = new if cache is None else cache.extend(new)
-        x = self.embedding(ids, tokens, types, virtual)
+        x = self.embedding(ids, tokens, types, virtual, vectors)
         rotation = self.positions.rotation(tokens)
         pairs = self._pairs(Pairs(tokens, keys, self.mask))
         cross = None if source_tokens is None else Pairs(tokens, source_tokens)

@@ -61,6 +61,9 @@ def _embedding_terms(embedding: Embedding, seen: set[int]) -> list[Term]:
     if embedding.types is not None:
         types = embedding.types
         terms.append(Term("types", "types·D", types.num_embeddings * types.embedding_dim))
+    if embedding.vectors is not None:
+        entrance = embedding.vectors
+        terms.append(linear("vectors", entrance.in_features, entrance.out_features, True, "W·D"))
     terms += embedding.positions.parameter_terms() + terms_of(embedding.norm)
     return [term.inside("embedding") for term in terms]
 

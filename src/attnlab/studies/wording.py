@@ -298,7 +298,7 @@ def verdict_sentences(outcome: Any) -> str:
     }
     failed = [said for arm in outcome.all_arms if (said := failure_sentence(arm, apart.get(arm.name)))]
     if len(comparisons) > FEW:
-        told = [counts_sentence(comparisons)]
+        told = [counts_sentence([one for one in comparisons if one.metric == outcome.study.metric])]
     else:
         told = [comparison_sentence(one, arms) for one in comparisons]
     compared = {one.arm for one in comparisons} | {*baselines}
@@ -320,13 +320,14 @@ def verdict_sentences(outcome: Any) -> str:
 
 
 def counts_sentence(comparisons: Sequence[Any]) -> str:
-    """Many comparisons in one sentence; each stands in the table."""
+    """Many comparisons by the metric that decides, in one sentence; all stand in the table."""
     by_verdict: dict[str, list[str]] = {}
     for one in comparisons:
         by_verdict.setdefault(str(one.verdict), []).append(one.arm)
     said = [f"{len(arms)} {verdict} ({', '.join(arms)})" for verdict, arms in by_verdict.items()]
     baselines = in_words(dict.fromkeys(one.baseline for one in comparisons))
-    return f"{len(comparisons)} comparisons with {baselines}: {'; '.join(said)}."
+    metric = comparisons[0].metric.replace("_", " ")
+    return f"{len(comparisons)} comparisons with {baselines} by {metric}: {', '.join(said)}."
 
 
 def comparison_sentence(comparison: Any, arms: Mapping[str, Any]) -> str:

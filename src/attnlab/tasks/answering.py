@@ -34,7 +34,14 @@ from attnlab.tasks.answer_spans import (
     first_places,
 )
 from attnlab.tasks.labelled import summed
-from attnlab.tasks.task import ExampleColumns, PassagePlaces, Prediction, Prepared, SplitColumns, tokens_of
+from attnlab.tasks.task import (
+    ExampleColumns,
+    PassagePlaces,
+    Prediction,
+    Prepared,
+    SplitColumns,
+    tokens_of,
+)
 from attnlab.tasks.vocabulary import Vocabulary
 
 
@@ -104,6 +111,7 @@ class Answering(AnswerSpans):
             targets=torch.zeros(len(batch.ids), 2, dtype=torch.long),
             tokens=tokens_of(batch),
             types=batch.types,
+            vectors=batch.vectors,
             passage=PassagePlaces(start=batch.char_start, end=batch.char_end),
             of_examples=True,
         )

@@ -46,6 +46,7 @@ class Causal(Task):
             targets=next_tokens(batch),
             tokens=tokens_of(batch, backward_looking=True),
             types=batch.types,
+            vectors=batch.vectors,
             sizes=next_sizes(batch),
         )
 

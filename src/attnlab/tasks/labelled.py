@@ -45,7 +45,12 @@ class Labelled(Task):
     def unlabelled(self, batch: Batch) -> Prepared:
         none = torch.zeros(len(batch.ids), dtype=torch.long)
         return Prepared(
-            ids=batch.ids, targets=none, tokens=tokens_of(batch), types=batch.types, of_examples=True
+            ids=batch.ids,
+            targets=none,
+            tokens=tokens_of(batch),
+            types=batch.types,
+            vectors=batch.vectors,
+            of_examples=True,
         )
 
     def head_loss(self, head: Head, hidden: Tensor, prepared: Prepared, *, training: bool) -> LossSum:

@@ -69,4 +69,5 @@ class Masked(Task):
             targets=targets_at(ids, chosen),
             tokens=tokens_of(batch),
             types=batch.types,
+            vectors=batch.vectors,
         )

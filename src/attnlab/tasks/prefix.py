@@ -55,6 +55,7 @@ class Prefix(Task):
             targets=next_tokens(batch, among=~source),
             tokens=tokens_of(batch, source=source),
             types=batch.types,
+            vectors=batch.vectors,
         )
 
 

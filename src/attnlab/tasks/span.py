@@ -91,6 +91,7 @@ class Span(Task):
             targets=targets_at(ids, chosen),
             tokens=tokens_of(batch),
             types=batch.types,
+            vectors=batch.vectors,
             spans=placed(found),
         )
 

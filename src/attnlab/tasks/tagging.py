@@ -25,7 +25,15 @@ from attnlab.model.model import Model
 from attnlab.targets import TARGETS
 from attnlab.targets.tags import TagTarget
 from attnlab.tasks.labelled import summed
-from attnlab.tasks.task import ExampleColumns, Prediction, Prepared, SplitColumns, Task, TextSpan, tokens_of
+from attnlab.tasks.task import (
+    ExampleColumns,
+    Prediction,
+    Prepared,
+    SplitColumns,
+    Task,
+    TextSpan,
+    tokens_of,
+)
 from attnlab.tasks.vocabulary import Vocabulary
 
 NO_WORD = -1
@@ -82,6 +90,7 @@ class Tagging(Task):
             targets=torch.full_like(batch.ids, IGNORE),
             tokens=tokens_of(batch),
             words=batch.words,
+            vectors=batch.vectors,
             of_examples=True,
         )
 

@@ -76,7 +76,7 @@ class PassagePlaces:
     end: Tensor
 
 
-INPUTS = "ids", "tokens", "types", "source", "source_tokens", "second", "second_tokens", "features"
+INPUTS = "ids", "tokens", "types", "vectors", "source", "source_tokens", "second", "second_tokens", "features"
 """What of a prepared batch the model reads."""
 
 
@@ -94,6 +94,8 @@ class Prepared:
     targets: Tensor
     tokens: Tokens
     types: Tensor | None = None
+    vectors: Tensor | None = None
+    """(B,T,W) what is read beside the ids."""
     source: Tensor | None = None
     source_tokens: Tokens | None = None
     spans: Spans | None = None

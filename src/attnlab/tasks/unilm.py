@@ -66,6 +66,7 @@ class UniLM(Masked):
             targets=plain.targets,
             tokens=tokens_of(batch, source=source),
             types=batch.types,
+            vectors=batch.vectors,
         )
 
     def last_seen(self, length: int, marked: Tensor | None = None) -> Tensor:

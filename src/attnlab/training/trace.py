@@ -93,14 +93,15 @@ def content(tensor: Tensor) -> bytes:
 
 def batch_content(batch: Batch) -> bytes:
     """All that a batch holds; the numbers of its rows aside, which no model reads."""
-    held = {name: value for name, value in vars(batch).items() if name != "rows"}
-    return b"".join(name.encode() + content(x) for name, x in held.items() if isinstance(x, Tensor))
+    held = {name: column for name, column in batch.columns.items() if name != "rows"}
+    return b"".join(name.encode() + content(column) for name, column in held.items())
 
 
 def input_content(prepared: Prepared) -> bytes:
     """What the model reads, and what it is to predict."""
-    held = (prepared.ids, prepared.targets, prepared.source, prepared.types, prepared.second)
-    return b"".join(content(x) for x in held if x is not None)
+    names = "ids", "targets", "source", "types", "second", "vectors"
+    held = (getattr(prepared, name) for name in names)
+    return b"".join(content(column) for column in held if column is not None)
 
 
 @contextmanager

@@ -6,10 +6,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from attnlab.data.columns import COLUMNS
 from attnlab.data.encode.encoding import Cuts, Encoding, refuse_cut
 from attnlab.data.example import Example
 from attnlab.data.row import Row
-from attnlab.data.rows import Columns, dtype_of
+from attnlab.data.rows import Columns
 from attnlab.data.tokenizers.sized import Sized, SizedTexts
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
@@ -57,7 +58,7 @@ class Document(Encoding):
         inside = np.arange(len(texts.ids)) - np.repeat(texts.borders[:-1], totals) < np.repeat(kept, totals)
         bounds, sizes = bounds_of(lengths), texts.sizes[inside]
         return {
-            "ids": texts.ids[inside].astype(dtype_of("ids", vocabulary)),
+            "ids": texts.ids[inside].astype(COLUMNS["ids"].dtype(vocabulary)),
             "ids.bounds": bounds,
             "example": np.repeat(np.arange(first, first + len(chunk)), rows),
             "sizes": sizes.astype(np.min_scalar_type(int(sizes.max(initial=0)))),

@@ -175,6 +175,7 @@ class Transformer(nn.Module):
         tokens: Tokens | None = None,
         *,
         types: Tensor | None = None,
+        vectors: Tensor | None = None,
         source: Tensor | None = None,
         source_tokens: Tokens | None = None,
         source_types: Tensor | None = None,
@@ -190,7 +191,9 @@ class Transformer(nn.Module):
         if self.encoder is None or self.decoder is None:
             if source is not None or encoded is not None:
                 raise ValueError("Only an encoder-decoder takes a source; this model has one stack.")
-            return _text(self.main(ids, tokens, types=types, cache=cache), ids)
+            return _text(self.main(ids, tokens, types=types, vectors=vectors, cache=cache), ids)
+        if vectors is not None:
+            raise ValueError("Vectors are read beside the ids of one stack; use an encoder or a decoder.")
         if cache is not None and cache.source_tokens is not None:
             hidden = self.decoder(ids, tokens, types=types, cache=cache, source_tokens=cache.source_tokens)
             return _text(hidden, ids)
@@ -238,6 +241,7 @@ def _stack(
         tokens if tokens is not None else nn.Embedding(settings.tokens, width - positions.narrows),
         positions,
         types=nn.Embedding(settings.token_types, width - positions.narrows) if settings.token_types else None,
+        vectors=nn.Linear(settings.vectors, width - positions.narrows) if settings.vectors else None,
         norm=_norm(settings, width) if settings.embedding_norm else None,
         scale=_embedding_scale(settings, width - positions.narrows),
         dropout=settings.dropout,

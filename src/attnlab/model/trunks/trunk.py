@@ -61,6 +61,7 @@ class Trunk(Protocol):
         tokens: Tokens | None = None,
         *,
         types: Tensor | None = None,
+        vectors: Tensor | None = None,
         source: Tensor | None = None,
         source_tokens: Tokens | None = None,
         source_types: Tensor | None = None,

@@ -68,10 +68,10 @@ def _cell(arm: Arm, check: str) -> Inline:
 
 @dataclass
 class Alike:
-    """Findings that mean the same: the first of them, what was found, and of which arms and seeds."""
+    """Findings of one kind: the first of them, those that differ in their values, of which arms and seeds."""
 
     finding: Finding
-    found: dict[str, bool] = field(default_factory=dict)
+    each: dict[str, Finding] = field(default_factory=dict)
     seeds: dict[str, set[int]] = field(default_factory=dict)
 
 
@@ -79,10 +79,12 @@ def _alike(arms: list[Arm], outcome: str) -> Iterator[Alike]:
     groups: dict[tuple[str, ...], Alike] = {}
     for arm, run, finding in ((a, r, f) for a in arms for r in a.runs for f in r.checks):
         if finding.outcome == outcome:
-            key = finding.check, finding.meaning, finding.fix
+            values = repr((finding.values, finding.number))
+            own = [str(finding.values.get(name, "")) for name in ("meaning", "fix")]  # where it is told
+            key = finding.check, finding.kind, *own
             group = groups.setdefault(key, Alike(finding))
             group.seeds.setdefault(arm.name, set()).add(run.seed)
-            group.found[_found(finding)] = True
+            group.each.setdefault(f"{finding.step if outcome in TROUBLE else 0} {values}", finding)
     return iter(groups.values())
 
 
@@ -93,7 +95,7 @@ def _found(finding: Finding) -> str:
 
 
 def _card(group: Alike) -> CardItem:
-    finding, sentences = group.finding, [sentence(found) for found in group.found]
+    finding, sentences = group.finding, [sentence(_found(one)) for one in group.each.values()]
     if more := len(sentences) - TOLD:
         sentences[TOLD:] = [f"{more} similar finding{'' if more == 1 else 's'}."] if more > 0 else []
     told = {"Found": " ".join(sentences), "Meaning": sentence(finding.meaning), "Fix": sentence(finding.fix)}
