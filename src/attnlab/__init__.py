@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from attnlab.model.model import Model
     from attnlab.runs.findings import Findings
     from attnlab.session.trained import Trained
-    from attnlab.studies.spec import Study
+    from attnlab.studies.runner import RunnableStudy
     from attnlab.tasks.task import Prediction
 
 __all__ = [
@@ -138,8 +138,9 @@ def _adapted_run(
     from attnlab.runs.display import Display
     from attnlab.runs.run_error import RunError
     from attnlab.session.adapting import adapt, adapting_config, run_folder
-    from attnlab.session.baselines import Wording, line_of
+    from attnlab.session.baselines import Wording
     from attnlab.session.trained import Trained
+    from attnlab.targets.report import baselines_sentence
 
     config = adapting_config(start, data=data, adapter=adapter, task=task, reading=reading, set=set or {})
     ended = adapt(
@@ -156,7 +157,7 @@ def _adapted_run(
         raise RunError(
             f"Stopped as requested; continue with resume=True. What was tried is in {ended.rates.folder}."
         )
-    for sentence in (ended.collapsed, str(ended.rates or ""), line_of(ended.baselines)):
+    for sentence in (ended.collapsed, str(ended.rates or ""), baselines_sentence(ended.baselines)):
         if sentence:
             print(visible_lines(sentence))
     return Trained.at(ended.folder)
@@ -214,11 +215,12 @@ def study(
     seeds: int | None = None,
     set: Mapping[str, Any] | None = None,
     only: Iterable[str] = (),
-) -> Study:
+) -> RunnableStudy:
     """A built-in study, or a file's: `study("masking", seeds=3).run().report("masking.html")`."""
+    from attnlab.studies.runner import RunnableStudy
     from attnlab.studies.study_files import adjusted, load_study
 
-    return adjusted(load_study(name), quick=quick, seeds=seeds, set=set or {}, only=only)
+    return RunnableStudy.of(adjusted(load_study(name), quick=quick, seeds=seeds, set=set or {}, only=only))
 
 
 def convert(source: str | Path, target: str | Path, *, adapter: bool = False) -> None:

@@ -21,6 +21,8 @@ from attnlab.runs.findings import (
 )
 
 SOURCE = Path(attnlab.__file__).parent
+FOLDERS = ("checks", "interop", "targets")
+"""Where findings are made."""
 
 
 def constants(node):
@@ -32,7 +34,7 @@ def constants(node):
 
 def kinds_used():
     """Every kind that a check or a loop gives a finding, as far as it is written as text."""
-    for folder in ("checks", "targets", "interop"):
+    for folder in FOLDERS:
         for file in (SOURCE / folder).glob("*.py"):
             for node in ast.walk(ast.parse(file.read_text())):
                 if isinstance(node, ast.Tuple) and ast.unparse(node).startswith("(Outcome."):
@@ -54,9 +56,7 @@ def test_every_kind_that_a_check_gives_has_words():
     used = set(kinds_used())
     assert len(used) > 100
     assert {(where, kind) for where, kind in used if kind not in known} == set()
-    source = "".join(
-        file.read_text() for name in ("checks", "targets", "interop") for file in (SOURCE / name).glob("*.py")
-    )
+    source = "".join(file.read_text() for name in FOLDERS for file in (SOURCE / name).glob("*.py"))
     assert {kind for kind in known if f'"{kind}"' not in source} == set(), "words that nothing says"
 
 

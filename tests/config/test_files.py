@@ -2,11 +2,11 @@ import json
 import re
 
 import pytest
-from attnlab.session.setup import draft
 
 from attnlab.config.files import config_of, identity, load, to_json
 from attnlab.config.values import Choice, ConfigError
 from attnlab.model.assemble import build_model
+from attnlab.session.session import draft_settings
 
 TOML = """
 seed = 3
@@ -105,7 +105,7 @@ def test_each_layer_is_refused_by_its_own_parts():
     """Linear forms no scores to add a bias to; it is the last layer alone that has it."""
     settings = {"model.layers": 2, "model.attention": ["dot", "linear"], "model.positions": "alibi"}
     with pytest.raises(ConfigError, match=r"model\.attention\[1\]: An attention that forms no scores"):
-        build_model(draft(load(set=settings)), device="meta")
+        build_model(draft_settings(load(set=settings)), device="meta")
 
 
 def test_families_bring_their_mask_unless_one_is_given():

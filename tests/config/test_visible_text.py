@@ -13,9 +13,10 @@ from rich.text import Text
 
 from attnlab.config.visible_text import as_cell, visible, visible_json, visible_lines
 from attnlab.documents import svg
-from attnlab.documents.nodes import Grid, Line, Lines, strong
+from attnlab.documents.html import inline
+from attnlab.documents.markdown import plain_text
+from attnlab.documents.nodes import Grid, Line, Lines, emphasised, strong
 from attnlab.documents.terminal import PlainConsole
-from attnlab.studies.report.page import emphasis, plain_text
 
 TURNING = {"RLO", "LRO", "RLE", "LRE", "RLI", "LRI", "FSI", "PDF", "PDI"}
 MARKS = {"\u061c", "\u200e", "\u200f"}
@@ -101,7 +102,7 @@ def test_markdown_shows_text_as_text():
 
 
 def test_a_card_s_emphasis_is_all_that_acts_in_it():
-    assert emphasis("*a* <b>\u202e\x1b") == "<em>a</em> &lt;b&gt;\\u202e␛"
+    assert inline(emphasised("*a* <b>\u202e\x1b")) == "<em>a</em> &lt;b&gt;\\u202e␛"
 
 
 @pytest.mark.parametrize("text", ["- a", "+ b", "1. c", "12) d", "---", "-"])

@@ -30,7 +30,7 @@ from attnlab.model.model import Model
 from attnlab.runs import atomic, checkpoints
 from attnlab.runs.metrics_file import MetricsFile
 from attnlab.session import soundness
-from attnlab.studies import pool
+from attnlab.studies.engines import local
 from attnlab.training.optimizers import Optimizers
 
 
@@ -137,8 +137,10 @@ class ForkedWorker:
         if self.poll() is None:
             os.kill(self.pid, number)
 
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
+    def wait(self) -> None:
+        if self.returncode is None:
+            _, status = os.waitpid(self.pid, 0)
+            self.returncode = os.waitstatus_to_exitcode(status)
 
 
 def child(request: dict[str, Any]) -> None:
@@ -146,7 +148,7 @@ def child(request: dict[str, Any]) -> None:
     os.dup2(errors, 2)
     os.dup2(errors, 1)
     if request["forks"]:
-        pool.subprocess = SimpleNamespace(Popen=ForkedWorker, PIPE=subprocess.PIPE)  # type: ignore[assignment]
+        local.subprocess = SimpleNamespace(Popen=ForkedWorker, PIPE=subprocess.PIPE)  # type: ignore[assignment]
     if not request["checked"]:
         soundness.run_checks = lambda case: []
     inject, at = request.get("inject"), int(request.get("at", 0))

@@ -19,7 +19,7 @@ def test_numbers_have_the_digits_that_their_interval_bears_out():
     assert fixed(-0.0001, 2) == "0.00" and fixed(-1234.5, 1) == "−1,234.5" and fixed(math.inf, 1) == "∞"
     told = [duration(s) for s in (3.21, 59.7, 189.4, 3729, -75)]
     assert told == ["3.2 s", "1 min 00 s", "3 min 09 s", "1 h 02 min", "−1 min 15 s"]
-    assert spread([1.0, math.nan, 3.0]) == Number(2.0, 1.0, 3.0, 2, estimated=True)
+    assert spread([1.0, math.nan, 3.0]) == Number(2.0, 1.0, 3.0, 2, without_interval="interval unknown")
     digits = [short(value) for value in (0.12345, 12345.6, 12345, None, -0.5)]
     assert digits == ["0.123", "12,346", "12,345", "–", "−0.5"]
     assert [short(value) for value in (1e-6, -2.5e-7, 1e9, 1000.0)] == ["10⁻⁶", "−2.5×10⁻⁷", "10⁹", "1,000"]

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnlab.evaluation.bm25 import BM25
-from attnlab.evaluation.retrieval import Questions, by_vectors, by_words
+from attnlab.evaluation.retrieval import BM25, Questions, by_vectors, by_words
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.metrics.retrieval import ranks

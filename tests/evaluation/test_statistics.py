@@ -178,7 +178,7 @@ def test_identical_is_equal_to_the_bit():
     nats = held.nats * (1 + 1e-15 * np.arange(40))
     moved = DocumentLosses(nats, held.targets, held.bytes)
     arms["same"][2] = SeedResult(2, moved.loss, moved)
-    assert only(arms).verdict == "no difference larger than 0.01"
+    assert only(arms).words.startswith("no difference larger than 0.01: ")
     one = {"baseline": scalars([3.0]), "arm": scalars([3.0])}
     assert only(one, "seconds").words == "identical: seconds is bit-identical in 1 seed"
 
@@ -239,7 +239,8 @@ def test_the_margin_decides_what_is_no_difference():
     )
     wide = study(seed=3, world=World(by_seed=0.02), arm=0.0)
     assert only(wide).verdict == "inconclusive"
-    assert only(wide, margin=0.2).verdict == "no difference larger than 0.2"
+    assert only(wide, margin=0.2).verdict == "no difference"
+    assert only(wide, margin=0.2).words.startswith("no difference larger than 0.2: ")
     with pytest.raises(ValueError, match="margin is -1"):
         only(wide, margin=-1)
 
@@ -252,11 +253,11 @@ def test_one_text_says_nothing_of_others():
 
 
 def test_a_row_is_what_a_table_shows():
-    row = only(study(arm=-0.3)).row()
+    row = only(study(arm=-0.3)).as_json()
     assert row["verdict"] == "better" and row["arm"] == "arm" and row["words"].startswith("better: loss −0.2")
-    assert all(isinstance(value, str | int | float) for value in row.values())
+    assert all(isinstance(value, str | int | float | list | None) for value in row.values())
     assert row["spread_seeds"] > 0 and row["spread_texts"] > 0
-    assert only(study(world=World(seeds=1), arm=0.1)).row()["low"] is None
+    assert only(study(world=World(seeds=1), arm=0.1)).as_json()["low"] is None
 
 
 def test_what_cannot_be_paired_is_refused():

@@ -6,13 +6,14 @@ from dataclasses import fields, replace
 import pytest
 
 from attnlab.runs.findings import Finding
+from attnlab.runs.reason import Reason
 from attnlab.runs.result import CutText, RunResult, read_result, write_result
 
 FOUND = Finding.told("0.7 nats", check="honesty", when="evaluation", outcome="fail", step=40)
 CUT = dict.fromkeys(CutText.__annotations__, 1)
 FULL = RunResult(
     status="finished",
-    reason="why",
+    reason=Reason.error("why"),
     arm="zero",
     seed=3,
     folder="runs/zero/seed-3",

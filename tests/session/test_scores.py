@@ -9,7 +9,7 @@ import torch
 
 from attnlab.data.errors import DataError
 from attnlab.generation.decoder import Decoder
-from attnlab.session.evaluating import of_probes, of_split, of_text
+from attnlab.session.evaluating import evaluate_file, evaluate_probes, evaluate_split
 from attnlab.session.trained import Trained
 from tests.session.commands import answer, command
 
@@ -25,7 +25,7 @@ def intervals_of(scored):
 def test_scores_have_definitions_and_are_recomputed(causal):
     folder = causal[0]
     trained = Trained.at(folder)
-    scored = of_split(trained, "dev", rows=8)
+    scored = evaluate_split(trained, "dev", rows=8)
     values = values_of(scored)
     assert values["perplexity"] == pytest.approx(math.exp(values["loss"])) and values["targets"] > 100
     assert all(one["definition"] for one in scored["measures"].values())
@@ -45,7 +45,7 @@ def test_scores_have_definitions_and_are_recomputed(causal):
 
 
 def test_a_leak_is_called_one(leaking):
-    scored = of_split(Trained.at(leaking), "dev", rows=8)
+    scored = evaluate_split(Trained.at(leaking), "dev", rows=8)
     assert not scored["honesty"]["sound"] and "tokens that come later" in scored["honesty"]["meaning"]
 
 
@@ -56,15 +56,13 @@ def test_probes_and_texts_are_scored_by_hand(causal, masked, tmp_path):
     with torch.no_grad():
         logs = trained.model(torch.tensor([ids]))[0].log_softmax(-1)
     by_hand = -float(sum(logs[i, token] for i, token in enumerate(ids[1:]))) / (len(ids) - 1)
-    probe = of_probes(trained, [sentence])[0]
-    assert probe["loss"] == pytest.approx(by_hand, rel=1e-5) and probe["kind"] == "perplexity"
+    probe = evaluate_probes(trained, [sentence])[0]
+    assert probe.loss == pytest.approx(by_hand, rel=1e-5) and probe.kind == "perplexity"
     hidden = Trained.at(masked)
-    probe = of_probes(hidden, [sentence])[0]
-    assert probe["kind"] == "pseudo-perplexity" and probe["tokens"] == 6, (
-        "words alone, not what is round them"
-    )
-    scored = of_split(hidden, "dev", rows=8)
-    assert "honesty" not in scored and scored["pseudo"]["rows"] == 2
+    probe = evaluate_probes(hidden, [sentence])[0]
+    assert probe.kind == "pseudo-perplexity" and probe.tokens == 6, "words alone, not what is round them"
+    scored = evaluate_split(hidden, "dev", rows=8)
+    assert scored.honesty is None and scored["pseudo"]["rows"] == 2
     low, high = scored["pseudo"]["interval"]
     assert low < scored["pseudo"]["perplexity"] < high
     assert "bits_per_byte" not in scored["measures"], "hidden tokens stand for a part of the text only"
@@ -72,7 +70,7 @@ def test_probes_and_texts_are_scored_by_hand(causal, masked, tmp_path):
     assert "Pseudo-perplexity" in shown and "pseudo-perplexity" in shown
     file = tmp_path / "text.txt"
     file.write_text("the cat sees a dog . " * 30)
-    measures = values_of(of_text(trained, file))
+    measures = values_of(evaluate_file(trained, file))
     assert measures["targets"] == 180
     assert measures["bits_per_byte"] == pytest.approx(
         measures["loss"] * 180 / math.log(2) / file.stat().st_size
@@ -111,14 +109,14 @@ def test_files_of_every_format_are_read_as_a_corpus_reads_them(causal, tmp_path)
     table, lines = tmp_path / "texts.csv", tmp_path / "texts.jsonl.gz"
     table.write_text("id,text\n" + "".join(f"{n},{text}\n" for n, text in enumerate(texts)))
     lines.write_bytes(gzip.compress("".join(json.dumps({"text": text}) + "\n" for text in texts).encode()))
-    values = values_of(of_text(trained, lines))
-    assert values == values_of(of_text(trained, table))
+    values = values_of(evaluate_file(trained, lines))
+    assert values == values_of(evaluate_file(trained, table))
     assert values["texts"] == 3 and values["targets"] == sum(len(text.split()) for text in texts)
     alone = []
     for number, text in enumerate(texts):
         file = tmp_path / f"{number}.txt"
         file.write_text(text)
-        alone.append(values_of(of_text(trained, file)))
+        alone.append(values_of(evaluate_file(trained, file)))
     assert values["loss"] * values["targets"] == pytest.approx(sum(v["loss"] * v["targets"] for v in alone))
     assert "interval" in answer("evaluate", causal[0], "--on", table)["text"]["measures"]["loss"]
     assert values_of(trained.evaluate(on=lines)) == values
@@ -132,7 +130,7 @@ def test_files_that_cannot_be_read_are_refused_as_a_corpus_refuses_them(causal, 
     columns.write_text("words\nthe cat\n")
     for file, words in ((latin, "--encoding latin-1"), (table, "1 of 2 rows"), (columns, "--text COLUMN")):
         with pytest.raises(DataError, match=words):
-            of_text(trained, file)
+            evaluate_file(trained, file)
     assert answer("evaluate", causal[0], "--on", latin, "--encoding", "latin-1")["text"]["measures"]
     assert answer("evaluate", causal[0], "--on", columns, "--text", "words")["text"]["measures"]
     assert (

@@ -1,29 +1,37 @@
-"""Runs of a study in this process: what a test of anything but processes needs, without their start."""
+"""An engine that runs jobs in this process: for tests of anything but processes, without their start."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 
 import pytest
 
-from attnlab.studies import timing, worker
-from attnlab.studies.pool import Job, Pool
+from attnlab.studies import worker
+from attnlab.studies.engines import ENGINES
+from attnlab.studies.engines.engine import Engine, Job
 
-WORK = {"attnlab.studies.worker": worker.work, "attnlab.studies.timing": timing.work}
 
+class Here(Engine):
+    """Here: one job after the other, in this process."""
 
-def launch(pool: Pool, job: Job) -> None:
-    job.folder.mkdir(parents=True, exist_ok=True)
-    code = WORK[job.module](job.request | {"threads": pool.threads, "folder": str(job.folder)})
-    job.process = SimpleNamespace(returncode=code, poll=lambda: code)  # type: ignore[assignment]
-    job.status = "running"
+    def __init__(self) -> None:
+        self.codes: dict[str, int] = {}
+
+    def start(self, job: Job) -> None:
+        self.codes[job.request.folder] = worker.work(job.request)
+
+    def look(self, job: Job) -> int | None:
+        return self.codes[job.request.folder]
+
+    def stop(self, job: Job, *, at_once: bool = False) -> None:
+        pass
 
 
 @contextmanager
 def here() -> Iterator[None]:
+    """In the place of processes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Pool, "_launch", launch)
-        patch.setattr("attnlab.studies.pool.LOOK", 0.0)
+        patch.setitem(ENGINES._variants, "local", Here)
+        patch.setattr("attnlab.studies.engines.engine.LOOK", 0.0)
         yield

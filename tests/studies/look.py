@@ -47,8 +47,7 @@ def install() -> None:
 
 
 def made(out: Path) -> Path:
-    from attnlab.studies.report import write
-    from tests.studies.results import five_arms
+    from tests.studies.results import five_arms, write
 
     return write(five_arms(), out / "report")
 

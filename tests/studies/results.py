@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import copy
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from attnlab.studies import report
+from attnlab.studies.outcome import Note, StudyOutcome
+from tests.studies.records import comparison
 from tests.studies.runs import ARMS, PROBES, run, summary
+
+NOTES = ["Sentences are cut at 100 tokens.", "The vocabulary has 10,000 words; others are <UNK>."]
 
 
 def five_arms(seeds: int = 5) -> dict[str, Any]:
@@ -19,8 +25,7 @@ def five_arms(seeds: int = 5) -> dict[str, Any]:
     arms = [summary(name, [r for r in runs if r["arm"] == name]) for name in ARMS]
     return {
         "study": study(seeds),
-        "verdict": "Additive attention is better than dot-product attention by 0.027 nats per token, at 1.8 "
-        "times the time; linear attention is worse; zero masking is invalid, since it sees the future.",
+        "verdict": "",
         "arms": arms,
         "runs": runs,
         "comparisons": comparisons(seeds),
@@ -54,6 +59,8 @@ def five_arms(seeds: int = 5) -> dict[str, Any]:
         },
         "date": "2026-11-14T09:30:00+00:00",
         "again": "attnlab run attention --seeds 5 --set data.corpus=wikitext-2/train.txt",
+        "format": 2,
+        "notes": [Note.told(text).as_json() for text in NOTES],
     }
 
 
@@ -80,7 +87,7 @@ def study(seeds: int) -> dict[str, Any]:
         "quick": False,
         "budget": {"tokens": 1_561_375},
         "match": "",
-        "notes": ["Sentences are cut at 100 tokens.", "The vocabulary has 10,000 words; others are <UNK>."],
+        "notes": NOTES,
         "tuning": [
             {
                 "arm": arm,
@@ -96,32 +103,32 @@ def study(seeds: int) -> dict[str, Any]:
 
 
 def comparisons(seeds: int) -> list[dict[str, Any]]:
-    none = "no difference larger than 0.003"
-    rows = [  # arm, metric, difference, low, high, p, verdict, why
-        ("additive", "loss", -0.0272, -0.0341, -0.0203, 0.0004, "better", "loss −0.0272, p = 0.001"),
-        ("linear", "loss", 0.0935, 0.0862, 0.1008, 0.0001, "worse", "loss +0.0935, p < 0.001"),
-        ("zero", "loss", -0.6061, -0.6134, -0.5988, 0.0001, "invalid", "dependency failed (−0.606)"),
-        ("additive", "bits_per_byte", -0.0024, -0.0061, 0.0013, 0.21, "inconclusive", "below 0.011 unseen"),
-        ("linear", "bits_per_byte", 0.0009, -0.0012, 0.0030, 0.48, none, "bits_per_byte +0.0009, p = 0.480"),
+    rows = [  # arm, metric, difference, low, high, p, verdict
+        ("additive", "loss", -0.0272, -0.0341, -0.0203, 0.0004, "better"),
+        ("linear", "loss", 0.0935, 0.0862, 0.1008, 0.0001, "worse"),
+        ("zero", "loss", -0.6061, -0.6134, -0.5988, 0.0001, "invalid"),
+        ("additive", "bits_per_byte", -0.0024, -0.0061, 0.0013, 0.21, "inconclusive"),
+        ("linear", "bits_per_byte", 0.0009, -0.0012, 0.0030, 0.48, "no difference"),
     ]
     return [
-        {
-            "arm": arm,
-            "baseline": "dot",
-            "metric": metric,
-            "difference": difference,
-            "low": low,
-            "high": high,
-            "p": p,
-            "p_corrected": min(3 * p, 1.0),
-            "smallest": 0.011,
-            "seeds": seeds,
-            "documents": 4358,
-            "verdict": verdict,
-            "words": f"{verdict}: {why}",
-        }
-        for arm, metric, difference, low, high, p, verdict, why in rows
+        compared(arm, metric, verdict, seeds=seeds, difference=difference, low=low, high=high, p=p)
+        for arm, metric, difference, low, high, p, verdict in rows
     ]
+
+
+def compared(arm: str, metric: str, verdict: str, **facts: Any) -> dict[str, Any]:
+    """A comparison with dot, as results.json holds it."""
+    facts = {"p_corrected": min(3 * facts["p"], 1.0), "documents": 4358, "margin": 0.003} | facts
+    return comparison(arm, "dot", verdict, metric=metric, **facts).as_json()
+
+
+def outcome(results: dict[str, Any]) -> StudyOutcome:
+    """The record that these results are written from."""
+    return StudyOutcome.of_json(results)
+
+
+def write(results: dict[str, Any], folder: Path) -> Path:
+    return report.write(outcome(results), folder)
 
 
 def attention(
@@ -183,27 +190,17 @@ def two_arms(seeds: int = 5) -> dict[str, Any]:
     kept = {"dot", "additive"}
     for part in ("arms", "runs", "comparisons"):
         results[part] = [row for row in results[part] if row.get("name", row.get("arm")) in kept]
-    results["verdict"] = "Additive attention is better than dot-product attention by 0.027 nats per token."
     return results
 
 
 def one_seed() -> dict[str, Any]:
     """Seed noise is unknown, and no interval can be given."""
     results = five_arms(seeds=1)
-    for comparison in results["comparisons"]:
-        if comparison["verdict"] != "invalid":
-            comparison |= {
-                "low": math.nan,
-                "high": math.nan,
-                "p": math.nan,
-                "p_corrected": math.nan,
-                "smallest": None,
-            }
-            comparison |= {
-                "verdict": "inconclusive",
-                "words": "inconclusive: seed noise is unknown with one seed",
-            }
-    results["verdict"] = "Nothing can be said of the arms: with one seed, seed noise is unknown."
+    for row in results["comparisons"]:
+        if row["verdict"] != "invalid":
+            unknown = dict.fromkeys(("low", "high", "p", "p_corrected", "p_same"), math.nan)
+            facts = {"difference": row["difference"], "seeds": 1, **unknown}
+            row |= compared(row["arm"], row["metric"], "inconclusive", **facts)
     return results
 
 
@@ -244,8 +241,8 @@ def hostile() -> dict[str, Any]:
         if "samples" in found:
             found["samples"] = texts
             found["probes"][0]["text"] = script
-    results["verdict"] += script
-    results["study"]["notes"] += [image]
+    results["study"]["notes"] = [*results["study"]["notes"], image]
+    results["notes"].append(Note.told(image).as_json())
     results["study"]["question"] += script
     results["configs"]["base"]["data"]["corpus"]["path"] = script
     results["figures"][0]["title"] = results["figures"][0]["series"][0]["name"] = image + "<b>bold</b>"

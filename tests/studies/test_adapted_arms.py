@@ -7,9 +7,11 @@ import pytest
 from attnlab.config.values import ConfigError
 from attnlab.runs.record import read_record
 from attnlab.studies.builtin.adaptation import Methods
+from attnlab.studies.outcome import StudyOutcome
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
 from tests.studies.here import here
+from tests.studies.records import comparison
 from tests.studies.small_study import study
 from tests.training.small_run import config, train
 
@@ -61,9 +63,11 @@ def test_the_table_of_methods_says_what_each_reaches_and_takes():
             arm | {"name": "lora", "tuned_parameters": 51},
             arm | {"name": "top", "tuned_parameters": None, "metrics": {}, "status": "failed"},
         ],
-        "comparisons": [{"arm": "lora", "metric": "accuracy", "verdict": "worse"}],
+        "runs": [],
+        "comparisons": [comparison("lora", "full", "worse", metric="accuracy").as_json()],
+        "format": 2,
     }
-    (found,) = Methods().summarise(results, Path())["tables"]
+    (found,) = Methods().summarise(StudyOutcome.of_json(results), Path()).tables
     assert [dict(zip(found["columns"], row, strict=True))["against full"] for row in found["rows"]] == [
         *("baseline", "worse", "failed")
     ]

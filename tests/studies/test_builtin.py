@@ -27,11 +27,12 @@ from attnlab.studies.builtin import (
     sizes,
     tasks,
 )
-from attnlab.studies.judgement import verdict
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
 from attnlab.studies.study_files import adjusted, load_study, study_of
 from tests.studies.here import here
+from tests.studies.records import arm as ended
+from tests.studies.records import comparison, verdict_of
 from tests.studies.small_study import study
 from tests.training.small_run import settings
 
@@ -193,7 +194,7 @@ def test_tasks_keep_their_own_losses_apart_but_not_what_is_measured_alike():
     one, other = (Basis.of_fingerprints(prints | {"task": task}) for task in ("causal", "masked"))
     own = tasks.HiddenWords.metrics
     for metric in ("loss", "perplexity", "bits_per_byte", "train_loss"):
-        assert "their tasks differ" in comparability(one, other, metric=metric, own=own).reasons[0]
+        assert "their tasks differ" in str(comparability(one, other, metric=metric, own=own).reasons[0])
     for metric in ("hidden_loss", "hidden_accuracy", "seconds", "tokens_per_second"):
         assert comparability(one, other, metric=metric, own=own).reasons == []
 
@@ -235,9 +236,9 @@ def test_baselines_of_their_own_are_corrected_together():
     arms = {"a": seeds(1.0), "x": seeds(1.02), "b": seeds(2.0), "y": seeds(2.1)}
     first = differences({"a": arms["a"], "x": arms["x"]}, "a", metric="time_slope")
     second = differences({"b": arms["b"], "y": arms["y"]}, "b", metric="time_slope")
-    rows = [c.row() for c in corrected(first + second)]
-    assert [r["p_corrected"] for r in rows] == pytest.approx(list(holm([first[0].p, second[0].p])))
-    assert [(r["arm"], r["baseline"]) for r in rows] == [("x", "a"), ("y", "b")]
+    rows = corrected(first + second)
+    assert [row.p_corrected for row in rows] == pytest.approx(list(holm([first[0].p, second[0].p])))
+    assert [(row.arm, row.baseline) for row in rows] == [("x", "a"), ("y", "b")]
 
 
 def test_arms_are_set_beside_the_baseline_of_their_own_size():
@@ -245,13 +246,10 @@ def test_arms_are_set_beside_the_baseline_of_their_own_size():
     assert asked.baselines == ("dot-48", "dot-96", "dot-192")
     assert asked.baseline_of("linear-192") == "dot-192" and asked.baseline_of("dot-96") == "dot-96"
     assert list(asked.only(["linear-96"]).arms) == ["dot-48", "dot-96", "linear-96"]
-    rows = [
-        {"arm": f"linear-{width}", "baseline": f"dot-{width}", "verdict": "worse", "words": "worse"}
-        for width in sizes.WIDTHS
-    ]
-    arms = [{"name": name, "reason": "", "status": "finished", "metrics": {}} for name in asked.arms]
-    said = verdict(asked, arms, rows)
-    assert said.startswith("linear-48 is worse than dot-48. linear-96 is worse than dot-96. ")
+    rows = [comparison(f"linear-{width}", f"dot-{width}", "worse") for width in sizes.WIDTHS]
+    said = verdict_of(asked, map(ended, asked.arms), rows)
+    for width in sizes.WIDTHS[:2]:
+        assert f"linear-{width} is worse than dot-{width}: loss +0.20 (95 % from" in said
     assert "not compared" not in said
 
 
@@ -280,7 +278,7 @@ def test_baselines_that_cannot_be_are_refused(against, sentence):
     ],
 )
 def test_whether_a_verdict_holds_claims_no_more_than_the_sizes_do(rows, sentence):
-    told = [["linear", "dot", 10, (low + high) / 2, low, high, word] for low, high, word in rows]
+    told = [comparison("linear", "dot", word, low=low, high=high) for low, high, word in rows]
     assert sentence in sizes.holds(told)
 
 

@@ -111,7 +111,7 @@ def test_a_damaged_run_is_named_and_the_others_are_compared(ended, tmp_path, fau
     spoilt = shutil.copytree(folder, tmp_path / "study")
     fault(spoilt / "runs" / arm / "seed-1")
     record = {"versions": {}, "threads": 1, "again": ""}
-    sound, found = (gather(resolved, place, record=record, tuning=[]) for place in (folder, spoilt))
+    sound, found = (gather(resolved, place, record=record, tuning=[]).as_json() for place in (folder, spoilt))
     (row,) = found["comparisons"]
     assert row["seeds"] == 1 and sound["comparisons"][0]["seeds"] == 2
     (note,) = [note for note in found["study"]["notes"] if "left out" in note]

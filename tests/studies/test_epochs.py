@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 
+from attnlab.documents.plotly_figures import views
 from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.statistics import corrected, differences
 from attnlab.runs.findings import Finding
 from attnlab.runs.metrics_file import read_events
 from attnlab.runs.result import RunResult
-from attnlab.studies.collapsed import at_majority, learned_nothing
-from attnlab.studies.judgement import sentence as verdict_of
-from attnlab.studies.report.page import filled
+from attnlab.studies.outcome import StudyFacts, StudyOutcome, learned_nothing
+from attnlab.studies.report.sections import by_epoch
 from attnlab.studies.report.study_results import StudyResults
+from attnlab.studies.runner import RunnableStudy
+from attnlab.studies.wording import comparison_sentence, majority_sentence
 from tests.studies.here import here
 from tests.studies.small_study import study
 from tests.training.small_run import for_task, merged, settings
@@ -39,7 +41,7 @@ def ended(tmp_path_factory):
         sentence="",
     )
     with here(), checked_by("majority", "collapse"):
-        return asked.run(folder / "study", jobs=1)
+        return RunnableStudy.of(asked).run(folder / "study", jobs=1)
 
 
 def evaluated(ended, arm):
@@ -51,10 +53,9 @@ def evaluated(ended, arm):
 
 
 def test_the_figure_shows_what_the_runs_measured(ended):
-    sections = {s.name: found for _, part in filled(StudyResults(ended.results)) for s, found in part}
-    (plot,) = sections["by_epoch"]["plots"]
-    assert list(plot.controls[0].options) == ["accuracy", "loss"]
-    of_accuracy, of_loss = plot.views["0"], plot.views["1"]
+    (figure,) = by_epoch(StudyResults(ended.outcome))
+    assert list(figure.controls[0].options) == ["accuracy", "loss"]
+    of_accuracy, of_loss = views(figure).values()
     for arm in ARMS:
         runs = evaluated(ended, arm)
         told = {
@@ -99,10 +100,13 @@ def test_seeds_are_named_and_mixed_up_labels_are_no_collapse():
         RunResult(arm="a", seed=2, status="finished", checks=(finding("collapse"),)),
         RunResult(arm="b", seed=0, status="invalid", checks=(finding(kind="relabelled"),)),
     ]
-    assert at_majority(runs) == (
+    outcome = StudyOutcome(study=StudyFacts(), runs=tuple(runs))
+    assert outcome.at_majority == {"a": ([1, 2], 3)}
+    assert majority_sentence(outcome.at_majority) == (
         "No better than always giving the most frequent label: a (seeds 1 and 2 of 3)."
     )
-    assert not learned_nothing(runs[3]) and not at_majority(runs[:1])
+    assert not learned_nothing(runs[3])
+    assert not StudyOutcome(study=StudyFacts(), runs=tuple(runs[:1])).at_majority
 
 
 @pytest.mark.parametrize(("shift", "word"), [(0.1, "better"), (-0.1, "worse")])
@@ -112,6 +116,8 @@ def test_more_is_better_where_the_metric_says_so(shift, word):
     base = [SeedResult(seed, 0.7 + noise[0, seed], None) for seed in range(5)]
     arm = [SeedResult(seed, 0.7 + shift + noise[1, seed], None) for seed in range(5)]
     found = differences({"base": base, "arm": arm}, "base", metric="accuracy", lower_is_better=False)
-    (row,) = [comparison.row() for comparison in corrected(found)]
-    assert row["verdict"] == word and np.sign(row["difference"]) == np.sign(shift)
-    assert verdict_of(row, {}).startswith(f"arm is {word} than base: accuracy {'+' if shift > 0 else '−'}0.")
+    (row,) = corrected(found)
+    assert row.verdict == word and np.sign(row.difference) == np.sign(shift)
+    assert comparison_sentence(row, {}).startswith(
+        f"arm is {word} than base: accuracy {'+' if shift > 0 else '−'}0."
+    )

@@ -9,11 +9,13 @@ from attnlab.config.values import ConfigError
 from attnlab.metrics.measures import measures
 from attnlab.runs.result import RunResult
 from attnlab.studies.equality import changed_settings, inequalities
-from attnlab.studies.judgement import comparisons, verdict
+from attnlab.studies.judgement import comparisons
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
 from attnlab.studies.study_files import study_of
+from attnlab.studies.wording import inequalities_sentence
 from tests.studies.here import here
+from tests.studies.records import verdict_of
 from tests.studies.small_study import study
 from tests.studies.test_judgement import run
 
@@ -25,7 +27,8 @@ def told(folder, changes, *, tried=None, costs=None, arms=None, **facts):
     given = study(folder, arms=arms or {"base": {}, "arm": changes}, **facts)
     base = [RunResult(seed=seed, **COST) for seed in (0, 1)]
     arm = [replace(one, **(costs or {})) for one in base]
-    return inequalities(given, "arm", arm, base, tried or {})
+    other = given.baseline_of("arm")
+    return inequalities_sentence(inequalities(given, "arm", arm, base, tried or {}), "arm", other)
 
 
 ONE = {"model.attention": "linear"}
@@ -85,7 +88,7 @@ def test_times_of_less_than_a_second_are_start_up_and_one_slow_seed_is_load(tmp_
             [RunResult(**COST | {"seed": s, "seconds": t}) for s, t in enumerate(side)]
             for side in (arm, base)
         ]
-        return inequalities(given, "arm", *runs, {})
+        return inequalities_sentence(inequalities(given, "arm", *runs, {}), "arm", "base")
 
     assert said([0.9, 0.8], [0.2, 0.2]) == ""
     assert said([60, 31], [30, 30]) == ""
@@ -134,8 +137,8 @@ def test_the_sentence_is_in_the_row_and_in_the_verdict(tmp_path):
     runs = [replace(run(arm, seed, 2.0), **COST) for arm in ("dot", "linear") for seed in (0, 1)]
     (row,), _ = comparisons(given, runs, tmp_path, measures())
     end = "linear changes 2 settings: model.heads, model.attention."
-    assert row["words"].endswith(end) and verdict(given, [], [row]).endswith(end)
-    assert verdict(given, [], [row]).startswith("linear compared with dot (baseline): identical: ")
+    assert row.as_json()["words"].endswith(end) and verdict_of(given, [], [row]).endswith(end)
+    assert verdict_of(given, [], [row]).startswith("linear compared with dot (baseline): identical: ")
 
 
 def test_topics_are_checked_and_do_not_make_it_another_study(tmp_path):
@@ -160,11 +163,11 @@ def test_the_report_shows_what_each_arm_really_took(tmp_path, monkeypatch):
     (row,) = ended.results["comparisons"]
     assert row["words"].endswith("; 2 × the learning rate (0.001, dot 0.0005).")
     page = (ended.folder / "report.md").read_text()
-    assert "Budget of each run: 8 steps (long: 16 steps)" in page
+    assert "*Budget of each run*: 8 steps (long: 16 steps)" in page
     rows = [
         line
         for line in page.splitlines()
-        if line.startswith(("| dot (baseline) | nothing", "| long | train"))
+        if line.startswith(("| dot (baseline) | nothing", "| long | `train"))
     ]
     tokens = fmean(run["tokens"] for run in ended.results["runs"] if run["arm"] == "dot")
     assert f"| 8 steps, {tokens:,.0f} tokens, " in rows[0] and "learning rate 0.0005 |" in rows[0]

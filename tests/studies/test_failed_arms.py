@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 
 from attnlab.config.values import ConfigError
+from attnlab.runs.reason import Reason, ReasonKind
 from attnlab.runs.result import RunResult
-from attnlab.studies.judgement import verdict
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
 from tests.session.commands import answer, command
 from tests.studies.here import here
+from tests.studies.records import arm, verdict_of
 from tests.studies.small_study import study
 
 WILD = {"training.optimizer.learning_rate": 1e18, "training.clip": "off"}
@@ -35,7 +36,11 @@ def test_an_arm_that_cannot_be_built_is_refused_with_the_reason_and_the_others_r
     done, said = ended
     assert said[0].startswith("biased is refused, and the other arms run: ") and "linear" in said[0]
     assert {run["arm"] for run in done.results["runs"]} == {"dot", "wild"}
-    assert done.results["verdict"].startswith("biased: refused, it cannot be built: ")
+    assert done.results["verdict"].startswith("biased: refused, it cannot be built. ")
+    (refused,) = done.results["refused"]
+    assert refused["status"] == "refused" and "(linear) cannot add a bias" in refused["reason"], (
+        "the whole error, with its arm"
+    )
     assert any(fault.startswith("biased was refused: ") for fault in done.faults)
     for report in ("report.html", "report.md"):
         assert "was refused: it cannot be built" in (done.folder / report).read_text()
@@ -43,7 +48,9 @@ def test_an_arm_that_cannot_be_built_is_refused_with_the_reason_and_the_others_r
 
 def test_an_arm_whose_runs_all_failed_is_told_so_with_the_cause(ended):
     done, _ = ended
-    assert "wild: all runs failed: Step " in done.results["verdict"]
+    assert "wild: all runs failed." in done.results["verdict"]
+    (wild,) = [arm for arm in done.results["arms"] if arm["name"] == "wild"]
+    assert wild["reason"].startswith("Step "), "the whole error, with its arm"
     assert "not compared" not in done.results["verdict"]
     sizes = {arm["name"]: arm["parameters"] for arm in done.results["arms"]}
     assert sizes["wild"] == sizes["dot"], "as built, not as drafted for the largest vocabulary"
@@ -61,11 +68,11 @@ def test_no_learning_rate_is_best_where_all_its_runs_failed(ended):
 def test_failures_come_first_and_a_baseline_that_failed_is_told(tmp_path):
     given = study(tmp_path)
     arms = [
-        {"name": "dot", "status": "failed", "reason": "No space. Make room.", "metrics": {}},
-        {"name": "linear", "status": "missing", "reason": "not begun", "metrics": {}},
+        arm("dot", "failed", Reason.error("No space. Make room.")),
+        arm("linear", "missing", Reason(ReasonKind.NOT_BEGUN)),
     ]
-    assert verdict(given, arms, []) == (
-        "dot: all runs failed: No space. No verdict yet: linear was not compared (not begun)."
+    assert verdict_of(given, arms, []) == (
+        "dot: all runs failed. No verdict yet: linear was not compared (not begun; continue with --resume)."
     )
 
 

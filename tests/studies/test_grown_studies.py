@@ -9,7 +9,7 @@ from attnlab.config.values import ConfigError
 from attnlab.studies import worker
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import default_folder, run_study
-from tests.studies.here import WORK, here
+from tests.studies.here import here
 from tests.studies.small_study import ARMS, numbers, study
 
 CONSTANT = {"training.schedule": "constant"}
@@ -21,12 +21,12 @@ def trained(monkeypatch, unchecked):
     """The runs that were trained, as "arm/seed-N"."""
     found = []
 
-    def work(request):
-        found.append("/".join(request["folder"].split("/")[-2:]))
-        return worker.work(request)
+    def work(request, work=worker.work):
+        found.append("/".join(request.folder.split("/")[-2:]))
+        return work(request)
 
     monkeypatch.setattr("attnlab.studies.run_measures.HONEST_TEXTS", 2)
-    monkeypatch.setitem(WORK, "attnlab.studies.worker", work)
+    monkeypatch.setattr(worker, "work", work)
     with here():
         yield found
 

@@ -66,8 +66,8 @@ def test_more_jobs_than_cores_are_planned_as_taking_turns(eight, tmp_path, monke
     paced = {arm: Pace(step=1.0, steps=10.0, evaluation=0.0, start=0.0) for arm in ("dot", "linear")}
     timed_at = []
 
-    def timed(resolved, jobs, view):
-        timed_at.append(jobs)
+    def timed(resolved, folder, queue):
+        timed_at.append(queue.jobs)
         return paced, {}
 
     monkeypatch.setattr(planning, "timed", timed)

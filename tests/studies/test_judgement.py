@@ -10,10 +10,12 @@ import pytest
 from attnlab.config.values import ConfigError
 from attnlab.evaluation.comparability import Basis, comparability, unspelt
 from attnlab.metrics.measures import measures
+from attnlab.runs.reason import Reason
 from attnlab.runs.result import RunResult
 from attnlab.runs.summary import read_summary, runs_in
-from attnlab.studies.judgement import comparable, comparisons, estimate, verdict
+from attnlab.studies.judgement import comparable, comparisons, estimate
 from attnlab.studies.side_by_side import side_by_side
+from tests.studies.records import arm, comparison, verdict_of
 from tests.studies.small_study import study
 
 SAME = {
@@ -31,7 +33,7 @@ MEASURED = {"loss": 3.0, "targets": 100, "bits_per_byte": 1.0}
 def unequal(one, other, *, metric, changed=()):
     bases = [Basis.of_fingerprints(prints, metrics=MEASURED) for prints in (one, other)]
     found = comparability(*bases, metric=metric, changed=changed)
-    return [*found.reasons, *found.doubts]
+    return [str(reason) for reason in (*found.reasons, *found.doubts)]
 
 
 def run(arm, seed, loss, **changes):
@@ -75,17 +77,16 @@ def test_an_arm_that_was_judged_on_other_text_is_not_compared(tmp_path):
     runs = [run(arm, seed, 2.0 + seed) for arm in "ab" for seed in (0, 1)]
     runs += [run("c", seed, 1.0, data={"train": "a", "dev": "other"}) for seed in (0, 1)]
     rows, notes = comparisons(given, runs, tmp_path, measures())
-    assert [row["arm"] for row in rows] == ["b"]
-    assert notes == ["c is not compared with a: they were judged on different dev examples."]
-    arms = [{"name": "c", "reason": "", "status": "finished", "metrics": {}}]
-    assert verdict(given, arms, rows, notes).endswith(notes[0]), "the verdict says why"
+    assert [row.arm for row in rows] == ["b"]
+    said = "c is not compared with a: they were judged on different dev examples."
+    assert [*map(str, notes)] == [said]
+    assert verdict_of(given, [arm("c")], rows, notes).endswith(said), "the verdict says why"
 
 
 def test_a_baseline_that_ended_alone_is_not_called_unfinished(tmp_path):
     """`attnlab run --only BASELINE`."""
     given = study(tmp_path, arms={"a": {}, "b": {"model.heads": 1}})
-    arm = {"name": "a", "reason": "", "metrics": {}}
-    told = [verdict(given, [arm | {"status": status}], []) for status in ("finished", "missing")]
+    told = [verdict_of(given, [arm("a", state)], []) for state in ("finished", "missing")]
     assert told[0] == "No verdict yet: a ended, with nothing to be compared with."
     assert told[1] == "No verdict yet: no run has ended."
 
@@ -97,16 +98,17 @@ def test_an_arm_with_another_tokenizer_is_compared_by_bits_per_byte(tmp_path):
     runs = [run(arm, seed, 2.0 + seed) for arm in "ab" for seed in (0, 1)]
     runs += [run("c", seed, 1.0 + seed, **other) for seed in (0, 1)]
     rows, notes = comparisons(given, runs, tmp_path, measures())
-    assert [(row["arm"], row["metric"]) for row in rows] == [("b", "loss"), ("c", "bits_per_byte")]
-    assert rows[1]["difference"] == pytest.approx(-1 / 3)
-    assert "tokenizers differ" in notes[0] and notes[1].endswith("comparable across tokenizers: c.")
+    assert [(row.arm, row.metric) for row in rows] == [("b", "loss"), ("c", "bits_per_byte")]
+    assert rows[1].difference == pytest.approx(-1 / 3)
+    assert "tokenizers differ" in str(notes[0])
+    assert str(notes[1]).endswith("comparable across tokenizers: c.")
 
 
 def test_bits_per_byte_of_texts_that_were_cut_differently_are_not_compared():
     one = {"loss": 5.0, "targets": 1000, "bits_per_byte": 2.0}
     assert list(unspelt(one, {"loss": 2.5, "targets": 2000, "bits_per_byte": 2.0})) == []
     (reason,) = unspelt(one, {"loss": 2.5, "targets": 1600, "bits_per_byte": 2.0})
-    assert "cut to different lengths (3,607 and 2,885 bytes were scored)" in reason
+    assert "cut to different lengths (3,607 and 2,885 bytes were scored)" in str(reason)
 
 
 def test_bits_per_byte_do_not_survive_unknown_words(tmp_path):
@@ -117,10 +119,10 @@ def test_bits_per_byte_do_not_survive_unknown_words(tmp_path):
     runs += [run("c", seed, 1.0 + seed, **other) for seed in (0, 1)]
     runs[0].metrics["unknown_share"] = 0.183
     rows, notes = comparisons(given, runs, tmp_path, measures())
-    assert rows == [] and "18.3% of the targets are unknown words" in notes[1]
+    assert rows == [] and "18.3% of the targets are unknown words" in str(notes[1])
     given = study(tmp_path, arms={"a": {}, "b": {"model.heads": 1}}, metric="bits_per_byte")
     rows, _ = comparisons(given, [*runs[:2], run("b", 0, 1.0), run("b", 1, 2.0)], tmp_path, measures())
-    assert [row["arm"] for row in rows] == ["b"], "with one tokenizer the same words are unknown to both"
+    assert [row.arm for row in rows] == ["b"], "with one tokenizer the same words are unknown to both"
     one = folder_of(tmp_path / "one", 2.0)
     (one / "result.json").write_text(json.dumps({"metrics": {"unknown_share": 0.183}}))
     tokens = folder_of(tmp_path / "tokens", 1.0, tokenizer="x", data={"train": "c", "dev": "d"})
@@ -131,36 +133,30 @@ def test_bits_per_byte_do_not_survive_unknown_words(tmp_path):
 def test_survivors_of_a_failing_arm_are_not_compared(tmp_path):
     given = study(tmp_path, metric="seconds")
     runs = [run("dot", 0, 2.0), run("dot", 1, 2.0), run("linear", 0, 1.0)]
-    runs += [replace(run("linear", 1, 0.0), status="failed", reason="Step 3: the loss is nan.", metrics={})]
+    runs += [replace(run("linear", 1, 0.0), status="failed", reason=Reason.error("Step 3: nan."), metrics={})]
     arms, notes = comparable(given, runs)
-    said = "linear: 1 of 2 runs failed: Step 3: the loss is nan. The rest are a biased sample"
-    assert list(arms) == ["dot"] and notes["linear"].startswith(said)
+    said = "linear: 1 of 2 runs failed. The rest are a biased sample"
+    assert list(arms) == ["dot"] and str(notes["linear"]).startswith(said)
 
 
 def test_a_half_finished_study_compares_the_seeds_that_all_arms_have(tmp_path):
     given = study(tmp_path, metric="seconds", seeds=3)
     runs = [run(arm, seed, 2.0) for seed in (0, 1) for arm in ("dot", "linear")] + [run("dot", 2, 2.0)]
     rows, _ = comparisons(given, runs, tmp_path, measures())
-    assert rows[0]["seeds"] == 2
+    assert rows[0].seeds == 2
 
 
 def test_an_unsound_arm_is_invalid_in_rows_and_verdict(tmp_path):
     given = study(tmp_path, metric="seconds")
     runs = [run("dot", 0, 2.0), replace(run("linear", 0, 1.0), status="invalid", unsound=("dependency",))]
     rows, _ = comparisons(given, runs, tmp_path, measures())
-    assert rows[0]["verdict"] == "invalid"
-    assert "linear compared with dot (baseline): invalid: dependency failed" in verdict(given, [], rows)
+    assert rows[0].verdict == "invalid"
+    assert "linear compared with dot (baseline): invalid: dependency failed" in verdict_of(given, [], rows)
     arms = [
-        {
-            "name": name,
-            "reason": "",
-            "status": "finished",
-            "metrics": {"token_by_token_loss": estimate([value])},
-        }
-        for name, value in (("dot", 6.0964), ("linear", 6.3951))
+        arm(name, scores={"token_by_token_loss": estimate([value])}, unsound=unsound)
+        for name, value, unsound in (("dot", 6.0964, ()), ("linear", 6.3951, ("dependency", "honesty")))
     ]
-    arms[1]["unsound"] = ["dependency", "honesty"]
-    assert verdict(given, arms, rows) == (
+    assert verdict_of(given, arms, rows) == (
         "linear is invalid: it sees future tokens (checks dependency, honesty). "
         "Scored without them its loss is 6.395, worse than dot with 6.096."
     )
@@ -178,42 +174,53 @@ def test_an_arm_that_leaks_is_also_compared_by_the_loss_that_a_leak_cannot_lower
     ]
     runs = [replace(one, unsound=("dependency",) if one.arm == "linear" else ()) for one in runs]
     rows, _ = comparisons(given, runs, tmp_path, measures())
-    found = rows[0]["without_leak"]
+    found = rows[0].as_json()["without_leak"]
     assert found["difference"] == pytest.approx(0.6) and found["seeds"] == 2
     t = 12.706  # Student's, one degree of freedom, 95 %
     assert found["high"] - found["low"] == pytest.approx(2 * t * 0.1, rel=1e-3)
     sound = [replace(one, unsound=()) for one in runs]
-    assert "without_leak" not in comparisons(given, sound, tmp_path, measures())[0][0]
+    (row,), _ = comparisons(given, sound, tmp_path, measures())
+    assert row.without_leak is None and "without_leak" not in row.as_json()
 
 
-def test_a_reason_is_told_in_full_with_the_arm_and_briefly_in_the_verdict(tmp_path):
+def test_a_reason_is_told_in_full_with_the_arm_and_is_not_cut_for_the_verdict(tmp_path):
     given = study(tmp_path, metric="seconds")
     reason = "The check dependency failed: output 3 moves by 0.7 when input 5 changes. Mend it."
-    arms = [{"name": "linear", "reason": reason, "status": "failed", "metrics": {}}]
-    told = "The check dependency failed: output 3 moves by 0.7 when input 5 changes"
-    assert verdict(given, arms, []) == f"linear: all runs failed: {told}. No verdict yet."
+    failed = arm("linear", "failed", Reason.error(reason))
+    assert verdict_of(given, [failed], []) == "linear: all runs failed. No verdict yet."
+    assert failed.as_json()["reason"] == reason
+
+
+def test_many_comparisons_are_one_sentence_and_stand_in_a_table(tmp_path):
+    arms = {"base": {}} | {f"arm-{n}": {"model.heads": n + 1} for n in range(9)}
+    given = study(tmp_path, arms=arms)
+    rows = [
+        comparison(name, "base", "better" if n < 7 else "inconclusive", low=-0.2, high=-0.1)
+        for n, name in enumerate(list(arms)[1:])
+    ]
+    said = verdict_of(given, map(arm, arms), rows)
+    assert said == (
+        "9 comparisons with base by loss: 7 better (arm-0, arm-1, arm-2, arm-3, arm-4, arm-5, arm-6), "
+        "2 inconclusive (arm-7, arm-8)."
+    )
 
 
 def test_perplexity_over_seeds_is_that_of_the_mean_loss():
     found = estimate([math.exp(9.0), math.exp(9.4)], of="token_by_token_perplexity")
-    assert found["value"] == pytest.approx(math.exp(9.2))
-    assert found["low"] == pytest.approx(math.exp(estimate([9.0, 9.4])["low"]))
+    assert found.value == pytest.approx(math.exp(9.2))
+    assert found.low == pytest.approx(math.exp(estimate([9.0, 9.4]).low))
 
 
 def test_nothing_takes_less_than_no_time():
-    assert estimate([1.0, 9.0])["low"] < 0
+    assert estimate([1.0, 9.0]).low < 0
     found = estimate([1.0, 9.0], of="seconds")
-    assert (found["value"], found["low"]) == (5.0, 0.0) and found["high"] > 9
+    assert (found.value, found.low) == (5.0, 0.0) and found.high > 9
 
 
 def test_one_seed_has_no_interval():
-    assert estimate([1.0]) == {
-        "value": 1.0,
-        "low": pytest.approx(float("nan"), nan_ok=True),
-        "high": pytest.approx(float("nan"), nan_ok=True),
-        "n": 1,
-    }
-    assert estimate([1.0, float("inf")])["value"] is None
+    found = estimate([1.0])
+    assert (found.value, found.n) == (1.0, 1) and math.isnan(found.low) and math.isnan(found.high)
+    assert math.isnan(estimate([1.0, float("inf")]).value)
 
 
 # ---------------------------------------------------------------- attnlab runs, attnlab compare
@@ -289,5 +296,5 @@ def test_an_interval_over_seeds_stays_within_what_a_measure_can_be():
         "loss": (-1.8412, 3.2412),
     }.items():
         found = estimate(apart, of=name)
-        assert (found["value"], found["n"]) == (pytest.approx(0.7), 2)
-        assert (found["low"], found["high"]) == pytest.approx((low, high), abs=1e-3), name
+        assert (found.value, found.n) == (pytest.approx(0.7), 2)
+        assert (found.low, found.high) == pytest.approx((low, high), abs=1e-3), name

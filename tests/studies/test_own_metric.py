@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from attnlab.cli import app
 from attnlab.metrics import METRICS
 from attnlab.session.trained import Trained
+from attnlab.studies.runner import RunnableStudy
 from tests.studies.here import here
 from tests.studies.small_study import study
 from tests.unchecked import checked_by
@@ -27,7 +28,7 @@ def ended(tmp_path_factory):
         folder, arms=arms, metric=NAME, extras="tests.studies.own_metric:Registered", budget={"steps": 40}
     )
     with here(), checked_by():
-        ran = asked.run(folder / "study", jobs=1)
+        ran = RunnableStudy.of(asked).run(folder / "study", jobs=1)
     yield ran
     METRICS.unregister(NAME)
 

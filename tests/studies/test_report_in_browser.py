@@ -2,7 +2,6 @@
 
 import pytest
 
-from attnlab.studies.report import write
 from tests.browser import CHROMIUM, chromium
 from tests.studies import results as made
 
@@ -23,7 +22,7 @@ def shown(tab, results, folder):
     tab.errors.clear()
     tab.requests.clear()
     tab.size(1280, TALL)
-    tab.open(write(results, folder))
+    tab.open(made.write(results, folder))
     tab.until(DRAWN)
 
 
@@ -87,7 +86,7 @@ def test_what_others_wrote_does_not_run(tab, tmp_path):
 
 def test_a_script_that_slipped_in_would_not_run_either(tab, tmp_path):
     """The page's policy holds by itself, should an escape ever be forgotten."""
-    page = write(made.two_arms(), tmp_path)
+    page = made.write(made.two_arms(), tmp_path)
     page.write_text(
         page.read_text(encoding="utf-8").replace("</footer>", "<script>bitten = 1</script></footer>")
     )

@@ -164,7 +164,7 @@ def test_matching_hits_the_baselines_parameters(tmp_path):
         assert config.model.layers == given.config(arm).model.layers
     assert resolved.configs["deep"].model.width < 64  # its feed-forward alone would have to vanish
     assert resolved.configs["shared"].model.width == 64
-    assert [note.split()[0] for note in resolved.notes] == ["shared", "additive", "gated", "deep"]
+    assert [str(note).split()[0] for note in resolved.notes] == ["shared", "additive", "gated", "deep"]
     with pytest.raises(ConfigError, match=r'Arm "narrow" has .* parameters, the baseline'):
         resolve(replace(given, arms=arms))
 
@@ -178,7 +178,7 @@ def test_a_metric_that_the_task_does_not_give_is_refused_before_any_run(tmp_path
 
 def test_equal_arms_are_told(tmp_path):
     notes = resolve(study(tmp_path, arms={"a": {}, "b": {"model.masking": "-inf"}})).notes
-    assert notes == ("Arms a and b have the same config.",)
+    assert [*map(str, notes)] == ["Arms a and b have the same config."]
 
 
 @pytest.mark.parametrize("name", STUDIES)

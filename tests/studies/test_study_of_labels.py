@@ -5,6 +5,7 @@ import pytest
 
 from attnlab.studies.judgement import DOCUMENTS
 from attnlab.studies.run_measures import read_documents
+from attnlab.studies.runner import RunnableStudy
 from tests.studies.here import here
 from tests.studies.small_study import study
 from tests.training.small_run import for_task, merged, settings
@@ -24,7 +25,7 @@ def ended(tmp_path_factory):
     allow = dict.fromkeys(ARMS, ("majority", "collapse"))
     asked = study(folder, base=base, arms=ARMS, metric="accuracy", budget={"steps": 60}, allow=allow, seeds=2)
     with here(), checked_by("majority", "collapse"):
-        return asked.run(folder / "study", jobs=1)
+        return RunnableStudy.of(asked).run(folder / "study", jobs=1)
 
 
 def test_accuracy_is_that_of_the_kept_predictions(ended):
@@ -64,4 +65,4 @@ def test_a_collapsed_arm_is_said_before_any_number_and_the_baselines_are_shown(e
     kept = read_documents(ended.folder / ended.results["runs"][0]["folder"] / DOCUMENTS).examples
     share = np.bincount(kept["label"]).max() / len(kept)
     row = next(line for line in told.splitlines() if line.startswith("| majority"))
-    assert f"| all | {share:.4f} |" in row and f"| {len(kept)} |" in row
+    assert f"| all | {share:.4f} (n = {len(kept)}) |" in row.replace("\xa0", " ")

@@ -12,7 +12,8 @@ from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.real import batch_of, piece, prepared_of, rows_of
 from attnlab.model.apart import sample_of
 from attnlab.model.model import Model
-from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.runs.typed import Value
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training.accumulate import backward
 

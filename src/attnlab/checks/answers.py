@@ -11,7 +11,8 @@ from attnlab.checks.check import Case, Check
 from attnlab.data.dataset import Dataset
 from attnlab.data.example import Answer, Example
 from attnlab.data.rows import Rows
-from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.runs.typed import Value
 from attnlab.tasks.answer_spans import AnswerSpans
 
 SPLITS = ("train", "dev")

@@ -20,7 +20,8 @@ from attnlab.model.blocks import Attention as Layer
 from attnlab.model.model import hidden_states
 from attnlab.model.pairs import Pairs
 from attnlab.model.projections import SharedQK, SharedQKV
-from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.runs.typed import Value
 
 ROWS, LENGTH = 4, 64
 CROWD = 4

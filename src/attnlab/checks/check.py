@@ -21,7 +21,8 @@ from attnlab.generation.generate import Written
 from attnlab.metrics.metric import Examples
 from attnlab.model.apart import sampled_layers
 from attnlab.model.model import Model
-from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.runs.typed import Value
 from attnlab.targets.predictions import provisional
 from attnlab.targets.relabelling import Predictions
 from attnlab.tasks.task import Prepared, Task

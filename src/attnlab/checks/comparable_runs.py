@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from attnlab.evaluation.comparability import Aspect, Basis, Difference, comparability
-from attnlab.runs.findings import Finding, Outcome, Value
+from attnlab.runs.findings import Finding, Outcome
+from attnlab.runs.typed import Value
 
 Record = Mapping[str, Any]
 
@@ -54,7 +55,7 @@ def agreed(aspect: Aspect, bases: Mapping[str, Basis]) -> Finding:
         else:
             joined.append(name)
     if apart:
-        return about(Outcome.FAIL, "differs", aspect=aspect, sides=sides, reason=apart[0].words)
+        return about(Outcome.FAIL, "differs", aspect=aspect, sides=sides, reason=apart[0].reason.as_json())
     return about(Outcome.PASS, "same", float(len(bases)), aspect=aspect)
 
 

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from attnlab.checks.check import Case, Check, Moment
 from attnlab.data.tokenizers.training_text import TrainingText
-from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.runs.typed import Value
 
 EXACT, SAME = 0.05, 0.5
 """Shares of a split's text that stands in another one as it is: told, and failed."""

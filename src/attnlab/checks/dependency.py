@@ -18,7 +18,8 @@ from attnlab.model.apart import sample_of
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.runs.typed import Value
 
 LENGTH = 12  # every pair of so many tokens, on every path
 WHOLE = 1024  # some inputs of a row as long as the model reads, or this

@@ -14,7 +14,8 @@ from torch import nn
 from attnlab.checks.check import Case, Check, Moment
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.blocks import Attention, CrossAttention, PreNorm
-from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.runs.typed import Value
 
 FAR_LESS = 1e-3
 

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from attnlab.checks.check import Case, Check
 from attnlab.checks.real import batch_of, device_of, piece, prepared_of
 from attnlab.model.apart import undisturbed
-from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.metrics_file import TAIL, events_of, last_events
+from attnlab.runs.typed import Value
 
 FEW = 20
 EXPLODING, VANISHING = 100.0, 1e-7

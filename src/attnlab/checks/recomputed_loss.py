@@ -22,7 +22,8 @@ from attnlab.model.apart import copy_of, undisturbed
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
-from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.runs.typed import Value
 from attnlab.tasks.task import Prepared
 from attnlab.training.accumulate import backward
 

@@ -9,7 +9,8 @@ from attnlab.checks.check import EARLY, Case, Check
 from attnlab.checks.real import held_out
 from attnlab.evaluation.sample_quality import SampleQuality, quality
 from attnlab.generation.generate import Written
-from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.runs.typed import Value
 
 TEXTS = 200
 REPEATS, FEW, ENDS, SHORT = 0.5, 0.2, 0.8, 0.1

@@ -22,7 +22,8 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.model.heads.language import language_head
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
-from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.runs.typed import Value
 from attnlab.tasks.answer_spans import AnswerSpans
 from attnlab.tasks.task import Prepared, Task
 

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 from attnlab.checks.check import Case, Check
 from attnlab.data.errors import DataError
 from attnlab.data.tokenizers.tokenizer_files import load
-from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.record import RECORD, read_record
+from attnlab.runs.typed import Value
 
 
 class TokenizerIdentity(Check):

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from attnlab.checks.check import Case, Check
 from attnlab.data.encode.encoding import MUCH, Cuts
-from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.runs.typed import Value
 
 SPLITS = ("train", "dev")
 

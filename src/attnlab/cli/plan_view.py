@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from attnlab.studies.resolved import Resolved
 
 
-def show_plan(resolved: Resolved, *, jobs: int, json: bool) -> None:
+def show_plan(resolved: Resolved, *, jobs: int, engine: str, json: bool) -> None:
     """How long each arm and the whole study take here, and the minimum detectable effect."""
     from attnlab.studies.live_view import live
     from attnlab.studies.plan import plan
 
     with live(err) as view:
-        made = plan(resolved, jobs=jobs, view=view)
+        made = plan(resolved, jobs=jobs, engine=engine, view=view)
     if json:
         return emit({name: known(value) for name, value in asdict(made).items()})
     out.show(*plan_nodes(made, resolved))

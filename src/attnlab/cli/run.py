@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,12 +14,12 @@ from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Heading, Inline, Sentence, Table, TableColumn, Tone, strong, toned
 from attnlab.documents.numbers import estimate_of
 from attnlab.runs.damage import reading
+from attnlab.studies.wording import FEW, because_phrase, verdict_phrase
 
 if TYPE_CHECKING:
+    from attnlab.studies.outcome import StudyOutcome
     from attnlab.studies.runner import EndedStudy
     from attnlab.studies.spec import Study
-
-ENGINES = ("local",)
 
 
 def run(
@@ -50,7 +50,7 @@ def run(
     plan: Annotated[
         bool, typer.Option("--plan", help="Only estimate time and minimum detectable effect; trains nothing.")
     ] = False,
-    engine: Annotated[str, typer.Option(help="Where runs are executed: local.")] = "local",
+    engine: Annotated[str, typer.Option(help="Where runs are executed (attnlab list engines).")] = "local",
     json: JsonOption = False,
 ) -> None:
     """Run a study: train every arm with every seed, compare, and write a report."""
@@ -62,7 +62,7 @@ def run(
     if plan:
         from attnlab.cli.plan_view import show_plan
 
-        return show_plan(resolved, jobs=jobs, json=json)
+        return show_plan(resolved, jobs=jobs, engine=engine, json=json)
     from attnlab.runs.summary import STUDY_FILE
     from attnlab.studies.live_view import live
     from attnlab.studies.runner import default_folder, run_study
@@ -72,7 +72,9 @@ def run(
     if resume and not (place / STUDY_FILE).is_file():
         tell(f"There is nothing to resume: the study begins in {place}.")
     with live(err) as view:
-        ended = run_study(resolved, place, jobs=jobs, resume=resume, view=view, again=again, tell=tell)
+        ended = run_study(
+            resolved, place, jobs=jobs, resume=resume, engine=engine, view=view, again=again, tell=tell
+        )
     emit(ended.results) if json else show(ended)
     if ended.signal:
         raise typer.Exit(128 + ended.signal)
@@ -88,6 +90,8 @@ def tell(message: str) -> None:
 
 
 def refuse_engine(engine: str) -> None:
+    from attnlab.studies.engines import ENGINES
+
     if engine == "ray":
         raise ConfigError("--engine ray is not available yet; use --engine local.")
     if engine not in ENGINES:
@@ -139,16 +143,17 @@ def command(study: str, *, quick: bool, seeds: int | None, set: list[str], only:
 
 def show(ended: EndedStudy) -> None:
     """The verdict, the arms, and where the rest is."""
-    results = ended.results
-    study = results["study"]
+    outcome = ended.outcome
+    study = outcome.study
     out.show(
-        Heading(study["question"]),
-        arms_table(results),
-        Sentence((strong("Verdict:"), f" {results['verdict']}")),
+        Heading(study.question),
+        arms_table(outcome),
+        Sentence((strong("Verdict:"), f" {outcome.verdict}")),
+        *([comparisons_table(outcome)] if len(outcome.comparisons) > FEW else []),
     )
-    if study["quick"]:
+    if study.quick:
         out.show(Sentence(toned(Tone.WARNING, "This was a quick run: too few tokens and seeds to rely on.")))
-    out.show(*(Sentence(f"Note: {note}") for note in study["notes"]))
+    out.show(*(Sentence(f"Note: {note}") for note in outcome.notes))
     for reason in ended.failed:
         out.say(toned(Tone.WRONG, "Failed:"), f" {reason}")
     if ended.signal:
@@ -164,20 +169,28 @@ ROOM = 100
 TONES = {"finished": Tone.GOOD, "invalid": Tone.WRONG, "failed": Tone.WRONG}
 
 
-def arms_table(results: dict[str, Any]) -> Table:
+def comparisons_table(outcome: StudyOutcome) -> Table:
+    """Comparisons that are too many for a sentence each."""
+    rows = [(one.arm, one.baseline, verdict_phrase(one), because_phrase(one)) for one in outcome.comparisons]
+    return Table((TableColumn("arm", whole=True), "compared with", "verdict", "why"), rows)
+
+
+def arms_table(outcome: StudyOutcome) -> Table:
     wanted = COLUMNS if out.width >= ROOM else COLUMNS[:3]
-    held = [name for name in wanted if any(name in arm["metrics"] for arm in results["arms"])]
-    names = dict.fromkeys([results["study"]["metric"], *held])
-    sizes = {arm["parameters"] for arm in results["arms"]}
+    held = [name for name in wanted if any(name in arm.scores for arm in outcome.arms)]
+    names = dict.fromkeys([outcome.study.metric, *held])
+    sizes = {arm.parameters for arm in outcome.arms}
     alike = f"{sizes.pop():,} parameters each" if len(sizes) == 1 else ""
     rows: list[tuple[Inline, ...]] = []
-    for arm in results["arms"]:
-        state = toned(TONES.get(arm["status"], Tone.WARNING), arm["status"])
-        numbers = [estimate_of(arm["metrics"].get(name)) for name in names]
-        rows.append((arm["name"], state, *([] if alike else [arm["parameters"]]), *numbers))
-    for arm in results.get("refused", ()):
+    for arm in outcome.arms:
+        state = toned(TONES.get(arm.state, Tone.WARNING), arm.state.value)
+        numbers = [
+            estimate_of(None if (score := arm.scores.get(name)) is None else vars(score)) for name in names
+        ]
+        rows.append((arm.name, state, *([] if alike else [arm.parameters or 0]), *numbers))
+    for arm in outcome.refused:
         rest = [""] * (len(names) + (0 if alike else 1))
-        rows.append((arm["name"], toned(Tone.WRONG, "refused"), *rest))
+        rows.append((arm.name, toned(Tone.WRONG, arm.state.value), *rest))
     columns = [
         TableColumn("arm", whole=True),
         TableColumn("state"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,9 +13,8 @@ from rich.padding import Padding
 from attnlab.cli.console import MOST, JsonOption, emit, err, out, warn
 from attnlab.cli.corpus_options import EncodingOption, PairOption, TextOption
 from attnlab.cli.generate import RunArgument
-from attnlab.cli.label_view import finding_sentences
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Inline, Node, Number, Sentence, Table, TableColumn, Tone, strong, toned
+from attnlab.documents.nodes import Inline, Tone, strong, toned
 from attnlab.documents.terminal import inline
 from attnlab.runs.display import Display
 
@@ -77,7 +75,10 @@ def search(
             searcher = Searcher.of(embedder, inside, index=index, **progress)
             found = {query: searcher.search(query, top=top) for query in queries or ()}
     if score is not None:
-        return emit(scored) if json else out.show(*retrieval_nodes(scored))
+        from attnlab.evaluation.result_nodes import retrieval_nodes
+
+        name = str(score)
+        return emit({"name": name} | scored.as_json()) if json else out.show(*retrieval_nodes(scored, name))
     if json:
         hits = [{"query": query, "hits": [asdict(hit) for hit in held]} for query, held in found.items()]
         return emit({"index": asdict(searcher.update), "queries": hits})
@@ -131,23 +132,3 @@ def highlighted(text: str, words: str) -> Inline:
 def shortened(text: str) -> str:
     plain = " ".join(text.split())
     return plain if len(plain) <= SHOWN else f"{plain[: SHOWN - 1]}…"
-
-
-def retrieval_nodes(scored: dict[str, Any]) -> Iterator[Node]:
-    sides = ("model", "bm25", "difference")
-    rows = [(name, *(side_number(one[side]) for side in sides)) for name, one in scored["measures"].items()]
-    title = f"{scored['name']}: {scored['queries']:,} queries, {scored['passages']:,} passages"
-    columns = (TableColumn("measure", whole=True), "model", "BM25", "model − BM25")
-    yield Table(columns, rows, title=title)
-    for name, one in scored["measures"].items():
-        yield Sentence(f"{name}: {one['definition']}.", "fine")
-    yield Sentence(
-        "BM25 ranks by shared words and needs no model. Below each value is its 95% interval over queries, "
-        "those of one passage taken together.",
-        "fine",
-    )
-    yield from finding_sentences(scored["checks"])
-
-
-def side_number(one: dict[str, Any]) -> Number:
-    return Number.within(one["value"], one["interval"], decimals=3)

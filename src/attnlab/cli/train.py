@@ -159,10 +159,10 @@ def told_when_stopped(place: Path) -> Iterator[None]:
 
 
 def say_baselines(baselines: Sequence[Baseline]) -> None:
-    from attnlab.session.baselines import line_of
+    from attnlab.targets.report import baselines_sentence
 
     if baselines:
-        out.say(line_of(baselines))
+        out.say(baselines_sentence(baselines))
 
 
 def exit_unsound(unsound: Iterable[str], allow: Collection[str]) -> None:

@@ -44,6 +44,7 @@ TABLES = {
     "schedules": "attnlab.training.schedules:SCHEDULES",
     "listeners": "attnlab.training.listeners:LISTENERS",
     "checks": "attnlab.checks:CHECKS",
+    "engines": "attnlab.studies.engines:ENGINES",
 }
 """Every extension point: what `attnlab list` shows, and where its table stands."""
 

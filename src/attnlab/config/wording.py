@@ -33,3 +33,17 @@ def percent(share: float) -> str:
     if share in (0, 1):
         return f"{100 * share:.0f} %"
     return f"{100 * share:.2g} %" if share < 0.985 else f"{min(100 * share, 99.9):.1f} %"
+
+
+def sentence(text: str) -> str:
+    """With a capital letter, unless it begins with a formula, and a full stop."""
+    text = text.strip()
+    word = text[1:2].isalpha() or text[1:2].isspace()
+    return (
+        (text[:1].upper() if word else text[:1]) + text[1:] + ("" if not text or text[-1] in ".!?…" else ".")
+    )
+
+
+def phrase(text: str) -> str:
+    """Within a sentence: without its capital and full stop."""
+    return text[:1].lower() + text[1:].rstrip(".")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -9,15 +10,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from attnlab import __version__
 from attnlab.documents import nodes as n
-from attnlab.documents import svg
+from attnlab.documents import plotly_figures, svg
 from attnlab.documents.markup import element, joined, text
-from attnlab.documents.nodes import SIGNS, Inline, Node, Number, Tone, parts_of
+from attnlab.documents.nodes import SIGNS, Inline, Node, Number, Tone, numbers_in, parts_of
 from attnlab.documents.numbers import beside, decimals, fixed, known, short, value_text
 from attnlab.documents.palette import variables
 from attnlab.documents.scale import round_numbers
-from attnlab.documents.self_contained import pack, policy, shared_template
+from attnlab.documents.self_contained import pack, policy, shared_template, shared_text
 
 TAGS = {Tone.STRONG: "b", Tone.ITALIC: "em"}
 
@@ -45,6 +45,8 @@ def _part(part: n.Part, places: int | None) -> Markup:
             inner = inline(part.part, places)
             if part.tone in TAGS:
                 return element(TAGS[part.tone], inner)
+            if part.tone is Tone.STRUCK:
+                return element("s", inner, class_="not-sound")
             return element("span", inner, class_=f"tone-{part.tone}")
         case n.Below():
             return element("small", inline(part.part), class_="beside")
@@ -53,6 +55,10 @@ def _part(part: n.Part, places: int | None) -> Markup:
             return element("span", element("i", style=width), class_="share", role="presentation")
         case n.Reference():
             return element("a", inline(part.part), href=f"#{part.to}")
+        case n.Sign():
+            sign = element("span", part.mark, aria_hidden="true")
+            word = element("span", part.word, class_="hidden")
+            return element("span", sign, word, class_=f"outcome outcome-{slug(part.word)}", title=part.word)
         case n.VerdictPill():
             return pill(part)
 
@@ -93,12 +99,12 @@ def slug(title: str) -> str:
 
 
 # ---------------------------------------------------------------- nodes
-def blocks(shown: Sequence[Node], level: int = 2) -> Markup:
-    """Nodes one after another, their titles as headings of this level."""
-    return joined([block(node, level) for node in shown])
+def blocks(shown: Sequence[Node], level: int = 3, *, scripts: bool = False) -> Markup:
+    """Nodes one after another, their titles as headings of this level; scripts make figures interactive."""
+    return joined([block(node, level, scripts=scripts) for node in shown])
 
 
-def block(node: Node, level: int = 2) -> Markup:
+def block(node: Node, level: int = 3, *, scripts: bool = False) -> Markup:
     match node:
         case n.Heading():
             return element(f"h{node.level}", inline(node.text), id=node.anchor)
@@ -110,7 +116,7 @@ def block(node: Node, level: int = 2) -> Markup:
             look = f"notice notice-{node.kind}" if node.kind else "notice"
             return element("p", inline(node.part), class_=look, role="note")
         case n.Items():
-            return element("ul", *(element("li", inline(item)) for item in node.items), class_=node.kind)
+            return items(node)
         case n.Table():
             return _section(node.title, table(node), node.note, level)
         case n.Definitions():
@@ -120,6 +126,8 @@ def block(node: Node, level: int = 2) -> Markup:
             ]
             return _section(node.title, element("dl", *pairs, class_=node.look), "", level)
         case n.Figure():
+            if scripts:
+                return _section(node.title, canvas(node), "", level)
             return _section(node.title, figure(node), node.note, level)
         case n.Grid():
             return _section(node.title, svg.shades(node), node.note, level)
@@ -130,22 +138,33 @@ def block(node: Node, level: int = 2) -> Markup:
         case n.Code():
             return element("pre", element("code", node.text), class_="command", tabindex=0)
         case n.Details():
-            return element("details", element("summary", node.summary), blocks(node.nodes, level))
+            summary = element("summary", node.summary)
+            return element("details", summary, blocks(node.nodes, level, scripts=scripts))
         case n.Cards():
-            return element("div", *map(_card, node.items), class_="cards")
+            cards = (_card(item, node.look, level) for item in node.items)
+            return element("div", *cards, class_="" if node.look == "findings" else node.look)
         case n.Section():
-            head = element(f"h{level}", node.title, id=node.anchor)
-            inner = blocks(node.nodes, level + 1)
-            return element("section", head, inner, class_="section", aria_labelledby=node.anchor)
+            anchor = node.anchor or slug(node.title)
+            head = element(f"h{level}", node.title, id=anchor)
+            inner = blocks(node.nodes, level + 1, scripts=scripts)
+            look = "part" if level == 2 else "section"
+            return element("section", head, inner, class_=look, aria_labelledby=anchor)
         case n.Frame():
             return _section("", Markup(node.markup), node.note, level)
 
 
 def _section(title: Inline, body: Markup, note: Inline, level: int) -> Markup:
-    """A node under its title, with what has to be known to read it; alone where it has neither."""
+    """A node under its title, with what has to be known to read it."""
     parts = [element(f"h{level}", inline(title))] if title else []
-    parts += [body] + ([element("p", inline(note), class_="fine")] if note else [])
-    return element("section", joined(parts), class_="section") if level == 2 else joined(parts)
+    return joined([*parts, body, *([element("p", inline(note), class_="fine")] if note else [])])
+
+
+def items(node: n.Items) -> Markup:
+    if not node.ordered:
+        lines = (element("li", inline(item)) for item in node.items)
+        return element("ul", *lines, class_=node.kind, aria_label=node.label)
+    texts = (element("li", element("span", inline(item), dir="auto")) for item in node.items)
+    return element("ol", *texts, class_=node.kind, tabindex=0)
 
 
 def _span(span: n.MarkedSpan) -> Markup:
@@ -157,22 +176,29 @@ def _span(span: n.MarkedSpan) -> Markup:
     return element("span", span.text, class_=look)
 
 
-def _card(item: n.CardItem) -> Markup:
-    look = "card" if item.sound else "card unsound"
-    return element("article", element("h4", inline(item.title)), blocks(item.nodes, 5), class_=look)
+def _card(item: n.CardItem, look: str, level: int) -> Markup:
+    inside = blocks(item.nodes, level + 1)
+    if look == "columns":
+        return element("div", element("h4", inline(item.title)), inside)
+    if look == "findings":
+        head = element(f"h{level}", inline(item.title))
+        return element("article", head, inside, class_=f"finding finding-{slug(item.kind)}")
+    head = element("h4", inline(item.title))
+    return element("article", head, inside, class_="card" if item.sound else "card unsound")
 
 
 # ---------------------------------------------------------------- tables
 def table(node: n.Table) -> Markup:
     """The first cell of a row is its name; a wide table scrolls by itself."""
-    right = ["number" if node.numeric(place) else "" for place in range(len(node.heads))]
+    right = ["number" if node.numeric(p) else head.look for p, head in enumerate(node.heads)]
     heads = [
-        element("th", _head(head), scope="col", class_=right[place]) for place, head in enumerate(node.heads)
+        element("th", _head(head), scope="col", class_="" if look == "sentence" else look)
+        for look, head in zip(right, node.heads, strict=True)
     ]
     parts = [element("caption", inline(node.caption))] if node.caption else []
     parts += [element("thead", element("tr", *heads)), *_bodies(node, right)]
     whole = element("table", *parts, class_=node.look)
-    label = "".join(filter(lambda part: isinstance(part, str), parts_of(node.title)))  # type: ignore[arg-type]
+    label = "".join(part for part in parts_of(node.title or node.caption) if isinstance(part, str))
     return element("div", whole, class_="scroll", tabindex=0, role="region", aria_label=label)
 
 
@@ -189,12 +215,13 @@ def _bodies(node: n.Table, right: Sequence[str]) -> Iterator[Markup]:
         if row.group:
             head = element("th", row.group, colspan=len(node.heads), scope="rowgroup")
             groups.append([element("tr", head, class_="group")])
-        cells = [
-            element("th", inline(cell, places[place]), scope="row", class_=right[place])
-            if place == 0
-            else element("td", inline(cell, places[place]), class_=right[place])
-            for place, cell in enumerate(row.cells)
-        ]
+        cells = []
+        for place, cell in enumerate(row.cells):
+            struck = row.sound and any(not number.sound for number in numbers_in(cell))
+            look = " ".join(filter(None, [right[place], "unsound" if struck else ""]))
+            own = {"scope": "row"} if place == 0 else {}
+            own |= {"dir": "auto"} if node.heads[place].look == "sentence" else {}
+            cells.append(element("td" if place else "th", inline(cell, places[place]), class_=look, **own))
         look = " ".join(filter(None, ["" if row.sound else "unsound", "apart" if row.apart else ""]))
         groups[-1].append(element("tr", *cells, class_=look))
     return (element("tbody", *rows) for rows in groups if rows)
@@ -214,6 +241,51 @@ def figure(node: n.Figure) -> Markup:
         for low, high, count in zip(chart.edges, chart.edges[1:], chart.counts, strict=False)
     ]
     return table(n.Table((chart.x.title, chart.y.title, ""), rows))
+
+
+def canvas(node: n.Figure) -> Markup:
+    """What the page's script draws on, with its switches and its legend."""
+    parts = []
+    if node.controls:
+        sets = [_control(node.anchor, place, control) for place, control in enumerate(node.controls)]
+        parts.append(element("div", *sets, class_="controls"))
+    if len(node.legend) > 1:
+        parts.append(element("ul", *(_legend(own, label) for own, label in node.legend), class_="legend"))
+    drawn = element(
+        "div", class_="canvas square" if node.square else "canvas", role="img", aria_label=node.alt
+    )
+    panels = [element("div", _panel_name(panel), drawn, class_="panel") for panel in node.panels]
+    parts.append(element("div", *panels, class_="panels panels-many" if len(panels) > 1 else "panels"))
+    parts += [element("figcaption", inline(node.note))] if node.note else []
+    return element("figure", *parts, class_="plot", id=f"plot-{node.anchor}", data_plot=node.anchor)
+
+
+def _control(anchor: str, place: int, control: n.Control) -> Markup:
+    choices = []
+    for number, option in enumerate(control.options):
+        chosen = {"name": f"{anchor}-{place}", "value": number, "checked": number == 0}
+        choices.append(element("label", element("input", type="radio", **chosen), element("span", option)))
+    return element("fieldset", element("legend", control.label), *choices, hidden=len(control.options) < 2)
+
+
+def _legend(own: n.Name, label: str) -> Markup:
+    assert own.ink is not None
+    dashes = "" if own.ink.dash == "solid" else "5 3" if own.ink.dash == "dash" else "2 3"
+    line = element(
+        "line", x1=0, x2=22, y1=4, y2=4, style=f"stroke: {own.ink.colour}", stroke_dasharray=dashes
+    )
+    stroke = element("svg", line, class_="stroke", viewBox="0 0 22 8", aria_hidden="true")
+    pressed = {"type": "button", "aria_pressed": "true", "data_name": own.text}
+    look = "" if own.sound else "unsound-name"
+    return element("li", element("button", stroke, element("bdi", label), class_=look, **pressed))
+
+
+def _panel_name(panel: n.Name | None) -> Markup:
+    if panel is None or panel.ink is None:
+        return Markup("")
+    swatch = element("i", class_="swatch", style=f"--ink: {panel.ink.colour}")
+    look = "panel-name" if panel.sound else "panel-name unsound-name"
+    return element("p", swatch, element("bdi", panel.text), class_=look)
 
 
 def forest(node: n.Forest) -> Markup:
@@ -281,18 +353,53 @@ def _forest_row(row: n.ForestRow, at: Any, places: int) -> Markup:
 
 
 # ---------------------------------------------------------------- pages
-def page(document: n.DocumentPage) -> str:
-    """One file: what it is, its answer, and its nodes; only a frame's script runs, on data that it holds."""
+LONG, MEDIUM = 420, 220
+"""Characters of a headline from which on it is set smaller; that of a short page is never large."""
+
+
+def page(document: n.DocumentPage, *, scripts: bool = False) -> str:
+    """One file that needs nothing else: only our scripts run, on data packed in it."""
     frames = [node for node in document.nodes if isinstance(node, n.Frame)]
-    script = "\n".join(frame.script for frame in frames)
-    data = {key: pack(content) for frame in frames for key, content in frame.data.items()}
-    return shared_template("shell.html").render(
-        kind=document.kind,
-        headline=inline(document.headline),
-        body=blocks(document.nodes),
+    figures = list(figures_in(document.nodes)) if scripts else []
+    data = {key: content for frame in frames for key, content in frame.data.items()}
+    script = "\n".join(frame.script for frame in frames) or (shared_text("page.js") if scripts else "")
+    allowed = [script] if script else []
+    if figures:
+        views = {figure.anchor: {"views": plotly_figures.views(figure)} for figure in figures}
+        allowed.append(plotly_figures.source())
+        data |= {"plotly": allowed[-1], "plots": json.dumps(views, allow_nan=False, separators=(",", ":"))}
+    length = len(document.headline)
+    return shared_template("page.html").render(
+        document=document,
+        size="long" if length > LONG else "medium" if length > MEDIUM or not document.parts else "",
+        lead=blocks(document.lead),
+        contents=contents(document),
+        body=blocks(document.nodes, 2 if document.parts else 3, scripts=scripts),
         palette=[variables(dark=False), variables(dark=True)],
+        plots=bool(figures),
         script=Markup(script),
-        data=data,
-        policy=policy(*([script] if script else [])),
-        version=__version__,
+        data={key: pack(content) for key, content in data.items()},
+        policy=policy(*allowed),
     )
+
+
+def figures_in(shown: Sequence[Node]) -> Iterator[n.Figure]:
+    """Every figure, wherever it stands."""
+    for node in shown:
+        if isinstance(node, n.Figure):
+            yield node
+        elif isinstance(node, n.Section | n.Details):
+            yield from figures_in(node.nodes)
+
+
+def contents(document: n.DocumentPage) -> Markup:
+    """Parts and sections, to be led to."""
+
+    def link(section: n.Section) -> Markup:
+        return element("a", section.title, href=f"#{section.anchor or slug(section.title)}")
+
+    lines = []
+    for part in document.parts:
+        inner = [element("li", link(node)) for node in part.nodes if isinstance(node, n.Section)]
+        lines.append(element("li", link(part), element("ol", *inner) if inner else ""))
+    return element("ol", *lines) if lines else Markup("")

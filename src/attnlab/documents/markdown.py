@@ -10,20 +10,31 @@ from attnlab.documents import nodes as n
 from attnlab.documents.nodes import Inline, Node, Number, Tone, parts_of
 from attnlab.documents.numbers import beside, decimals, known, short, value_text
 
-MARKS = {Tone.STRONG: "**", Tone.ITALIC: "*"}
+ACTING = frozenset("<>&`|")
+"""What some readers of Markdown take for more than text, even in code."""
+MARKS = {Tone.STRONG: "**", Tone.ITALIC: "*", Tone.STRUCK: "~~"}
 
 
 def plain_text(value: object) -> str:
     """Text that Markdown leaves as it is, on one line."""
-    line = visible(" ".join(str(value).split())).replace("&", "&amp;")
+    return _begun(_within(str(value)))
+
+
+def _within(text: str) -> str:
+    """Nothing in it is emphasis, code, a heading, a cell's end or a link."""
+    line = visible(" ".join(text.split())).replace("&", "&amp;")
     line = re.sub(r"([\\`*_\[\]|#~$])", r"\\\1", line).replace("<", "&lt;").replace(">", "&gt;")
-    line = re.sub(r"^(\d{0,9})([-+.)]|-{3,})(?= |$)", r"\1\\\2", line)  # nor its beginning a list or rule
-    return re.sub(r"(?i)\b(https?|ftp|www)([:.])", r"\1&#8203;\2", line)  # no address becomes a link
+    return re.sub(r"(?i)\b(https?|ftp|www)([:.])", r"\1&#8203;\2", line)
+
+
+def _begun(line: str) -> str:
+    """Nor is its beginning a list or a rule."""
+    return re.sub(r"^(\d{0,9})([-+.)]|-{3,})(?= |$)", r"\1\\\2", line)
 
 
 # ---------------------------------------------------------------- sentences
 def inline(part: Inline, places: int | None = None) -> str:
-    return "".join(_part(piece, places) for piece in parts_of(part))
+    return _begun("".join(_part(piece, places) for piece in parts_of(part)))
 
 
 def _part(part: n.Part, places: int | None) -> str:
@@ -37,7 +48,7 @@ def _part(part: n.Part, places: int | None) -> str:
         case n.Name():
             return plain_text(part.text) + "".join(f" ({plain_text(word)})" for word, _ in part.tags)
         case n.Code():
-            return f"`{visible(part.text).replace('`', 'ˋ')}`"
+            return plain_text(part.text) if ACTING & {*part.text} else f"`{visible(part.text)}`"
         case n.Emphasis():
             mark = MARKS.get(part.tone, "")
             inner = inline(part.part, places)
@@ -48,6 +59,8 @@ def _part(part: n.Part, places: int | None) -> str:
             return ""
         case n.Reference():
             return inline(part.part)
+        case n.Sign():
+            return f"{part.mark} {plain_text(part.word)}"
         case n.VerdictPill():
             return plain_text(part.words or part.kind)
 
@@ -55,7 +68,7 @@ def _part(part: n.Part, places: int | None) -> str:
 def _around(text: str) -> str:
     """A part of a sentence keeps the spaces that hold it apart from its neighbours."""
     before, after = (" " if text[:1].isspace() else ""), (" " if text[-1:].isspace() else "")
-    return f"{before}{plain_text(text)}{after}" if text.strip() else before
+    return f"{before}{_within(text)}{after}" if text.strip() else before
 
 
 def number(part: Number, places: int | None = None) -> str:
@@ -82,27 +95,28 @@ def block(node: Node, level: int = 2) -> str:
         case n.Sentence() | n.Notice():
             return inline(node.part)
         case n.Items():
-            return "\n".join(f"- {inline(item)}" for item in node.items)
+            marks = (f"{number}." if node.ordered else "-" for number, _ in enumerate(node.items, start=1))
+            return "\n".join(f"{next(marks)} {inline(item)}" for item in node.items)
         case n.Table():
             return _titled(node.title, *filter(None, [inline(node.caption), table(node), inline(node.note)]))
         case n.Definitions():
             rows = (f"- *{inline(term)}*: {inline(meaning)}" for term, meaning in node.items)
             return _titled(node.title, "\n".join(rows))
         case n.Forest():
-            return table(node.table)
+            return block(node.table)
         case n.Marked():
             return "".join(_span(span) for span in node.spans)
         case n.Code():
             return "\n".join(f"    {visible(line)}" for line in node.text.splitlines())
         case n.Details():
-            return blocks(node.nodes, level)
+            return "" if node.only_pages else blocks(node.nodes, level)
         case n.Cards():
             return "\n\n".join(_titled(item.title, blocks(item.nodes, level)) for item in node.items)
         case n.Section():
             inside = blocks(node.nodes, level + 1)
             return f"{'#' * level} {plain_text(node.title)}\n\n{inside}" if inside else ""
         case n.Figure() | n.Grid() | n.Frame():
-            return inline(node.note)
+            return ""
 
 
 def _titled(title: Inline, *rest: str) -> str:
@@ -125,10 +139,21 @@ def table(node: n.Table) -> str:
     return "\n".join(lines)
 
 
-BAR = re.compile(r"(?<!\\)\|")
-
-
 def _row(cells: Sequence[str]) -> str:
-    """Code may hold a bar, which would begin another cell."""
-    whole = (BAR.sub(r"\\|", cell) for cell in cells)
-    return f"| {' | '.join(whole)} |"
+    return f"| {' | '.join(cells)} |"
+
+
+# ---------------------------------------------------------------- pages
+def page(document: n.DocumentPage) -> str:
+    """The whole document: its headline first."""
+    date = f", {plain_text(document.date)}" if document.date else ""
+    about = f"attnlab {plain_text(document.kind)} **{plain_text(document.name)}**{date}"
+    question = f"> {plain_text(document.question)}" if document.question else ""
+    parts = [
+        f"# {plain_text(document.headline)}",
+        about,
+        question,
+        blocks(document.lead),
+        blocks(document.nodes),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"

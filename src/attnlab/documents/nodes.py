@@ -5,15 +5,17 @@ A `str` is text of others: every renderer shows it as text. How it looks is said
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Literal, TypeAlias
 
+from attnlab import __version__
 from attnlab.documents.palette import Ink
 
-Form = Literal["plain", "signed", "seconds", "count", "scaled", "bytes", "percent", "chance"]
+Form = Literal["plain", "signed", "seconds", "count", "scaled", "bytes", "percent", "chance", "general"]
 
 
 class Tone(StrEnum):
@@ -27,6 +29,7 @@ class Tone(StrEnum):
     GOOD = "good"
     WARNING = "warning"
     WRONG = "wrong"
+    STRUCK = "struck"
 
 
 SIGNS = {
@@ -46,10 +49,7 @@ SIGNS = {
 # ---------------------------------------------------------------- parts of a sentence
 @dataclass(frozen=True)
 class Number:
-    """A number with how sure it is. The renderer chooses its digits, and strikes it where it is not sound.
-
-    `estimated` where an interval belongs to it: one that is missing is then told.
-    """
+    """A number with how sure it is. The renderer chooses its digits, and strikes it where it is not sound."""
 
     value: float | None
     low: float | None = None
@@ -57,7 +57,8 @@ class Number:
     n: int | None = None
     form: Form = "plain"
     sound: bool = True
-    estimated: bool = False
+    without_interval: str = ""
+    """What is told where an interval belongs to it and is not known."""
     decimals: int | None = None
     """None: as many as its interval bears out, the same all the way down a column."""
 
@@ -120,6 +121,14 @@ class Reference:
 
 
 @dataclass(frozen=True)
+class Sign:
+    """A mark, and the word that it stands for: ✗ fail."""
+
+    mark: str
+    word: str
+
+
+@dataclass(frozen=True)
 class VerdictPill:
     """A verdict by its kind (better, worse, no difference, …), and what is said in its place, if anything."""
 
@@ -130,7 +139,8 @@ class VerdictPill:
 
 
 Part: TypeAlias = (
-    "str | Number | Name | Code | Emphasis | Below | Bar | Reference | VerdictPill | int | float | None"
+    "str | Number | Name | Code | Emphasis | Below | Bar | Reference | Sign | VerdictPill"
+    " | int | float | None"
 )
 Inline: TypeAlias = "Part | tuple[Inline, ...]"
 """Parts of a sentence; a bare number is shown to three digits, None as a dash."""
@@ -148,6 +158,17 @@ def muted(*parts: Inline) -> Emphasis:
     return Emphasis(parts, Tone.MUTED)
 
 
+def emphasised(text: str) -> Inline:
+    """*Words* between asterisks stand out, as docstrings have them."""
+    pieces = re.split(r"\*(\w[^*]*)\*", text)
+    return tuple(toned(Tone.ITALIC, piece) if place % 2 else piece for place, piece in enumerate(pieces))
+
+
+def listed(parts: Iterable[Inline], between: str = ", ") -> Inline:
+    """One after another."""
+    return tuple((between if place else "", part) for place, part in enumerate(parts))
+
+
 # ---------------------------------------------------------------- nodes
 @dataclass(frozen=True)
 class Heading:
@@ -158,10 +179,10 @@ class Heading:
 
 @dataclass(frozen=True)
 class Sentence:
-    """One or more sentences in a paragraph. `kind` is its place on a page: prose, fine, quoted."""
+    """One or more sentences in a paragraph. `kind` is its place on a page."""
 
     part: Inline
-    kind: Literal["prose", "fine", "quoted", ""] = ""
+    kind: Literal["prose", "fine", "quoted", "scope", ""] = ""
 
 
 @dataclass(frozen=True)
@@ -178,6 +199,8 @@ class Items:
 
     items: Sequence[Inline]
     kind: str = "prose"
+    ordered: bool = False
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -192,6 +215,8 @@ class TableColumn:
     """Never broken: names are there to be copied."""
     share: int | None = None
     """Of a terminal's width, where it is short."""
+    look: str = ""
+    """A class of its cells on a page: sentence, centre."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +258,16 @@ class Table:
         """The numbers of a column that share their decimals."""
         if not self.heads[place].alike:
             return []
-        return [cell for row in self.lines for cell in parts_of(row.cells[place]) if isinstance(cell, Number)]
+        return [number for row in self.lines for number in numbers_in(row.cells[place])]
+
+
+def numbers_in(inline: Inline) -> Iterator[Number]:
+    """Every number of a sentence, emphasised ones too."""
+    for part in parts_of(inline):
+        if isinstance(part, Number):
+            yield part
+        elif isinstance(part, Emphasis):
+            yield from numbers_in(part.part)
 
 
 def parts_of(inline: Inline) -> list[Part]:
@@ -421,10 +455,11 @@ def token_spans(tokens: Sequence[str], special: Sequence[bool] = ()) -> list[Mar
 
 @dataclass(frozen=True)
 class Details:
-    """What is opened on request; a terminal shows it."""
+    """What is opened on request; a terminal shows it, Markdown too unless it `only_pages`."""
 
     summary: str
     nodes: Sequence[Node]
+    only_pages: bool = False
 
 
 @dataclass(frozen=True)
@@ -432,13 +467,15 @@ class CardItem:
     title: Inline
     nodes: Sequence[Node]
     sound: bool = True
+    kind: str = ""
 
 
 @dataclass(frozen=True)
 class Cards:
-    """Side by side where there is room."""
+    """Side by side where there is room. `look`: cards, columns, or findings, which stand below each other."""
 
     items: Sequence[CardItem]
+    look: Literal["cards", "columns", "findings"] = "cards"
 
 
 @dataclass(frozen=True)
@@ -468,8 +505,20 @@ Node: TypeAlias = (
 
 @dataclass(frozen=True)
 class DocumentPage:
-    """What it is, its answer in a sentence or two, and what stands behind it."""
+    """What it is, its answer in a sentence, and what stands behind it: nodes, or the parts of a long page."""
 
     kind: str
-    headline: Inline
-    nodes: Sequence[Node] = field(default=())
+    headline: str
+    nodes: Sequence[Node] = ()
+    name: str = ""
+    date: str = ""
+    question: str = ""
+    lead: Sequence[Node] = ()
+    """What belongs to the headline: notices, verdicts, the scope."""
+    version: str = __version__
+    beside: str = ""
+    """What else is in the page's folder."""
+
+    @property
+    def parts(self) -> list[Section]:
+        return [node for node in self.nodes if isinstance(node, Section)]

@@ -78,6 +78,7 @@ FORMS: dict[str, Callable[[float, int], str]] = {
     "bytes": megabytes,
     "percent": lambda value, decimals: f"{fixed(100 * value, decimals)}%",
     "chance": chance,
+    "general": lambda value, _decimals: anything(value),
 }
 
 
@@ -92,7 +93,9 @@ def value_text(number: Number, places: int | None = None) -> str:
 
 def interval_text(low: float, high: float, decimals: int, form: Form = "plain") -> str:
     """5.841 to 5.865."""
-    return f"{TIED}to{TIED}".join(FORMS[form](end, decimals) for end in (low, high))
+    ends = [FORMS[form](end, decimals).replace(" ", TIED) for end in (low, high)]
+    long = any(TIED in end for end in ends)  # a line may end between them
+    return (" to " if long else f"{TIED}to{TIED}").join(ends)
 
 
 def beside(number: Number, places: int | None = None) -> list[str]:
@@ -105,8 +108,8 @@ def beside(number: Number, places: int | None = None) -> list[str]:
     text = []
     if known(number.low) and known(number.high):
         text.append(interval_text(number.low, number.high, places, number.form))
-    elif number.estimated:
-        text.append("interval unknown (one seed)" if number.n == 1 else "interval unknown")
+    elif number.without_interval:
+        text.append(number.without_interval)
     return text + ([f"n{TIED}={TIED}{number.n:,}"] if number.n else [])
 
 
@@ -129,7 +132,12 @@ def estimate_of(estimate: Mapping[str, Any] | None, **options: Any) -> Number:
         return Number(None, **options)
     low, high = (end if known(end := estimate.get(name)) else None for name in ("low", "high"))
     n = estimate.get("n")
-    return Number(estimate["value"], low, high, n, estimated="low" in estimate, **options)
+    without = _unknown_interval(n) if "low" in estimate else ""
+    return Number(estimate["value"], low, high, n, without_interval=without, **options)
+
+
+def _unknown_interval(n: int | None) -> str:
+    return "interval unknown (one seed)" if n == 1 else "interval unknown"
 
 
 def spread(values: Sequence[Any], **options: Any) -> Number:
@@ -138,8 +146,8 @@ def spread(values: Sequence[Any], **options: Any) -> Number:
     if not values:
         return Number(None, **options)
     low, high = (min(values), max(values)) if len(values) > 1 else (None, None)
-    mean = math.fsum(values) / len(values)
-    return Number(mean, low, high, len(values), estimated=True, **options)
+    mean, n = math.fsum(values) / len(values), len(values)
+    return Number(mean, low, high, n, without_interval=_unknown_interval(n), **options)
 
 
 def anything(value: Any) -> str:

@@ -6,6 +6,7 @@ import base64
 import gzip
 import hashlib
 from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -16,17 +17,12 @@ if TYPE_CHECKING:
     from jinja2 import Environment, Template
 
 
-def environment_of(package: str) -> Environment:
-    """Templates of a package, with those that all pages share."""
-    from jinja2 import (  # not with every start of the command line
-        ChoiceLoader,
-        Environment,
-        PackageLoader,
-        StrictUndefined,
-    )
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # not with every start of the command line
 
     return Environment(
-        loader=ChoiceLoader([PackageLoader(package), PackageLoader("attnlab.documents")]),
+        loader=PackageLoader("attnlab.documents"),
         autoescape=lambda name: name is not None and name.endswith(".html"),
         undefined=StrictUndefined,
         finalize=plain,
@@ -54,11 +50,12 @@ def policy(*scripts: str) -> str:
     return f"default-src 'none'; script-src {allowed}; {rest}"
 
 
-@cache
-def _shared() -> Environment:
-    return environment_of("attnlab.documents")
-
-
 def shared_template(name: str) -> Template:
     """One of those that all pages share."""
-    return _shared().get_template(name)
+    return _environment().get_template(name)
+
+
+@cache
+def shared_text(name: str) -> str:
+    """A script, as it is written."""
+    return (files("attnlab.documents") / "templates" / name).read_text(encoding="utf-8")

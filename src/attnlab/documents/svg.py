@@ -37,7 +37,7 @@ def curves(chart: Lines) -> Markup:
             parts.append(_curve(number, line.label or line.name, points, ends))
     label = f"{chart.y.title} against {chart.x.title}"
     view = f"0 0 {WIDTH} {HEIGHT}"
-    return element("svg", *parts, class_="chart", viewBox=view, role="img", aria_label=label)
+    return element("svg", *parts, class_="chart", width=WIDTH, viewBox=view, role="img", aria_label=label)
 
 
 def _axes(across: Scale, up: Scale, x: str, y: str) -> Markup:

@@ -31,6 +31,7 @@ STYLES = {
     Tone.GOOD: "green",
     Tone.WARNING: "yellow",
     Tone.WRONG: "bold red",
+    Tone.STRUCK: "strike bright_black",
 }
 LABELS = ("green", "magenta", "cyan", "yellow", "blue", "red")
 TOKENS = ("black on cyan", "black on bright_cyan")
@@ -115,6 +116,8 @@ def _append(text: Text, part: n.Part, places: int | None, cell: bool) -> None:
             text.append(bar(part.share), STYLES[part.tone] if part.tone else "")
         case n.Reference():
             text.append_text(inline(part.part))
+        case n.Sign():
+            text.append(f"{part.mark} {part.word}")
         case n.VerdictPill():
             text.append(f"{SIGNS.get(part.kind, '·')} {visible(part.words or part.kind)}")
 
@@ -152,7 +155,8 @@ def block(node: Node, console: Console) -> RenderableType:
         case n.Notice():
             return inline(node.part)
         case n.Items():
-            return Text("\n").join(Text("- ").append_text(inline(item)) for item in node.items)
+            marks = (f"{number}. " if node.ordered else "- " for number, _ in enumerate(node.items, start=1))
+            return Text("\n").join(Text(next(marks)).append_text(inline(item)) for item in node.items)
         case n.Table():
             return table(node, console)
         case n.Definitions():

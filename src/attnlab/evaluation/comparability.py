@@ -1,4 +1,4 @@
-"""Whether two results may stand side by side: decided and said here alone.
+"""Whether two results may stand side by side: decided here alone.
 
 Studies, `attnlab compare`, the tables of a report and the check of runs all ask `comparability`.
 """
@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import Measure, measures
+from attnlab.runs.reason import Reason, ReasonKind
 from attnlab.runs.result import RunResult
 
 SURVIVES = "bits_per_byte"
@@ -80,10 +81,10 @@ class Basis:
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that two results do not share, in words that follow "because"."""
+    """One thing that two results do not share."""
 
     aspect: Aspect
-    words: str
+    reason: Reason
 
 
 @dataclass(frozen=True)
@@ -95,14 +96,14 @@ class Comparability:
     trained: tuple[Difference, ...]
 
     @property
-    def reasons(self) -> list[str]:
+    def reasons(self) -> list[Reason]:
         """Why the numbers do not mean the same; none where they do."""
-        return [one.words for one in self.judged]
+        return [one.reason for one in self.judged]
 
     @property
-    def doubts(self) -> list[str]:
+    def doubts(self) -> list[Reason]:
         """Why they are not results of equals; none where they are."""
-        return [one.words for one in self.trained]
+        return [one.reason for one in self.trained]
 
 
 def comparability(
@@ -124,24 +125,21 @@ def comparability(
 
 def judged_apart(one: Basis, other: Basis, metric: str, known: Measure | None) -> Iterator[Difference]:
     if known is not None and known.of_task and one.task != other.task:
-        yield Difference("metric", "their tasks differ, and so what their losses mean")
+        yield Difference("metric", Reason(ReasonKind.OTHER_TASK))
     same_tokens = one.tokenizer == other.tokenizer
     of_labels = metric in OF_LABELS and judge_labels(one, other)
     if not same_tokens and counts_tokens(metric) and not of_labels:
-        yield Difference(
-            "tokenizer", f"their tokenizers differ, so that {metric} counts other units; use {SURVIVES}"
-        )
+        values = {"metric": metric, "instead": SURVIVES}
+        yield Difference("tokenizer", Reason(ReasonKind.OTHER_TOKENIZER, values))
     same_rows = one.dev == other.dev and one.dev is not None
     same_text = one.text == other.text and one.text is not None
     if not (same_rows or (same_text and not same_tokens)):
-        yield Difference("evaluation set", "they were judged on different dev examples")
+        yield Difference("evaluation set", Reason(ReasonKind.OTHER_DEV))
     elif one.part != other.part:
-        yield Difference(
-            "evaluation set",
-            f"they were judged on different parts of dev ({one.part} and {other.part} batches)",
-        )
+        parts = [str(one.part), str(other.part)]
+        yield Difference("evaluation set", Reason(ReasonKind.OTHER_PART, {"parts": parts}))
     if metric == SURVIVES and not same_tokens:
-        yield from (Difference("tokenizer", words) for words in unspelt(one.metrics, other.metrics))
+        yield from (Difference("tokenizer", reason) for reason in unspelt(one.metrics, other.metrics))
 
 
 def counts_tokens(metric: str) -> bool:
@@ -155,15 +153,14 @@ def judge_labels(one: Basis, other: Basis) -> bool:
     return one.task == other.task and any(LABELS.intersection(metric.needs) for metric in metrics)
 
 
-def unspelt(one: Mapping[str, float], other: Mapping[str, float]) -> Iterator[str]:
+def unspelt(one: Mapping[str, float], other: Mapping[str, float]) -> Iterator[Reason]:
     """Why bits per byte of two tokenizers may not be set side by side, by the two runs' numbers."""
     share = max(one.get(UNKNOWN, 0.0), other.get(UNKNOWN, 0.0))
     if share:
-        yield f"{share:.1%} of the targets are unknown words, whose spelling {SURVIVES} does not pay for"
+        yield Reason(ReasonKind.UNKNOWN_WORDS, {"share": share, "metric": SURVIVES})
     sizes = [scored_bytes(numbers) for numbers in (one, other)]
     if not math.isclose(*sizes, rel_tol=SAME_BYTES):
-        told = " and ".join(f"{size:,.0f}" for size in sizes)
-        yield f"their texts were cut to different lengths ({told} bytes were scored)"
+        yield Reason(ReasonKind.OTHER_BYTES, {"bytes": sizes})
 
 
 def scored_bytes(metrics: Mapping[str, float]) -> float:
@@ -178,14 +175,13 @@ def trained_apart(one: Basis, other: Basis, changed: Collection[str]) -> Iterato
         return
     first = first_difference(one.batches, other.batches)
     if one.train != other.train:
-        yield Difference("data order", "they were trained on different examples")
+        yield Difference("data order", Reason(ReasonKind.OTHER_EXAMPLES))
     elif one.seed != other.seed:
         return
     elif one.order != other.order:
-        yield Difference("data order", "they saw their training examples in another order")
+        yield Difference("data order", Reason(ReasonKind.OTHER_ORDER))
     elif first:
-        words = f"they were not fed the same batches (batch {first} or one before it differs)"
-        yield Difference("data order", words)
+        yield Difference("data order", Reason(ReasonKind.OTHER_BATCHES, {"batch": first}))
 
 
 def tokens_by_start(one: Basis, other: Basis, changed: Collection[str]) -> bool:

@@ -4,18 +4,70 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
 from typing import Any
 
-from attnlab.config.wording import count_of
+import attnlab.studies.wording as wording
 from attnlab.evaluation.spread import Spread
+from attnlab.metrics.metric import Estimate
+from attnlab.runs.reason import Reason
 
 POWER = 0.8
 """The power of the minimum detectable effect."""
+LEAKS = frozenset({"dependency", "honesty"})
+"""The checks that find a leak."""
 SHOWN = (
     *("arm", "baseline", "metric", "difference", "low", "high", "p", "p_corrected", "smallest"),
-    *("seeds", "documents", "margin", "verdict", "words"),
+    *("seeds", "documents", "margin"),
 )
+FACTS = (
+    *("lower_is_better", "level", "p_same", "identical", "half_width_over_texts", "failed"),
+    *("comparisons", "checks"),
+)
+"""What is written after the rest: with it a comparison is read back as it was."""
+
+
+class Verdict(StrEnum):
+    """What a comparison comes to; `SAME` is no difference larger than the margin."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    SAME = "no difference"
+    INCONCLUSIVE = "inconclusive"
+    IDENTICAL = "identical"
+    INVALID = "invalid"
+
+
+class Unequal(StrEnum):
+    """What an arm may differ in from its baseline beside what is compared."""
+
+    SETTINGS = "settings"
+    COUNT = "count"
+    TIME = "time"
+    RATE = "rate"
+    TOKENIZER = "tokenizer"
+    TUNING = "tuning"
+
+
+@dataclass(frozen=True)
+class Inequality:
+    """A number of an arm and of its baseline; `names` are the counts, or the settings, that differ."""
+
+    kind: Unequal
+    arm: float = math.nan
+    baseline: float = math.nan
+    names: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        held = {"kind": self.kind.value, "arm": self.arm, "baseline": self.baseline}
+        return held | {"names": list(self.names)}
+
+    @classmethod
+    def of_json(cls, held: Mapping[str, Any]) -> Inequality:
+        arm, baseline = (nan_of(held[side]) for side in ("arm", "baseline"))
+        return cls(Unequal(held["kind"]), arm, baseline, tuple(held["names"]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +99,14 @@ class Comparison:
     failed: tuple[str, ...]
     spread: Spread
     comparisons: int = 1
-    doubts: tuple[str, ...] = ()
+    doubts: tuple[Reason, ...] = ()
     """Why the runs are no evidence of a difference, whatever their numbers say."""
+    unequal: tuple[Inequality, ...] = ()
+    """What the arm has beside its change: more steps, parameters or tuning."""
+    checks: tuple[str, ...] = ()
+    """The checks that the arm's own runs failed."""
+    without_leak: Estimate | None = None
+    """Of an arm that leaks, the difference by the loss that a leak cannot lower."""
 
     @functools.cached_property
     def smallest(self) -> float:
@@ -56,17 +114,18 @@ class Comparison:
         return self.spread.smallest(self.seeds, corrected_level(self.level, self.comparisons), POWER)
 
     @property
-    def verdict(self) -> str:
-        """better, worse, no difference larger than x, inconclusive, identical, or invalid."""
+    def verdict(self) -> Verdict:
+        """What its numbers come to; never read from a file."""
         if not self.claims:
-            return "invalid"
+            return Verdict.INVALID
         if self.identical:
-            return "identical"
+            return Verdict.IDENTICAL
         if self.p_corrected <= 1 - self.level:
-            return "better" if (self.difference < 0) == self.lower_is_better else "worse"
+            better = (self.difference < 0) == self.lower_is_better
+            return Verdict.BETTER if better else Verdict.WORSE
         if self.p_same <= 1 - self.level:
-            return f"no difference larger than {self.margin:g}"
-        return "inconclusive"  # with one seed no p is known, and none is small
+            return Verdict.SAME
+        return Verdict.INCONCLUSIVE  # with one seed no p is known, and none is small
 
     @property
     def claims(self) -> bool:
@@ -74,74 +133,70 @@ class Comparison:
         return not (self.failed or self.doubts)
 
     @property
+    def leaks(self) -> bool:
+        """Whether the arm failed a check that finds a leak."""
+        return bool(LEAKS.intersection(self.checks))
+
+    @property
     def words(self) -> str:
         """The verdict with its numbers, in a sentence without its full stop."""
-        return f"{self.verdict}: {self._because()}"
+        return wording.comparison_phrase(self)
 
-    def row(self) -> dict[str, Any]:
-        """What a table or a file says of it: None is what cannot be known; the spread serves to plan with."""
-        spread = {"spread_seeds": self.spread.seeds, "spread_texts": self.spread.texts}
-        held = {name: getattr(self, name) for name in SHOWN} | spread
+    def as_json(self) -> dict[str, Any]:
+        """What a table or a file says of it: None is what cannot be known; the spread serves to plan with.
+
+        `verdict`, `words` and `unequal` are made of the rest, and nothing reads them back.
+        """
+        held = {name: getattr(self, name) for name in SHOWN}
+        held |= {"verdict": wording.verdict_phrase(self), "words": wording.words_of(self)}
+        held |= {"spread_seeds": self.spread.seeds, "spread_texts": self.spread.texts}
+        held["unequal"] = wording.inequalities_sentence(self.unequal, self.arm, self.baseline)
+        if self.leaks:
+            held["without_leak"] = None if self.without_leak is None else difference_of(self.without_leak)
+        held |= {name: getattr(self, name) for name in FACTS} | {"spread_freedom": self.spread.freedom}
+        held |= {"failed": list(self.failed), "checks": list(self.checks)}
+        held["doubts"] = [reason.as_json() for reason in self.doubts]
+        held["inequalities"] = [one.as_json() for one in self.unequal]
         return {name: None if unknown(value) else value for name, value in held.items()}
 
-    def _because(self) -> str:
-        difference = self._shown(self.difference)
-        if self.failed:
-            checks = " and ".join(dict.fromkeys(self.failed))
-            return f"{checks} failed, so the difference in {self.metric} ({difference}) means nothing"
-        if self.doubts:
-            said = "; ".join(self.doubts)
-            return f"{said}, so the difference in {self.metric} ({difference}) is no evidence"
-        if self.identical:
-            what = "every text's loss" if self.documents else self.metric
-            return f"{what} is bit-identical in {count_of(self.seeds, 'seed')}"
-        if self.seeds == 1:
-            return f"one seed, so seed noise is unknown; {self.metric} {self._over_texts()}"
-        return self._measured()
+    @classmethod
+    def of_json(cls, held: Mapping[str, Any]) -> Comparison:
+        own = {one.name for one in fields(cls)} - {"doubts", "unequal", "without_leak", "spread"}
+        facts = {name: held[name] for name in own if name in held}
+        numbers = (
+            "difference",
+            "low",
+            "high",
+            "p",
+            "p_corrected",
+            "p_same",
+            "margin",
+            "half_width_over_texts",
+        )
+        facts |= {name: nan_of(held.get(name)) for name in numbers}
+        alone = held.get("without_leak")
+        return cls(
+            **facts | {"failed": tuple(held["failed"]), "checks": tuple(held.get("checks", ()))},
+            spread=Spread(
+                nan_of(held.get("spread_seeds")),
+                nan_of(held.get("spread_texts")),
+                math.inf if held.get("spread_freedom") is None else held["spread_freedom"],
+            ),
+            doubts=tuple(map(Reason.of_json, held["doubts"])),
+            unequal=tuple(map(Inequality.of_json, held["inequalities"])),
+            without_leak=estimate_of(alone) if alone else None,
+        )
 
-    def _measured(self) -> str:
-        said = f"{self.metric} {self._shown(self.difference)}{self._interval(self.low, self.high)}"
-        said += f", {chance(self.p_corrected)}"
-        if self.comparisons > 1:
-            said += f" after correction for {self.comparisons} comparisons"
-        if self.verdict in ("better", "worse") and self.p_same <= 1 - self.level:
-            said += f"; smaller than {self.margin:g}, the smallest difference that matters"
-        if self.verdict == "inconclusive":
-            said += f"; {self._unseen()}"
-        return said
 
-    def _unseen(self) -> str:
-        if math.isnan(self.smallest):
-            return f"the same in all {self.seeds} seeds, so there is no spread to test it against"
-        if self.p <= 1 - self.level:
-            return f"{chance(self.p)} before correction, not significant among {self.comparisons} comparisons"
-        least = self._rounded(self.smallest)
-        return f"minimum detectable effect with {self.seeds} seeds at 80 % power: {least}"
+def difference_of(estimate: Estimate) -> dict[str, Any]:
+    """A difference by another measure, as files hold it."""
+    ends = {"low": estimate.low, "high": estimate.high} if estimate.n > 1 else {"low": None, "high": None}
+    return {"difference": estimate.value, **ends, "seeds": estimate.n}
 
-    def _over_texts(self) -> str:
-        shown = self._shown(self.difference)
-        half = self.half_width_over_texts
-        if math.isnan(half):
-            return shown
-        interval = self._interval(self.difference - half, self.difference + half)
-        return f"{shown}{interval} over {count_of(self.documents, 'text')} for these two models only"
 
-    def _interval(self, low: float, high: float) -> str:
-        if math.isnan(low):
-            return ""
-        return f" ({100 * self.level:g} % from {self._shown(low)} to {self._shown(high)})"
-
-    def _shown(self, value: float) -> str:
-        sign = "−" if value < 0 else "+"
-        return sign + self._rounded(abs(value))
-
-    def _rounded(self, value: float) -> str:
-        """To two digits of the interval's half, where there is one, else to three of the value."""
-        half = (self.high - self.low) / 2
-        half = self.half_width_over_texts if math.isnan(half) else half
-        size = half if half > 0 else abs(value) / 10
-        places = 3 if not size > 0 else max(0, 1 - math.floor(math.log10(size)))
-        return f"{value:.{places}f}"
+def estimate_of(held: Mapping[str, Any]) -> Estimate:
+    value, low, high = (nan_of(held.get(name)) for name in ("difference", "low", "high"))
+    return Estimate(value, low, high, held["seeds"])
 
 
 def corrected_level(level: float, comparisons: int) -> float:
@@ -149,9 +204,10 @@ def corrected_level(level: float, comparisons: int) -> float:
     return 1 - (1 - level) / comparisons
 
 
-def chance(p: float) -> str:
-    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+def nan_of(value: float | None) -> float:
+    """A number of a file, where null is what is not known."""
+    return math.nan if value is None else float(value)
 
 
 def unknown(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+    return isinstance(value, float) and not math.isfinite(value)

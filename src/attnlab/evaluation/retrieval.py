@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from attnlab.evaluation.bm25 import BM25
-from attnlab.metrics.metric import CLUSTER, Examples
+from attnlab.data.ngrams import WORD
+from attnlab.metrics import METRICS
+from attnlab.metrics.measures import measure_of
+from attnlab.metrics.metric import CLUSTER, Estimate, Examples
 from attnlab.metrics.retrieval import ranks
+from attnlab.runs.findings import Finding
 
 Vectors = NDArray[np.float32]
+MEASURES = ("reciprocal_rank", "recall_at_1", "recall_at_10")
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,54 @@ class Questions:
         return cls([query for query, _ in pairs], list(numbers), own)
 
 
+@dataclass(frozen=True)
+class RankingScore:
+    """A measure of a model and of BM25, and their difference query by query."""
+
+    definition: str
+    model: Estimate
+    bm25: Estimate
+    difference: Estimate
+
+    def as_json(self) -> dict[str, Any]:
+        sides = {"model": self.model, "bm25": self.bm25, "difference": self.difference}
+        scores = {
+            side: {"value": one.value, "interval": list(one.interval) if one.interval else None}
+            for side, one in sides.items()
+        }
+        return {"definition": self.definition, **scores}
+
+
+@dataclass(frozen=True)
+class RankingResult:
+    """How well queries find their own passages; `checks` are of the queries."""
+
+    queries: int
+    passages: int
+    measures: Mapping[str, RankingScore]
+    checks: tuple[Finding, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "queries": self.queries,
+            "passages": self.passages,
+            "chance": 1 / self.passages,
+            "measures": {name: score.as_json() for name, score in self.measures.items()},
+            "checks": [finding.as_json() for finding in self.checks],
+        }
+
+
+def rank_scores(questions: Questions, model: Examples) -> dict[str, RankingScore]:
+    """The measures of a model's ranks, with BM25's on the same queries."""
+    words, scores = by_words(questions), {}
+    for name in MEASURES:
+        metric = METRICS.build(name)
+        difference = metric.difference(model, words)
+        definition = measure_of(name).definition
+        scores[name] = RankingScore(definition, metric.interval(model), metric.interval(words), difference)
+    return scores
+
+
 def by_vectors(queries: Vectors, passages: Vectors, own: NDArray[np.int64]) -> Examples:
     """Ranks by the cosine of vectors of length 1, (n, D) and (m, D)."""
     return Examples({"rank": ranks(lambda some: queries[some] @ passages.T, own), CLUSTER: own})
@@ -41,3 +96,45 @@ def by_words(questions: Questions) -> Examples:
     index = BM25(questions.passages)
     found = ranks(lambda some: index.scores(questions.queries[some]), questions.own)
     return Examples({"rank": found, CLUSTER: questions.own})
+
+
+# ---------------------------------------------------------------- by words
+K1, B = 1.2, 0.75
+"""The usual values: how soon a word's repetition is enough, and how much long texts are held back."""
+
+
+class BM25:
+    """Scores of texts by the words that they share with a query, rare ones counting more.
+
+    Σ_words idf·tf·(k1 + 1) / (tf + k1·(1 − b + b·length/mean length)), idf = ln(1 + (N − n + ½)/(n + ½)).
+    Robertson and Zaragoza 2009, "The Probabilistic Relevance Framework".
+    """
+
+    def __init__(self, texts: Sequence[str]):
+        self.numbers: dict[str, int] = {}
+        counts = [Counter(words_of(text)) for text in texts]
+        for one in counts:
+            for word in one:
+                self.numbers.setdefault(word, len(self.numbers))
+        lengths = np.array([one.total() for one in counts], np.float64)
+        bounds = np.cumsum([0, *map(len, counts)])
+        words = np.array([self.numbers[word] for one in counts for word in one], np.int64)
+        times = np.array([n for one in counts for n in one.values()], np.float64)
+        holders = np.bincount(words, minlength=len(self.numbers))
+        rarity = np.log1p((len(texts) - holders + 0.5) / (holders + 0.5))
+        held_back = K1 * (1 - B + B * lengths / max(lengths.mean(), 1.0))
+        weights = rarity[words] * times * (K1 + 1) / (times + np.repeat(held_back, np.diff(bounds)))
+        self.weights = sparse.csr_matrix((weights, words, bounds), (len(texts), max(len(self.numbers), 1)))
+
+    def scores(self, queries: Sequence[str]) -> NDArray[np.float64]:
+        """(queries, texts); a word that a query says twice counts twice."""
+        asked = sparse.lil_matrix((len(queries), self.weights.shape[1]))
+        for row, query in enumerate(queries):
+            for word, times in Counter(words_of(query)).items():
+                if word in self.numbers:
+                    asked[row, self.numbers[word]] = times
+        return np.asarray((asked.tocsr() @ self.weights.T).todense())
+
+
+def words_of(text: str) -> list[str]:
+    return WORD.findall(text.casefold())

@@ -25,13 +25,16 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import optimize, special
 
-from attnlab.evaluation.documents import DocumentLosses
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Floats, freedom_of, t_reach
+
+if TYPE_CHECKING:
+    from attnlab.evaluation.documents import DocumentLosses
 
 Numbers = float | Floats
 LEAST_P = 1e-15

@@ -19,6 +19,7 @@ from attnlab.evaluation.paired_results import PairedResults, SeedResult, finite,
 from attnlab.evaluation.spread import Spread
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Estimate, Floats, t_reach
+from attnlab.runs.reason import Reason, ReasonKind
 
 __all__ = [
     "ASSUMED",
@@ -80,14 +81,14 @@ def compare(
     level: float = 0.95,
     margin: float | Literal["share"] = "share",
     invalid: Mapping[str, Sequence[str]] | None = None,
-    doubts: Mapping[str, Sequence[str]] | None = None,
+    doubts: Mapping[str, Sequence[Reason]] | None = None,
 ) -> list[Comparison]:
     """Every other arm against the baseline, paired by seed, and by text where the metric is a loss.
 
     `margin` is the difference that would not matter, in the metric's unit, or `share`: a hundredth of the
     baseline's mean, and a 400th where the metric is a logarithm. `invalid` names the failed checks of arms:
     these get their numbers but no claim, and no place among the comparisons to correct for. So do arms with
-    `doubts`, sentences on why their runs prove nothing; seeds with the losses of another seed are one by
+    `doubts`, reasons why their runs prove nothing; seeds with the losses of another seed are one by
     themselves. Losses are compared as they are: that all arms have the same tokenizer and texts is for the
     caller to see to.
     """
@@ -105,7 +106,7 @@ def differences(
     level: float = 0.95,
     margin: float | Literal["share"] = "share",
     invalid: Mapping[str, Sequence[str]] | None = None,
-    doubts: Mapping[str, Sequence[str]] | None = None,
+    doubts: Mapping[str, Sequence[Reason]] | None = None,
 ) -> list[Comparison]:
     """What `compare` gives, before `corrected` allows for their number: for several baselines at once."""
     refuse_unpaired(arms, baseline, metric)
@@ -137,6 +138,7 @@ def differences(
                 identical=pairs.identical,
                 half_width_over_texts=pairs.half_width_over_texts(level),
                 failed=failed.get(arm, ()) + failed.get(baseline, ()),
+                checks=failed.get(arm, ()),
                 doubts=tuple(dict.fromkeys(doubted[arm] + doubted[baseline])),
                 spread=pairs.spread,
             )
@@ -144,11 +146,10 @@ def differences(
     return found
 
 
-def copies(arm: str, results: Sequence[SeedResult]) -> tuple[str, ...]:
+def copies(arm: str, results: Sequence[SeedResult]) -> tuple[Reason, ...]:
     """That seeds of an arm are one result, where they are."""
-    *seeds, last = repeated(results) or [0]
-    named = f"{', '.join(map(str, seeds))} and {last}"
-    return (f"seeds {named} of {arm} have the same loss for every text, to the bit",) if seeds else ()
+    seeds = repeated(results)
+    return (Reason(ReasonKind.SAME_LOSSES, {"arm": arm, "seeds": seeds}),) if seeds else ()
 
 
 def corrected(found: Sequence[Comparison]) -> list[Comparison]:

@@ -23,7 +23,8 @@ from attnlab.generation.decoder import padded
 from attnlab.interop.asking import AskedModule, Claim, TooLargeError, facts_of
 from attnlab.interop.belonging import ROLES, strangeness
 from attnlab.model.model import Model
-from attnlab.runs.findings import Finding, Outcome, Value, When
+from attnlab.runs.findings import Finding, Outcome, When
+from attnlab.runs.typed import Value
 
 CACHED = 10
 """Tokens that are given one by one, with a cache."""

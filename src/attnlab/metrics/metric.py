@@ -60,6 +60,11 @@ class Estimate:
     n: int
     level: float = 0.95
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """(low, high), where both are known."""
+        return (self.low, self.high) if math.isfinite(self.low) else None
+
 
 class Metric(ABC):
     """One number of a model on a split. Its docstring is its card, whose first line is its definition."""

@@ -16,10 +16,10 @@ from attnlab.documents.nodes import DocumentPage, Inline, Table, Tone, toned
 from attnlab.documents.notebook import SelfShowing
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.damage import read_object, reading
+from attnlab.runs.typed import Value
 
 CHECKS_FILE = "checks.json"
 When = Literal["config", "before", "during", "after", "evaluation"]
-Value = str | int | float | bool | None | Sequence[Any] | Mapping[str, Any]
 
 
 class Outcome(StrEnum):

@@ -4,15 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Required, TypedDict
 
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.damage import read_object, reading
 from attnlab.runs.findings import Finding, failures
+from attnlab.runs.reason import Reason
 
 RESULT = "result.json"
-ENDED = ("finished", "invalid")
+
+
+class RunState(StrEnum):
+    """What became of a run: `INVALID` finished with a failed check, `MISSING` has no result in its study."""
+
+    FINISHED = "finished"
+    INVALID = "invalid"
+    FAILED = "failed"
+    MISSING = "missing"
+    RUNNING = "running"
+    INTERRUPTED = "interrupted"
+    PREPARING = "preparing"
+    CONVERTED = "converted"
+    DAMAGED = "damaged"
+    UNKNOWN = "unknown"
+
+    @classmethod
+    def _missing_(cls, value: object) -> RunState:
+        return cls.UNKNOWN
+
+
+ENDED = (RunState.FINISHED, RunState.INVALID)
 """The states of a run that trained to its end: its numbers are there, sound or not."""
 
 RENAMED = {
@@ -65,8 +88,8 @@ class RunResult:
     `extra` is what a study's own measures add, by its own names.
     """
 
-    status: str = "missing"
-    reason: str = ""
+    status: RunState = RunState.MISSING
+    reason: Reason | None = None
     arm: str = ""
     seed: int = 0
     folder: str = ""
@@ -99,6 +122,9 @@ class RunResult:
     extra_curves: Mapping[str, Curve] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "status", RunState(self.status))
+
     @property
     def trained(self) -> bool:
         """Whether it came to its end, and so has numbers; whether they are sound is another question."""
@@ -119,6 +145,8 @@ class RunResult:
         """As result.json and the runs of results.json hold it; what was not recorded is left out."""
         held = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "extra"}
         held |= {"sound": self.sound, "checks": [one.as_json() for one in self.checks]}
+        held |= {"status": self.status.value, "reason": str(self.reason or "")}
+        held["why"] = None if self.reason is None else self.reason.as_json()
         return {name: value for name, value in held.items() if value is not None} | dict(self.extra)
 
     @classmethod
@@ -130,11 +158,21 @@ class RunResult:
         own = {f.name for f in fields(cls)} - {"extra"}
         values = {name: value for name, value in held.items() if name in own and value is not None}
         values |= {name: tuple(values.get(name, ())) for name in ("unsound", "samples", "probes")}
+        why, text = held.get("why"), str(held.get("reason") or "")
+        values["reason"] = Reason.of_json(why) if why else Reason.error(text)
         values["checks"] = tuple(Finding.of_json(one) for one in held.get("checks") or ())
         metrics = held.get("metrics") or {}
         known = {RENAMED.get(name, name): value for name, value in metrics.items() if value is not None}
-        rest = {name: value for name, value in held.items() if name not in own | {"sound"}}
-        return cls(**{"status": "finished"} | values | {"metrics": known, "extra": rest})
+        rest = {name: value for name, value in held.items() if name not in own | {"sound", "why"}}
+        return cls(**{"status": RunState.FINISHED} | values | {"metrics": known, "extra": rest})
+
+
+class WrittenResult(RunResult):
+    """A result as its file holds it: its reason in words, and `why` as it was recorded."""
+
+    reason: str  # type: ignore[assignment]
+    status: str  # type: ignore[assignment]
+    why: Mapping[str, Any]
 
 
 def read_result(folder: Path) -> RunResult | None:
@@ -142,7 +180,7 @@ def read_result(folder: Path) -> RunResult | None:
     file = folder / RESULT
     try:
         with reading(file):
-            return RunResult.of_json(read_object(file, RunResult))
+            return RunResult.of_json(read_object(file, WrittenResult))
     except FileNotFoundError:
         return None
 

@@ -11,8 +11,9 @@ from attnlab.config.values import ConfigError
 from attnlab.runs.damage import read_object, reading
 from attnlab.runs.findings import failed_checks, read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, latest, read_events
+from attnlab.runs.reason import Reason
 from attnlab.runs.record import RECORD, CodeRecord, fingerprints_of, read_record
-from attnlab.runs.result import RunResult, read_result
+from attnlab.runs.result import RunResult, RunState, read_result
 from attnlab.runs.run_error import RunError
 
 STUDY_FILE = "study.json"
@@ -92,7 +93,7 @@ def summary_or_damage(folder: Path) -> RunSummary:
     try:
         return read_summary(folder)
     except (ConfigError, RunError) as error:
-        damaged = RunResult(status="damaged", reason=str(error), folder=str(folder))
+        damaged = RunResult(status=RunState.DAMAGED, reason=Reason.error(str(error)), folder=str(folder))
         return RunSummary(name=folder.name, date="", whole=False, config={}, result=damaged)
 
 
@@ -119,8 +120,8 @@ def _result(folder: Path, record: Mapping[str, Any], measured: RunResult) -> Run
     findings = read_findings(folder)  # all there is of a run that was refused or killed
     return replace(
         measured,
-        status=record.get("status", "unknown"),
-        reason=record.get("error", ""),
+        status=RunState(record.get("status", "unknown")),
+        reason=Reason.error(record.get("error", "")),
         seed=record["seed"],
         folder=str(folder),
         steps=last["stepped"]["step"] if "stepped" in last else 0,

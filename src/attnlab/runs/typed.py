@@ -16,6 +16,9 @@ NAMES = {dict: "an object", list: "a list", str: "text", bool: "true or false", 
 NAMES |= {float: "a number", type(None): "null"}
 MARKS = (Required, NotRequired)
 
+Value = str | int | float | bool | None | Sequence[Any] | Mapping[str, Any]
+"""What a fact may hold from which a sentence is made: anything that JSON has."""
+
 
 @cache
 def declared(record: Any) -> dict[str, Any]:

@@ -45,16 +45,6 @@ class Wording:
 PLAIN = Wording()
 
 
-def line_of(found: Sequence[Baseline]) -> str:
-    """All in one line; nothing where there are none."""
-    if not found:
-        return ""
-    counts = sorted({one.n for one in found})
-    texts = " and ".join(f"{n:,}" for n in counts)
-    metric = found[0].metric.replace("_", " ")
-    return f"Baselines ({metric}, n = {texts}): {', '.join(map(str, found))}."
-
-
 def baselines_of(session: Session, examples: Sequence[Example], wording: Wording = PLAIN) -> list[Baseline]:
     """Those of a task on these texts: what there is without any training on it."""
     task = session.task

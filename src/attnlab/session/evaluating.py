@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,6 @@ import numpy as np
 
 from attnlab.checks.recomputed_loss import confirm
 from attnlab.checks.threshold import Threshold
-from attnlab.checks.wording.of_scores import honest_meaning
 from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
 from attnlab.data.corpora.own_files import Files
@@ -25,8 +24,9 @@ from attnlab.data.example import Example
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.evaluation_result import DefinedScore, EvaluationResult, ProbeScore, PseudoPerplexity
 from attnlab.evaluation.evaluator import Evaluator
-from attnlab.evaluation.honesty import HonestLoss, honesty
+from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, strided
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
@@ -34,9 +34,8 @@ from attnlab.explain.head_losses import HeadLosses, head_losses
 from attnlab.interop.module_checks import Point
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measure_of
-from attnlab.metrics.metric import Examples
-from attnlab.session.baselines import Wording, baselines_of, line_of, wording_of
-from attnlab.session.searching import compared_with_words
+from attnlab.session.baselines import Wording, baselines_of, wording_of
+from attnlab.session.searching import compare_pairs
 from attnlab.targets.wording import DEFINITIONS as DEFINITIONS_BY_TARGET
 from attnlab.targets.wording import LABELLED
 from attnlab.tasks.answer_spans import AnswerSpans
@@ -61,7 +60,30 @@ THREE_MASKS = {
 PART = "a part of the loss, nats per target"
 
 
-def of_split(trained: Trained, split: str, *, rows: int, wording: Wording | None = None) -> dict[str, Any]:
+def evaluate(
+    trained: Trained,
+    split: str = "dev",
+    *,
+    on: str | Path | None = None,
+    probes: Sequence[str] = (),
+    rows: int = 32,
+    wording: Wording | None = None,
+    **reading: Any,
+) -> EvaluationResult:
+    """Scores of a split, or of the texts of a file, and of probe sentences; `reading` says how the file is
+    read. An imported model has no text of its own."""
+    if on is not None:
+        result = evaluate_file(trained, on, wording=wording, **reading)
+    elif trained.imported and probes:
+        result = EvaluationResult()
+    else:
+        result = evaluate_split(trained, split, rows=rows, wording=wording)
+    return replace(result, probes=evaluate_probes(trained, probes))
+
+
+def evaluate_split(
+    trained: Trained, split: str, *, rows: int, wording: Wording | None = None
+) -> EvaluationResult:
     """The task's own loss over a split with its interval over texts; and on a sample of `rows` texts the
     token-by-token loss where predictions may not see all of their text, the pseudo-perplexity of masked
     models."""
@@ -81,47 +103,42 @@ def of_split(trained: Trained, split: str, *, rows: int, wording: Wording | None
         )
     task = trained.task if split == "dev" else trained.deciding  # what was chosen on dev is not scored there
     evaluator = trained.evaluator(split, task=task)
-    found = document_losses(evaluator)
-    result = {
-        "name": f"{split} of {config.data.corpus.options.get('path', config.data.corpus.kind)}",
-        "fingerprint": dataset.fingerprint(split),
-        "truncation": dataset.truncation(split).record(),
-        **measured(found, definitions_for(trained), trained.task.metrics),
-    }
-    values = {name: one["value"] for name, one in result["measures"].items()}
-    result["recomputed"] = confirm(evaluator, found, values).as_json()
+    losses = document_losses(evaluator)
+    scores = scores_of(losses, definitions_for(trained), trained.task.metrics)
+    result = EvaluationResult(
+        name=f"{split} of {config.data.corpus.options.get('path', config.data.corpus.kind)}",
+        fingerprint=dataset.fingerprint(split),
+        cuts=dataset.truncation(split).record(),
+        scores=scores,
+        recomputed=confirm(evaluator, losses, {name: score.value for name, score in scores.items()}),
+    )
     if not trained.task.predicts_words:
-        texts = dataset.first(split, len(found))
-        return result | _of_examples(task, texts, found.examples) | _baselines(trained, texts, wording)
-    compared = honesty(trained.model, trained.task, sampled_texts(evaluator, rows))
-    if compared is not None:
-        result["honesty"] = told_honesty(compared)
-    if trained.fills:
-        result["pseudo"] = _pseudo(trained, spread_rows(dataset, split, max(rows // 4, 2)))
-    return result
+        return _with_examples(result, trained, task, dataset.first(split, len(losses)), losses, wording)
+    sampled = spread_rows(dataset, split, max(rows // 4, 2)) if trained.fills else None
+    return replace(
+        result,
+        honesty=honesty(trained.model, trained.task, sampled_texts(evaluator, rows)),
+        pseudo=None if sampled is None else _pseudo(trained, sampled),
+    )
 
 
-def measured(
-    found: DocumentLosses, definitions: Mapping[str, str] = DEFINITIONS, first: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Each measure by its name, some first: its value, its definition, and its 95 % interval where it has
-    one."""
+def scores_of(
+    losses: DocumentLosses, definitions: Mapping[str, str] = DEFINITIONS, first: Sequence[str] = ()
+) -> dict[str, DefinedScore]:
+    """Each metric by its name, some first, with its definition, and its interval where it has one."""
     built = {name: METRICS.build(name) for name in dict.fromkeys([*first, *METRICS])}
-    metrics = {name: metric for name, metric in built.items() if metric.applies(found.examples)}
-    count = found.score.tokens
-    values: dict[str, float] = {name: metric.value(found.examples) for name, metric in metrics.items()}
-    values |= {"unknown_share": found.unknown_share} if "bits_per_byte" in metrics else {}
-    values |= {name: part / max(1, count) for name, part in found.parts.items()}
-    values |= {"targets": count, "texts": int((found.targets > 0).sum())}
-    defined = {name: measure_of(name).definition for name in metrics}
-    told = {**defined, **definitions, **sum_of(found.parts), **unspelt(found.unknown_share)}
-    estimates = [(name, loss_interval(found, name)) for name in metrics]
-    intervals = {n: {"interval": [e.low, e.high]} for n, e in estimates if math.isfinite(e.low)}
+    metrics = {name: metric for name, metric in built.items() if metric.applies(losses.examples)}
+    count = losses.score.tokens
+    values: dict[str, float] = {name: metric.value(losses.examples) for name, metric in metrics.items()}
+    values |= {"unknown_share": losses.unknown_share} if "bits_per_byte" in metrics else {}
+    values |= {name: part / max(1, count) for name, part in losses.parts.items()}
+    values |= {"targets": count, "texts": int((losses.targets > 0).sum())}
+    usual = {name: measure_of(name).definition for name in metrics}
+    defined = {**usual, **definitions, **sum_of(losses.parts), **unspelt(losses.unknown_share)}
+    intervals = {name: loss_interval(losses, name).interval for name in metrics}
     return {
-        "measures": {
-            name: {"value": value, "definition": told.get(name, PART), **intervals.get(name, {})}
-            for name, value in values.items()
-        }
+        name: DefinedScore(value, defined.get(name, PART), intervals.get(name))
+        for name, value in values.items()
     }
 
 
@@ -160,33 +177,17 @@ def spread_rows(dataset: Dataset, split: str, count: int) -> list[list[int]]:
     return [held.ragged("ids", row).tolist() for row in range(0, len(held), step)][:count]
 
 
-def told_honesty(found: HonestLoss) -> dict[str, Any]:
-    """Parallel and token-by-token loss of the same targets, for a person and for a file."""
-    return {
-        "parallel": found.parallel.loss,
-        "token_by_token": found.token_by_token.loss,
-        "difference": found.difference,
-        "interval": list(found.interval),
-        "largest": found.largest,
-        "texts": found.texts,
-        "targets": found.parallel.tokens,
-        "sound": found.sound,
-        "meaning": honest_meaning(found.values),
-    }
-
-
-def _pseudo(trained: Trained, rows: list[list[int]]) -> dict[str, Any]:
+def _pseudo(trained: Trained, rows: list[list[int]]) -> PseudoPerplexity:
     nats = [_pseudo_losses(trained, row) for row in rows]
     counts = np.array([len(row) for row in nats])
-    found = DocumentLosses(np.array([math.fsum(row) for row in nats]), counts, np.zeros_like(counts))
-    estimate = loss_interval(found, "perplexity")
-    interval = [estimate.low, estimate.high] if math.isfinite(estimate.low) else None
-    return {"loss": found.loss, "perplexity": found.perplexity, "interval": interval, "rows": len(rows)}
+    losses = DocumentLosses(np.array([math.fsum(row) for row in nats]), counts, np.zeros_like(counts))
+    interval = loss_interval(losses, "perplexity").interval
+    return PseudoPerplexity(losses.loss, losses.perplexity, interval, len(rows))
 
 
-def of_text(
+def evaluate_file(
     trained: Trained, file: str | Path, *, wording: Wording | None = None, **options: Any
-) -> dict[str, Any]:
+) -> EvaluationResult:
     """The texts of files of any format that a corpus may have (see Files, whose `options` these are).
 
     Plain text is one long text, a row of a table one each; scored in windows that overlap by half, and
@@ -194,22 +195,22 @@ def of_text(
     """
     trained.refuse_headless()
     if not trained.task.predicts_words:
-        return of_labelled_file(trained, file, wording, **options)
+        return _evaluate_labelled(trained, file, wording, **options)
     if not trained.continues:
         raise ConfigError(f"Only a causal model gives a text a probability. {other_text(trained)}")
     corpus = Files(path=str(file), unit="document", **options)
     texts = [example.text for split in corpus.given for example in corpus.read(split)]
     rows = [trained.prompt(text) for text in texts]
     nats = [strided(trained.model, row, context=trained.config.longest_text) for row in rows]
-    found = DocumentLosses(
+    losses = DocumentLosses(
         nats=np.array([math.fsum(row) for row in nats]),
         targets=np.array([len(row) for row in nats]),
         bytes=np.array([len(text.encode()) for text in texts]),
         unknown=sum(row[1:].count(trained.unknown) for row in rows),
     )
-    if not found.targets.any():
+    if not losses.targets.any():
         raise ConfigError(f"{file} has no text to score.")
-    return {"name": str(file), **measured(found)}
+    return EvaluationResult(name=str(file), scores=scores_of(losses))
 
 
 def evaluator_of_texts(trained: Trained, texts: Sequence[Example]) -> tuple[Evaluator, Encoding]:
@@ -230,32 +231,40 @@ def evaluator_of_texts(trained: Trained, texts: Sequence[Example]) -> tuple[Eval
     return Evaluator(model=trained.model, task=trained.deciding, **given), encoding
 
 
-def of_labelled_file(
+def _evaluate_labelled(
     trained: Trained, file: str | Path, wording: Wording | None, **options: Any
-) -> dict[str, Any]:
+) -> EvaluationResult:
     """The labelled texts of a file, encoded and scored as those of the run's own splits."""
     own = {part: trained.columns(part) for part in trained.parts}
     corpus = Files(path=str(file), **own | options)
     texts = [example for split in corpus.given for example in corpus.read(split)]
     evaluator, encoding = evaluator_of_texts(trained, texts)
-    found = document_losses(evaluator)
-    return {
-        "name": str(file),
-        "truncation": encoding.cuts.record(),
-        **measured(found, definitions_for(trained), trained.task.metrics),
-        **_of_examples(trained.deciding, texts, found.examples),
-        **_baselines(trained, texts, wording),
-    }
+    losses = document_losses(evaluator)
+    scores = scores_of(losses, definitions_for(trained), trained.task.metrics)
+    result = EvaluationResult(name=str(file), cuts=encoding.cuts.record(), scores=scores)
+    return _with_examples(result, trained, trained.deciding, texts, losses, wording)
 
 
-def _of_examples(task: Task, texts: Sequence[Example], examples: Examples) -> dict[str, Any]:
-    """What is told beside the metrics."""
+def _with_examples(
+    result: EvaluationResult,
+    trained: Trained,
+    task: Task,
+    texts: Sequence[Example],
+    losses: DocumentLosses,
+    wording: Wording | None,
+) -> EvaluationResult:
+    """What is reported of labels beside the metrics, and what the scores are to be compared with."""
+    examples = losses.examples
     report = task.target.report(task, texts, examples)
     if isinstance(task, AnswerSpans):
         threshold = Threshold().judge(Point("evaluation"), examples, fixed=task.threshold != "dev")
         report = replace(report, checks=(*(report.checks or ()), threshold))
-    ranked = {"retrieval": compared_with_words(texts, examples)} if task.target.compares_batch else {}
-    return ranked | report.as_json()
+    return replace(
+        result,
+        retrieval=compare_pairs(texts, examples) if task.target.compares_batch else None,
+        target=report,
+        baselines=tuple(baselines_of(trained, texts, wording or wording_of(trained.folder))),
+    )
 
 
 def other_text(trained: Trained) -> str:
@@ -268,20 +277,14 @@ def other_text(trained: Trained) -> str:
     return f"Score {' or '.join(ways)}."
 
 
-def _baselines(trained: Trained, texts: Sequence[Example], wording: Wording | None) -> dict[str, Any]:
-    """What the run's score on these texts is to be compared with."""
-    asked = wording_of(trained.folder) if wording is None else wording
-    found = baselines_of(trained, texts, asked)
-    return {"baselines": [asdict(one) for one in found], "baselines_told": line_of(found)} if found else {}
-
-
-def of_probes(trained: Trained, sentences: Sequence[str]) -> list[dict[str, Any]]:
+def evaluate_probes(trained: Trained, sentences: Sequence[str]) -> tuple[ProbeScore, ...]:
     """Each sentence by itself. A masked model gets a pseudo-perplexity, and it is called so."""
-    trained.refuse_headless()
-    return [_probe(trained, sentence) for sentence in sentences]
+    if sentences:
+        trained.refuse_headless()
+    return tuple(_probe(trained, sentence) for sentence in sentences)
 
 
-def _probe(trained: Trained, sentence: str) -> dict[str, Any]:
+def _probe(trained: Trained, sentence: str) -> ProbeScore:
     if trained.reads_source:
         return _probe_pair(trained, sentence)
     if not trained.task.predicts_words:
@@ -299,10 +302,10 @@ def _probe(trained: Trained, sentence: str) -> dict[str, Any]:
             "Sentences are scored by causal and masked models, and pairs by an encoder-decoder."
         )
     kind = "perplexity" if trained.continues else "pseudo-perplexity"
-    return _told(sentence, losses, kind=kind, unknown=ids.count(trained.unknown))
+    return _probe_score(sentence, losses, kind=kind, unknown=ids.count(trained.unknown))
 
 
-def _probe_pair(trained: Trained, pair: str) -> dict[str, Any]:
+def _probe_pair(trained: Trained, pair: str) -> ProbeScore:
     """A target after its source, written "source => target"; only the target's tokens are scored."""
     source, _, target = (part.strip() for part in pair.partition("=>"))
     if not source or not target:
@@ -316,13 +319,12 @@ def _probe_pair(trained: Trained, pair: str) -> dict[str, Any]:
     if longest > most:
         raise ConfigError(f"A probe of {longest} tokens is longer than the {most} that this model reads.")
     losses = answer_losses(trained.model, read, [start, *said, stop])
-    return _told(pair, losses, kind="perplexity", unknown=said.count(trained.unknown))
+    return _probe_score(pair, losses, kind="perplexity", unknown=said.count(trained.unknown))
 
 
-def _told(text: str, losses: Sequence[float], *, kind: str, unknown: int) -> dict[str, Any]:
+def _probe_score(text: str, losses: Sequence[float], *, kind: str, unknown: int) -> ProbeScore:
     score = Score(math.fsum(losses), len(losses))
-    numbers = {"loss": score.loss, "perplexity": score.perplexity, "kind": kind, "tokens": score.tokens}
-    return {"text": text, **numbers, "unknown": unknown}
+    return ProbeScore(text, score.loss, score.perplexity, kind, score.tokens, unknown)
 
 
 def _pseudo_losses(trained: Trained, ids: Sequence[int]) -> list[float]:

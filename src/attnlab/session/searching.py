@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +16,9 @@ from attnlab.data.dataset import hashed
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.passage_index import Hit, IndexUpdate, PassageIndex, Told
-from attnlab.evaluation.retrieval import Questions, by_vectors, by_words
+from attnlab.evaluation.retrieval import Questions, RankingResult, by_vectors, rank_scores
 from attnlab.interop.module_checks import Point
-from attnlab.metrics import METRICS
-from attnlab.metrics.measures import measure_of
-from attnlab.metrics.metric import Estimate, Examples, Metric
+from attnlab.metrics.metric import Examples
 from attnlab.session.embedding import Embedder
 from attnlab.session.session import default_cache
 
@@ -74,14 +71,13 @@ def skipped_told(update: IndexUpdate, most: int = 5) -> Sequence[str]:
 
 
 # ---------------------------------------------------------------- how well it finds
-SCORED = ("reciprocal_rank", "recall_at_1", "recall_at_10")
 PART = 256
 """Texts that are embedded between two words of progress."""
 
 
 def score_search(
     embedder: Embedder, file: str | Path, *, told: Told = lambda done, of: None, **reading: Any
-) -> dict[str, Any]:
+) -> RankingResult:
     """How well the queries of a file find their own passages, with BM25 compared on the same ones."""
     corpus = Files(path=str(file), **reading)
     found = [one for split in corpus.given for one in corpus.read(split)]
@@ -99,37 +95,18 @@ def score_search(
         told(min(first + PART, len(texts)), len(texts))
     vectors = np.concatenate(parts)
     passages, queries = vectors[: len(questions.passages)], vectors[len(questions.passages) :]
-    return {"name": str(file)} | compared(questions, by_vectors(queries, passages, questions.own))
+    return compare_with_words(questions, by_vectors(queries, passages, questions.own))
 
 
-def compared_with_words(texts: Sequence[Example], examples: Examples) -> dict[str, Any]:
+def compare_pairs(texts: Sequence[Example], examples: Examples) -> RankingResult:
     """How texts find their second one, compared with BM25 on the same."""
-    return compared(Questions.of([(one.text, one.pair or "") for one in texts]), examples)
+    return compare_with_words(Questions.of([(one.text, one.pair or "") for one in texts]), examples)
 
 
-def compared(questions: Questions, found: Examples) -> dict[str, Any]:
+def compare_with_words(questions: Questions, found: Examples) -> RankingResult:
     """The scores of a model, those of BM25, and their difference query by query."""
-    words = by_words(questions)
     pairs = [(q, questions.passages[own]) for q, own in zip(questions.queries, questions.own, strict=True)]
-    return {
-        "queries": len(questions.queries),
-        "passages": len(questions.passages),
-        "chance": float(1 / len(questions.passages)),
-        "measures": {name: _measured(METRICS.build(name), name, found, words) for name in SCORED},
-        "checks": [QueryDuplicates().judge(Point("evaluation"), pairs).as_json()],
-    }
-
-
-def _measured(metric: Metric, name: str, model: Examples, words: Examples) -> dict[str, Any]:
-    found = {
-        "model": metric.interval(model),
-        "bm25": metric.interval(words),
-        "difference": metric.difference(model, words),
-    }
-    told = {side: {"value": one.value, "interval": bounds(one)} for side, one in found.items()}
-    return {"definition": measure_of(name).definition, **told}
-
-
-def bounds(one: Estimate) -> list[float] | None:
-    """The ends of an interval; nothing where it is unknown."""
-    return [one.low, one.high] if math.isfinite(one.low) else None
+    duplicates = QueryDuplicates().judge(Point("evaluation"), pairs)
+    return RankingResult(
+        len(questions.queries), len(questions.passages), rank_scores(questions, found), (duplicates,)
+    )

@@ -20,6 +20,7 @@ from attnlab.data.encode.encoding import Cut
 from attnlab.data.labels import Labels
 from attnlab.data.passage_index import Hit
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.evaluation.evaluation_result import EvaluationResult
 from attnlab.explain.attention_maps import AttentionMaps
 from attnlab.explain.head_losses import HeadLosses
 from attnlab.explain.model_reading import Reading
@@ -28,11 +29,10 @@ from attnlab.interop.exchange import read_published
 from attnlab.model.model import Model
 from attnlab.runs.findings import unsound_of
 from attnlab.session.embedding import Embedder, Pooling
-from attnlab.session.evaluating import evaluate_heads, of_probes, of_split, of_text
+from attnlab.session.evaluating import evaluate, evaluate_heads
 from attnlab.session.filling import Places, places
 from attnlab.session.predicting import Predictor, example
 from attnlab.session.questions import RankedAnswers, ask
-from attnlab.session.score_table import Scores
 from attnlab.session.searching import Searcher
 from attnlab.session.session import Session, default_cache
 from attnlab.session.start import Origin, Start, has_start, start_at
@@ -226,17 +226,12 @@ class Trained(Session):
         probes: Sequence[str] = (),
         rows: int = 32,
         **reading: Any,
-    ) -> Scores:
+    ) -> EvaluationResult:
         """Scores on a split of the run's own corpus, or on the texts of a file (`reading` are options of
         the corpus `files`), and of probe sentences, as `attnlab evaluate` gives them."""
         at_least("rows", rows, 2)
         asked = several(probes, "probes")
-        found = {"probes": of_probes(self, asked)} if asked else {}
-        if on is not None:
-            return Scores(of_text(self, on, **reading) | found)
-        if self.imported and asked:  # it has no text of its own
-            return Scores(found)
-        return Scores(of_split(self, split, rows=rows) | found)
+        return evaluate(self, split, on=on, probes=asked, rows=rows, **reading)
 
     def attention(self, text: str, pair: str = "", *, layer: int = -1, head: int = -1) -> AttentionMaps:
         """Where each head looks on a text or a pair, and what happens without it; a notebook draws it."""

@@ -11,7 +11,8 @@ from attnlab.config.wording import count_of
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RECORD, differences, read_record
 from attnlab.runs.run_error import RunError
-from attnlab.studies.pool import Job
+from attnlab.studies.engines.engine import Job
+from attnlab.studies.outcome import Note, NoteKind
 from attnlab.training.continuing import step_to_go_on_from
 
 
@@ -45,7 +46,7 @@ def changes_of(job: Job) -> list[str]:
     if not (job.folder / RECORD).is_file():
         return []
     held = to_json(RunFolder(job.folder).config())
-    return list(differences(held, job.request["config"]))
+    return list(differences(held, job.request.config))
 
 
 def make_way(work: Sequence[Job]) -> None:
@@ -61,7 +62,7 @@ def make_way(work: Sequence[Job]) -> None:
             job.folder.rename(free_name(job.folder))
             continue
         try:
-            step_to_go_on_from(RunFolder(job.folder).config(), config_of(job.request["config"]), job.folder)
+            step_to_go_on_from(RunFolder(job.folder).config(), config_of(job.request.config), job.folder)
         except ConfigError as error:
             reasons.append(f"{job.name}: {error}")
     if reasons:
@@ -75,10 +76,8 @@ def free_name(folder: Path) -> Path:
     return next(name for name in names if not name.exists())
 
 
-def left_over(folder: Path, arms: Collection[str]) -> list[str]:
+def left_over(folder: Path, arms: Collection[str]) -> list[Note]:
     """That a folder holds runs of arms which the study does not have any more."""
     there = (folder / "runs").iterdir() if (folder / "runs").is_dir() else ()
-    gone = ", ".join(sorted(place.name for place in there if place.name not in arms))
-    return (
-        [f"The folder also holds runs of arms that are not in this study any more: {gone}."] if gone else []
-    )
+    gone = sorted(place.name for place in there if place.name not in arms)
+    return [Note(NoteKind.LEFT_OVER, {"arms": gone})] if gone else []

@@ -8,8 +8,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from attnlab.config.schema import SECTIONS, Config
-from attnlab.config.wording import in_words
 from attnlab.evaluation.comparability import Basis, tokens_by_start
+from attnlab.evaluation.comparison import Inequality, Unequal
 from attnlab.runs.result import RunResult
 
 if TYPE_CHECKING:
@@ -33,30 +33,28 @@ SLOWER, LEAST_SECONDS = 1.5, 1.0
 
 def inequalities(
     study: Study, arm: str, runs: Sequence[RunResult], baseline: Sequence[RunResult], tried: Mapping[str, int]
-) -> str:
-    """Sentences on how an arm differs from its baseline beyond what the study is about; empty where not.
+) -> tuple[Inequality, ...]:
+    """How an arm differs from its baseline beyond what the study is about.
 
     `runs` and `baseline` have the same seeds; `tried` is how many settings were tried for each arm.
     """
     other = study.baseline_of(arm)
     declared = {name for topic in study.about for name in TOPICS[topic]}
     changed = changed_settings(study, arm)
-    said = []
+    found = []
     if len(changed) > 1 and "settings" not in declared:
-        said.append(f"{arm} changes {len(changed)} settings: {', '.join(changed)}.")
-    ratios = {name: r for name in TOLERANCES if name not in declared and (r := ratio(runs, baseline, name))}
-    has = counted(ratios, runs, baseline, other)
+        found.append(Inequality(Unequal.SETTINGS, names=tuple(changed)))
+    counts = [name for name in TOLERANCES if name not in declared and differs(runs, baseline, name)]
+    found += [Inequality(Unequal.COUNT, mean(runs, name), mean(baseline, name), (name,)) for name in counts]
     if "seconds" not in declared:
-        has += timed(runs, baseline, other)
+        found += timed(runs, baseline)
     if "learning_rate" not in declared and not study.learning_rates:
-        has += rated(study, arm, other)
+        found += rated(study, arm, other)
     if runs and baseline and tokens_by_start(Basis.of(runs[0]), Basis.of(baseline[0]), changed):
-        has.append("a tokenizer of its own, so that the same texts came in other batches")
+        found.append(Inequality(Unequal.TOKENIZER))
     if "tuning" not in declared and tried.get(arm, 0) != tried.get(other, 0):
-        has.append(f"{tried.get(arm, 0)} tried settings ({other}: {tried.get(other, 0)})")
-    if has:
-        said.append(f"{'It' if said else arm} had {'; '.join(has)}.")
-    return " ".join(said)
+        found.append(Inequality(Unequal.TUNING, tried.get(arm, 0), tried.get(other, 0)))
+    return tuple(found)
 
 
 def changed_settings(study: Study, arm: str) -> list[str]:
@@ -84,41 +82,23 @@ def settings(config: Config) -> dict[str, Any]:
     return found
 
 
-def ratio(runs: Sequence[RunResult], baseline: Sequence[RunResult], name: str) -> float:
-    """The arm's mean by the baseline's, where they are told and further apart than the tolerance; else 0."""
+def differs(runs: Sequence[RunResult], baseline: Sequence[RunResult], name: str) -> bool:
+    """Whether the means of both are known and further apart than the tolerance."""
     one, two = mean(runs, name), mean(baseline, name)
-    if not (one and two):
-        return 0.0
-    return one / two if max(one / two, two / one) > TOLERANCES[name] else 0.0
+    return bool(one and two) and max(one / two, two / one) > TOLERANCES[name]
 
 
 def mean(runs: Sequence[RunResult], name: str) -> float:
     return fmean(getattr(run, name) for run in runs) if runs else 0.0
 
 
-def counted(
-    ratios: Mapping[str, float], runs: Sequence[RunResult], baseline: Sequence[RunResult], other: str
-) -> list[str]:
-    """Counts in words; those that differ by the same ratio, as steps and tokens do, together."""
-    groups: dict[str, list[str]] = {}
-    for name, found in ratios.items():
-        near = f"{100 * abs(found - 1):.2g} % {'more' if found > 1 else 'fewer'}"
-        groups.setdefault(near if 0.8 < found < 1.25 else f"{found:.2g} × the", []).append(name)
-    said = []
-    for how, names in groups.items():
-        exact = f" ({mean(runs, names[0]):,.0f} {names[0]}, {other} {mean(baseline, names[0]):,.0f})"
-        nouns = in_words([name.replace("flops", "FLOPs") for name in names])
-        said.append(f"{how} {nouns}{exact if names[0] != 'flops' else ''}")
-    return said
-
-
-def timed(runs: Sequence[RunResult], baseline: Sequence[RunResult], other: str) -> list[str]:
+def timed(runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> list[Inequality]:
     pairs = list(zip(by_seed(runs), by_seed(baseline), strict=True))
     for first, last in ((0, 1), (1, 0)):
         longer = [pair[first] - pair[last] > LEAST_SECONDS for pair in pairs]
         if pairs and all(longer) and all(pair[first] > SLOWER * pair[last] for pair in pairs):
             one, two = (fmean(side) for side in zip(*pairs, strict=True))
-            return [f"{one / two:.2g} × the training time ({one:,.0f} s, {other} {two:,.0f} s)"]
+            return [Inequality(Unequal.TIME, one, two)]
     return []
 
 
@@ -126,8 +106,8 @@ def by_seed(runs: Sequence[RunResult]) -> list[float]:
     return [run.seconds for run in sorted(runs, key=lambda run: run.seed)]
 
 
-def rated(study: Study, arm: str, other: str) -> list[str]:
+def rated(study: Study, arm: str, other: str) -> list[Inequality]:
     one, two = (study.config(side).training.optimizer.options.get("learning_rate") for side in (arm, other))
     if not (one and two) or one == two:
         return []
-    return [f"{one / two:.3g} × the learning rate ({one:g}, {other} {two:g})"]
+    return [Inequality(Unequal.RATE, one, two)]

@@ -13,10 +13,12 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import combinations
 
-from attnlab.config.wording import in_words
 from attnlab.data.batching import BATCHING
 from attnlab.evaluation.comparability import Basis, first_difference, tokens_by_start
+from attnlab.runs.reason import Reason, ReasonKind
 from attnlab.runs.result import RunResult
+from attnlab.runs.typed import Value
+from attnlab.studies.outcome import Note, NoteKind
 
 Initial = Mapping[str, str]
 
@@ -33,77 +35,69 @@ OTHER_DRAWS = (
 """Settings under which the same seed draws other numbers in dropout, or as many in another order."""
 
 
-def idle_seeds(arm: str, runs: Sequence[RunResult], *, batching: str) -> tuple[list[str], list[str]]:
+def idle_seeds(arm: str, runs: Sequence[RunResult], *, batching: str) -> tuple[list[Reason], list[Note]]:
     """Why runs of different seeds are not independent results, and what their seeds could not change."""
     alike = {
-        "initial weights": pairs(runs, same_start),
-        "batches in the same order": pairs(runs, same_batches),
-        "random draws in dropout": pairs(runs, same_draws),
+        ReasonKind.SAME_WEIGHTS: pairs(runs, same_start),
+        ReasonKind.SAME_BATCHES: pairs(runs, same_batches),
+        ReasonKind.SAME_DRAWS: pairs(runs, same_draws),
     }
-    notes = fixed_parts(arm, runs) if not alike["initial weights"] else []
-    fixed = fixed_order(arm, runs, batching) if alike["batches in the same order"] else ""
-    if fixed:
-        del alike["batches in the same order"]
+    notes = fixed_parts(arm, runs) if not alike[ReasonKind.SAME_WEIGHTS] else []
+    fixed = fixed_order(arm, runs, batching) if alike[ReasonKind.SAME_BATCHES] else None
+    if fixed is not None:
+        del alike[ReasonKind.SAME_BATCHES]
         notes.append(fixed)
     if any(run.trace is None for run in runs):
-        notes.append(
-            f"Whether the seeds of {arm} changed anything is not known: a run was begun with a version that "
-            "did not record what it was given."
-        )
-    reasons: dict[str, list[str]] = {}
-    for what, found in alike.items():
-        if found:
-            reasons.setdefault(seeds_in(found), []).append(f"the same {what}")
-    said = [f"seeds {seeds} of {arm} have {in_words(what)}" for seeds, what in reasons.items()]
-    return said, notes
+        notes.append(Note(NoteKind.UNKNOWN_SEEDS, {"arm": arm}))
+    found = {kind: seeds_in(held) for kind, held in alike.items() if held}
+    return [Reason(kind, {"arm": arm, "seeds": seeds}) for kind, seeds in found.items()], notes
 
 
-def fixed_order(arm: str, runs: Sequence[RunResult], batching: str) -> str:
+def fixed_order(arm: str, runs: Sequence[RunResult], batching: str) -> Note | None:
     """Why the order of batches could not depend on the seed; nothing where it could."""
     if not BATCHING[batching].shuffles:
-        why = f"data.batching {batching} sorts them"
-    elif all(run.epoch_batches == 1 for run in runs):
-        why = "all training text is one batch"
-    else:
-        return ""
-    return f"The batches of {arm} came in the same order with every seed: {why}. Other seeds vary the rest."
+        return Note(NoteKind.SORTED_BATCHES, {"arm": arm, "batching": batching})
+    one_batch = all(run.epoch_batches == 1 for run in runs)
+    return Note(NoteKind.ONE_BATCH, {"arm": arm}) if one_batch else None
 
 
-def fixed_parts(arm: str, runs: Sequence[RunResult]) -> list[str]:
+def fixed_parts(arm: str, runs: Sequence[RunResult]) -> list[Note]:
     """That a smaller part of the model starts from the same values with every seed, where it does."""
     starts = [start(run) for run in runs]
     if len(starts) < 2 or not all(starts):
         return []
     drawn = [name for name, held in starts[0].items() if drawn_at_random(held)]
     fixed = [name for name in drawn if len({held.get(name) for held in starts}) == 1]
-    said = (
-        f"{len(fixed)} of the {len(drawn)} parameters of {arm} that are drawn at random start from the same"
-    )
-    return [f"{said} values with every seed ({fixed[0]} first)."] if fixed else []
+    values: dict[str, Value] = {
+        "arm": arm,
+        "fixed": len(fixed),
+        "drawn": len(drawn),
+        "first": fixed[0] if fixed else "",
+    }
+    return [Note(NoteKind.FIXED_PARTS, values)] if fixed else []
 
 
-def apart(run: RunResult, other: RunResult, *, changed: Collection[str]) -> list[str]:
+def apart(run: RunResult, other: RunResult, *, changed: Collection[str]) -> list[Reason]:
     """What two arms did not share with the same seed, though nothing that they change explains it."""
     return [*fed_apart(run, other, changed), *started_apart(run, other, changed)]
 
 
-def fed_apart(run: RunResult, other: RunResult, changed: Collection[str]) -> list[str]:
+def fed_apart(run: RunResult, other: RunResult, changed: Collection[str]) -> list[Reason]:
     if touches(changed, "data.") or tokens_by_start(Basis.of(run), Basis.of(other), changed):
         return []
-    seed = f"with seed {run.seed}"
     first = first_difference(trail(run, "batches"), trail(other, "batches"))
     if first:
-        return [f"{seed} they were not fed the same batches (batch {first} or one before it differs)"]
+        return [Reason(ReasonKind.OTHER_BATCHES, {"seed": run.seed, "batch": first})]
     first = first_difference(trail(run, "inputs"), trail(other, "inputs"))
     if first and not touches(changed, "task", "training.accumulate"):
-        return [f"{seed} the same batches became other inputs (batch {first} or one before it differs)"]
+        return [Reason(ReasonKind.OTHER_INPUTS, {"seed": run.seed, "batch": first})]
     first = first_difference(trail(run, "draws"), trail(other, "draws"))
     if first and not touches(changed, *OTHER_DRAWS):
-        return [f"{seed} dropout drew other numbers (in batch {first} or before)"]
+        return [Reason(ReasonKind.OTHER_DRAWS, {"seed": run.seed, "batch": first})]
     return []
 
 
-def started_apart(run: RunResult, other: RunResult, changed: Collection[str]) -> list[str]:
+def started_apart(run: RunResult, other: RunResult, changed: Collection[str]) -> list[Reason]:
     one, two = start(run), start(other)
     shared = [name for name in one if name in two and shape(one[name]) == shape(two[name])]
     if touches(changed, "model."):
@@ -115,10 +109,8 @@ def started_apart(run: RunResult, other: RunResult, changed: Collection[str]) ->
         wrong = bool(differ)
     if not wrong:
         return []
-    return [
-        f"with seed {run.seed} {len(differ)} of the {len(shared)} parameters that both have started from "
-        f"other weights ({differ[0]} first)"
-    ]
+    counts: dict[str, Value] = {"differ": len(differ), "shared": len(shared), "first": differ[0]}
+    return [Reason(ReasonKind.OTHER_WEIGHTS, {"seed": run.seed, **counts})]
 
 
 # ---------------------------------------------------------------- two seeds of an arm
@@ -181,6 +173,5 @@ def touches(changed: Collection[str], *beginnings: str) -> bool:
     return any(field.startswith(beginnings) for field in changed)
 
 
-# ---------------------------------------------------------------- words
-def seeds_in(found: Sequence[tuple[int, int]]) -> str:
-    return in_words([str(seed) for seed in sorted({seed for pair in found for seed in pair})])
+def seeds_in(found: Sequence[tuple[int, int]]) -> list[int]:
+    return sorted({seed for pair in found for seed in pair})

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,11 +17,34 @@ from attnlab.config.imports import of_package, refuse_unseen
 from attnlab.config.registry import locate
 from attnlab.config.values import ConfigError
 from attnlab.metrics.measures import Measure
+from attnlab.runs.result import Curve
+from attnlab.studies.outcome import Note, StudyOutcome
 
 if TYPE_CHECKING:
     from attnlab.runs.events import Listener
     from attnlab.session.session import Session
     from attnlab.session.trained import Trained
+
+
+@dataclass(frozen=True)
+class OwnMeasures:
+    """What a study's own hook measured of one run: numbers by name, curves by name and step, and whatever
+    `summarise` needs of it."""
+
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    extra_curves: Mapping[str, Curve] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a study shows beside the common numbers: figures and tables (see `shown.py`), and notes in its own
+    words; `extra` is kept in results.json under its own names."""
+
+    figures: Sequence[Mapping[str, Any]] = ()
+    tables: Sequence[Mapping[str, Any]] = ()
+    notes: Sequence[str] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Extras:
@@ -33,16 +57,34 @@ class Extras:
         """Listeners of a run's events, with its model at hand; `Notes` keeps what they find."""
         return ()
 
-    def measure(self, trained: Trained) -> dict[str, Any]:
-        """Of one trained model: {"metrics": {name: number}, "extra_curves": {name: {"step": …, "value": …}}}.
+    def measure(self, trained: Trained) -> OwnMeasures | Mapping[str, Any]:
+        """Of one trained model: its own numbers and curves, and what `summarise` needs of it."""
+        return OwnMeasures()
 
-        Every other key is kept beside them in the run's results, for `summarise`.
-        """
-        return {}
+    def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary | Mapping[str, Any]:
+        """Over all runs: what the report is to show beside the common numbers."""
+        return Summary()
 
-    def summarise(self, results: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """Over all runs: {"figures": […], "tables": […], "notes": […]} for the report."""
-        return {}
+
+def measured(extras: Extras, trained: Trained) -> OwnMeasures:
+    """What a study's hook measures of a run; a plain dict of the same names will do."""
+    found = extras.measure(trained)
+    return found if isinstance(found, OwnMeasures) else OwnMeasures(**_sorted_out(found, OwnMeasures))
+
+
+def summarised(extras: Extras, outcome: StudyOutcome, folder: Path) -> StudyOutcome:
+    """An outcome with what its study shows beside it; a plain dict of the same names will do."""
+    found = extras.summarise(outcome, folder)
+    own = found if isinstance(found, Summary) else Summary(**_sorted_out(found, Summary))
+    notes = (*outcome.notes, *map(Note.told, own.notes))
+    return replace(outcome, figures=own.figures, tables=own.tables, notes=notes, extra=own.extra)
+
+
+def _sorted_out(given: Mapping[str, Any], record: type[OwnMeasures] | type[Summary]) -> dict[str, Any]:
+    """A person's dict as the fields of a record, with all other keys as its `extra`."""
+    own = {one.name for one in fields(record)} - {"extra"}
+    known = {name: value for name, value in given.items() if name in own}
+    return known | {"extra": {name: value for name, value in given.items() if name not in own}}
 
 
 class Notes:

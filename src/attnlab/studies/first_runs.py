@@ -11,29 +11,29 @@ from attnlab.config.schema import Budget, Config
 from attnlab.runs.result import RunResult, read_result
 from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import STARTS
-from attnlab.session.session import Session, default_cache
 from attnlab.session.start import start_at
-from attnlab.session.training import train
 from attnlab.studies.earlier_runs import ready
-from attnlab.studies.pool import Job, Pool
+from attnlab.studies.engines.engine import Job, JobRequest, Purpose, Queue
 from attnlab.studies.resolved import Resolved, arm_config
 from attnlab.studies.starts import planned
 
 FACTS = ("status", "seed", "steps", "tokens", "seconds", "parameters", "unsound", "metrics")
 
 
-def train_starts(resolved: Resolved, folder: Path, pool: Pool) -> Resolved:
-    """Train what arms begin from, or go on with it; gives the study with every arm's config complete."""
+def train_starts(
+    resolved: Resolved, folder: Path, queue: Queue, *, purpose: Purpose = Purpose.MEASURE
+) -> Resolved:
+    """Train what arms begin from, or resume it; gives the study with every arm's config complete."""
     work = [
-        Job(name, config.seed, folder / STARTS / name, request(resolved, config))
+        Job(name, config.seed, request(resolved, config, folder / STARTS / name, purpose))
         for name, config in resolved.starts.items()
     ]
-    pool.run(ready(work))
-    if pool.interrupt.asked:
+    queue.run(ready(work))
+    if queue.interrupt.asked:
         return resolved
     for job in work:
         if job.status != "finished":
-            reason = job.result.reason if job.result else job.status
+            reason = str(job.result.reason) if job.result else job.status
             raise RunError(f"The start {job.arm} of {resolved.study.name} could not be trained: {reason}")
     return placed(resolved, folder)
 
@@ -53,18 +53,22 @@ def placed(resolved: Resolved, folder: Path) -> Resolved:
     return replace(resolved, configs=configs)
 
 
-def hardly_trained(resolved: Resolved, folder: Path) -> Resolved:
+def hardly_trained(resolved: Resolved, folder: Path, queue: Queue) -> Resolved:
     """The study with starts of one step each in a folder: to time the arms by."""
-    for name, config in resolved.starts.items():
-        settings = replace(config.training, budget=Budget(steps=1), evaluate_every="never", listeners=())
-        session = Session(replace(config, training=settings), cache=default_cache())
-        train(session, folder / STARTS / name)
-    return placed(resolved, folder)
+    short = {
+        name: replace(
+            config,
+            training=replace(config.training, budget=Budget(steps=1), evaluate_every="never", listeners=()),
+        )
+        for name, config in resolved.starts.items()
+    }
+    begun = train_starts(replace(resolved, starts=short), folder, queue, purpose=Purpose.TRAIN)
+    return replace(begun, starts=resolved.starts)
 
 
-def request(resolved: Resolved, config: Config) -> dict[str, Any]:
-    own = {"extras": "", "imports": resolved.imports}
-    return {"config": to_json(config), "allow": [], "probes": [], "sentence": "", **own}
+def request(resolved: Resolved, config: Config, folder: Path, purpose: Purpose) -> JobRequest:
+    imports = tuple(resolved.imports)
+    return JobRequest(folder=str(folder), config=to_json(config), purpose=purpose, imports=imports)
 
 
 def told(resolved: Resolved, folder: Path) -> list[dict[str, Any]]:

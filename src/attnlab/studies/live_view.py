@@ -18,7 +18,7 @@ from attnlab.runs.display import EVERY, Display, redraws
 from attnlab.runs.follower import Follower
 
 if TYPE_CHECKING:
-    from attnlab.studies.pool import Job, View
+    from attnlab.studies.engines.engine import Job, View
 
 COLUMNS = ("arm", "seed", "state", "progress", "loss", "tokens/s", "left")
 COLOURS = {"running": "cyan", "finished": "green", "failed": "bold red", "stopped": "yellow"}

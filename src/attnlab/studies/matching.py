@@ -10,6 +10,7 @@ from functools import partial
 from attnlab.config import schema
 from attnlab.config.schema import Config
 from attnlab.config.values import Choice, ConfigError
+from attnlab.studies.outcome import Note, NoteKind
 
 TOLERANCE = 0.01
 """How far from the baseline's count an arm may end."""
@@ -27,8 +28,8 @@ def parameters(model: schema.ModelSettings) -> int:
 
 def matched(
     configs: Mapping[str, Config], baseline: str, *, given: Mapping[str, Collection[str]]
-) -> tuple[dict[str, Config], list[str]]:
-    """Every arm resized to the baseline's parameters, and a sentence for each that was.
+) -> tuple[dict[str, Config], list[Note]]:
+    """Every arm resized to the baseline's parameters, and a note for each that was.
 
     `given` are the settings of each arm's own, which are not taken from it again.
     """
@@ -36,7 +37,7 @@ def matched(
 
     drafts = {arm: draft_settings(config) for arm, config in configs.items()}
     target = parameters(drafts[baseline])
-    found, notes = dict(configs), []
+    found, notes = dict(configs), list[Note]()
     for arm, config in configs.items():
         before = parameters(drafts[arm])
         if before == target:
@@ -94,9 +95,10 @@ def widths(model: schema.ModelSettings, target: int) -> list[schema.ModelSetting
     return sizes[max(0, above - 1) : above + 1]
 
 
-def _note(arm: str, old: schema.ModelSettings, new: schema.ModelSettings, before: int, target: int) -> str:
-    width = f"its width went from {old.width} to {new.width} and " if old.width != new.width else ""
-    return (
-        f"{arm} was resized to the baseline's parameters: {width}its feed-forward from {hidden_of(old)} to "
-        f"{hidden_of(new)} hidden units, {before:,} parameters to {parameters(new):,} (baseline {target:,})."
-    )
+def _note(arm: str, old: schema.ModelSettings, new: schema.ModelSettings, before: int, target: int) -> Note:
+    sizes = {
+        "width": [old.width, new.width] if old.width != new.width else None,
+        "hidden": [hidden_of(old), hidden_of(new)],
+        "parameters": [before, parameters(new)],
+    }
+    return Note(NoteKind.RESIZED, {"arm": arm, "target": target, **sizes})

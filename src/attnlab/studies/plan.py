@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from attnlab.config.values import ConfigError
 from attnlab.evaluation.spread import Spread
 from attnlab.evaluation.statistics import smallest_difference, spread_of
 from attnlab.runs.damage import reading
-from attnlab.runs.result import RunResult
+from attnlab.runs.result import RunResult, RunState
 from attnlab.runs.run_error import RunError
+from attnlab.studies.engines import ENGINES
+from attnlab.studies.engines.engine import Job, Purpose, Queue, View
 from attnlab.studies.first_runs import hardly_trained, request
 from attnlab.studies.judgement import seed_result
-from attnlab.studies.pool import Job, Pool, View
+from attnlab.studies.outcome import StudyOutcome
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved
 from attnlab.studies.runner import RESULTS, at_once, request_of, threads_for, unseen
@@ -26,8 +27,6 @@ from attnlab.studies.spec import OF_STUDY
 from attnlab.studies.timing import Pace
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.machine import cores
-
-TIMING = "attnlab.studies.timing"
 
 
 @dataclass(frozen=True)
@@ -51,15 +50,21 @@ class StudyPlan:
     told_by: str
 
 
-def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen) -> StudyPlan:
+def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen, engine: str = "local") -> StudyPlan:
     """Time a few real steps of each arm, as many arms at once as runs would be; nothing is kept."""
     study, seeds = resolved.study, len(resolved.study.all_seeds)
     jobs, threads = min(jobs or cores(), len(resolved.configs) * seeds), threads_for(resolved)
-    room = at_once(jobs, threads)
+    room, interrupt = at_once(jobs, threads), Interrupt()
+    executed = ENGINES.build(engine)
+    queue = Queue(executed, jobs=room, threads=threads, view=view, interrupt=interrupt)
     with TemporaryDirectory() as place:
-        resolved = hardly_trained(resolved, Path(place))
+        with interrupt.heard():
+            resolved = hardly_trained(resolved, Path(place), queue)
+        refuse_stopped(interrupt)
         prepared(resolved)
-        paces, reasons = timed(resolved, room, view)
+        with interrupt.heard():
+            paces, reasons = timed(resolved, Path(place), queue)
+        refuse_stopped(interrupt)
     reasons = {arm: f"failed: {why}" for arm, why in reasons.items()}
     reasons |= {arm: f"refused: {why}" for arm, why in resolved.refused.items()}
     first = {f"{OF_STUDY}{name}": config for name, config in resolved.starts.items()}
@@ -93,37 +98,33 @@ def known_sum(seconds: Iterable[float]) -> float:
     return math.fsum(s for s in seconds if math.isfinite(s))
 
 
-def timed(resolved: Resolved, jobs: int, view: View) -> tuple[dict[str, Pace], dict[str, str]]:
-    """The pace of each arm and of each run that comes first, and why one has none."""
-    seed = resolved.study.all_seeds[0]
-    interrupt = Interrupt()
-    with TemporaryDirectory() as folder, interrupt.heard():
-        work = [
-            Job(
-                arm,
-                seed,
-                Path(folder) / arm,
-                request_of(resolved, arm, seed),
-                TIMING,
-            )
-            for arm in resolved.configs
-        ]
-        work += [
-            Job(
-                f"{OF_STUDY}{name}",
-                config.seed,
-                Path(folder) / "first" / name,
-                request(resolved, config),
-                TIMING,
-            )
-            for name, config in resolved.starts.items()
-        ]
-        Pool(jobs=jobs, threads=threads_for(resolved), view=view, interrupt=interrupt).run(work)
-        found = {job.arm: job.result for job in work if job.result is not None}
+def refuse_stopped(interrupt: Interrupt) -> None:
+    """A plan that was stopped is none."""
     if interrupt.asked:
         raise KeyboardInterrupt
-    paces = {arm: Pace(**result.extra["pace"]) for arm, result in found.items() if "pace" in result.extra}
-    return paces, {arm: result.reason for arm, result in found.items() if result.status == "failed"}
+
+
+def timed(resolved: Resolved, folder: Path, queue: Queue) -> tuple[dict[str, Pace], dict[str, str]]:
+    """The pace of each arm and of each run that comes first, and why one has none."""
+    seed = resolved.study.all_seeds[0]
+    work = [
+        Job(arm, seed, replace(request_of(resolved, arm, seed, folder / "arms" / arm), purpose=Purpose.TIME))
+        for arm in resolved.configs
+    ]
+    work += [
+        Job(
+            f"{OF_STUDY}{name}",
+            config.seed,
+            request(resolved, config, folder / "first" / name, Purpose.TIME),
+        )
+        for name, config in resolved.starts.items()
+    ]
+    queue.run(work)
+    results = {job.arm: job.result for job in work if job.result is not None}
+    paces = {arm: Pace(**result.extra["pace"]) for arm, result in results.items() if "pace" in result.extra}
+    return paces, {
+        arm: str(result.reason) for arm, result in results.items() if result.status == RunState.FAILED
+    }
 
 
 def earlier_spread(resolved: Resolved, runs: Path = Path("runs")) -> tuple[Spread, str]:
@@ -140,22 +141,23 @@ def sound_spreads(file: Path, metric: str) -> list[tuple[Spread, int]]:
     """Those of an earlier study; nothing where its files are damaged."""
     try:
         with reading(file):
-            return list(spreads(json.loads(file.read_text(encoding="utf-8")), file.parent, metric))
+            held = StudyOutcome.of_json(json.loads(file.read_text(encoding="utf-8")))
+            return list(spreads(held, file.parent, metric))
     except (ConfigError, RunError):
         return []
 
 
-def spreads(results: dict[str, Any], folder: Path, metric: str) -> Iterator[tuple[Spread, int]]:
+def spreads(outcome: StudyOutcome, folder: Path, metric: str) -> Iterator[tuple[Spread, int]]:
     """The spread of each sound arm's difference from its baseline, with the number of its seeds."""
     held: dict[str, dict[int, RunResult]] = {}
-    invalid = {arm["name"] for arm in results.get("arms", ()) if arm["status"] == "invalid"}
-    for run in map(RunResult.of_json, results["runs"]):
-        if run.arm not in invalid and run.status == "finished" and metric in run.metrics:
+    invalid = {arm.name for arm in outcome.arms if not arm.sound}
+    for run in outcome.runs:
+        if run.arm not in invalid and run.status is RunState.FINISHED and metric in run.metrics:
             held.setdefault(run.arm, {})[run.seed] = run
-    against = results["study"].get("against", {})
-    baselines = {name: held.pop(name, {}) for name in (results["study"]["baseline"], *against.values())}
+    study = outcome.study
+    baselines = {name: held.pop(name, {}) for name in study.baselines}
     for arm, runs in held.items():
-        baseline = baselines[against.get(arm, results["study"]["baseline"])]
+        baseline = baselines[study.against.get(arm, study.baseline)]
         seeds = sorted(runs.keys() & baseline.keys())
         if len(seeds) > 1:
             sides = [[seed_result(side[s], folder, metric) for s in seeds] for side in (runs, baseline)]

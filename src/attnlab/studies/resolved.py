@@ -16,6 +16,7 @@ from attnlab.config.values import ConfigError
 from attnlab.metrics import METRICS
 from attnlab.session.start import Start
 from attnlab.studies.matching import matched
+from attnlab.studies.outcome import Note, NoteKind
 from attnlab.studies.spec import Study
 from attnlab.studies.starts import begun, planned, trained_first
 from attnlab.studies.study_files import GIVEN, study_of
@@ -34,7 +35,7 @@ class Resolved:
     study: Study
     base: Config
     configs: Mapping[str, Config]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
     starts: Mapping[str, Config] = field(default_factory=dict)
     """The runs to train first, by their names in the study."""
@@ -74,7 +75,7 @@ def resolve(study: Study) -> Resolved:
     starts = trained_first(study)
     beginnings = planned(study, starts)
     written = {arm: study.config(arm) for arm in study.arms}  # a slip of the pen stops all
-    configs, refused, notes = dict[str, Config](), dict[str, str](), list[str]()
+    configs, refused, notes = dict[str, Config](), dict[str, str](), list[Note]()
     for arm, config in written.items():
         try:
             configs[arm] = arm_config(study, config, beginnings)
@@ -108,14 +109,14 @@ def _check_metric(metric: str, task: str) -> None:
         )
 
 
-def _equal(configs: Mapping[str, Config]) -> list[str]:
+def _equal(configs: Mapping[str, Config]) -> list[Note]:
     """Arms that are one and the same: a comparison of a thing with itself should find nothing."""
     held: dict[str, str] = {}
     notes = []
     for arm, config in configs.items():
         same = held.setdefault(repr(config), arm)
         if same != arm:
-            notes.append(f"Arms {same} and {arm} have the same config.")
+            notes.append(Note(NoteKind.SAME_CONFIG, {"arms": [same, arm]}))
     return notes
 
 

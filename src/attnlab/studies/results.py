@@ -21,124 +21,112 @@ from attnlab.metrics.measures import measures
 from attnlab.runs.damage import reading
 from attnlab.runs.findings import read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
+from attnlab.runs.reason import LEFT_OUT, Reason, ReasonKind
 from attnlab.runs.record import RECORD, read_record
-from attnlab.runs.result import RESULT, AttentionMap, RunResult, read_result
+from attnlab.runs.result import RESULT, AttentionMap, RunResult, RunState, read_result
 from attnlab.runs.run_error import RunError
+from attnlab.runs.typed import Value
 from attnlab.session.session import draft_settings
-from attnlab.studies.collapsed import CHECKS, at_majority, learned_nothing
 from attnlab.studies.earlier_runs import left_over
 from attnlab.studies.equality import mean
-from attnlab.studies.extras import extras_of
+from attnlab.studies.extras import extras_of, summarised
 from attnlab.studies.first_runs import told as told_starts
-from attnlab.studies.judgement import DOCUMENTS, comparisons, estimate, idle_arms, unsound_of, verdict
+from attnlab.studies.judgement import DOCUMENTS, comparisons, estimate, idle_arms, unsound_of
 from attnlab.studies.matching import parameters
+from attnlab.studies.outcome import (
+    OF_MAJORITY,
+    ArmOutcome,
+    ArmState,
+    NamedMeasure,
+    Note,
+    NoteKind,
+    StudyFacts,
+    StudyOutcome,
+    TunedRate,
+    learned_nothing,
+)
 from attnlab.studies.resolved import Resolved
 from attnlab.studies.run_measures import read_documents
 from attnlab.studies.spec import Study
-
-LEFT_OUT = "left out, since its files are damaged: "
-RESTORE = "Restore it from a copy, or remove the run's folder and resume the study."
+from attnlab.studies.wording import RESTORE
 
 
 def gather(
-    resolved: Resolved, folder: Path, *, record: Mapping[str, Any], tuning: list[dict[str, Any]]
-) -> dict[str, Any]:
+    resolved: Resolved, folder: Path, *, record: Mapping[str, Any], tuning: Sequence[TunedRate]
+) -> StudyOutcome:
     """Everything that is known of a study by now."""
     study = resolved.study
     each = [gathered(study, folder, arm, seed) for seed in study.all_seeds for arm in resolved.configs]
     runs = without_texts(each, folder)
     idle, said = idle_arms(study, runs, folder)
-    tried = Counter(row["arm"] for row in tuning if row["value"] is not None)
+    tried = Counter(rate.arm for rate in tuning if rate.value is not None)
     arms = [
-        arm_of(resolved, arm, [run for run in runs if run.arm == arm], idle=idle.get(arm, []))
-        | {"tried": tried[arm]}
+        arm_of(resolved, arm, [r for r in runs if r.arm == arm], idle=idle.get(arm, []), tried=tried[arm])
         for arm in resolved.configs
     ]
-    refused = [{"name": arm, "status": "refused", "reason": why} for arm, why in resolved.refused.items()]
     maps = {run.arm: run.attention for run in runs if run.attention and "weights" in run.attention}
     known = measures(extras_of(study.extras).metrics)
-    rows, notes = comparisons(study, runs, folder, known, idle=idle, tried=tried)
+    compared, notes = comparisons(study, runs, folder, known, idle=idle, tried=tried)
     first = next((run for run in runs if run.trained), RunResult())
-    results: dict[str, Any] = {
-        "study": described(resolved, tuning, runs),
-        "verdict": " ".join(
-            filter(None, [at_majority(runs), verdict(study, [*refused, *arms], rows, notes)])
+    outcome = StudyOutcome(
+        study=facts_of(resolved, tuning, runs),
+        arms=tuple(arms),
+        refused=tuple(refused_arm(arm, why) for arm, why in resolved.refused.items()),
+        runs=tuple(runs),
+        comparisons=tuple(compared),
+        notes=(
+            *resolved.notes,
+            *left_over(folder, study.arms),
+            *left_out_notes(runs),
+            *said,
+            *code_notes(folder, runs),
+            *notes,
         ),
-        "arms": arms,
-        "refused": refused,
-        "runs": [told(run) for run in runs],
-        "comparisons": rows,
-        "attention": attention_of(study.sentence, maps),
-        "figures": [],
-        "tables": [],
-        "lengths": record.get("lengths", {}),
-        "starts": told_starts(resolved, folder),
-        "configs": {"base": to_json(resolved.base)}
+        attention=attention_of(study.sentence, maps),
+        lengths=record.get("lengths", {}),
+        starts=told_starts(resolved, folder),
+        configs={"base": to_json(resolved.base)}
         | {arm: to_json(config) for arm, config in resolved.configs.items()},
-        "versions": record["versions"],
-        "fingerprints": first.fingerprints,
-        "machine": machine(record["threads"]),
-        "date": time.strftime("%Y-%m-%d %H:%M"),
-        "again": record["again"],
-    }
-    added = extras_of(study.extras).summarise(results, folder)
-    results["study"]["notes"] += [
-        *left_over(folder, study.arms),
-        *left_out_notes(runs),
-        *said,
-        *code_notes(folder, runs),
-        *notes,
-        *added.pop("notes", []),
-    ]
-    return dict(without_nan(results | added))
+        versions=record["versions"],
+        fingerprints=first.fingerprints,
+        machine=machine(record["threads"]),
+        date=time.strftime("%Y-%m-%d %H:%M"),
+        again=record["again"],
+    )
+    return summarised(extras_of(study.extras), outcome, folder)
 
 
-def told(run: RunResult) -> dict[str, Any]:
-    """A run for the study's readers; the map of its attention is told by arm, and its initial weights, a line
-    for each parameter, stay in its own folder."""
-    return replace(run, attention=None, initial=None).as_json()
+def refused_arm(arm: str, why: str) -> ArmOutcome:
+    reason = Reason(ReasonKind.REFUSED, {"error": why})
+    return ArmOutcome(name=arm, state=ArmState.REFUSED, reasons=(reason,))
 
 
-def without_nan(value: Any) -> Any:
-    """JSON knows no nan: what is not known is null."""
-    if isinstance(value, Mapping):
-        return {name: without_nan(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [without_nan(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def described(resolved: Resolved, tuning: list[dict[str, Any]], runs: Sequence[RunResult]) -> dict[str, Any]:
+def facts_of(resolved: Resolved, tuning: Sequence[TunedRate], runs: Sequence[RunResult]) -> StudyFacts:
     """The study itself, for its readers."""
     study = resolved.study
     own = extras_of(study.extras).metrics
     known = measures(own)
     told = dict.fromkeys([study.metric, *own, *(name for run in runs for name in run.metrics)])
-    return {
-        "name": study.name,
-        "question": study.question,
-        "hypothesis": study.hypothesis,
-        "card": study.card,
-        "baseline": study.baseline,
-        "against": dict(study.against),
-        "metric": study.metric,
-        "metrics": [
-            {
-                "name": name,
-                "definition": known[name].definition,
-                "lower_is_better": known[name].lower_is_better,
-            }
+    return StudyFacts(
+        name=study.name,
+        question=study.question,
+        hypothesis=study.hypothesis,
+        card=study.card,
+        baseline=study.baseline,
+        against=dict(study.against),
+        metric=study.metric,
+        metrics=tuple(
+            NamedMeasure(name, known[name].definition, known[name].lower_is_better)
             for name in told
             if name in known
-        ],
-        "seeds": list(study.all_seeds),
-        "quick": study.is_quick,
-        "budget": resolved.base.training.budget.limits,
-        "match": study.match,
-        "overrides": dict(study.overrides),
-        "notes": list(resolved.notes),
-        "tuning": tuning,
-    }
+        ),
+        seeds=tuple(study.all_seeds),
+        quick=study.is_quick,
+        budget=resolved.base.training.budget.limits,
+        match=study.match,
+        overrides=dict(study.overrides),
+        tuning=tuple(tuning),
+    )
 
 
 def gathered(study: Study, folder: Path, arm: str, seed: int) -> RunResult:
@@ -147,14 +135,13 @@ def gathered(study: Study, folder: Path, arm: str, seed: int) -> RunResult:
     try:
         return _gathered(study, folder, place, arm, seed)
     except RunError as error:  # its neighbours are still there to be compared
-        return RunResult(reason=f"{LEFT_OUT}{error}", arm=arm, seed=seed, folder=str(place))
+        reason = Reason(ReasonKind.DAMAGED, {"error": str(error)})
+        return RunResult(reason=reason, arm=arm, seed=seed, folder=str(place))
 
 
 def _gathered(study: Study, folder: Path, place: Path, arm: str, seed: int) -> RunResult:
     begun = (folder / place / RECORD).is_file()
-    missing = (
-        "stopped before its end; continue with --resume" if begun else "not begun; continue with --resume"
-    )
+    missing = Reason(ReasonKind.STOPPED if begun else ReasonKind.NOT_BEGUN)
     run = replace(
         read_result(folder / place) or RunResult(reason=missing),
         **begun_of(folder / place),
@@ -165,9 +152,10 @@ def _gathered(study: Study, folder: Path, place: Path, arm: str, seed: int) -> R
     )
     refuse_disagreement(run, folder / place / DOCUMENTS, study.metric)
     if study.collapse == "result" and learned_nothing(run):
-        run = replace(run, unsound=tuple(check for check in run.unsound if check not in CHECKS))
-    if run.status == "finished" and not run.sound:
-        return replace(run, status="invalid", reason=f"failed the check {' and '.join(run.failures)}")
+        run = replace(run, unsound=tuple(check for check in run.unsound if check not in OF_MAJORITY))
+    if run.status is RunState.FINISHED and not run.sound:
+        reason = Reason(ReasonKind.CHECKS, {"failures": run.failures})
+        return replace(run, status=RunState.INVALID, reason=reason)
     return run
 
 
@@ -192,21 +180,21 @@ def without_texts(runs: Sequence[RunResult], folder: Path) -> list[RunResult]:
     if all(lack for lack, run in zip(lacking, runs, strict=True) if run.trained):
         return list(runs)  # of a study without a dev split
     return [
-        replace(
-            run, status="missing", reason=f"{LEFT_OUT}{folder / run.folder / DOCUMENTS} is gone. {RESTORE}"
-        )
-        if lack
-        else run
+        replace(run, status=RunState.MISSING, reason=without_documents(folder / run.folder)) if lack else run
         for lack, run in zip(lacking, runs, strict=True)
     ]
 
 
-def left_out_notes(runs: Sequence[RunResult]) -> list[str]:
+def without_documents(folder: Path) -> Reason:
+    return Reason(ReasonKind.NO_TEXTS, {"file": str(folder / DOCUMENTS)})
+
+
+def left_out_notes(runs: Sequence[RunResult]) -> list[Note]:
     """Which runs are left out of all numbers, and why."""
     return [
-        f"{run.arm} with seed {run.seed} is {run.reason}"
+        Note(NoteKind.LEFT_OUT, {"arm": run.arm, "seed": run.seed, "why": run.reason.as_json()})
         for run in runs
-        if run.status == "missing" and run.reason.startswith(LEFT_OUT)
+        if run.status is RunState.MISSING and run.reason is not None and run.reason.kind in LEFT_OUT
     ]
 
 
@@ -221,44 +209,48 @@ def begun_of(run: Path) -> dict[str, Any]:
 
 
 def arm_of(
-    resolved: Resolved, arm: str, runs: list[RunResult], *, idle: Sequence[str] = ()
-) -> dict[str, Any]:
+    resolved: Resolved, arm: str, runs: list[RunResult], *, idle: Sequence[Reason] = (), tried: int = 0
+) -> ArmOutcome:
     """An arm over its seeds; `idle` says why those are not independent, which no number of it survives."""
     config, done = resolved.configs[arm], [run for run in runs if run.trained]
     names = dict.fromkeys(name for run in done for name in run.metrics)
     values = {name: [run.metrics[name] for run in done if name in run.metrics] for name in names}
-    status, reason = state_of(runs)
-    if idle and status == "finished":
-        status, reason = "invalid", "; ".join(idle)
-    return {
-        "name": arm,
-        "changes": dict(resolved.study.arms[arm]),
-        "budget": config.training.budget.limits,
-        "learning_rate": config.training.optimizer.options.get("learning_rate"),
-        **{name: mean(done, name) for name in ("steps", "tokens", "flops")},
-        "parameters": next(
-            (run.parameters for run in runs if run.parameters), parameters(draft_settings(config))
-        ),
-        **({"tuned_parameters": done[0].tuned} if done and done[0].tuned else {}),
-        "flops_per_token": flops_per_token(config),
-        "status": status,
-        "reason": reason,
-        "unsound": unsound_of(done),
-        "metrics": {name: estimate(found, of=name) for name, found in values.items()},
-    }
+    state, reasons = state_of(runs)
+    if idle and state is ArmState.FINISHED:
+        state, reasons = ArmState.INVALID, tuple(idle)
+    drafted = parameters(draft_settings(config))
+    return ArmOutcome(
+        name=arm,
+        changes=dict(resolved.study.arms[arm]),
+        budget=config.training.budget.limits,
+        learning_rate=config.training.optimizer.options.get("learning_rate"),
+        steps=mean(done, "steps"),
+        tokens=mean(done, "tokens"),
+        flops=mean(done, "flops"),
+        parameters=next((run.parameters for run in runs if run.parameters), drafted),
+        tuned_parameters=done[0].tuned if done and done[0].tuned else None,
+        flops_per_token=flops_per_token(config),
+        state=state,
+        reasons=reasons,
+        unsound=tuple(unsound_of(done)),
+        scores={name: estimate(found, of=name) for name, found in values.items()},
+        tried=tried,
+    )
 
 
-def state_of(runs: list[RunResult]) -> tuple[str, str]:
+def state_of(runs: list[RunResult]) -> tuple[ArmState, tuple[Reason, ...]]:
     """What an arm's runs came to together. One that is not sound makes the arm invalid."""
-    for status in ("invalid", "failed", "missing"):
-        which = [run for run in runs if run.status == status]
-        if which and (status == "invalid" or len(which) == len(runs)):
-            return status, which[0].reason
-    short = [run for run in runs if run.status in ("failed", "missing")]
-    if not short:
-        return "finished", ""
-    told = "; ".join(f"seed {run.seed}: {run.reason}" for run in short)
-    return "finished", f"{len(short)} of {len(runs)} runs have no result ({told})"
+    for state in (RunState.INVALID, RunState.FAILED, RunState.MISSING):
+        which = [run for run in runs if run.status is state]
+        if which and (state is RunState.INVALID or len(which) == len(runs)):
+            return ArmState(state.value), tuple(filter(None, [which[0].reason]))
+    short = [
+        {"seed": run.seed, "why": run.reason.as_json()}
+        for run in runs
+        if run.status in (RunState.FAILED, RunState.MISSING) and run.reason is not None
+    ]
+    values: dict[str, Value] = {"runs": len(runs), "missing": short}
+    return ArmState.FINISHED, (Reason(ReasonKind.WITHOUT_RESULT, values),) if short else ()
 
 
 def flops_per_token(config: Config) -> float:
@@ -271,7 +263,7 @@ def flops_per_token(config: Config) -> float:
     return 3 * count(model, length=length, source_length=length, batch=1).forward / length
 
 
-def code_notes(folder: Path, runs: Sequence[RunResult]) -> list[str]:
+def code_notes(folder: Path, runs: Sequence[RunResult]) -> list[Note]:
     """That runs used different versions of a file of the person's own, for each file where they did."""
     versions: dict[str, dict[str, list[str]]] = {}
     for run in (run for run in runs if (folder / run.folder / RECORD).is_file()):
@@ -280,9 +272,10 @@ def code_notes(folder: Path, runs: Sequence[RunResult]) -> list[str]:
                 by_hash = versions.setdefault(Path(held["file"]).name, {})
                 by_hash.setdefault(held["hash"], []).append(f"{run.arm} seed {run.seed}")
     return [
-        f"The runs used different versions of {name}: "
-        + "; ".join(f"hash {code} in {', '.join(used)}" for code, used in by_hash.items())
-        + "."
+        Note(
+            NoteKind.OTHER_CODE,
+            {"file": name, "versions": [{"hash": code, "runs": used} for code, used in by_hash.items()]},
+        )
         for name, by_hash in versions.items()
         if len(by_hash) > 1
     ]

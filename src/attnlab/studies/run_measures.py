@@ -27,7 +27,7 @@ from attnlab.runs.atomic import replace_bytes
 from attnlab.runs.damage import reading
 from attnlab.runs.findings import add_findings
 from attnlab.runs.result import AttentionMap, RunResult, ScoredProbe
-from attnlab.session.evaluating import of_probes
+from attnlab.session.evaluating import evaluate_probes
 from attnlab.session.trained import Trained
 
 SAMPLES = 5
@@ -131,8 +131,8 @@ def probed(trained: Trained, probes: Sequence[str]) -> list[ScoredProbe]:
     """The probe sentences, of models that can score a sentence by itself and read one as long."""
     tokenizer, length = trained.tokenizer, trained.config.longest_text
     fitting = [text for text in probes if len(tokenizer.form.single(tokenizer.encode(text))) <= length]
-    found = of_probes(trained, fitting) if trained.continues or trained.fills else []
-    return cast(list[ScoredProbe], found)
+    scores = evaluate_probes(trained, fitting) if trained.continues or trained.fills else ()
+    return cast(list[ScoredProbe], [asdict(score) for score in scores])
 
 
 def attention(trained: Trained, sentence: str) -> AttentionMap:

@@ -1,10 +1,10 @@
-"""The local engine: every arm × seed in its own process, resumable, balanced by seed."""
+"""A study from its plan to its report: every arm × seed as a job of its own, resumable, balanced by seed."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +12,28 @@ from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import DocumentPage, Table
 from attnlab.documents.notebook import SelfShowing
-from attnlab.documents.numbers import estimate_of
 from attnlab.runs.atomic import replace_bytes, replace_json
 from attnlab.runs.damage import FAULTS, read_object, reading
 from attnlab.runs.folder import lock, make_folder
 from attnlab.runs.record import differences
-from attnlab.runs.result import RunResult
+from attnlab.runs.result import RunResult, RunState
 from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import STUDY_FILE, StudyRecord
 from attnlab.session.session import step_flops
 from attnlab.studies import report
 from attnlab.studies.earlier_runs import ready
+from attnlab.studies.engines import ENGINES
+from attnlab.studies.engines.engine import Job, JobRequest, Queue, View
 from attnlab.studies.first_runs import train_starts
-from attnlab.studies.pool import Job, Pool, View
+from attnlab.studies.live_view import live
+from attnlab.studies.outcome import ArmOutcome, StudyOutcome, TunedRate
 from attnlab.studies.prepare import prepared
 from attnlab.studies.resolved import Resolved, from_record, resolve, to_record
 from attnlab.studies.results import gather
+from attnlab.studies.shown import measured_number
+from attnlab.studies.spec import Study
 from attnlab.studies.tuning import tuned
+from attnlab.studies.wording import verdict_phrase
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.machine import cores, threads_for_step, versions
 
@@ -43,46 +48,52 @@ class EndedStudy(SelfShowing):
     """
 
     folder: Path
-    results: dict[str, Any]
+    outcome: StudyOutcome
     signal: int = 0
     allowed: frozenset[str] = frozenset()
 
     @property
+    def results(self) -> dict[str, Any]:
+        """What results.json holds."""
+        return self.outcome.as_json()
+
+    @property
     def runs(self) -> list[RunResult]:
         """What each run came to."""
-        return [RunResult.of_json(run) for run in self.results["runs"]]
+        return list(self.outcome.runs)
 
     @property
     def failed(self) -> list[str]:
         """The runs that did not come to their end, and why."""
-        return [f"{run.arm}, seed {run.seed}: {run.reason}" for run in self.runs if run.status == "failed"]
+        failed = [run for run in self.runs if run.status is RunState.FAILED]
+        return [f"{run.arm}, seed {run.seed}: {run.reason}" for run in failed]
 
     @property
     def faults(self) -> list[str]:
         """Why its results are not what was asked for: failed runs, and arms invalid without being allowed."""
-        failed = [f"{run.arm} (seed {run.seed})" for run in self.runs if run.status == "failed"]
+        failed = [f"{run.arm} (seed {run.seed})" for run in self.runs if run.status is RunState.FAILED]
         said = [f"{len(failed)} of {len(self.runs)} runs failed: {', '.join(failed)}."] if failed else []
-        said += [f"{arm['name']} was refused: {arm['reason']}" for arm in self.results.get("refused", ())]
+        said += [f"{arm.name} was refused: {arm.reason}" for arm in self.outcome.refused]
         return said + [
-            f"{arm['name']} is invalid, which the study does not expect: {arm['reason']}. {cure(arm)}"
-            for arm in self.results["arms"]
-            if arm["status"] == "invalid" and not (arm["name"] in self.allowed and arm["unsound"])
+            f"{arm.name} is invalid, which the study does not expect: {arm.reason}. {cure(arm)}"
+            for arm in self.outcome.arms
+            if not arm.sound and not (arm.name in self.allowed and arm.unsound)
         ]
 
     def document(self) -> DocumentPage:
-        study = self.results["study"]
-        verdicts = {row["arm"]: row["verdict"] for row in self.results.get("comparisons") or []}
-        verdicts[study["baseline"]] = "baseline"
+        study = self.outcome.study
+        verdicts = {one.arm: verdict_phrase(one) for one in self.outcome.comparisons}
+        verdicts[study.baseline] = "baseline"
         rows = [
             (
-                arm["name"],
-                estimate_of(arm["metrics"].get(study["metric"]), sound=arm["status"] != "invalid"),
-                verdicts.get(arm["name"], arm["status"]),
+                arm.name,
+                measured_number(arm.scores.get(study.metric), sound=arm.sound),
+                verdicts.get(arm.name, arm.state.value),
             )
-            for arm in self.results["arms"]
+            for arm in self.outcome.arms
         ]
-        headline = f"{self.results['verdict']} Report: {self.folder / 'report.html'}"
-        return DocumentPage("study", headline, [Table(("arm", study["metric"], "verdict"), rows)])
+        headline = f"{self.outcome.verdict} Report: {self.folder / 'report.html'}"
+        return DocumentPage("study", headline, [Table(("arm", study.metric, "verdict"), rows)])
 
     def report(self, file: str | Path) -> Path:
         """The report as one HTML file at this place."""
@@ -91,12 +102,35 @@ class EndedStudy(SelfShowing):
         return written
 
 
-def cure(arm: Mapping[str, Any]) -> str:
+class RunnableStudy(Study):
+    """A study that can be run: what `lab.study` gives."""
+
+    @classmethod
+    def of(cls, study: Study) -> RunnableStudy:
+        return cls(**{f.name: getattr(study, f.name) for f in fields(study)})
+
+    def run(
+        self,
+        out: str | Path | None = None,
+        *,
+        jobs: int = 0,
+        resume: bool = False,
+        engine: str = "local",
+        progress: bool = True,
+    ) -> EndedStudy:
+        """Train, measure, compare and report, as `attnlab run` does; `progress=False` shows nothing."""
+        resolved = resolve(self)
+        with live(shown=progress) as view:
+            folder = Path(out or default_folder(resolved))
+            return run_study(resolved, folder, jobs=jobs, resume=resume, engine=engine, view=view)
+
+
+def cure(arm: ArmOutcome) -> str:
     """What a person can do about an invalid arm."""
-    if not arm["unsound"]:  # its seeds changed nothing, which no study can mean
+    if not arm.unsound:  # its seeds changed nothing, which no study can mean
         return "The report names the cause."
-    checks = ", ".join(f'"{check}"' for check in arm["unsound"])
-    allow = f"allow = {{ {arm['name']} = [{checks}] }}"
+    checks = ", ".join(f'"{check}"' for check in arm.unsound)
+    allow = f"allow = {{ {arm.name} = [{checks}] }}"
     return f"Fix it, or declare in the study that it is expected to fail: {allow}."
 
 
@@ -110,6 +144,7 @@ def run_study(
     *,
     jobs: int = 0,
     resume: bool = False,
+    engine: str = "local",
     view: View = unseen,
     again: str = "",
     tell: Callable[[str], None] = lambda message: None,
@@ -118,7 +153,8 @@ def run_study(
 
     With `resume` a study goes on: runs that are done stay, and arms, seeds and budget may have grown.
     `jobs` is how many runs go at once, 0 for as many as there are cores: it changes nothing but the
-    time, since a run's number of threads is the study's and stays with it.
+    time, since a run's number of threads is the study's and stays with it. `engine` is where they are
+    executed, by its name in ENGINES.
     """
     make_folder(folder)
     for arm, reason in resolved.refused.items():
@@ -127,21 +163,22 @@ def run_study(
         record = _record(resolved, folder, resume=resume, again=again)
         interrupt = Interrupt()
         threads = record["threads"]
-        pool = Pool(jobs=jobs or cores(), threads=threads, view=view, interrupt=interrupt)
+        executed = ENGINES.build(engine)
+        queue = Queue(executed, jobs=jobs or cores(), threads=threads, view=view, interrupt=interrupt)
         tell(told_jobs(len(work_of(resolved, folder)), jobs or cores(), threads))
         replace_json(folder / STUDY_FILE, record)
         with interrupt.heard():
-            resolved, tuning = train_starts(resolved, folder, pool), list[dict[str, Any]]()
+            resolved, tuning = train_starts(resolved, folder, queue), list[TunedRate]()
         if not interrupt.asked:
             record |= {"lengths": prepared(resolved)}
             replace_json(folder / STUDY_FILE, record)
             with interrupt.heard():
-                resolved, tuning = tuned(resolved, folder, pool)
-                pool.run(ready(work_of(resolved, folder), tell))
-        results = gather(resolved, folder, record=record, tuning=tuning)
-        replace_json(folder / RESULTS, results)
-        report.write(results, folder)
-    return EndedStudy(folder, results, interrupt.signal, frozenset(resolved.study.allow))
+                resolved, tuning = tuned(resolved, folder, queue)
+                queue.run(ready(work_of(resolved, folder), tell))
+        outcome = gather(resolved, folder, record=record, tuning=tuning)
+        replace_json(folder / RESULTS, outcome.as_json())
+        report.write(outcome, folder)
+    return EndedStudy(folder, outcome, interrupt.signal, frozenset(resolved.study.allow))
 
 
 def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> dict[str, Any]:
@@ -184,23 +221,24 @@ def work_of(resolved: Resolved, folder: Path) -> list[Job]:
     """Arm by arm within each seed, so that a study that is half done is balanced already."""
     study = resolved.study
     return [
-        Job(arm, seed, run_folder(folder, arm, seed), request_of(resolved, arm, seed))
+        Job(arm, seed, request_of(resolved, arm, seed, run_folder(folder, arm, seed)))
         for seed in study.all_seeds
         for arm in resolved.configs
     ]
 
 
-def request_of(resolved: Resolved, arm: str, seed: int) -> dict[str, Any]:
-    """What a worker must know; attention is drawn for the first seed."""
+def request_of(resolved: Resolved, arm: str, seed: int, folder: Path) -> JobRequest:
+    """A run of an arm; attention is drawn for the first seed."""
     study = resolved.study
-    return {
-        "config": to_json(resolved.config(arm, seed)),
-        "allow": list(study.allow.get(arm, ())),
-        "probes": list(study.probes),
-        "sentence": study.sentence if seed == study.all_seeds[0] else "",
-        "extras": study.extras,
-        "imports": resolved.imports,
-    }
+    return JobRequest(
+        folder=str(folder),
+        config=to_json(resolved.config(arm, seed)),
+        allow=tuple(study.allow.get(arm, ())),
+        probes=tuple(study.probes),
+        sentence=study.sentence if seed == study.all_seeds[0] else "",
+        extras=study.extras,
+        imports=tuple(resolved.imports),
+    )
 
 
 def default_folder(resolved: Resolved, runs: Path = Path("runs")) -> Path:

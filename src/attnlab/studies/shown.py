@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
+from attnlab.documents.nodes import Number
+from attnlab.documents.numbers import estimate_of
+from attnlab.metrics.metric import Estimate
 from attnlab.runs.result import RunResult
+from attnlab.studies.outcome import StudyOutcome, score_json
 
-Results = Mapping[str, Any]
 Series = dict[str, Any]
+Figure = dict[str, Any]
+Table = dict[str, Any]
 
 BANDS = "Lines are means over the seeds, bands go from the lowest seed to the highest."
 
 
-def runs_by_arm(results: Results) -> dict[str, list[RunResult]]:
+def runs_by_arm(outcome: StudyOutcome) -> dict[str, list[RunResult]]:
     """The runs of each arm that came to their end, in the order of the arms; none without one."""
-    done = [run for run in map(RunResult.of_json, results["runs"]) if run.trained]
-    held = {arm["name"]: [run for run in done if run.arm == arm["name"]] for arm in results["arms"]}
+    held = {arm.name: [run for run in outcome.runs_of(arm.name) if run.trained] for arm in outcome.arms}
     return {arm: runs for arm, runs in held.items() if runs}
+
+
+def measured_number(score: Estimate | None, **options: Any) -> Number:
+    """A score with its interval and n, as a document shows it."""
+    return estimate_of(None if score is None else score_json(score), **options)
 
 
 def mean(runs: Sequence[RunResult], metric: str) -> float | None:
@@ -54,12 +63,10 @@ def figure(
     log_x: bool = False,
     log_y: bool = False,
     note: str = BANDS,
-) -> dict[str, Any]:
+) -> Figure:
     held = {"title": title, "x": x, "y": y, "log_x": log_x, "log_y": log_y}
     return held | {"series": list(series), "note": note}
 
 
-def table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = ""
-) -> dict[str, Any]:
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> Table:
     return {"title": title, "columns": list(columns), "rows": [list(row) for row in rows], "note": note}

@@ -12,6 +12,7 @@ from attnlab.config.values import ConfigError
 from attnlab.evaluation.comparability import SURVIVES, Basis, Comparability, comparability
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measures
+from attnlab.runs.reason import reasons_phrase
 from attnlab.runs.summary import RunSummary, read_summary
 from attnlab.studies.evidence import fed_apart
 
@@ -68,7 +69,7 @@ def beside(run: RunSummary, first: RunSummary) -> tuple[list[str], set[str]]:
     refuse_other_questions(pair, by_measure["loss"])
     apart = {name: found.reasons for name, found in by_measure.items() if found.reasons}
     told = [reason for name in ("loss", SURVIVES) for reason in apart.get(name, ())]
-    notes = [f"{pair}: {'; '.join(told)}."] if told else []
+    notes = [f"{pair}: {reasons_phrase(told)}."] if told else []
     trained = by_measure["loss"].doubts
     if not trained and one.seed == other.seed:
         trained = fed_apart(one, other, changed=changed)
@@ -77,9 +78,9 @@ def beside(run: RunSummary, first: RunSummary) -> tuple[list[str], set[str]]:
 
 def refuse_other_questions(pair: str, found: Comparability) -> None:
     """Stop where no number of the two means the same: other texts, or another task."""
-    reasons = [one.words for one in found.judged if one.aspect in ("metric", "evaluation set")]
+    reasons = [one.reason for one in found.judged if one.aspect in ("metric", "evaluation set")]
     if reasons:
-        raise ConfigError(f"{pair}: {'; '.join(reasons)}. Their numbers are not comparable.")
+        raise ConfigError(f"{pair}: {reasons_phrase(reasons)}. Their numbers are not comparable.")
 
 
 def basis_of(run: RunSummary) -> Basis:

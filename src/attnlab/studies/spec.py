@@ -6,8 +6,7 @@ import fnmatch
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from attnlab.checks import CHECKS
 from attnlab.config.files import layered, load
@@ -16,9 +15,6 @@ from attnlab.config.values import ConfigError, unknown
 from attnlab.metrics.measures import measures
 from attnlab.studies.equality import TOPICS
 from attnlab.studies.extras import extras_of
-
-if TYPE_CHECKING:
-    from attnlab.studies.runner import EndedStudy
 
 PROBES = (
     "After learning language models model natural language.",
@@ -165,24 +161,6 @@ class Study:
         held = [settings.get(name, "") for name in ("start", "data.tokenizer", "data.tokenizer.path")]
         named = [value.get("path", "") if isinstance(value, Mapping) else value for value in held]
         return frozenset(n.removeprefix(OF_STUDY) for n in map(str, named) if n.startswith(OF_STUDY))
-
-    def run(
-        self,
-        out: str | Path | None = None,
-        *,
-        jobs: int = 0,
-        resume: bool = False,
-        progress: bool = True,
-    ) -> EndedStudy:
-        """Train, measure, compare and report, as `attnlab run` does; `progress=False` shows nothing."""
-        from attnlab.studies.live_view import live
-        from attnlab.studies.resolved import resolve
-        from attnlab.studies.runner import default_folder, run_study
-
-        resolved = resolve(self)
-        with live(shown=progress) as view:
-            folder = Path(out or default_folder(resolved))
-            return run_study(resolved, folder, jobs=jobs, resume=resume, view=view)
 
     def config(self, arm: str) -> Config:
         """An arm's config, before the seed."""

@@ -1,24 +1,16 @@
-"""A few real steps of an arm, in a process of its own, for `attnlab run --plan`; no run is kept."""
+"""A few real steps of an arm, for `attnlab run --plan`; no run is kept."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import sys
 import time
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-import torch
-
-from attnlab.config.files import config_of
-from attnlab.config.imports import import_again
 from attnlab.config.schema import Config
 from attnlab.runs.events import Evaluated, Event, Stepped
-from attnlab.runs.result import RunResult, write_result
 from attnlab.session.session import Session, default_cache
 from attnlab.session.training import train
 
@@ -85,26 +77,3 @@ def timed(config: Config, folder: Path, allow: Collection[str]) -> Pace:
         session = Session(replace(config, training=training), cache=default_cache())
         train(session, folder, listeners=[watch], allow=allow)
     return watch.pace
-
-
-def work(request: dict[str, Any]) -> int:
-    """Time what was asked for, and leave it in the folder."""
-    folder = Path(request["folder"])
-    try:
-        import_again(request["imports"])
-        pace = timed(config_of(request["config"]), folder / "run", request["allow"])
-        result = RunResult(status="finished", extra={"pace": asdict(pace)})
-    except Exception as error:  # the plan says why this arm cannot be timed
-        result = RunResult(status="failed", reason=str(error) or type(error).__name__)
-    write_result(folder, result)
-    return 0 if result.status == "finished" else 1
-
-
-def main() -> None:
-    request = json.load(sys.stdin)
-    torch.set_num_threads(request["threads"])
-    sys.exit(work(request))
-
-
-if __name__ == "__main__":
-    main()

@@ -6,13 +6,13 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.metrics import METRICS
 from attnlab.session.rates import at_the_edge, best_rate, with_rate
 from attnlab.studies.earlier_runs import ready
-from attnlab.studies.pool import Job, Pool
+from attnlab.studies.engines.engine import Job, JobRequest, Queue
+from attnlab.studies.outcome import Note, NoteKind, TunedRate
 from attnlab.studies.resolved import Resolved
 from attnlab.studies.spec import Study
 
@@ -20,31 +20,25 @@ SEED = 1_000_003
 """No study's own: what a rate was chosen by is not what it is judged by."""
 
 
-def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[dict[str, Any]]]:
+def tuned(resolved: Resolved, folder: Path, queue: Queue) -> tuple[Resolved, list[TunedRate]]:
     """Each arm at its best rate of the grid, and the whole grid for the report."""
     rates = resolved.study.learning_rates
     if not rates:
         return resolved, []
     tried = [(arm, rate) for rate in rates for arm in resolved.configs]
     work = [
-        Job(arm, SEED, folder / "tuning" / arm / f"rate-{rate:g}", request(resolved, arm, rate))
+        Job(arm, SEED, request(resolved, arm, rate, folder / "tuning" / arm / f"rate-{rate:g}"))
         for arm, rate in tried
     ]
-    pool.run(ready(work))
-    if pool.interrupt.asked:
+    queue.run(ready(work))
+    if queue.interrupt.asked:
         return resolved, []
     metric = metric_of(resolved.study)
     found = {pair: value_of(job, metric) for pair, job in zip(tried, work, strict=True)}
     ended = {arm: {r: v for r in rates if (v := found[arm, r]) is not None} for arm in resolved.configs}
     best = {arm: best_rate(values, metric) for arm, values in ended.items() if values}
     table = [
-        {
-            "arm": arm,
-            "learning_rate": rate,
-            "metric": metric,
-            "value": found[arm, rate],
-            "chosen": rate == best.get(arm),
-        }
+        TunedRate(arm, rate, metric, found[arm, rate], rate == best.get(arm))
         for arm in resolved.configs
         for rate in rates
     ]
@@ -52,26 +46,24 @@ def tuned(resolved: Resolved, folder: Path, pool: Pool) -> tuple[Resolved, list[
         arm: with_rate(config, best[arm]) if arm in best else config
         for arm, config in resolved.configs.items()
     }
-    failed = {arm: job.result.reason for (arm, _), job in zip(tried, work, strict=True) if job.result}
+    failed = {arm: str(job.result.reason) for (arm, _), job in zip(tried, work, strict=True) if job.result}
     notes = (*resolved.notes, *without_rate(failed, ended), *edges(best, rates))
     return replace(resolved, configs=configs, notes=notes), table
 
 
-def without_rate(failed: Mapping[str, str], ended: Mapping[str, Collection[float]]) -> list[str]:
+def without_rate(failed: Mapping[str, str], ended: Mapping[str, Collection[float]]) -> list[Note]:
     """That no rate of an arm can be called its best: every run that tried one failed."""
     return [
-        f"No learning rate was chosen for {arm}: all its tuning runs failed "
-        f"({failed.get(arm, 'no result').rstrip('.')}). It was trained with the one of its config."
+        Note(NoteKind.NO_RATE, {"arm": arm, "error": failed.get(arm, "")})
         for arm, rates in ended.items()
         if not rates
     ]
 
 
-def request(resolved: Resolved, arm: str, rate: float) -> dict[str, Any]:
+def request(resolved: Resolved, arm: str, rate: float, folder: Path) -> JobRequest:
     tried = replace(with_rate(resolved.configs[arm], rate), seed=SEED)
-    allowed = list(resolved.study.allow.get(arm, ()))
-    own = {"extras": "", "imports": resolved.imports}
-    return {"config": to_json(tried), "allow": allowed, "probes": [], "sentence": "", **own}
+    allow, imports = tuple(resolved.study.allow.get(arm, ())), tuple(resolved.imports)
+    return JobRequest(folder=str(folder), config=to_json(tried), allow=allow, imports=imports)
 
 
 def metric_of(study: Study) -> str:
@@ -85,11 +77,10 @@ def value_of(job: Job, metric: str) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-def edges(best: dict[str, float], rates: tuple[float, ...]) -> list[str]:
+def edges(best: dict[str, float], rates: tuple[float, ...]) -> list[Note]:
     """Arms whose best rate may lie beyond the grid."""
     return [
-        f"The best learning rate of {arm}, {rate:g}, is at the edge of the grid: a better one may lie "
-        "outside."
+        Note(NoteKind.EDGE_RATE, {"arm": arm, "rate": rate})
         for arm, rate in best.items()
         if at_the_edge(rate, rates)
     ]

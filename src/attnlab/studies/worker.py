@@ -1,4 +1,4 @@
-"""One run of a study, in a process of its own: train or go on, measure, and leave result.json.
+"""One job of a study, in a process of its own: train or resume, measure, and leave result.json.
 
 The request is JSON on stdin. The exit code is 0 for a finished run, 1 for a failed one, whose reason
 is in result.json, and 128 + signal for one that was asked to stop and saved.
@@ -28,65 +28,74 @@ from attnlab.runs.events import Listener
 from attnlab.runs.findings import failed_checks, read_findings
 from attnlab.runs.folder import lock
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
+from attnlab.runs.reason import Reason
 from attnlab.runs.record import fingerprints_of, read_record
-from attnlab.runs.result import RESULT, RunResult, write_result
+from attnlab.runs.result import RESULT, RunResult, RunState, write_result
 from attnlab.runs.run_error import RunError
 from attnlab.session.baselines import keep_baselines
 from attnlab.session.session import Session, default_cache
 from attnlab.session.trained import Trained
 from attnlab.session.training import Run, train
-from attnlab.studies.extras import extras_of
+from attnlab.studies.engines.engine import JobRequest, Purpose
+from attnlab.studies.extras import extras_of, measured
 from attnlab.studies.run_curves import curves, placed
 from attnlab.studies.run_measures import measure_run
+from attnlab.studies.timing import timed
 
 DOCUMENTS = "documents.safetensors"
 ORPHANED = 0.5  # seconds between two looks at whether the parent lives
 PATIENCE = 60.0  # seconds that a worker whose parent died may still need to save
 
 
-def work(request: dict[str, Any]) -> int:
-    """Do what was asked, and put what came of it in the run's folder."""
-    folder = Path(request["folder"])
+def work(request: JobRequest) -> int:
+    """Do what was asked, and put what came of it in the job's folder."""
+    folder = Path(request.folder)
     wait_for(folder)
     (folder / RESULT).unlink(missing_ok=True)
     try:
-        import_again(request["imports"])
-        run = trained_run(request, folder)
-        if run.reason == "interrupted":
-            return 128 + run.signal
-        result = finished(request, run)
+        import_again(request.imports)
+        if request.purpose is Purpose.TIME:
+            pace = timed(config_of(request.config), folder / "run", request.allow)
+            result = RunResult(status=RunState.FINISHED, extra={"pace": asdict(pace)})
+        else:
+            run = trained_run(request, folder)
+            if run.reason == "interrupted":
+                return 128 + run.signal
+            trains_only = request.purpose is Purpose.TRAIN
+            result = RunResult(status=RunState.FINISHED) if trains_only else finished(request, run)
     except Exception as error:  # whatever it was, the other runs go on, and the report tells it
         traceback.print_exc()
         result = RunResult(
-            status="failed", reason=fault_in_own_code(error) or str(error) or type(error).__name__
+            status=RunState.FAILED,
+            reason=Reason.error(fault_in_own_code(error) or str(error) or type(error).__name__),
         )
     write_result(folder, result)
     return 0 if result.status == "finished" else 1
 
 
-def trained_run(request: dict[str, Any], folder: Path) -> Run:
+def trained_run(request: JobRequest, folder: Path) -> Run:
     """The run itself; a finished one whose measuring was cut short only goes to its end again."""
-    extras = extras_of(request["extras"])
-    session = Session(config_of(request["config"]), cache=default_cache())
+    extras = extras_of(request.extras)
+    session = Session(config_of(request.config), cache=default_cache())
 
     def listeners() -> Iterator[Listener]:  # asked for when the session's text is read, which may fail
         yield from extras.watch(session, folder)
 
-    return train(session, folder, resume=True, listeners=listeners(), allow=request["allow"])
+    return train(session, folder, resume=True, listeners=listeners(), allow=request.allow)
 
 
-def finished(request: dict[str, Any], run: Run) -> RunResult:
+def finished(request: JobRequest, run: Run) -> RunResult:
     """Everything that the study wants to know of a trained model."""
     memory, began = peak_memory(), time.perf_counter()
     trained = Trained.at(run.folder, which="last")  # arms are compared at the end of one budget
     trained.dataset = run.session.dataset
     found = measure_run(
         trained,
-        probes=request["probes"],
-        sentence=request["sentence"],
+        probes=request.probes,
+        sentence=request.sentence,
         documents=run.folder / DOCUMENTS,
     )
-    added = extras_of(request["extras"]).measure(trained)
+    added = measured(extras_of(request.extras), trained)
     record, state, checks = read_record(run.folder), run.state, read_findings(run.folder)
     speed = state.tokens / state.seconds if state.seconds else 0.0
     costs: dict[str, Any] = {
@@ -95,12 +104,15 @@ def finished(request: dict[str, Any], run: Run) -> RunResult:
         "peak_memory_bytes": memory,
     }
     events = run.folder / METRICS_FILE
-    course, own = curves(events), added.pop("extra_curves", {})
-    course["extra_curves"] |= {name: placed(curve, events) for name, curve in own.items()}
+    course, own = curves(events), added.extra_curves
+    course["extra_curves"] |= {
+        name: placed({axis: list(values) for axis, values in curve.items()}, events)
+        for name, curve in own.items()
+    }
     Checkpoints.of(run.folder).prune(1, state.step)  # the last model is the study's; others go
     return replace(
         found,
-        status="finished",
+        status=RunState.FINISHED,
         seed=record["seed"],
         identity=record["identity"],
         ended=run.reason,
@@ -112,14 +124,14 @@ def finished(request: dict[str, Any], run: Run) -> RunResult:
         evaluation_seconds=time.perf_counter() - began,
         unsound=tuple(failed_checks(checks)),
         checks=tuple(checks),
-        metrics={**found.metrics, **costs, **added.pop("metrics", {})},
+        metrics={**found.metrics, **costs, **added.metrics},
         fingerprints=fingerprints_of(record),
         trace=record.get("trace"),
         initial=record.get("initial"),
         epoch_batches=record.get("epoch_batches"),
         truncation=record.get("truncation", {}),
         versions=record["versions"],
-        extra=added | untrained(run),
+        extra={**added.extra, **untrained(run)},
         **costs,
         **course,
     )
@@ -165,9 +177,10 @@ def follow(parent: int) -> None:
 
 
 def main() -> None:
-    request = json.load(sys.stdin)
-    threading.Thread(target=follow, args=[request["parent"]], daemon=True).start()
-    torch.set_num_threads(request["threads"])  # which a run's last bits depend on
+    given = json.load(sys.stdin)
+    request = JobRequest.of_json(given["request"])
+    threading.Thread(target=follow, args=[given["parent"]], daemon=True).start()
+    torch.set_num_threads(request.threads)
     sys.exit(work(request))
 
 

@@ -14,7 +14,8 @@ from attnlab.data.example import Example
 from attnlab.data.labels import Labels
 from attnlab.metrics.metric import Examples
 from attnlab.metrics.numbers import ExplainedVariance
-from attnlab.runs.findings import Finding, Outcome, Value
+from attnlab.runs.findings import Finding, Outcome
+from attnlab.runs.typed import Value
 from attnlab.targets.classes import worst
 from attnlab.targets.report import PredictingTask, TargetReport
 from attnlab.targets.target import Row, Target, finding

@@ -9,7 +9,8 @@ from typing import Any
 
 from attnlab.data.labels import most_frequent
 from attnlab.metrics.metric import wilson
-from attnlab.runs.findings import Finding, Outcome, Value
+from attnlab.runs.findings import Finding, Outcome
+from attnlab.runs.typed import Value
 from attnlab.targets.relabelling import Predictions, by_chance, relabelled, renamed
 
 ENOUGH = 10

@@ -145,6 +145,15 @@ class Baseline:
         return f"{self.name} {self.value:.4f}{between}"
 
 
+def baselines_sentence(baselines: Sequence[Baseline]) -> str:
+    """All in one line; nothing where there are none."""
+    if not baselines:
+        return ""
+    texts = " and ".join(f"{n:,}" for n in sorted({one.n for one in baselines}))
+    metric = baselines[0].metric.replace("_", " ")
+    return f"Baselines ({metric}, n = {texts}): {', '.join(map(str, baselines))}."
+
+
 def shown(example: Example) -> str:
     """The beginning of a text, or of two."""
     text = " ".join(" / ".join(part for part in (example.text, example.pair) if part).split())

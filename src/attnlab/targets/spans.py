@@ -26,7 +26,8 @@ from attnlab.metrics.answers import (
 )
 from attnlab.metrics.metric import CLUSTER, Examples
 from attnlab.metrics.thresholds import curve
-from attnlab.runs.findings import Finding, Outcome, Value
+from attnlab.runs.findings import Finding, Outcome
+from attnlab.runs.typed import Value
 from attnlab.targets.recipes import OF_SPANS
 from attnlab.targets.report import (
     WRONG,

@@ -13,7 +13,8 @@ from attnlab.data.example import Example
 from attnlab.data.labels import Labels, most_frequent
 from attnlab.metrics.metric import Examples
 from attnlab.metrics.tags import EntityF1, TagAccuracy, by_label, labels_of_tags
-from attnlab.runs.findings import Finding, Outcome, Value
+from attnlab.runs.findings import Finding, Outcome
+from attnlab.runs.typed import Value
 from attnlab.targets.classes import NamedTarget
 from attnlab.targets.report import (
     WRONG,

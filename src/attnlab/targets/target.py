@@ -12,7 +12,8 @@ from torch import Tensor
 from attnlab.data.example import Example
 from attnlab.data.labels import LabelForm, Labels
 from attnlab.metrics.metric import Examples
-from attnlab.runs.findings import Finding, Outcome, Value
+from attnlab.runs.findings import Finding, Outcome
+from attnlab.runs.typed import Value
 from attnlab.targets.predictions import collapse, majority
 from attnlab.targets.recipes import RECIPES, Recipe
 from attnlab.targets.relabelling import Predictions

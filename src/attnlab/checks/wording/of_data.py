@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attnlab.checks.wording.template import Sentences, Template, Values
+from attnlab.studies.wording import phrase_of
 
 SHIFTED: Mapping[int, str] = {
     0: "the input itself",
@@ -173,7 +174,7 @@ def same_text(values: Values) -> Sentences:
 def sides(values: Values) -> Sentences:
     return Sentences(
         f"another {values['aspect']}: {' | '.join(', '.join(side) for side in values['sides'])}",
-        f"They are not directly comparable: {values['reason']}.",
+        f"They are not directly comparable: {phrase_of(values['reason'])}.",
         COMPARE_ALIKE,
     )
 

@@ -113,7 +113,7 @@ def halves(texts: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TokenizerVerdict:
     """Whether a new tokenizer is worth training: the saving with its 95% interval, and in words."""
 
     worth: str
@@ -129,7 +129,7 @@ def compared(
     made: Sequence[Tokenizer],
     learn: Sequence[str],
     held_out: Sequence[str],
-) -> tuple[dict[str, TokenizerMeasure], Verdict]:
+) -> tuple[dict[str, TokenizerMeasure], TokenizerVerdict]:
     """The given tokenizers measured, and the verdict: a byte-level BPE kind among them is the new one."""
     rows = {name: measured(tokenizer, held_out) for name, tokenizer in zip(names, made, strict=True)}
     given = next((name for name, recipe in zip(names, recipes, strict=True) if isinstance(recipe, Bpe)), None)
@@ -145,14 +145,14 @@ def judged(
     measures: Sequence[TokenizerMeasure],
     fresh: TokenizerMeasure,
     new: str = "a new one",
-) -> Verdict:
+) -> TokenizerVerdict:
     """Compare the better of the given tokenizers with one trained on the other half of the text."""
     name, best = min(zip(names, measures, strict=True), key=lambda pair: (lossy(pair[1]), pair[1].tokens))
     saving = 1 - fresh.tokens / best.tokens
     low, high = saving_interval(best.each, fresh.each)
     found = f"{new} needs {saved_in_words(name, saving, low, high)}"
     if lossy(best):
-        return Verdict(
+        return TokenizerVerdict(
             "yes",
             saving,
             low,
@@ -162,12 +162,12 @@ def judged(
         )
     if low >= WORTH:
         text = f"Yes, for a model trained from scratch: {found}."
-        return Verdict("yes", saving, low, high, text)
+        return TokenizerVerdict("yes", saving, low, high, text)
     if high < WORTH:
-        return Verdict(
+        return TokenizerVerdict(
             "no", saving, low, high, f"No: {found}; below {WORTH:.0%} it is not worth it. Keep {name}."
         )
-    return Verdict("unclear", saving, low, high, f"Unclear: {found}. Compare on more text.")
+    return TokenizerVerdict("unclear", saving, low, high, f"Unclear: {found}. Compare on more text.")
 
 
 def saved_in_words(name: str, saving: float, low: float, high: float) -> str:

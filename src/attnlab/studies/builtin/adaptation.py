@@ -24,15 +24,16 @@ Time: one pretraining and seven arms × 5 seeds; --plan tells what that takes on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from attnlab.config.wording import percent
 from attnlab.studies.builtin.pretrained import BASE, START
-from attnlab.studies.extras import Extras
+from attnlab.studies.extras import Extras, Summary
+from attnlab.studies.outcome import ArmOutcome, StudyOutcome
 from attnlab.studies.shown import rounded, table
 from attnlab.studies.spec import Quick, Study
+from attnlab.studies.wording import verdict_phrase
 
 TOKENS = 16
 """Of a prompt or prefix; texts leave room for them."""
@@ -72,17 +73,17 @@ def study() -> Study:
 class Methods(Extras):
     """One table: what each method reaches, and what it takes."""
 
-    def summarise(self, results: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        metric = results["study"]["metric"]
-        verdicts = {row["arm"]: row["verdict"] for row in results["comparisons"] if row["metric"] == metric}
-        full = results["study"]["baseline"]
+    def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
+        metric = outcome.study.metric
+        verdicts = {one.arm: verdict_phrase(one) for one in outcome.comparisons if one.metric == metric}
+        full = outcome.study.baseline
         verdicts[full] = "baseline"
-        rows = [row_of(arm, metric, verdicts.get(arm["name"], arm["status"])) for arm in results["arms"]]
+        rows = [row_of(arm, metric, verdicts.get(arm.name, arm.state.value)) for arm in outcome.arms]
         columns = (
             *("method", "seeds", metric, "low", "high", "tuned parameters", "of all"),
             *("seconds", "peak memory, MB", f"against {full}"),
         )
-        return {"tables": [table("Methods", columns, rows, NOTE)]}
+        return Summary(tables=[table("Methods", columns, rows, NOTE)])
 
 
 NOTE = (
@@ -92,13 +93,14 @@ NOTE = (
 )
 
 
-def row_of(arm: Mapping[str, Any], metric: str, verdict: str) -> list[Any]:
-    found = arm["metrics"].get(metric) or dict.fromkeys(("value", "low", "high", "n"))
-    tuned, parameters = arm.get("tuned_parameters"), arm["parameters"]
+def row_of(arm: ArmOutcome, metric: str, verdict: str) -> list[Any]:
+    found = arm.scores.get(metric)
+    tuned, parameters = arm.tuned_parameters, arm.parameters
     seconds, memory = (
-        (arm["metrics"].get(name) or {}).get("value") for name in ("seconds", "peak_memory_bytes")
+        arm.scores[name].value if name in arm.scores else None for name in ("seconds", "peak_memory_bytes")
     )
-    scores = rounded(4, found["value"], found["low"], found["high"])
-    share = percent(tuned / parameters) if tuned else None
+    scores = rounded(4, *((found.value, found.low, found.high) if found else [None] * 3))
+    share = percent(tuned / parameters) if tuned and parameters else None
     megabytes = round(memory / 1e6) if memory else None
-    return [arm["name"], found["n"], *scores, tuned, share, *rounded(1, seconds), megabytes, verdict]
+    n = found.n if found else None
+    return [arm.name, n, *scores, tuned, share, *rounded(1, seconds), megabytes, verdict]

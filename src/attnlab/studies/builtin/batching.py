@@ -19,15 +19,15 @@ Time: four arms × 5 seeds take about twenty minutes on two cores; --quick about
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from attnlab.config.values import Choice
 from attnlab.metrics.measures import Measure
 from attnlab.runs.result import RunResult
-from attnlab.studies.extras import Extras
+from attnlab.studies.extras import Extras, OwnMeasures, Summary
+from attnlab.studies.outcome import StudyOutcome
 from attnlab.studies.shown import figure, mean, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -67,13 +67,14 @@ class Waste(Extras):
         ),
     }
 
-    def measure(self, trained: Trained) -> dict[str, Any]:
+    def measure(self, trained: Trained) -> OwnMeasures:
         config, dataset = trained.config, trained.dataset
         by_size = [planned(dataset, sized(config.data.batching, f), config.seed) for f in FACTORS]
-        return {"metrics": planned(dataset, config.data.batching, config.seed), "by_size": by_size}
+        metrics = planned(dataset, config.data.batching, config.seed)
+        return OwnMeasures(metrics, extra={"by_size": by_size})
 
-    def summarise(self, results: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        arms = runs_by_arm(results)
+    def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
+        arms = runs_by_arm(outcome)
         series = [
             {"name": arm, "x": averaged(runs, "tokens_per_step"), "y": averaged(runs, "waste")}
             for arm, runs in arms.items()
@@ -84,8 +85,8 @@ class Waste(Extras):
             for arm, runs in arms.items()
         ]
         heads = ("padding (share)", "tokens per step", "training (s)", "tokens/s", "dev loss (nats)")
-        return {
-            "figures": [
+        return Summary(
+            figures=[
                 figure(
                     "Padding against the size of a batch",
                     x="tokens of text per step",
@@ -95,7 +96,7 @@ class Waste(Extras):
                     note="Counted over a whole epoch, from the plan of its batches; means over the seeds.",
                 )
             ],
-            "tables": [
+            tables=[
                 table(
                     "What padding costs",
                     ("arm", "seeds", "steps", *heads),
@@ -104,7 +105,7 @@ class Waste(Extras):
                     "Seconds are this machine's, with several runs at once: only ratios mean anything.",
                 )
             ],
-        }
+        )
 
 
 def sized(choice: Choice, factor: float) -> Choice:

@@ -21,13 +21,14 @@ each of one epoch instead of 100,000 tokens.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnlab.metrics.measures import Measure
-from attnlab.studies.extras import Extras
+from attnlab.studies.extras import Extras, OwnMeasures, Summary
+from attnlab.studies.outcome import StudyOutcome
 from attnlab.studies.shown import figure, mean, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -76,7 +77,7 @@ class Worth(Extras):
         },
     }
 
-    def measure(self, trained: Trained) -> dict[str, Any]:
+    def measure(self, trained: Trained) -> OwnMeasures:
         from attnlab.explain.head_predictors import head_pictures, rank_correlations
 
         found, reading = trained.heads(texts=TEXTS), trained.reading
@@ -85,20 +86,17 @@ class Worth(Extras):
         pictures = head_pictures(trained.model, rows)
         spare = sum(head.change.value < SMALL for head in found.heads) / len(found.heads)
         correlations = rank_correlations(pictures, found.heads)
-        return {
-            "metrics": {"heads_to_spare": spare}
-            | {f"{name}_correlation": value for name, value in correlations.items()},
-            "heads": [
-                {"head": str(head.name), "change": head.change.value, **vars(pictures[head.name])}
-                for head in found.ranked
-            ],
-            "texts": found.texts,
-        }
+        metrics = {f"{name}_correlation": value for name, value in correlations.items()}
+        heads = [
+            {"head": str(head.name), "change": head.change.value, **vars(pictures[head.name])}
+            for head in found.ranked
+        ]
+        return OwnMeasures({"heads_to_spare": spare} | metrics, extra={"heads": heads, "texts": found.texts})
 
-    def summarise(self, results: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        arms = runs_by_arm(results)
+    def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
+        arms = runs_by_arm(outcome)
         if not arms:
-            return {}
+            return Summary()
         rows = [row for arm, runs in arms.items() for row in correlation_rows(arm, runs)]
         first = next(iter(arms.values()))[0].extra
         series = [
@@ -109,8 +107,8 @@ class Worth(Extras):
             )
             for arm, runs in arms.items()
         ]
-        return {
-            "figures": [
+        return Summary(
+            figures=[
                 figure(
                     "Change of the loss without one head",
                     x="rank of the head in its run",
@@ -118,7 +116,7 @@ class Worth(Extras):
                     series=series,
                 )
             ],
-            "tables": [
+            tables=[
                 table(
                     "Does the picture predict the cost of removal?",
                     ("arm", "number of the picture", "seeds", "heads", "rank correlation", "95 % interval"),
@@ -135,8 +133,8 @@ class Worth(Extras):
                     ],
                 ),
             ],
-            "notes": [verdict(arm, runs) for arm, runs in arms.items()],
-        }
+            notes=[verdict(arm, runs) for arm, runs in arms.items()],
+        )
 
 
 def correlation_rows(arm: str, runs: Sequence[RunResult]) -> list[list[Any]]:

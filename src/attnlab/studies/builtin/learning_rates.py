@@ -21,13 +21,13 @@ Time: one pretraining and ten arms × 5 seeds; --plan tells what that takes on y
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from attnlab.metrics.metric import Estimate
 from attnlab.studies.builtin.pretrained import BASE, START
-from attnlab.studies.extras import Extras
-from attnlab.studies.shown import figure
+from attnlab.studies.extras import Extras, Summary
+from attnlab.studies.outcome import ArmOutcome, StudyOutcome
+from attnlab.studies.shown import Series, figure
 from attnlab.studies.spec import Quick, Study
 
 RATES = {"3e-5": 3e-5, "1e-4": 1e-4, "3e-4": 3e-4, "1e-3": 1e-3, "3e-3": 3e-3}
@@ -67,15 +67,15 @@ def study() -> Study:
 class ByRate(Extras):
     """Accuracy by learning rate, a line for each number of epochs."""
 
-    def summarise(self, results: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        metric = results["study"]["metric"]
-        held = {arm["name"]: (arm, arm["metrics"].get(metric)) for arm in results["arms"]}
+    def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
+        metric = outcome.study.metric
+        held = {arm.name: (arm, arm.scores.get(metric)) for arm in outcome.arms}
         series = []
         for epochs in EPOCHS:
             points = [held[f"{name}-{epochs}-epochs"] for name in RATES if f"{name}-{epochs}-epochs" in held]
             series.append(line(f"{epochs} epochs", [(a, m) for a, m in points if m]))
-        return {
-            "figures": [
+        return Summary(
+            figures=[
                 figure(
                     f"Dev {metric} by learning rate",
                     x="learning rate",
@@ -85,10 +85,10 @@ class ByRate(Extras):
                     note="Means over seeds with 95 % intervals.",
                 )
             ]
-        }
+        )
 
 
-def line(name: str, points: list[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> dict[str, Any]:
+def line(name: str, points: list[tuple[ArmOutcome, Estimate]]) -> Series:
     columns = {"y": "value", "low": "low", "high": "high"}
-    drawn = {key: [found[column] for _, found in points] for key, column in columns.items()}
-    return {"name": name, "x": [arm["learning_rate"] for arm, _ in points], **drawn}
+    drawn = {key: [getattr(found, column) for _, found in points] for key, column in columns.items()}
+    return {"name": name, "x": [arm.learning_rate for arm, _ in points], **drawn}

@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnlab.metrics.measures import Measure
-from attnlab.studies.extras import Extras
+from attnlab.studies.extras import Extras, OwnMeasures, Summary
+from attnlab.studies.outcome import StudyOutcome
 from attnlab.studies.shown import BANDS, figure, mean, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -69,18 +70,18 @@ class Growth(Extras):
         "memory_slope": Measure("power of the length by which memory for the backward grows"),
     }
 
-    def measure(self, trained: Trained) -> dict[str, Any]:
+    def measure(self, trained: Trained) -> OwnMeasures:
         lengths = lengths_up_to(trained.config.longest_text)
         seconds = timed(trained.config.model, lengths)
         memory = [float(kept_bytes(trained.config.model, length)) for length in lengths]
         slopes = {"time_slope": slope(lengths, seconds), "memory_slope": slope(lengths, memory)}
         operations = [float(operations_of(trained.config.model, length)) for length in lengths]
         growth = {"lengths": lengths, "seconds": seconds, "bytes": memory, "operations": operations}
-        return {"metrics": slopes, "growth": growth}
+        return OwnMeasures(slopes, extra={"growth": growth})
 
-    def summarise(self, results: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        arms = runs_by_arm(results)
-        rules = {arm: results["configs"][arm]["model"]["attention"] for arm in arms}
+    def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
+        arms = runs_by_arm(outcome)
+        rules = {arm: outcome.configs[arm]["model"]["attention"] for arm in arms}
         rows = []
         for arm, runs in arms.items():
             growth = runs[0].extra["growth"]
@@ -95,12 +96,12 @@ class Growth(Extras):
             "time: measured",
             "memory: measured",
         )
-        return {
-            "figures": [
+        return Summary(
+            figures=[
                 grown(arms, "seconds", "Time of one layer, forward and backward", "processor seconds"),
                 grown(arms, "bytes", "Memory that the forward leaves for the backward", "bytes"),
             ],
-            "tables": [
+            tables=[
                 table(
                     "Slopes: the power of the length",
                     columns,
@@ -110,7 +111,7 @@ class Growth(Extras):
                     "the weights have no part in it.",
                 )
             ],
-        }
+        )
 
 
 def kind(choice: Any) -> str:

@@ -23,10 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from attnlab.metrics.measures import Measure
-from attnlab.studies.extras import Extras
+from attnlab.studies.extras import Extras, OwnMeasures, Summary
+from attnlab.studies.outcome import StudyOutcome
 from attnlab.studies.shown import BANDS, figure, mean, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -64,22 +65,22 @@ class Longer(Extras):
         ),
     }
 
-    def measure(self, trained: Trained) -> dict[str, Any]:
+    def measure(self, trained: Trained) -> OwnMeasures:
         rows, length = long_rows(trained), trained.config.data.length
         try:
             losses = [nats(trained.model, row) for row in rows]
         except ValueError as refusal:  # a scheme that ends says so itself
-            return {"refused": str(refusal)}
+            return OwnMeasures(extra={"refused": str(refusal)})
         within = [loss for row in losses for loss in row[: length - 1]]
         beyond = [loss for row in losses for loss in row[length - 1 :]]
         if not beyond:
-            return {"refused": f"No dev text is longer than {length} tokens."}
+            return OwnMeasures(extra={"refused": f"No dev text is longer than {length} tokens."})
         found = {"loss_within": sum(within) / len(within), "loss_beyond": sum(beyond) / len(beyond)}
         counts = {"texts": len(rows), "tokens": len(beyond)}
-        return {"metrics": found, "long": counts | {"by_place": by_place(losses)}}
+        return OwnMeasures(found, extra={"long": counts | {"by_place": by_place(losses)}})
 
-    def summarise(self, results: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        arms, series, rows = runs_by_arm(results), [], []
+    def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
+        arms, series, rows = runs_by_arm(outcome), [], []
         for arm, runs in arms.items():
             refused = next((run.extra["refused"] for run in runs if "refused" in run.extra), "")
             if refused:
@@ -101,9 +102,9 @@ class Longer(Extras):
             "refused",
         )
         note = f"{BANDS} Means over stretches of {BIN} places, each drawn at its last."
-        return {
-            "figures": [figure("Loss by place", x="place", y="nats per token", series=series, note=note)],
-            "tables": [
+        return Summary(
+            figures=[figure("Loss by place", x="place", y="nats per token", series=series, note=note)],
+            tables=[
                 table(
                     "Twice the trained length",
                     columns,
@@ -113,7 +114,7 @@ class Longer(Extras):
                     "compare the rise of schemes with each other.",
                 )
             ],
-        }
+        )
 
 
 def long_rows(trained: Trained) -> list[list[int]]:

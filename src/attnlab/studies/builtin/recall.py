@@ -26,7 +26,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnlab.metrics.measures import Measure
-from attnlab.studies.extras import Extras
+from attnlab.studies.extras import Extras, OwnMeasures, Summary
+from attnlab.studies.outcome import StudyOutcome
 from attnlab.studies.shown import figure, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -99,19 +100,20 @@ class ByPairs(Extras):
         "recall_accuracy": Measure("share of right values in the answers of dev texts, keys aside", "higher"),
     }
 
-    def measure(self, trained: Trained) -> dict[str, Any]:
+    def measure(self, trained: Trained) -> OwnMeasures:
         held = trained.dataset.rows("dev")
         sources = held.scalars("source")
         rows = [(held.ragged("ids", row).tolist(), int(sources[row])) for row in range(min(ROWS, len(held)))]
         by_pairs = counted(predicted(trained.model, rows), rows)
         right, asked = (sum(pair[place] for pair in by_pairs.values()) for place in (0, 1))
         found = {"recall_accuracy": right / asked} if asked else {}
-        return {"metrics": found, "by_pairs": {str(pairs): held for pairs, held in by_pairs.items()}}
+        each = {str(pairs): held for pairs, held in by_pairs.items()}
+        return OwnMeasures(found, extra={"by_pairs": each})
 
-    def summarise(self, results: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        arms = runs_by_arm(results)
+    def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
+        arms = runs_by_arm(outcome)
         if not arms:
-            return {}
+            return Summary()
         first = next(iter(arms.values()))[0].extra["by_pairs"]
         numbers = sorted(map(int, first))
         series = [
@@ -130,8 +132,8 @@ class ByPairs(Extras):
             for n in numbers
         ]
         note = "Lines are means over the seeds, bands go from the lowest seed to the highest."
-        return {
-            "figures": [
+        return Summary(
+            figures=[
                 figure(
                     "Accuracy against the number of pairs",
                     x="pairs in the text",
@@ -140,7 +142,7 @@ class ByPairs(Extras):
                     note=f"{note} The same dev texts for every arm.",
                 )
             ],
-            "tables": [
+            tables=[
                 table(
                     "Values recalled, by the number of pairs",
                     ("pairs", "values asked", *arms),
@@ -148,8 +150,8 @@ class ByPairs(Extras):
                     "Shares; means over the seeds. Values asked are those of one run's dev texts.",
                 )
             ],
-            "notes": unlearned(series, guess["y"]),
-        }
+            notes=unlearned(series, guess["y"]),
+        )
 
 
 def unlearned(series: Sequence[Mapping[str, Any]], guess: Any) -> list[str]:

@@ -26,7 +26,8 @@ from statistics import fmean
 from typing import Any
 
 from attnlab.runs.result import Curve, RunResult
-from attnlab.studies.extras import Extras
+from attnlab.studies.extras import Extras, Summary
+from attnlab.studies.outcome import StudyOutcome
 from attnlab.studies.shown import BANDS, figure, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -67,15 +68,15 @@ def study() -> Study:
 class TimeToLoss(Extras):
     """The time, tokens and steps that each run took to the loss at which the baseline's ended."""
 
-    def summarise(self, results: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        arms, baseline = runs_by_arm(results), results["study"]["baseline"]
+    def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
+        arms, baseline = runs_by_arm(outcome), outcome.study.baseline
         if baseline not in arms:
-            return {}
+            return Summary()
         rows, notes = compared(arms, baseline)
         columns = ("seed", "dev loss", "arm", "steps", "tokens", "seconds", f"{baseline}'s time / its time")
-        return {
-            "figures": [times(arms)],
-            "tables": [
+        return Summary(
+            figures=[times(arms)],
+            tables=[
                 table(
                     f"Time to the loss at which {baseline} ended",
                     columns,
@@ -84,8 +85,8 @@ class TimeToLoss(Extras):
                     "never came so low.",
                 )
             ],
-            "notes": notes,
-        }
+            notes=notes,
+        )
 
 
 def compared(arms: Runs, baseline: str) -> tuple[list[list[Any]], list[str]]:

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from attnlab.metrics.measures import Measure
-from attnlab.studies.extras import Extras, Notes
+from attnlab.studies.extras import Extras, Notes, OwnMeasures
 from attnlab.studies.spec import Quick, Study
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ class Saturation(Extras):
 
         return [listen]
 
-    def measure(self, trained: Trained) -> dict[str, Any]:
+    def measure(self, trained: Trained) -> OwnMeasures:
         curves = Notes(trained.folder).curves()
         last = {name: curve["value"][-1] for name, curve in curves.items()}
-        return {"metrics": last, "extra_curves": {n.replace("_", " "): c for n, c in curves.items()}}
+        return OwnMeasures(last, {name.replace("_", " "): curve for name, curve in curves.items()})
 
 
 def texts(session: Session) -> list[list[int]]:

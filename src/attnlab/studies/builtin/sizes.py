@@ -18,13 +18,16 @@ Time: six arms × 5 seeds take about forty minutes on two cores; --quick about t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from attnlab.studies.extras import Extras
-from attnlab.studies.shown import figure, mean, over_seeds, runs_by_arm, table
+from attnlab.evaluation.comparison import Comparison, Verdict
+from attnlab.studies.extras import Extras, Summary
+from attnlab.studies.outcome import StudyOutcome
+from attnlab.studies.shown import Figure, figure, mean, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
+from attnlab.studies.wording import verdict_phrase
 
 WIDTHS = (48, 96, 192)
 RULES = ("dot", "linear")
@@ -50,43 +53,46 @@ def study() -> Study:
 class BySize(Extras):
     """Each comparison by the size of its arms, and whether its words are the same at every one."""
 
-    def summarise(self, results: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        rows = [row for row in results["comparisons"] if row["metric"] == results["study"]["metric"]]
+    def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
+        rows = [one for one in outcome.comparisons if one.metric == outcome.study.metric]
         if not rows:
-            return {}
-        arms, metric = {arm["name"]: arm for arm in results["arms"]}, results["study"]["metric"]
-        sizes = [arms[row["arm"]]["parameters"] for row in rows]
-        series = {"name": "difference", "x": sizes} | {
-            key: [row[name] for row in rows]
-            for key, name in (("y", "difference"), ("low", "low"), ("high", "high"))
+            return Summary()
+        arms, metric = {arm.name: arm for arm in outcome.arms}, outcome.study.metric
+        sizes = [arms[row.arm].parameters for row in rows]
+        series = {
+            "name": "difference",
+            "x": sizes,
+            "y": [row.difference for row in rows],
+            "low": [row.low for row in rows],
+            "high": [row.high for row in rows],
         }
         told = [
-            [row["arm"], row["baseline"], size, row["difference"], row["low"], row["high"], row["verdict"]]
+            [row.arm, row.baseline, size, row.difference, row.low, row.high, verdict_phrase(row)]
             for row, size in zip(rows, sizes, strict=True)
         ]
         columns = ("arm", "less", "parameters", f"{metric} difference", "low", "high", "verdict")
-        return {
-            "figures": [
+        return Summary(
+            figures=[
                 figure(
                     "The difference by size",
                     x="parameters",
                     y=f"{metric}: arm less its baseline",
                     series=[series],
                     log_x=True,
-                    note=f"95 % intervals over {rows[0]['seeds']} seeds, each by itself; 0 is no difference.",
+                    note=f"95 % intervals over {rows[0].seeds} seeds, each by itself; 0 is no difference.",
                 ),
-                losses(results),
+                losses(outcome),
             ],
-            "tables": [table("The verdict by size", columns, told, "Corrected together for their number.")],
-            "notes": [holds(told)],
-        }
+            tables=[table("The verdict by size", columns, told, "Corrected together for their number.")],
+            notes=[holds(rows)],
+        )
 
 
-def losses(results: Mapping[str, Any]) -> dict[str, Any]:
+def losses(outcome: StudyOutcome) -> Figure:
     """Each rule's measure against the size of its arms."""
-    metric = results["study"]["metric"]
-    sizes = {arm["name"]: arm["parameters"] for arm in results["arms"]}
-    arms, series = runs_by_arm(results), []
+    metric = outcome.study.metric
+    sizes = {arm.name: arm.parameters or 0 for arm in outcome.arms}
+    arms, series = runs_by_arm(outcome), []
     for rule in RULES:
         held = [(sizes[arm], runs) for arm, runs in arms.items() if arm.startswith(f"{rule}-")]
         if held and all(mean(runs, metric) is not None for _, runs in held):
@@ -96,20 +102,16 @@ def losses(results: Mapping[str, Any]) -> dict[str, Any]:
     return figure(f"Dev {metric} by size", x="parameters", y=metric, series=series, log_x=True)
 
 
-def holds(told: list[list[Any]]) -> str:
-    """Whether all sizes earn the same word, in a sentence that claims no more than they do."""
-    words = {row[-1] for row in told}
-    apart = max(row[4] for row in told) > min(row[5] for row in told) if unknown_free(told) else False
-    if len(words) > 1:
-        by_size = "; ".join(f"{row[0]}: {row[-1]}" for row in told)
+def holds(rows: Sequence[Comparison]) -> str:
+    """Whether all sizes earn the same verdict, in a sentence that claims no more than they do."""
+    verdicts = {(row.verdict, verdict_phrase(row)) for row in rows}
+    known = all(math.isfinite(bound) for row in rows for bound in (row.low, row.high))
+    apart = known and max(row.low for row in rows) > min(row.high for row in rows)
+    if len(verdicts) > 1:
+        by_size = "; ".join(f"{row.arm}: {verdict_phrase(row)}" for row in rows)
         return f"The verdict is not the same at every size ({by_size})."
-    word = words.pop()
-    if word == "inconclusive":
-        return f"At none of the {len(told)} sizes does this study tell the two apart; more seeds might."
+    verdict, phrase = verdicts.pop()
+    if verdict is Verdict.INCONCLUSIVE:
+        return f"At none of the {len(rows)} sizes does this study tell the two apart; more seeds might."
     ending = "but their intervals do not all overlap: the size of the difference depends on the model's."
-    return f"The verdict is the same at all {len(told)} sizes ({word})" + (f", {ending}" if apart else ".")
-
-
-def unknown_free(told: list[list[Any]]) -> bool:
-    """Whether every difference has an interval; with one seed none has."""
-    return all(isinstance(bound, float) and bound == bound for row in told for bound in row[4:6])
+    return f"The verdict is the same at all {len(rows)} sizes ({phrase})" + (f", {ending}" if apart else ".")

@@ -24,12 +24,13 @@ Time: four arms × 5 seeds take about twenty minutes on two cores; --quick about
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from attnlab.metrics.measures import Measure
-from attnlab.studies.extras import Extras
+from attnlab.studies.extras import Extras, OwnMeasures, Summary
+from attnlab.studies.outcome import StudyOutcome
 from attnlab.studies.shown import mean, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -74,7 +75,7 @@ class HiddenWords(Extras):
         "hidden_words": Measure("how many words of dev were hidden, one a sentence", "higher"),
     }
 
-    def measure(self, trained: Trained) -> dict[str, Any]:
+    def measure(self, trained: Trained) -> OwnMeasures:
         from attnlab.tasks.vocabulary import Vocabulary
 
         rows = trained.dataset.rows("dev")
@@ -82,11 +83,11 @@ class HiddenWords(Extras):
         special = Vocabulary.of(trained.tokenizer).special
         asked = questions(ids, special.tolist(), trained.config.data.split_seed)
         mask = trained.tokenizer.specials.mask if trained.task.fills else None
-        return {"metrics": answered(trained.model, asked, mask=mask), "sees": trained.task.sees}
+        return OwnMeasures(answered(trained.model, asked, mask=mask), extra={"sees": trained.task.sees})
 
-    def summarise(self, results: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
         rows = []
-        for arm, runs in runs_by_arm(results).items():
+        for arm, runs in runs_by_arm(outcome).items():
             nats = mean(runs, "hidden_loss")
             sees = "both sides" if runs[0].extra.get("sees") == "all" else "what stands before"
             perplexity = math.exp(nats) if nats is not None else None
@@ -103,8 +104,8 @@ class HiddenWords(Extras):
             "tokens/s",
             "seconds",
         )
-        return {
-            "tables": [
+        return Summary(
+            tables=[
                 table(
                     "The same hidden words for every task",
                     columns,
@@ -113,11 +114,11 @@ class HiddenWords(Extras):
                     "span, which see both sides, a pseudo-perplexity and not that of a text.",
                 )
             ],
-            "notes": [
+            notes=[
                 "Dev loss, perplexity, train loss and bits per byte are each task's own and are not "
                 "compared across tasks; hidden words and time are."
             ],
-        }
+        )
 
 
 def spread(count: int, most: int) -> list[int]:

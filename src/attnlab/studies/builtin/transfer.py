@@ -24,14 +24,15 @@ Time: one pretraining and six arms × 5 seeds; --plan tells what that takes on y
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from pathlib import Path
 from typing import Any
 
 from attnlab.runs.result import RunResult
 from attnlab.studies.builtin.pretrained import BASE, MODEL, START
-from attnlab.studies.extras import Extras
+from attnlab.studies.extras import Extras, OwnMeasures, Summary
 from attnlab.studies.judgement import estimate
+from attnlab.studies.outcome import StudyOutcome, score_json
 from attnlab.studies.shown import figure, rounded, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -72,12 +73,12 @@ def study() -> Study:
 class ByLabels(Extras):
     """Accuracy by the number of labelled texts, with intervals over seeds."""
 
-    def measure(self, trained: Any) -> dict[str, Any]:
-        return {"labelled_rows": trained.labels.examples}
+    def measure(self, trained: Any) -> OwnMeasures:
+        return OwnMeasures(extra={"labelled_rows": trained.labels.examples})
 
-    def summarise(self, results: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        metric = results["study"]["metric"]
-        points = [point(arm, runs, metric) for arm, runs in runs_by_arm(results).items()]
+    def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
+        metric = outcome.study.metric
+        points = [point(arm, runs, metric) for arm, runs in runs_by_arm(outcome).items()]
         series = [line(start, [p for p in points if p["start"] == start]) for start in STARTS]
         rows = [
             [
@@ -90,8 +91,8 @@ class ByLabels(Extras):
             for p in points
         ]
         columns = ("arm", "labels", "seeds", metric, "low", "high", f"train {metric}", "seconds")
-        return {
-            "figures": [
+        return Summary(
+            figures=[
                 figure(
                     f"Dev {metric} by number of labels",
                     x="labelled training texts",
@@ -101,8 +102,8 @@ class ByLabels(Extras):
                     note="Means over seeds with 95 % intervals; each seed draws its own labelled texts.",
                 )
             ],
-            "tables": [table(f"{metric.capitalize()} by number of labels", columns, rows, NOTE)],
-        }
+            tables=[table(f"{metric.capitalize()} by number of labels", columns, rows, NOTE)],
+        )
 
 
 NOTE = (
@@ -117,20 +118,20 @@ def point(arm: str, runs: list[RunResult], metric: str) -> dict[str, Any]:
         name: [run.metrics[name] for run in runs if name in run.metrics]
         for name in (metric, f"train_{metric}", "seconds")
     }
-    found = (
-        estimate(values[metric], of=metric)
-        if values[metric]
-        else dict.fromkeys(("value", "low", "high", "n"))
-    )
-    others = {name: estimate(held)["value"] if held else None for name, held in values.items()}
+    found = score_json(estimate(values[metric], of=metric)) if values[metric] else {}
+    others = {name: estimate(held).value if held else None for name, held in values.items()}
     return {
         "arm": arm,
         "start": arm.partition("-")[0],
         "labels": max(run.extra.get("labelled_rows", 0) for run in runs),
         "train": others[f"train_{metric}"],
         "seconds": others["seconds"],
-        **found,
+        **{name: known(found.get(name)) for name in ("value", "low", "high", "n")},
     }
+
+
+def known(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
 
 
 def line(name: str, points: list[dict[str, Any]]) -> dict[str, Any]:

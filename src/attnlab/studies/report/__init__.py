@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from attnlab.documents import html, markdown
 from attnlab.runs.atomic import replace_bytes
-from attnlab.studies.report.page import filled, html, markdown
+from attnlab.studies.outcome import StudyOutcome
+from attnlab.studies.report.page import report
 from attnlab.studies.report.sheets import comparisons, runs
 from attnlab.studies.report.study_results import StudyResults
 
 __all__ = ["write"]
 
 
-def write(results: dict[str, Any], folder: Path) -> Path:
+def write(outcome: StudyOutcome, folder: Path) -> Path:
     """Write report.html, report.md, runs.csv and comparisons.csv; returns the page's path.
 
-    `results` is what results.json holds. Only study, arms and runs are required: a part that is
-    missing leaves its section out.
+    A part that an outcome does not have leaves its section out.
     """
-    study = StudyResults(results)
-    parts = filled(study)
+    study = StudyResults(outcome)
+    document = report(study)
     folder.mkdir(parents=True, exist_ok=True)
     written = {
-        "report.html": html(study, parts),
-        "report.md": markdown(study, parts),
+        "report.html": html.page(document, scripts=True),
+        "report.md": markdown.page(document),
         "runs.csv": runs(study),
         "comparisons.csv": comparisons(study),
     }

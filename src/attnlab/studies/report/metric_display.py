@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from attnlab.documents.nodes import Form
-from attnlab.documents.numbers import known
 from attnlab.metrics.measures import Measure, measures
+from attnlab.metrics.metric import Estimate
 from attnlab.studies.report.study_results import Arm, StudyResults
 
 
@@ -69,13 +67,11 @@ def metric(study: StudyResults, name: str) -> DisplayedMetric:
     """With the definition that the study's results give, or else that of the table of measures."""
     shown = KNOWN.get(name, DisplayedMetric(name, name.replace("_", " ")))
     known = measures().get(name, Measure(shown.definition))
-    stated: Mapping[str, object] = next(
-        (m for m in study.facts.get("metrics") or [] if m.get("name") == name), {}
-    )
+    stated = next((m for m in study.facts.metrics if m.name == name), None)
     return replace(
         shown,
-        definition=_read(str(stated.get("definition") or known.definition)),
-        lower_is_better=bool(stated.get("lower_is_better", known.lower_is_better)),
+        definition=_read((stated and stated.definition) or known.definition),
+        lower_is_better=known.lower_is_better if stated is None else stated.lower_is_better,
     )
 
 
@@ -86,38 +82,44 @@ def _read(definition: str) -> str:
 
 def explained(study: StudyResults, shown: list[DisplayedMetric]) -> list[DisplayedMetric]:
     """The measures shown and those that their definitions speak of."""
-    stated = [m.get("name") for m in study.facts.get("metrics") or []]
+    stated = [m.name for m in study.facts.metrics]
     told = " ".join(m.definition for m in shown)
     others = [metric(study, n) for n in stated if n in RUNS_ONLY and f"{n}".replace("_", " ") in told]
     return [m for m in dict.fromkeys([*shown, *others]) if m.definition]
 
 
-def estimate(arm: Arm, name: str) -> Mapping[str, Any] | None:
+def estimate(arm: Arm, name: str) -> Estimate | None:
     """The arm's estimate of a measure; a perplexity follows from its loss if only that is there."""
-    if name in ("parallel_perplexity", "token_by_token_perplexity") and name not in arm.metrics:
-        loss = arm.metrics.get(name.replace("perplexity", "loss"))
-        return (
-            {key: _exponential(value) if key != "n" else value for key, value in loss.items()}
-            if loss
-            else None
-        )
-    return arm.metrics.get(name)
+    if name in ("parallel_perplexity", "token_by_token_perplexity") and name not in arm.scores:
+        loss = arm.scores.get(name.replace("perplexity", "loss"))
+        if loss is None:
+            return None
+        value, low, high = (_exponential(end) for end in (loss.value, loss.low, loss.high))
+        return Estimate(value, low, high, loss.n)
+    return arm.scores.get(name)
 
 
-def _exponential(loss: Any) -> float | None:
-    return math.exp(loss) if known(loss) and loss < 700 else None
+def _exponential(loss: float) -> float:
+    return math.exp(loss) if loss < 700 else math.nan
 
 
 def quality(study: StudyResults) -> list[DisplayedMetric]:
     """Measures of how well the arms did: the study's own metric first, then ours, then others that it has."""
     elsewhere = {m.name for m in COST} | RUNS_ONLY - {study.metric}
-    found = dict.fromkeys(name for arm in study.arms for name in arm.metrics if name not in elsewhere)
+    found = dict.fromkeys(name for arm in study.arms for name in arm.scores if name not in elsewhere)
     order = dict.fromkeys([study.metric, *(m.name for m in QUALITY), *found])
     return [metric(study, name) for name in order if any(estimate(arm, name) for arm in study.arms)]
 
 
+def _has(arm: Arm, measure: DisplayedMetric) -> bool:
+    if measure.counted:
+        return getattr(arm.outcome, measure.name) is not None
+    return measure.name in arm.scores
+
+
 def cost(study: StudyResults) -> list[DisplayedMetric]:
     """Measures of what the arms took."""
-    told = [m for m in COST if any(m.name in (arm.data if m.counted else arm.metrics) for arm in study.arms)]
-    all_tuned = all(a.data.get("tuned_parameters") in (None, a.data.get("parameters")) for a in study.arms)
+    told = [m for m in COST if any(_has(arm, m) for arm in study.arms)]
+    outcomes = [arm.outcome for arm in study.arms]
+    all_tuned = all(one.tuned_parameters in (None, one.parameters) for one in outcomes)
     return [metric(study, m.name) for m in told if not (all_tuned and m.name == "tuned_parameters")]

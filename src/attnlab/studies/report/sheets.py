@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attnlab.config.visible_text import as_cell, visible_lines
-from attnlab.runs.result import RunResult
+from attnlab.runs.result import RunResult, RunState
+from attnlab.studies.outcome import without_nan
 from attnlab.studies.report.study_results import Arm, StudyResults
 
 RUN = (
@@ -27,6 +28,8 @@ COMPARISON = (
     *("arm", "baseline", "metric", "difference", "low", "high", "p", "p_corrected", "smallest"),
     *("seeds", "documents", "verdict", "words"),
 )
+FURTHER = ("margin", "spread_seeds", "spread_texts", "unequal", "without_leak")
+"""Of comparisons, where a study has any."""
 
 
 def runs(study: StudyResults) -> str:
@@ -37,13 +40,14 @@ def runs(study: StudyResults) -> str:
 
 
 def _sound(arm: Arm, run: RunResult) -> bool | None:
-    return arm.sound and run.status != "invalid" if run.trained else None
+    return arm.sound and run.status is not RunState.INVALID if run.trained else None
 
 
 def comparisons(study: StudyResults) -> str:
     """A row a difference."""
-    rows = study.results.get("comparisons") or []
-    return _sheet(dict.fromkeys([*COMPARISON, *(name for row in rows for name in row)]), rows)
+    rows = [without_nan(one.as_json()) for one in study.outcome.comparisons]
+    there = {name for row in rows for name in row}
+    return _sheet([*COMPARISON, *(name for name in FURTHER if name in there)], rows)
 
 
 def _cell(value: Any) -> Any:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from attnlab.documents.nodes import Name, VerdictPill
 from attnlab.documents.numbers import anything
 from attnlab.documents.palette import Ink, ink
+from attnlab.evaluation.comparison import Comparison, Verdict
+from attnlab.metrics.metric import Estimate
 from attnlab.runs.findings import Finding
-from attnlab.runs.result import RunResult
+from attnlab.runs.result import RunResult, RunState
+from attnlab.studies.outcome import ArmOutcome, ArmState, StudyOutcome
+from attnlab.studies.wording import verdict_phrase
 
 STATUS = {
     "finished": "finished",
@@ -24,42 +29,56 @@ CARD = ("Set-up", "Hypothesis", "How to read it", "Time")
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    name: str
-    data: Mapping[str, Any]
+    outcome: ArmOutcome
     runs: list[RunResult]
     ink: Ink
     baseline: bool
 
     @property
-    def status(self) -> str:
-        return self.data.get("status") or "finished"
+    def name(self) -> str:
+        return self.outcome.name
+
+    @property
+    def status(self) -> ArmState:
+        return self.outcome.state
 
     @property
     def sound(self) -> bool:
         """False where a check failed: no number of this arm means what it seems to."""
-        return self.status != "invalid"
+        return self.outcome.sound
 
     @property
     def label(self) -> str:
         return self.name if self.sound else f"{self.name} (not sound)"
 
     @property
+    def untagged(self) -> Name:
+        return Name(self.name, self.ink, self.sound)
+
+    @property
+    def shown(self) -> Name:
+        """With what is told of it in a word: that it is the baseline, or that it is not sound."""
+        baseline = (("baseline", ""),) if self.baseline else ()
+        state = ((self.word, self.status.value),) if self.status is not ArmState.FINISHED else ()
+        return replace(self.untagged, tags=(*baseline, *state))
+
+    @property
     def reason(self) -> str:
-        return self.data.get("reason") or ""
+        return self.outcome.reason
 
     @property
     def word(self) -> str:
-        return STATUS.get(self.status, self.status)
+        return STATUS.get(self.status, self.status.value)
 
     @property
     def shortfall(self) -> str:
         """How many of its runs failed, where some did."""
-        failed = sum(run.status == "failed" for run in self.runs)
+        failed = sum(run.status is RunState.FAILED for run in self.runs)
         return f"{failed} of {len(self.runs)} runs failed" if failed else ""
 
     @property
-    def metrics(self) -> Mapping[str, Mapping[str, Any]]:
-        return self.data.get("metrics") or {}
+    def scores(self) -> Mapping[str, Estimate]:
+        return self.outcome.scores
 
     def findings(self, outcome: str) -> list[Finding]:
         """Findings of one outcome over all seeds, each check once: its latest, of the scored model."""
@@ -75,36 +94,28 @@ def limits_of(budget: Mapping[str, Any] | None) -> str:
 
 
 class StudyResults:
-    """A results.json: required are study, arms and runs, and all else may be missing."""
+    """An outcome with what its page adds: colours, and arms in the order of their legend."""
 
-    def __init__(self, results: Mapping[str, Any]) -> None:
-        missing = [part for part in ("study", "arms", "runs") if part not in results]
-        if missing:
-            raise ValueError(f"Results need study, arms and runs; {', '.join(missing)} is missing.")
-        self.results = results
-        self.facts: Mapping[str, Any] = results["study"]
-
-    def part(self, name: str) -> Any:
-        """A part of the results, or an empty one."""
-        return self.results.get(name) or {}
+    def __init__(self, outcome: StudyOutcome) -> None:
+        self.outcome, self.facts = outcome, outcome.study
 
     @property
     def name(self) -> str:
-        return self.facts.get("name") or "study"
+        return self.facts.name
 
     @property
     def metric(self) -> str:
-        return self.facts.get("metric") or "loss"
+        return self.facts.metric
 
     @property
     def seeds(self) -> list[int]:
-        return list(self.facts.get("seeds") or sorted({run.seed for _, run in self.runs()}))
+        return list(self.facts.seeds or sorted({run.seed for _, run in self.runs()}))
 
     @property
     def budget(self) -> str:
         """1,561,375 tokens or 1 epoch: what comes first; with the arms that have another one."""
-        common = limits_of(self.facts.get("budget"))
-        others = {arm.name: limits_of(arm.data.get("budget")) for arm in self.arms}
+        common = limits_of(self.facts.budget)
+        others = {arm.name: limits_of(arm.outcome.budget) for arm in self.arms}
         own = [f"{name}: {limits}" for name, limits in others.items() if limits and limits != common]
         return f"{common} ({', '.join(own)})" if own else common
 
@@ -112,7 +123,7 @@ class StudyResults:
     def card(self) -> dict[str, str]:
         """The paragraphs of the study's card by the word that they begin with; "" holds the rest."""
         found: dict[str, str] = {}
-        for paragraph in (self.facts.get("card") or "").split("\n\n"):
+        for paragraph in self.facts.card.split("\n\n"):
             text = " ".join(paragraph.split())
             label, colon, rest = text.partition(": ")
             known = label if colon and label in CARD else ""
@@ -121,23 +132,18 @@ class StudyResults:
 
     @cached_property
     def arms(self) -> list[Arm]:
-        rows, runs = list(self.results["arms"]), [RunResult.of_json(run) for run in self.results["runs"]]
-        names = [row["name"] for row in rows]
-        baseline = self.facts.get("baseline") or (names[0] if names else "")
-        baselines = {baseline, *(self.facts.get("against") or {}).values()}
+        names = [arm.name for arm in self.outcome.arms]
+        baseline = self.facts.baseline or (names[0] if names else "")
+        baselines = {baseline, *self.facts.against.values()}
         others = [name for name in names if name != baseline]
         return [
             Arm(
-                name=row["name"],
-                data=row,
-                runs=[run for run in runs if run.arm == row["name"]],
-                ink=ink(
-                    0 if row["name"] == baseline else others.index(row["name"]) + 1,
-                    sound=row.get("status") != "invalid",
-                ),
-                baseline=row["name"] in baselines,
+                outcome=arm,
+                runs=self.outcome.runs_of(arm.name),
+                ink=ink(0 if arm.name == baseline else others.index(arm.name) + 1, sound=arm.sound),
+                baseline=arm.name in baselines,
             )
-            for row in rows
+            for arm in self.outcome.arms
         ]
 
     @property
@@ -157,10 +163,20 @@ class StudyResults:
     def unsound(self) -> list[Arm]:
         return [arm for arm in self.arms if not arm.sound]
 
-    def verdict_of(self, arm: Arm) -> Mapping[str, Any]:
+    def pill(self, arm: Arm, words: str = "") -> VerdictPill:
+        """What an arm came to by the study's own metric; its colour goes by the verdict, not by its words."""
+        comparison = self.comparison_of(arm)
+        if arm.status in (ArmState.FAILED, ArmState.MISSING):
+            return VerdictPill(arm.word)
+        if not arm.sound:
+            return VerdictPill(Verdict.INVALID.value)
+        if comparison is None:
+            return VerdictPill(arm.shortfall or "not compared")
+        return VerdictPill(comparison.verdict.value, words or verdict_phrase(comparison))
+
+    def comparison_of(self, arm: Arm) -> Comparison | None:
         """The arm's comparison by the study's own metric."""
-        rows = self.results.get("comparisons") or []
-        return next((r for r in rows if r["arm"] == arm.name and r.get("metric") == self.metric), {})
+        return self.outcome.comparison_of(arm.name)
 
     def runs(self) -> Iterator[tuple[Arm, RunResult]]:
         return ((arm, run) for arm in self.arms for run in arm.runs)

@@ -1,78 +1,59 @@
-"""The report's sections, in order. One is a function from a study to what its templates need, or to nothing.
-
-Its templates are `templates/NAME.html` and, where Markdown can show it, `templates/NAME.md`.
-"""
+"""The report's sections, in order. One is a function from a study to what it shows, which may be nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
-from attnlab.studies.report.sections.arms import arms
+from attnlab.documents.nodes import Node, Section
+from attnlab.studies.report.sections.arms import arms, baselines
 from attnlab.studies.report.sections.attention import attention
-from attnlab.studies.report.sections.baselines import baselines
-from attnlab.studies.report.sections.by_epoch import by_epoch
-from attnlab.studies.report.sections.changes import changes
 from attnlab.studies.report.sections.checks import checks
-from attnlab.studies.report.sections.collapses import collapses
-from attnlab.studies.report.sections.configs import configs
-from attnlab.studies.report.sections.curves import curves
-from attnlab.studies.report.sections.differences import differences
-from attnlab.studies.report.sections.figures import figures
-from attnlab.studies.report.sections.hypothesis import hypothesis
-from attnlab.studies.report.sections.interpretation import interpretation
-from attnlab.studies.report.sections.lengths import lengths
-from attnlab.studies.report.sections.limits import limits
-from attnlab.studies.report.sections.origin import origin
-from attnlab.studies.report.sections.probes import probes
-from attnlab.studies.report.sections.runs import runs
-from attnlab.studies.report.sections.samples import samples
-from attnlab.studies.report.sections.starts import starts
-from attnlab.studies.report.sections.tables import tables
-from attnlab.studies.report.sections.truncation import truncation
-from attnlab.studies.report.sections.tuning import tuning
+from attnlab.studies.report.sections.compared import changes, hypothesis, starts
+from attnlab.studies.report.sections.curves import by_epoch, curves
+from attnlab.studies.report.sections.meaning import interpretation, limits
+from attnlab.studies.report.sections.own import figures, tables
+from attnlab.studies.report.sections.record import configs, origin, runs, tuning
+from attnlab.studies.report.sections.result import collapses, differences
+from attnlab.studies.report.sections.texts import lengths, probes, samples, truncation
 from attnlab.studies.report.study_results import StudyResults
 
-Build = Callable[[StudyResults], dict[str, Any] | None]
-
-
-@dataclass(frozen=True)
-class ReportSection:
-    title: str  # empty where the part's own heading says it all
-    build: Build
-
-    @property
-    def name(self) -> str:
-        return self.build.__name__
-
-
-PARTS: dict[str, tuple[ReportSection, ...]] = {
-    "Result": (ReportSection("", collapses), ReportSection("", differences)),
-    "What was compared": (
-        ReportSection("Arms", changes),
-        ReportSection("What arms begin from", starts),
-        ReportSection("Hypothesis", hypothesis),
-    ),
-    "What it means": (ReportSection("", interpretation), ReportSection("What it does not show", limits)),
-    "Details": (
-        ReportSection("Metrics of each arm", arms),
-        ReportSection("Baselines", baselines),
-        ReportSection("By epoch", by_epoch),
-        ReportSection("Training curves", curves),
-        ReportSection("Figures", figures),
-        ReportSection("Tables", tables),
-        ReportSection("Probe sentences", probes),
-        ReportSection("Samples", samples),
-        ReportSection("Attention", attention),
-    ),
-    "Checks": (ReportSection("", checks),),
-    "Record": (
-        ReportSection("Lengths of the texts", lengths),
-        ReportSection("Text that was cut off", truncation),
-        ReportSection("Learning rates", tuning),
-        ReportSection("Every run", runs),
-        ReportSection("Configs", configs),
-        ReportSection("Run it again", origin),
-    ),
+Build = Callable[[StudyResults], list[Node]]
+PARTS: dict[str, dict[Build, str]] = {
+    "Result": {collapses: "", differences: ""},
+    "What was compared": {changes: "Arms", starts: "What arms begin from", hypothesis: "Hypothesis"},
+    "What it means": {interpretation: "", limits: "What it does not show"},
+    "Details": {
+        arms: "Metrics of each arm",
+        baselines: "Baselines",
+        by_epoch: "By epoch",
+        curves: "Training curves",
+        figures: "Figures",
+        tables: "Tables",
+        probes: "Probe sentences",
+        samples: "Samples",
+        attention: "Attention",
+    },
+    "Checks": {checks: ""},
+    "Record": {
+        lengths: "Lengths of the texts",
+        truncation: "Text that was cut off",
+        tuning: "Learning rates",
+        runs: "Every run",
+        configs: "Configs",
+        origin: "Run it again",
+    },
 }
+"""The sections of each part with their titles; one without stands right below the part's own."""
+
+
+def parts(study: StudyResults) -> list[Section]:
+    """Every part with those of its sections that have something to show."""
+    shown = []
+    for title, builds in PARTS.items():
+        inside: list[Node] = []
+        for build, name in builds.items():
+            nodes = build(study)
+            inside += [Section(name, nodes, build.__name__)] if name and nodes else nodes
+        if inside:
+            shown.append(Section(title, inside))
+    return shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from attnlab.studies.report import plots
+from attnlab.documents.nodes import Control, Figure, Heat, Name, Node, Sentence
 from attnlab.studies.report.study_results import StudyResults
 
 MOST_TOKENS = 64
@@ -13,13 +13,13 @@ MOST_WEIGHTS = 500_000
 """Of all maps together: about a megabyte in the page."""
 
 
-def attention(study: StudyResults) -> dict[str, Any] | None:
-    found = study.part("attention")
+def attention(study: StudyResults) -> list[Node]:
+    found = study.outcome.attention
     maps = {arm: found["arms"][arm.name] for arm in study.arms if arm.name in (found.get("arms") or {})}
     maps = {arm: layers for arm, layers in maps.items() if layers}
     tokens = [str(token) for token in found.get("tokens") or []]
     if not maps or not tokens:
-        return None
+        return []
     layers = max(map(len, maps.values()))
     heads = max(len(layer) for of_arm in maps.values() for layer in of_arm)
     shown = min(len(tokens), MOST_TOKENS, math.isqrt(MOST_WEIGHTS // (len(maps) * layers * heads)))
@@ -28,18 +28,21 @@ def attention(study: StudyResults) -> dict[str, Any] | None:
         for i in range(layers)
         for j in range(heads)
     }
-    plot = plots.Plot(
-        "attention",
-        f"Attention weights of queries on keys, a map an arm: {', '.join(arm.label for arm in maps)}",
+    cut = f" The first {shown} of {len(tokens)} tokens are shown." if shown < len(tokens) else ""
+    figure = Figure(
         views,
+        note="A row is a query, a column a key; darker is more weight (on dark pages, brighter), on one "
+        f"scale for all arms. First seed of each arm.{cut}",
+        anchor="attention",
+        alt=f"Attention weights of queries on keys, a map an arm: {', '.join(arm.label for arm in maps)}",
         controls=[
-            plots.PlotControl("Layer", [str(i + 1) for i in range(layers)]),
-            plots.PlotControl("Head", [str(i + 1) for i in range(heads)]),
+            Control("Layer", [str(i + 1) for i in range(layers)]),
+            Control("Head", [str(i + 1) for i in range(heads)]),
         ],
-        panels=[plots.Legend(arm.name, arm.label, arm.ink, arm.sound) for arm in maps],
+        panels=[Name(arm.label, arm.ink, arm.sound) for arm in maps],
         square=True,
     )
-    return {"plots": [plot], "sentence": found.get("sentence") or "", "shown": shown, "tokens": len(tokens)}
+    return [Sentence(found.get("sentence") or "", "quoted"), figure]
 
 
 Weights = list[list[float | None]]
@@ -54,8 +57,7 @@ def _map(layers: list[Any], layer: int, head: int, size: int) -> Weights:
     return [[None if weight is None else round(weight, 3) for weight in row[:size]] for row in rows]
 
 
-def _view(maps: list[Weights], tokens: list[str]) -> list[plots.Figure]:
+def _view(maps: list[Weights], tokens: list[str]) -> list[Heat]:
     """One scale for all arms, so that equal colours are equal weights."""
     known = [weight for rows in maps for row in rows for weight in row if weight is not None]
-    top = max(known, default=1.0)
-    return [plots.heatmap(rows, tokens, top) for rows in maps]
+    return [Heat(tokens, rows, max(known, default=1.0)) for rows in maps]

@@ -3,26 +3,48 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
+from attnlab.config.wording import count_of, sentence
+from attnlab.documents.nodes import (
+    Below,
+    CardItem,
+    Cards,
+    Definitions,
+    Details,
+    Inline,
+    Node,
+    Sign,
+    Table,
+    TableColumn,
+    muted,
+)
 from attnlab.runs.findings import MARKS, Finding
 from attnlab.runs.result import RunResult
 from attnlab.studies.report.study_results import Arm, StudyResults
 
 ORDER = ("not applicable", "pass", "warn", "fail")
+TROUBLE = ("fail", "warn")
+TOLD = 2
+"""Findings of one meaning that are told; the others are counted."""
 
 
-def checks(study: StudyResults) -> dict[str, Any] | None:
+def checks(study: StudyResults) -> list[Node]:
     checked = [arm for arm in study.arms if any(run.checks for run in arm.runs)]
     names = list(dict.fromkeys(found.check for arm in checked for run in arm.runs for found in run.checks))
     if not names:
-        return None
-    return {
-        "arms": checked,
-        "rows": [(name, [_cell(arm, name) for arm in checked]) for name in names],
-        "findings": [f for outcome in reversed(ORDER) for f in _findings(checked, outcome)],
-        "signs": MARKS,
-    }
+        return []
+    table = Table(
+        ["check", *(TableColumn(arm.shown, look="centre") for arm in checked)],
+        [(name, *(_cell(arm, name) for arm in checked)) for name in names],
+        caption="The worst outcome of an arm's seeds: ✓ passed, ! warning, ✗ failed, – not applicable.",
+    )
+    told = [group for outcome in reversed(ORDER) for group in _alike(checked, outcome)]
+    bad = [_card(group) for group in told if group.finding.outcome in TROUBLE]
+    quiet = [_card(group) for group in told if group.finding.outcome not in TROUBLE]
+    rest = Details("What the other checks found", [Cards(quiet, "findings")], only_pages=True)
+    return [table, *([Cards(bad, "findings")] if bad else []), *([rest] if quiet else [])]
 
 
 def _of(run: RunResult, check: str) -> list[str]:
@@ -34,45 +56,50 @@ def _worst(outcomes: list[str]) -> str:
     return max(outcomes, key=lambda o: ORDER.index(o) if o in ORDER else len(ORDER))
 
 
-def _cell(arm: Arm, check: str) -> dict[str, Any]:
+def _cell(arm: Arm, check: str) -> Inline:
     """The worst of the arm's seeds, and how many came to that; a check may look at a run more than once."""
     of_seeds = Counter(_worst(outcomes) for run in arm.runs if (outcomes := _of(run, check)))
     if not of_seeds:
-        return {"outcome": "not run", "sign": "–", "seeds": 0, "of": 0}
+        return Sign("–", "not run")
     worst = _worst(list(of_seeds))
-    return {
-        "outcome": worst,
-        "sign": MARKS.get(worst, "?"),
-        "seeds": of_seeds[worst],
-        "of": of_seeds.total(),
-    }
+    seeds = Below(f"{of_seeds[worst]} of {of_seeds.total()} seeds") if worst in TROUBLE else ""
+    return Sign(MARKS.get(worst, "?"), worst), seeds
 
 
-def _findings(arms: list[Arm], outcome: str) -> list[dict[str, Any]]:
-    """Findings of one outcome; what means the same is told once, with all that was found."""
-    told: dict[tuple[str, ...], dict[str, Any]] = {}
+@dataclass
+class Alike:
+    """Findings of one kind: the first of them, those that differ in their values, of which arms and seeds."""
+
+    finding: Finding
+    each: dict[str, Finding] = field(default_factory=dict)
+    seeds: dict[str, set[int]] = field(default_factory=dict)
+
+
+def _alike(arms: list[Arm], outcome: str) -> Iterator[Alike]:
+    groups: dict[tuple[str, ...], Alike] = {}
     for arm, run, finding in ((a, r, f) for a in arms for r in a.runs for f in r.checks):
         if finding.outcome == outcome:
-            key = finding.check, finding.meaning, finding.fix
-            row = told.setdefault(key, _row(finding))
-            row["arms"].setdefault(arm.name, {})[run.seed] = True
-            row["found"][_found(finding)] = True
-    return list(told.values())
+            values = repr((finding.values, finding.number))
+            own = [str(finding.values.get(name, "")) for name in ("meaning", "fix")]  # where it is told
+            key = finding.check, finding.kind, *own
+            group = groups.setdefault(key, Alike(finding))
+            group.seeds.setdefault(arm.name, set()).add(run.seed)
+            group.each.setdefault(f"{finding.step if outcome in TROUBLE else 0} {values}", finding)
+    return iter(groups.values())
 
 
 def _found(finding: Finding) -> str:
     """What was found, and at which step where it went wrong."""
-    bad = finding.outcome in ("warn", "fail") and finding.step
+    bad = finding.outcome in TROUBLE and finding.step
     return f"At step {finding.step:,}: {finding.found}" if bad else finding.found
 
 
-def _row(finding: Finding) -> dict[str, Any]:
-    return {
-        "check": finding.check,
-        "outcome": finding.outcome,
-        "sign": MARKS.get(finding.outcome, "?"),
-        "meaning": finding.meaning,
-        "fix": finding.fix,
-        "found": {},
-        "arms": {},
-    }
+def _card(group: Alike) -> CardItem:
+    finding, sentences = group.finding, [sentence(_found(one)) for one in group.each.values()]
+    if more := len(sentences) - TOLD:
+        sentences[TOLD:] = [f"{more} similar finding{'' if more == 1 else 's'}."] if more > 0 else []
+    told = {"Found": " ".join(sentences), "Meaning": sentence(finding.meaning), "Fix": sentence(finding.fix)}
+    arms = ", ".join(f"{name} ({count_of(len(seeds), 'seed')})" for name, seeds in group.seeds.items())
+    sign = Sign(MARKS.get(finding.outcome, "?"), finding.outcome)
+    title = (sign, f" {finding.check} ", muted(f"{finding.outcome}: {arms}"))
+    return CardItem(title, [Definitions([(n, w) for n, w in told.items() if w], "")], kind=finding.outcome)

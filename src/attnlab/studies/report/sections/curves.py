@@ -1,4 +1,4 @@
-"""Training curves: the mean of the seeds and the band from their lowest to their highest."""
+"""Training curves, by step and by epoch: the mean of the seeds, and from their lowest to their highest."""
 
 from __future__ import annotations
 
@@ -7,41 +7,52 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attnlab.documents.numbers import known
+from attnlab.documents.nodes import Axis, Control, Figure, Line, Lines, Name, Node
+from attnlab.documents.numbers import known, spread
 from attnlab.runs.result import Curve, RunResult
-from attnlab.studies.report import plots
-from attnlab.studies.report.number_text import spread
 from attnlab.studies.report.study_results import Arm, StudyResults
+from attnlab.studies.run_curves import SAMPLED_LOSS
 
 AXES = ("step", "tokens", "seconds", "epoch")
 MOST_POINTS = 250
 
+Drawn = Mapping[str, dict[str, list[Any]]]
+"""Of each arm: its curve over the seeds."""
 
-def curves(study: StudyResults) -> dict[str, Any] | None:
+
+def curves(study: StudyResults) -> list[Node]:
     found = {name: by_arm(study, name) for name in _names(study)}
     found = {name: arms for name, arms in found.items() if any(arms.values())}
     present = {axis for arms in found.values() for runs in arms.values() for curve in runs for axis in curve}
     axes = [axis for axis in AXES if axis in present]
     if not found or not axes:
-        return None
+        return []
     drawn = {name: {arm: over_seeds(cs) for arm, cs in arms.items() if cs} for name, arms in found.items()}
     views = {
-        f"{i},{j}": [_figure(study, drawn[name], name, axis)]
+        f"{i},{j}": [_chart(study, drawn[name], name, axis)]
         for i, name in enumerate(found)
         for j, axis in enumerate(axes)
     }
     arms = [arm for arm in study.arms if any(arm.name in lines for lines in drawn.values())]
-    plot = plots.Plot(
-        "curves",
-        f"{' and '.join(found)} by {', '.join(axes)}, a line an arm: {', '.join(arm.label for arm in arms)}",
-        views,
-        controls=[plots.PlotControl("Show", list(found)), plots.PlotControl("by", axes)],
-        legend=[plots.Legend(arm.name, arm.label, arm.ink, arm.sound) for arm in arms],
-    )
     averaged = (
         max(len(c["step"]) for arms in found.values() for cs in arms.values() for c in cs) > MOST_POINTS
     )
-    return {"plots": [plot], "seeds": len(study.seeds), "averaged": averaged}
+    several = len(study.seeds) > 1
+    note = "Lines are means of the seeds, bands run from the lowest seed to the highest." if several else ONE
+    note += " Long curves are averaged over neighbouring steps." if averaged else ""
+    note += " By seconds, a point stands at the mean time of the seeds." if several else ""
+    alt = f"{' and '.join(found)} by {', '.join(axes)}, a line an arm: {', '.join(arm.label for arm in arms)}"
+    controls = [Control("Show", list(found)), Control("by", axes)]
+    return [
+        Figure(views, note=note + HIDE, anchor="curves", alt=alt, controls=controls, legend=_legend(arms))
+    ]
+
+
+ONE, HIDE = "One seed: the spread is unknown.", " Press a name to hide its line."
+
+
+def _legend(arms: Sequence[Arm]) -> list[tuple[Name, str]]:
+    return [(Name(arm.name, arm.ink, arm.sound), arm.label) for arm in arms]
 
 
 def _names(study: StudyResults) -> list[str]:
@@ -79,7 +90,7 @@ def over_seeds(runs: Sequence[Curve], by: str = "step") -> dict[str, list[Any]]:
     means = []
     for step in sorted(at):
         mean = {axis: _mean([x[axis] for x, _ in at[step] if axis in x]) for axis in AXES}
-        means.append({**mean, **spread([y for _, y in at[step]])})
+        means.append({**mean, **_spread([y for _, y in at[step]])})
     return _binned([row for row in means if "value" in row])
 
 
@@ -104,21 +115,90 @@ def _mean(values: Sequence[Any]) -> float | None:
     return sum(numbers) / len(numbers) if numbers else None
 
 
-def _figure(
-    study: StudyResults, drawn: Mapping[str, dict[str, list[Any]]], name: str, axis: str
-) -> plots.Figure:
+def _spread(values: Sequence[Any]) -> dict[str, Any]:
+    mean = spread(values)
+    return {} if mean.value is None else {key: getattr(mean, key) for key in ("value", "low", "high", "n")}
+
+
+def _chart(study: StudyResults, drawn: Drawn, name: str, axis: str) -> Lines:
     placed = all(known(x) for curve in drawn.values() for x in curve[axis])
     axis = axis if placed else "step"  # a curve that only knows its steps stays by step
-    lines = [line_of(arm, drawn[arm.name], axis) for arm in study.arms if arm.name in drawn]
-    y = plots.axis(f"{name} (nats)" if name.endswith("loss") else name)
-    return plots.lines(lines, plots.axis(axis, integer=True), y)
+    lines = [_line(arm, drawn[arm.name], axis) for arm in study.arms if arm.name in drawn]
+    y = Axis(f"{name} (nats)" if name.endswith("loss") else name)
+    return Lines(lines, Axis(axis, from_zero=True), y)
 
 
-def line_of(arm: Arm, curve: dict[str, list[Any]], axis: str) -> plots.PlotLine:
+def _line(arm: Arm, curve: dict[str, list[Any]], axis: str) -> Line:
     hover = [
         f"{low:.4g} to {high:.4g}, {n:g} seeds" if known(low) else "one seed"
         for low, high, n in zip(curve["low"], curve["high"], curve["n"], strict=True)
     ]
-    return plots.PlotLine(
-        arm.name, arm.label, arm.ink, curve[axis], curve["value"], curve["low"], curve["high"], hover
+    ends = curve["low"], curve["high"]
+    return Line(arm.name, curve[axis], curve["value"], *ends, hover, arm.label, arm.ink)
+
+
+# ---------------------------------------------------------------- by epoch
+def by_epoch(study: StudyResults) -> list[Node]:
+    """Train and dev side by side on one scale: every arm in one figure."""
+    found = {name: [_by_epoch(study, side) for side in sides] for name, sides in _sides(study).items()}
+    if not found:
+        return []
+    views = {str(i): _panels(study, name, sides) for i, (name, sides) in enumerate(found.items())}
+    arms = [arm for arm in study.arms if any(arm.name in side for sides in found.values() for side in sides)]
+    bands = (
+        "Lines are means of the seeds; bands, or bars where there are few points, go from the lowest seed to "
+        "the highest."
     )
+    note = (
+        " Dev is the split, or the batches of it that training.evaluate_batches allows. Train is a fixed "
+        "sample of the rows that were trained on, at most 16 batches, scored after the epoch as dev is: in "
+        "eval mode, with the weights of that moment."
+    )
+    return [
+        Figure(
+            views,
+            note=(bands if len(study.seeds) > 1 else ONE) + note + HIDE,
+            anchor="epochs",
+            alt=f"{' and '.join(found)} of train and of dev by epoch, a line an arm",
+            controls=[Control("Show", list(found))],
+            panels=(None, None),
+            legend=_legend(arms),
+        )
+    ]
+
+
+def _sides(study: StudyResults) -> dict[str, tuple[str, str]]:
+    """The curves of train and of dev: of the study's own metric, and of the loss."""
+    names = {name for _, run in study.runs() for name in run.extra_curves}
+    metric = {study.metric: (f"train {study.metric}", f"dev {study.metric}")}
+    own = {name: sides for name, sides in metric.items() if names.issuperset(sides)}
+    return own | ({"loss": (SAMPLED_LOSS, "dev loss")} if SAMPLED_LOSS in names else {})
+
+
+def _by_epoch(study: StudyResults, name: str) -> Drawn:
+    held = {arm: [c for c in runs if c.get("epoch")] for arm, runs in by_arm(study, name).items()}
+    return {arm: over_seeds(runs, by="epoch") for arm, runs in held.items() if runs}
+
+
+def _panels(study: StudyResults, name: str, sides: Sequence[Drawn]) -> list[Lines]:
+    span = _span(sides)
+    return [
+        Lines(
+            [_line(arm, drawn[arm.name], "epoch") for arm in study.arms if arm.name in drawn],
+            Axis("epoch", from_zero=True),
+            Axis(f"{side} {name}", span=span),
+        )
+        for side, drawn in zip(("train", "dev"), sides, strict=True)
+    ]
+
+
+def _span(sides: Sequence[Drawn]) -> tuple[float, float] | None:
+    """One scale for both: a gap between train and dev is then a distance that the eye can measure."""
+    keys = ("value", "low", "high")
+    values = [
+        y for drawn in sides for curve in drawn.values() for key in keys for y in curve[key] if known(y)
+    ]
+    if not values:
+        return None
+    margin = 0.05 * (max(values) - min(values)) or 0.05
+    return min(values) - margin, max(values) + margin

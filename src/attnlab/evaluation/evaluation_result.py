@@ -1,0 +1,126 @@
+"""What an evaluation found: scores with their intervals and definitions, and what stands with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from attnlab.checks.wording.of_scores import honest_meaning
+from attnlab.documents.nodes import DocumentPage
+from attnlab.documents.notebook import SelfShowing
+from attnlab.evaluation.honesty import HonestLoss
+from attnlab.evaluation.result_nodes import probes_table, score_nodes
+from attnlab.evaluation.retrieval import RankingResult
+from attnlab.runs.findings import Finding, collapse_sentence
+from attnlab.targets.report import Baseline, TargetReport, baselines_sentence
+
+
+@dataclass(frozen=True)
+class DefinedScore:
+    """A number with what it means, and its 95% interval over texts where it has one."""
+
+    value: float
+    definition: str
+    interval: tuple[float, float] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        between = {} if self.interval is None else {"interval": list(self.interval)}
+        return {"value": self.value, "definition": self.definition, **between}
+
+
+@dataclass(frozen=True)
+class PseudoPerplexity:
+    """Of a masked model: each token of some rows masked alone."""
+
+    loss: float
+    perplexity: float
+    interval: tuple[float, float] | None
+    rows: int
+
+
+@dataclass(frozen=True)
+class ProbeScore:
+    """A sentence scored by itself; `kind` is perplexity or pseudo-perplexity."""
+
+    text: str
+    loss: float
+    perplexity: float
+    kind: str
+    tokens: int
+    unknown: int
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class EvaluationResult(SelfShowing):
+    """Scores of a split or of a file's texts, and of probe sentences. `result["measures"]` and the other keys
+    of `attnlab evaluate --json` can be asked for by name."""
+
+    name: str = ""
+    scores: Mapping[str, DefinedScore] = field(default_factory=dict)
+    fingerprint: str = ""
+    cuts: Mapping[str, float] | None = None
+    recomputed: Finding | None = None
+    """The same loss by another route."""
+    retrieval: RankingResult | None = None
+    target: TargetReport | None = None
+    baselines: tuple[Baseline, ...] = ()
+    honesty: HonestLoss | None = None
+    pseudo: PseudoPerplexity | None = None
+    probes: tuple[ProbeScore, ...] = ()
+
+    @property
+    def collapse(self) -> str:
+        """That predictions came to what the most frequent label gives; nothing where they did not."""
+        checks = None if self.target is None else self.target.checks
+        return collapse_sentence(checks) if checks else ""
+
+    def as_json(self) -> dict[str, Any]:
+        return dict(self._entries())
+
+    def __getitem__(self, name: str) -> Any:
+        return self.as_json()[name]
+
+    def document(self) -> DocumentPage:
+        probes = [probes_table(self.probes)] if self.probes else []
+        return DocumentPage("scores", self.name, [*score_nodes(self), *probes])
+
+    def _entries(self) -> Iterator[tuple[str, Any]]:
+        if self.scores:
+            yield "name", self.name
+        if self.fingerprint:
+            yield "fingerprint", self.fingerprint
+        if self.cuts is not None:
+            yield "truncation", dict(self.cuts)
+        if self.scores:
+            yield "measures", {name: score.as_json() for name, score in self.scores.items()}
+        if self.recomputed is not None:
+            yield "recomputed", self.recomputed.as_json()
+        if self.retrieval is not None:
+            yield "retrieval", self.retrieval.as_json()
+        if self.target is not None:
+            yield from self.target.as_json().items()
+        if self.baselines:
+            yield "baselines", [asdict(baseline) for baseline in self.baselines]
+            yield "baselines_told", baselines_sentence(self.baselines)
+        if self.honesty is not None:
+            yield "honesty", honesty_json(self.honesty)
+        if self.pseudo is not None:
+            yield "pseudo", asdict(self.pseudo)
+        if self.probes:
+            yield "probes", [asdict(probe) for probe in self.probes]
+
+
+def honesty_json(honest: HonestLoss) -> dict[str, Any]:
+    """Parallel and token-by-token loss of the same targets."""
+    return {
+        "parallel": honest.parallel.loss,
+        "token_by_token": honest.token_by_token.loss,
+        "difference": honest.difference,
+        "interval": list(honest.interval),
+        "largest": honest.largest,
+        "texts": honest.texts,
+        "targets": honest.parallel.tokens,
+        "sound": honest.sound,
+        "meaning": honest_meaning(honest.values),
+    }

@@ -1,0 +1,285 @@
+"""What an evaluation found, as a document's nodes: the same for a terminal, a page and a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from attnlab.checks.wording.of_scores import honest_meaning
+from attnlab.data.encode.encoding import MUCH
+from attnlab.documents.nodes import (
+    Bar,
+    Inline,
+    Node,
+    Number,
+    Sentence,
+    Table,
+    TableColumn,
+    Tone,
+    muted,
+    toned,
+)
+from attnlab.metrics.classes import ClassScores
+from attnlab.runs.findings import Finding, Outcome, mark
+from attnlab.targets.report import (
+    AnswersReport,
+    Baseline,
+    Confusion,
+    Mistake,
+    TargetReport,
+    ThresholdUse,
+    WrongAnswer,
+    baselines_sentence,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from attnlab.evaluation.evaluation_result import (
+        DefinedScore,
+        EvaluationResult,
+        ProbeScore,
+        PseudoPerplexity,
+    )
+    from attnlab.evaluation.honesty import HonestLoss
+    from attnlab.evaluation.retrieval import RankingResult
+
+WIDE = 12
+"""Classes of which a confusion matrix still fits a terminal."""
+
+
+def score_nodes(result: EvaluationResult) -> Iterator[Node]:
+    """What a text or a split came to, and what stands with it."""
+    if result.scores:
+        yield scores_table(result.scores, title=result.name)
+    if result.cuts is not None:
+        yield truncation_sentence(result.cuts)
+    if result.recomputed is not None:
+        yield recomputed_sentence(result.recomputed)
+    if result.retrieval is not None:
+        yield from retrieval_nodes(result.retrieval, result.name)
+    if result.target is not None:
+        yield from target_nodes(result.target, result.baselines)
+    if result.honesty is not None:
+        yield from honesty_sentences(result.honesty)
+    if result.pseudo is not None:
+        yield pseudo_sentence(result.pseudo)
+
+
+def scores_table(scores: Mapping[str, DefinedScore], *, title: str = "") -> Table:
+    """A row a score, with its interval over texts where there are several."""
+    rows = [(name, Number.within(one.value, one.interval), one.definition) for name, one in scores.items()]
+    several = any(one.interval is not None for one in scores.values())
+    value = TableColumn("value, 95% interval" if several else "value", alike=False, whole=True)
+    return Table((TableColumn("measure", whole=True), value, "definition"), rows, title=title)
+
+
+def truncation_sentence(cut: Mapping[str, float]) -> Sentence:
+    """What of the texts was not scored, as a warning where it is much."""
+    tone = Tone.WARNING if cut["tokens_cut_share"] > MUCH else Tone.MUTED
+    text = (
+        f"Cut off and not scored: {cut['tokens_cut']:,} of {cut['tokens']:,} tokens "
+        f"({cut['tokens_cut_share']:.1%}), in {cut['texts_cut']:,} of {cut['texts']:,} texts "
+        f"({cut['texts_cut_share']:.1%})."
+    )
+    return Sentence(toned(tone, text))
+
+
+def recomputed_sentence(finding: Finding) -> Sentence:
+    if finding.outcome is Outcome.PASS:
+        return Sentence(f"Recomputed without the run's own code: {finding.found}.")
+    return Sentence((toned(Tone.WRONG, f"Recomputed: {finding.found}."), f" {finding.meaning} {finding.fix}"))
+
+
+def honesty_sentences(honest: HonestLoss) -> Iterator[Sentence]:
+    difference = Number.within(honest.difference, honest.interval, decimals=4)
+    yield Sentence(
+        (
+            f"Token-by-token loss ({honest.parallel.tokens:,} targets of {honest.texts} texts, later tokens "
+            "removed): ",
+            Number(honest.token_by_token.loss, decimals=4),
+            "; parallel loss of the same targets: ",
+            Number(honest.parallel.loss, decimals=4),
+            "; difference and its 95% interval: ",
+            difference,
+            ".",
+        )
+    )
+    yield Sentence(toned(Tone.GOOD if honest.sound else Tone.WRONG, f"{honest_meaning(honest.values)}."))
+
+
+def pseudo_sentence(pseudo: PseudoPerplexity) -> Sentence:
+    return Sentence(
+        (
+            f"Pseudo-perplexity (each token masked alone, {pseudo.rows} rows; 95% interval): ",
+            Number.within(pseudo.perplexity, pseudo.interval),
+            ". It is no perplexity: a masked model gives a text no probability.",
+        )
+    )
+
+
+def probes_table(probes: Sequence[ProbeScore]) -> Table:
+    rows = [
+        (
+            probe.text,
+            Number(probe.loss, decimals=3),
+            Number(probe.perplexity, decimals=1),
+            probe.tokens,
+            probe.unknown,
+        )
+        for probe in probes
+    ]
+    columns = ("sentence", "loss", probes[0].kind, "tokens", "unknown")
+    return Table(columns, rows, title="Probe sentences")
+
+
+def retrieval_nodes(ranking: RankingResult, name: str) -> Iterator[Node]:
+    rows: list[tuple[Inline, ...]] = []
+    for measure, one in ranking.measures.items():
+        sides = (one.model, one.bm25, one.difference)
+        rows.append((measure, *(Number.within(side.value, side.interval, decimals=3) for side in sides)))
+    title = f"{name}: {ranking.queries:,} queries, {ranking.passages:,} passages"
+    columns = (TableColumn("measure", whole=True), "model", "BM25", "model − BM25")
+    yield Table(columns, rows, title=title)
+    for measure, one in ranking.measures.items():
+        yield Sentence(f"{measure}: {one.definition}.", "fine")
+    yield Sentence(
+        "BM25 ranks by shared words and needs no model. Below each value is its 95% interval over queries, "
+        "those of one passage taken together.",
+        "fine",
+    )
+    yield from finding_sentences(ranking.checks)
+
+
+# ---------------------------------------------------------------- labels
+def target_nodes(report: TargetReport, baselines: Sequence[Baseline]) -> Iterator[Node]:
+    """What is reported of labels or answers."""
+    if report.answers is not None:
+        yield from answer_nodes(report.answers, baselines)
+    if report.majority is not None:
+        most = report.majority
+        yield Sentence(f"Always predicting “{most.label}” is right in {most.share:.1%}.")
+        if len(baselines) > 1:
+            yield Sentence(baselines_sentence(baselines))
+    if report.classes is not None:
+        yield classes_table(report.classes)
+    if report.confusion is not None:
+        yield confusion_table(report.confusion)
+    if report.mistakes:
+        yield mistakes_table(report.mistakes)
+    yield from finding_sentences(report.checks or ())
+
+
+def finding_sentences(findings: Iterable[Finding]) -> Iterator[Sentence]:
+    """What checks found of the examples, a line each."""
+    for finding in findings:
+        if finding.outcome is not Outcome.NOT_APPLICABLE:
+            line = f" {finding.check}: {finding.found}. {finding.meaning} {finding.fix}".rstrip()
+            yield Sentence((mark(finding.outcome), line))
+
+
+def classes_table(classes: Sequence[ClassScores]) -> Table:
+    rows: list[tuple[Inline, ...]] = [
+        (
+            *(one.name, one.examples, one.predicted),
+            *(Number(share, decimals=3) for share in (one.precision, one.recall, one.f1)),
+        )
+        for one in classes
+    ]
+    return Table(("class", "examples", "predicted", "precision", "recall", "F1"), rows, title="Classes")
+
+
+def confusion_table(confusion: Confusion) -> Table:
+    """Rows are what was right, columns what was said; of many classes the most frequent mistakes."""
+    names, counts = confusion.names, confusion.counts
+    if len(names) > WIDE:
+        pairs = [(counts[a][b], a, b) for a in range(len(names)) for b in range(len(names)) if a != b]
+        often = sorted(pairs, reverse=True)[:WIDE]
+        listed = [(names[right], names[said], count) for count, right, said in often if count]
+        return Table(("right", "predicted", "times"), listed, title="Most frequent confusions")
+    heads = [TableColumn("right ↓ predicted →"), *(TableColumn(name[:10], right=True) for name in names)]
+    rows = [
+        (names[right], *(_count(count, right == said) for said, count in enumerate(row)))
+        for right, row in enumerate(counts)
+    ]
+    return Table(heads, rows, title="Confusion")
+
+
+def _count(count: int, agrees: bool) -> Inline:
+    return toned(Tone.GOOD, count) if agrees else count if count else muted("·")
+
+
+def mistakes_table(mistakes: Sequence[Mistake]) -> Table:
+    rows = [
+        (label_text(one.label), label_text(one.prediction), Number(one.confidence, decimals=3), one.text)
+        for one in mistakes
+    ]
+    title = "Largest errors" if mistakes[0].confidence is None else "Most confidently wrong"
+    return Table(("label", "prediction", "confidence", "text"), rows, title=title)
+
+
+def label_text(value: Any) -> str:
+    """A class, several, or a number."""
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    return (value if isinstance(value, str) else ", ".join(value)) or "none"
+
+
+# ---------------------------------------------------------------- answers to questions
+def answer_nodes(answers: AnswersReport, baselines: Sequence[Baseline]) -> Iterator[Node]:
+    if baselines:
+        yield Sentence(baselines_sentence(baselines))
+    yield Sentence(
+        f"{answers.answered:,} of {answers.n:,} questions answered, {answers.answerable:,} have an answer."
+    )
+    yield threshold_table(answers)
+    yield Sentence(threshold_sentence(answers.threshold))
+    if answers.wrong:
+        yield wrong_table(answers.wrong)
+
+
+def threshold_table(answers: AnswersReport) -> Table:
+    """F1 by threshold; those that were used are marked."""
+    rows: list[tuple[Inline, ...]] = [
+        (
+            Number(point.threshold, form="signed", decimals=2),
+            Number(point.answered / answers.n, form="percent", decimals=0),
+            Number(point.f1, decimals=4),
+            Number(point.exact, decimals=4),
+            (Bar(point.f1), " ← used" if point.used else ""),
+        )
+        for point in answers.curve
+    ]
+    title = "F1 by threshold τ (an answer is given above it)"
+    return Table(("τ", "answered", "F1", "exact match", ""), rows, title=title)
+
+
+def threshold_sentence(used: ThresholdUse) -> str:
+    """Where the threshold comes from, and what tuning it on these questions would have pretended."""
+    if not used.folds:
+        source = f"τ = {used.least:+.3f}, as kept with the model or set"
+    else:
+        source = (
+            f"τ from {used.least:+.3f} to {used.most:+.3f}, cross-fitted: for each of {used.folds} "
+            "folds of the passages the best one of the others"
+        )
+    gain = used.pretended_f1 - used.f1
+    return (
+        f"{source}: F1 {used.f1:.4f}. Tuned on these same questions, τ = {used.tuned_here:+.3f} would "
+        f"have pretended {used.pretended_f1:.4f} ({gain:+.4f})."
+    )
+
+
+def wrong_table(wrong: Sequence[WrongAnswer]) -> Table:
+    rows = [
+        (
+            Number(one.margin, form="signed", decimals=2),
+            one.question,
+            one.answer or muted("none"),
+            one.gold or muted("none"),
+        )
+        for one in wrong
+    ]
+    shares = {"margin": None, "question": 2, "answer": 1, "right": 1}
+    columns = [TableColumn(name, share=share) for name, share in shares.items()]
+    return Table(columns, rows, title="Wrong by the largest margin")

@@ -1,0 +1,342 @@
+"""What a study came to, as facts: results.json is this record, written and read back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import attnlab.studies.wording as wording
+from attnlab.evaluation.comparison import Comparison, nan_of
+from attnlab.metrics.metric import Estimate
+from attnlab.runs.findings import COLLAPSES, Outcome
+from attnlab.runs.reason import Reason, reasons_phrase
+from attnlab.runs.result import RunResult, RunState
+from attnlab.runs.typed import Value
+
+FORMAT = 2
+"""Of results.json. Without it, a file is of a version that kept sentences in the place of comparisons."""
+OF_MAJORITY = ("majority", "collapse")
+"""The checks that a classifier without knowledge fails."""
+
+
+class NoteKind(StrEnum):
+    """What a reader must know beside the numbers; its words are in `studies/wording.py`."""
+
+    RESIZED = "resized"
+    SAME_CONFIG = "same_config"
+    NO_RATE = "no_rate"
+    EDGE_RATE = "edge_rate"
+    LEFT_OVER = "left_over"
+    LEFT_OUT = "left_out"
+    UNKNOWN_SEEDS = "unknown_seeds"
+    FIXED_PARTS = "fixed_parts"
+    SORTED_BATCHES = "sorted_batches"
+    ONE_BATCH = "one_batch"
+    IDLE_SEEDS = "idle_seeds"
+    OTHER_CODE = "other_code"
+    NOT_COMPARED = "not_compared"
+    FAILED_RUNS = "failed_runs"
+    BY_BYTES = "by_bytes"
+    TOLD = "told"
+
+
+@dataclass(frozen=True)
+class Note:
+    kind: NoteKind
+    values: Mapping[str, Value] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def told(cls, text: str) -> Note:
+        """A note in a study's own words."""
+        return cls(NoteKind.TOLD, {"text": text})
+
+    def __str__(self) -> str:
+        return wording.note_sentence(self.kind, self.values)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"kind": self.kind.value, "values": dict(self.values)}
+
+    @classmethod
+    def of_json(cls, held: Mapping[str, Any]) -> Note:
+        return cls(NoteKind(held["kind"]), held["values"])
+
+
+@dataclass(frozen=True)
+class TunedRate:
+    """A learning rate that was tried for an arm, and its value on dev; None where the run failed."""
+
+    arm: str
+    learning_rate: float
+    metric: str
+    value: float | None
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class NamedMeasure:
+    """A number of the study's runs, as its readers need it."""
+
+    name: str
+    definition: str = ""
+    lower_is_better: bool = True
+
+
+class ArmState(StrEnum):
+    FINISHED = "finished"
+    INVALID = "invalid"
+    FAILED = "failed"
+    MISSING = "missing"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmOutcome:
+    """An arm over its seeds. `reasons` say why it is not finished, or which runs it lacks."""
+
+    name: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    budget: Mapping[str, Any] = field(default_factory=dict)
+    learning_rate: float | None = None
+    steps: float | None = None
+    tokens: float | None = None
+    flops: float | None = None
+    parameters: int | None = None
+    tuned_parameters: int | None = None
+    flops_per_token: float | None = None
+    state: ArmState = ArmState.FINISHED
+    reasons: tuple[Reason, ...] = ()
+    unsound: tuple[str, ...] = ()
+    scores: Mapping[str, Estimate] = field(default_factory=dict)
+    tried: int = 0
+
+    @property
+    def reason(self) -> str:
+        """Why it is not finished, in words."""
+        return reasons_phrase(self.reasons)
+
+    @property
+    def sound(self) -> bool:
+        """Whether its numbers mean what they say."""
+        return self.state is not ArmState.INVALID
+
+    def as_json(self) -> dict[str, Any]:
+        """`status` and `reason` as words too, which nothing reads back where there are `reasons`."""
+        reasons = [reason.as_json() for reason in self.reasons]
+        if self.state is ArmState.REFUSED:
+            told = {"name": self.name, "status": self.state.value, "reason": self.reason}
+            return told | {"reasons": reasons}
+        tuned = {} if self.tuned_parameters is None else {"tuned_parameters": self.tuned_parameters}
+        return {
+            "name": self.name,
+            "changes": dict(self.changes),
+            "budget": dict(self.budget),
+            "learning_rate": self.learning_rate,
+            "steps": self.steps,
+            "tokens": self.tokens,
+            "flops": self.flops,
+            "parameters": self.parameters,
+            **tuned,
+            "flops_per_token": self.flops_per_token,
+            "status": self.state.value,
+            "reason": self.reason,
+            "unsound": list(self.unsound),
+            "metrics": {name: score_json(score) for name, score in self.scores.items()},
+            "tried": self.tried,
+            "reasons": reasons,
+        }
+
+    @classmethod
+    def of_json(cls, held: Mapping[str, Any]) -> ArmOutcome:
+        same = ("learning_rate", "steps", "tokens", "flops", "parameters", "tuned_parameters")
+        told = Reason.error(str(held.get("reason") or ""))
+        reasons = map(Reason.of_json, held["reasons"]) if "reasons" in held else filter(None, [told])
+        return cls(
+            name=held["name"],
+            changes=held.get("changes") or {},
+            budget=held.get("budget") or {},
+            **{name: held.get(name) for name in (*same, "flops_per_token")},
+            state=ArmState(held.get("status") or "finished"),
+            reasons=tuple(reasons),
+            unsound=tuple(held.get("unsound") or ()),
+            scores={name: score_of(score) for name, score in (held.get("metrics") or {}).items() if score},
+            tried=held.get("tried") or 0,
+        )
+
+
+def score_json(score: Estimate) -> dict[str, Any]:
+    return {"value": score.value, "low": score.low, "high": score.high, "n": score.n}
+
+
+def score_of(held: Mapping[str, Any]) -> Estimate:
+    value, low, high = (nan_of(held.get(name)) for name in ("value", "low", "high"))
+    return Estimate(value, low, high, held.get("n") or 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyFacts:
+    """The study itself, for its readers."""
+
+    name: str = "study"
+    question: str = ""
+    hypothesis: str = ""
+    card: str = ""
+    baseline: str = ""
+    against: Mapping[str, str] = field(default_factory=dict)
+    metric: str = "loss"
+    metrics: tuple[NamedMeasure, ...] = ()
+    seeds: tuple[int, ...] = ()
+    quick: bool = False
+    budget: Mapping[str, Any] = field(default_factory=dict)
+    match: str = ""
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    tuning: tuple[TunedRate, ...] = ()
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """What arms are compared with, the study's own first."""
+        return tuple(dict.fromkeys([self.baseline, *self.against.values()]))
+
+    def as_json(self, notes: Sequence[Note]) -> dict[str, Any]:
+        held = {name: getattr(self, name) for name in FACTS}
+        held |= {"metrics": [vars(one) for one in self.metrics], "seeds": list(self.seeds)}
+        held |= {"notes": [str(note) for note in notes], "tuning": [vars(one) for one in self.tuning]}
+        return held
+
+    @classmethod
+    def of_json(cls, held: Mapping[str, Any]) -> StudyFacts:
+        known = {name: held[name] for name in FACTS if held.get(name) is not None}
+        known |= {
+            "metrics": tuple(NamedMeasure(**one) for one in held.get("metrics") or ()),
+            "seeds": tuple(held.get("seeds") or ()),
+            "tuning": tuple(TunedRate(**one) for one in held.get("tuning") or ()),
+        }
+        return cls(**known)
+
+
+FACTS = (
+    *("name", "question", "hypothesis", "card", "baseline", "against", "metric", "metrics", "seeds"),
+    *("quick", "budget", "match", "overrides"),
+)
+PARTS = (
+    *("attention", "figures", "tables", "lengths", "starts", "configs", "versions", "fingerprints"),
+    *("machine", "date", "again"),
+)
+"""What results.json holds as it is."""
+KEYS = {"study", "verdict", "arms", "refused", "runs", "comparisons", "format", "notes", *PARTS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyOutcome:
+    """Every run, every arm with its scores, every comparison that is allowed, and what a reader must know.
+
+    The verdict is said of these; it is written, and never read.
+    """
+
+    study: StudyFacts
+    arms: tuple[ArmOutcome, ...] = ()
+    refused: tuple[ArmOutcome, ...] = ()
+    runs: tuple[RunResult, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    notes: tuple[Note, ...] = ()
+    attention: Mapping[str, Any] = field(default_factory=dict)
+    figures: Sequence[Mapping[str, Any]] = ()
+    tables: Sequence[Mapping[str, Any]] = ()
+    lengths: Mapping[str, Any] = field(default_factory=dict)
+    starts: Sequence[Mapping[str, Any]] = ()
+    configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    fingerprints: Mapping[str, Any] = field(default_factory=dict)
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    date: str = ""
+    again: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Further keys of a study's own `summarise`."""
+
+    @property
+    def all_arms(self) -> tuple[ArmOutcome, ...]:
+        """Those that could not be built, too, first."""
+        return (*self.refused, *self.arms)
+
+    @cached_property
+    def at_majority(self) -> dict[str, tuple[list[int], int]]:
+        """The arms of which runs ended at the majority share: these seeds, of how many that trained."""
+        found = {}
+        for arm in dict.fromkeys(run.arm for run in self.runs if learned_nothing(run)):
+            trained = [run for run in self.runs if run.arm == arm and run.trained]
+            found[arm] = [run.seed for run in trained if learned_nothing(run)], len(trained)
+        return found
+
+    @property
+    def verdict(self) -> str:
+        """The study's answer, in words."""
+        return wording.verdict_sentences(self)
+
+    def comparison_of(self, arm: str) -> Comparison | None:
+        """An arm's comparison by the study's own metric."""
+        mine = (one for one in self.comparisons if one.arm == arm and one.metric == self.study.metric)
+        return next(mine, None)
+
+    def runs_of(self, arm: str) -> list[RunResult]:
+        return [run for run in self.runs if run.arm == arm]
+
+    def as_json(self) -> dict[str, Any]:
+        """As results.json holds it. Maps of attention are told by arm, and a run's initial weights, a line
+        for each parameter, stay in its own folder."""
+        runs = [replace(run, attention=None, initial=None).as_json() for run in self.runs]
+        held = {
+            "study": self.study.as_json(self.notes),
+            "verdict": self.verdict,
+            "arms": [arm.as_json() for arm in self.arms],
+            "refused": [arm.as_json() for arm in self.refused],
+            "runs": runs,
+            "comparisons": [one.as_json() for one in self.comparisons],
+            **{name: getattr(self, name) for name in PARTS},
+            **self.extra,
+            "format": FORMAT,
+            "notes": [note.as_json() for note in self.notes],
+        }
+        return dict(without_nan(held))
+
+    @classmethod
+    def of_json(cls, held: Mapping[str, Any]) -> StudyOutcome:
+        """A study as it was written. Of one without a format its baselines, arms and runs: its comparisons
+        are computed anew from the folders of its runs."""
+        missing = [part for part in ("study", "runs") if part not in held]
+        if missing:
+            raise ValueError(f"Results need a study and its runs; {', '.join(missing)} is missing.")
+        new = held.get("format") == FORMAT
+        told = [Note.told(text) for text in held["study"].get("notes") or ()]
+        return cls(
+            study=StudyFacts.of_json(held["study"]),
+            arms=tuple(map(ArmOutcome.of_json, held.get("arms") or ())),
+            refused=tuple(map(ArmOutcome.of_json, held.get("refused") or ())),
+            runs=tuple(map(RunResult.of_json, held["runs"])),
+            comparisons=tuple(map(Comparison.of_json, held.get("comparisons") or () if new else ())),
+            notes=tuple(map(Note.of_json, held["notes"])) if new and "notes" in held else tuple(told),
+            **{name: held[name] for name in PARTS if held.get(name)},
+            extra={name: value for name, value in held.items() if name not in KEYS},
+        )
+
+
+def learned_nothing(run: RunResult) -> bool:
+    """Whether a run failed these checks by no more than ending at the majority share; where labels were mixed
+    up it did not, which is a fault."""
+    failed = [one for one in run.checks if one.outcome is Outcome.FAIL and one.check in OF_MAJORITY]
+    return bool(failed) and all(one.check == "collapse" or one.kind in COLLAPSES for one in failed)
+
+
+def runs_in_state(runs: Iterable[RunResult], *states: RunState) -> Iterator[RunResult]:
+    return (run for run in runs if run.status in states)
+
+
+def without_nan(value: Any) -> Any:
+    """JSON knows no nan: what is not known is null."""
+    if isinstance(value, Mapping):
+        return {name: without_nan(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,113 @@
+"""What was compared: the arms, what they begin from, and what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attnlab.config.wording import sentence
+from attnlab.documents.nodes import (
+    Below,
+    Code,
+    Definitions,
+    Inline,
+    Name,
+    Node,
+    Number,
+    Sentence,
+    Table,
+    TableColumn,
+    TableRow,
+    emphasised,
+    listed,
+)
+from attnlab.documents.numbers import FORMS, anything, estimate_of, known
+from attnlab.studies.report.study_results import Arm, StudyResults
+
+COUNTS = (("steps", "steps", "count"), ("tokens", "tokens", "count"), ("flops", "FLOPs", "scaled"))
+
+
+def changes(study: StudyResults) -> list[Node]:
+    """What each arm changes, and what all have in common."""
+    facts = study.facts
+    common = {
+        "Baseline": study.baseline,
+        "Seeds": f"{len(study.seeds)} ({anything(study.seeds)})" if study.seeds else "",
+        "Budget of each run": study.budget,
+        "Changed from this description": ", ".join(
+            f"{k} = {anything(v)}" for k, v in facts.overrides.items()
+        ),
+        "Matched": f"to the baseline's {facts.match}" if facts.match else "",
+    }
+    summary = list(filter(None, study.card.get("", "").split("\n")))  # its first line asks the question
+    card = [*filter(None, [study.card.get("Set-up")]), *summary[bool(facts.question) :]]
+    return [
+        *(Sentence(emphasised(sentence(part)), "prose") for part in card),
+        Table(
+            ("arm", "changes", "each run took"),
+            [(arm.shown, _changed(arm), _spent(arm)) for arm in study.arms],
+            caption="Each arm is the base config with these fields changed, and nothing else.",
+        ),
+        Definitions([(name, value) for name, value in common.items() if value], "facts"),
+    ]
+
+
+def _changed(arm: Arm) -> Inline:
+    own = [Code(f"{key} = {anything(value)}") for key, value in arm.outcome.changes.items()]
+    why = Below(f"{arm.word.capitalize()}: {arm.reason}") if arm.reason and arm.sound else ""
+    return listed(own, " ") if own else "nothing", why
+
+
+def _spent(arm: Arm) -> str:
+    """What the arm's runs really took, whatever was planned: means over its seeds."""
+    counts = {name: getattr(arm.outcome, name) for name, _, _ in COUNTS}
+    told = [f"{FORMS[form](counts[name], 0)} {noun}" for name, noun, form in COUNTS if counts[name]]
+    rate = arm.outcome.learning_rate
+    return ", ".join([*told, *([f"learning rate {rate:g}"] if known(rate) else [])]) or "–"
+
+
+def starts(study: StudyResults) -> list[Node]:
+    """Models that were there, and runs that the study trained first."""
+    rows = [_start(start) for start in study.outcome.starts]
+    columns = (
+        *(
+            "start",
+            "task",
+            "text",
+            TableColumn("tokens seen", right=True),
+            TableColumn("dev loss", right=True),
+        ),
+        *(TableColumn("training time", right=True), "folder"),
+    )
+    caption = (
+        "Trained once, before the arms: all seeds of an arm begin from the same weights, so that no interval "
+        "holds the luck of this training."
+    )
+    return [Table(columns, rows, caption=caption, look="wide")] if rows else []
+
+
+def _start(start: Mapping[str, Any]) -> TableRow:
+    config = start.get("config") or {}
+    corpus = (config.get("data") or {}).get("corpus") or {}
+    task = (config.get("task") or {}).get("kind", "")
+    loss = (start.get("metrics") or {}).get("loss")
+    failed = ", ".join(start.get("unsound") or ())
+    tags = ((f"not sound: {failed}", "invalid"),) if failed else ()
+    tokens, seconds = (
+        estimate_of({"value": start.get(name)}, form=form) if task else ""
+        for name, form in (("tokens", "count"), ("seconds", "seconds"))
+    )
+    return TableRow(
+        (
+            *(Name(start["name"], tags=tags), task or "trained elsewhere"),
+            *(anything(corpus.get("path") or corpus.get("kind", "")), tokens),
+            *(Number(loss, decimals=3) if known(loss) else "", seconds, Code(start["folder"])),
+        )
+    )
+
+
+def hypothesis(study: StudyResults) -> list[Node]:
+    """What was expected, before anything was seen."""
+    given = [study.facts.hypothesis, study.card.get("Hypothesis", "")]
+    told = {" ".join(text.split()).casefold(): text for text in given if text}  # a card often repeats it
+    return [Sentence(emphasised(sentence(text)), "prose") for text in told.values()]

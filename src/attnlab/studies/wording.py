@@ -1,0 +1,411 @@
+"""What studies say in English: reasons, notes, inequalities, comparisons and the verdict.
+
+Everything is made of records; nothing is decided here and nothing here is read back. It imports `config`
+alone: whoever holds a record can say it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from attnlab.config.wording import count_of, in_words, listing
+
+Values = Mapping[str, Any]
+MISSING = (KeyError, ValueError, TypeError, IndexError, AttributeError)
+"""What a sentence raises whose values are not those that it needs, as in a file that was edited."""
+
+# ---------------------------------------------------------------- reasons
+RESTORE = "Restore it from a copy, or remove the run's folder and resume the study."
+REASONS: Mapping[str, str] = {
+    "other_task": "their tasks differ, and so what their losses mean",
+    "other_tokenizer": "their tokenizers differ, so that {metric} counts other units; use {instead}",
+    "other_dev": "they were judged on different dev examples",
+    "other_part": "they were judged on different parts of dev ({parts[0]} and {parts[1]} batches)",
+    "unknown_words": "{share:.1%} of the targets are unknown words, whose spelling {metric} does not pay for",
+    "other_bytes": "their texts were cut to different lengths ({bytes[0]:,.0f} and {bytes[1]:,.0f} bytes "
+    "were scored)",
+    "other_examples": "they were trained on different examples",
+    "other_order": "they saw their training examples in another order",
+    "other_batches": "{seed}they were not fed the same batches (batch {batch} or one before it differs)",
+    "other_inputs": "{seed}the same batches became other inputs (batch {batch} or one before it differs)",
+    "other_draws": "{seed}dropout drew other numbers (in batch {batch} or before)",
+    "other_weights": "{seed}{differ} of the {shared} parameters that both have started from other weights "
+    "({first} first)",
+    "refused": "{error}",
+    "error": "{error}",
+    "killed": "The worker was ended by {signal}{memory}. Continue with --resume.",
+    "asked_to_stop": "The worker was asked to stop from outside, and saved. Continue with --resume.",
+    "exit_code": "The worker ended with exit code {code}; its last output is in {log}.",
+    "stopped": "stopped before its end; continue with --resume",
+    "not_begun": "not begun; continue with --resume",
+    "damaged": "left out, since its files are damaged: {error}",
+    "no_texts": f"left out, since its files are damaged: {{file}} is gone. {RESTORE}",
+}
+ALIKE: Mapping[str, str] = {
+    "same_weights": "the same initial weights",
+    "same_batches": "the same batches in the same order",
+    "same_draws": "the same random draws in dropout",
+}
+
+
+def reason_phrase(kind: str, values: Values) -> str:
+    """A reason in words that follow "because"."""
+    try:
+        return _reason(kind, values)
+    except MISSING:
+        return ": ".join(filter(None, [str(kind), listing(values)]))
+
+
+def _reason(kind: str, values: Values) -> str:
+    if kind in ALIKE:
+        return f"seeds {in_words(values['seeds'])} of {values['arm']} have {ALIKE[kind]}"
+    if kind == "same_losses":
+        seeds = in_words(values["seeds"])
+        return f"seeds {seeds} of {values['arm']} have the same loss for every text, to the bit"
+    if kind == "checks":
+        return f"failed the check {' and '.join(values['failures'])}"
+    if kind == "without_result":
+        each = [
+            f"seed {run['seed']}: {reason_phrase(run['why']['kind'], run['why']['values'])}"
+            for run in values["missing"]
+        ]
+        return f"{len(each)} of {values['runs']} runs have no result ({'; '.join(each)})"
+    memory = "; the machine may be out of memory" if values.get("signal") == "SIGKILL" else ""
+    seed = f"with seed {values['seed']} " if values.get("seed") is not None else ""
+    return REASONS[kind].format_map({**values, "memory": memory, "seed": seed})
+
+
+def reasons_phrase(reasons: Sequence[tuple[str, Values]]) -> str:
+    """Several reasons; what seeds of an arm have in common is said of them once."""
+    said: dict[tuple[str, ...], list[str]] = {}
+    for kind, values in reasons:
+        if kind in ALIKE and "seeds" in values:
+            key = (f"seeds {in_words(values['seeds'])} of {values.get('arm')} have",)
+            said.setdefault(key, []).append(ALIKE[kind])
+        else:
+            said.setdefault((reason_phrase(kind, values), str(len(said))), [])
+    return "; ".join(
+        dict.fromkeys(f"{key[0]} {in_words(alike)}" if alike else key[0] for key, alike in said.items())
+    )
+
+
+# ---------------------------------------------------------------- notes
+NOTES: Mapping[str, str] = {
+    "same_config": "Arms {arms[0]} and {arms[1]} have the same config.",
+    "no_rate": "No learning rate was chosen for {arm}: all its tuning runs failed ({error}). It was trained "
+    "with the one of its config.",
+    "edge_rate": "The best learning rate of {arm}, {rate:g}, is at the edge of the grid: a better one may "
+    "lie outside.",
+    "unknown_seeds": "Whether the seeds of {arm} changed anything is not known: a run was begun with a "
+    "version that did not record what it was given.",
+    "fixed_parts": "{fixed} of the {drawn} parameters of {arm} that are drawn at random start from the same "
+    "values with every seed ({first} first).",
+    "sorted_batches": "The batches of {arm} came in the same order with every seed: data.batching {batching} "
+    "sorts them. Other seeds vary the rest.",
+    "one_batch": "The batches of {arm} came in the same order with every seed: all training text is one "
+    "batch. Other seeds vary the rest.",
+    "idle_seeds": "Seeds that change nothing: look for code with its own generator (torch.manual_seed, a "
+    "fixed seed in initialise, in the loader or in dropout) where the run's named streams belong.",
+    "told": "{text}",
+}
+
+
+def note_sentence(kind: str, values: Values) -> str:
+    """What a reader of a study must know beside its numbers."""
+    try:
+        return _note(kind, values)
+    except MISSING:
+        return f"{': '.join(filter(None, [str(kind), listing(values)]))}."
+
+
+def _note(kind: str, values: Values) -> str:
+    if kind == "left_over":
+        gone = ", ".join(values["arms"])
+        return f"The folder also holds runs of arms that are not in this study any more: {gone}."
+    if kind == "by_bytes":
+        arms = " and ".join(values["arms"])
+        return f"Compared by {values['metric']}, which is comparable across tokenizers: {arms}."
+    if kind == "left_out":
+        return f"{values['arm']} with seed {values['seed']} is {phrase_of(values['why'])}"
+    if kind == "not_compared":
+        why = reasons_phrase([(one["kind"], one["values"]) for one in values["reasons"]])
+        return f"{values['arm']} is not compared with {values['baseline']}: {why}."
+    if kind == "failed_runs":
+        told = "{arm}: {failed} of {runs} runs failed. The rest are a biased sample: they get no verdict."
+        return told.format_map(values)
+    if kind == "other_code":
+        used = "; ".join(f"hash {one['hash']} in {', '.join(one['runs'])}" for one in values["versions"])
+        return f"The runs used different versions of {values['file']}: {used}."
+    if kind == "resized":
+        width = "its width went from {width[0]} to {width[1]} and " if values["width"] else ""
+        return (
+            f"{{arm}} was resized to the baseline's parameters: {width}its feed-forward from {{hidden[0]}} "
+            "to {hidden[1]} hidden units, {parameters[0]:,} parameters to {parameters[1]:,} (baseline "
+            "{target:,})."
+        ).format_map(values)
+    return NOTES[kind].format_map(values)
+
+
+def phrase_of(why: Values) -> str:
+    """A reason within the values of a note."""
+    return reason_phrase(why["kind"], why["values"])
+
+
+# ---------------------------------------------------------------- what arms differ in beside their change
+def inequalities_sentence(unequal: Sequence[Any], arm: str, baseline: str, *, exact: bool = True) -> str:
+    """How an arm differs from its baseline beyond what is compared; with the counts behind the ratios."""
+    said = [
+        f"{arm} changes {len(one.names)} settings: {', '.join(one.names)}."
+        for one in unequal
+        if one.kind == "settings"
+    ]
+    groups: dict[str, list[Any]] = {}
+    for one in (one for one in unequal if one.kind == "count"):
+        groups.setdefault(ratio_phrase(one.arm / one.baseline), []).append(one)
+    has = []
+    for how, counts in groups.items():
+        nouns = in_words([name.replace("flops", "FLOPs") for one in counts for name in one.names])
+        first = counts[0]
+        behind = f" ({first.arm:,.0f} {first.names[0]}, {baseline} {first.baseline:,.0f})"
+        has.append(f"{how} {nouns}{behind if exact and first.names[0] != 'flops' else ''}")
+    has += [_inequality(one, baseline, exact) for one in unequal if one.kind not in ("settings", "count")]
+    if has:
+        said.append(f"{'It' if said else arm} had {('; ' if exact else ', ').join(has)}.")
+    return " ".join(said)
+
+
+def ratio_phrase(ratio: float) -> str:
+    """Counts that differ by the same ratio, as steps and tokens do, are said together."""
+    near = f"{100 * abs(ratio - 1):.2g} % {'more' if ratio > 1 else 'fewer'}"
+    return near if 0.8 < ratio < 1.25 else f"{ratio:.2g} × the"
+
+
+def _inequality(one: Any, baseline: str, exact: bool) -> str:
+    ratio = one.arm / one.baseline if one.baseline else math.nan
+    said, behind = {
+        "time": (f"{ratio:.2g} × the training time", f"{one.arm:,.0f} s, {baseline} {one.baseline:,.0f} s"),
+        "rate": (f"{ratio:.3g} × the learning rate", f"{one.arm:g}, {baseline} {one.baseline:g}"),
+        "tokenizer": ("a tokenizer of its own, so that the same texts came in other batches", ""),
+        "tuning": (f"{one.arm:g} tried settings", f"{baseline}: {one.baseline:g}"),
+    }[one.kind]
+    return f"{said} ({behind})" if exact and behind else said
+
+
+# ---------------------------------------------------------------- comparisons
+def verdict_phrase(comparison: Any) -> str:
+    """The verdict of a comparison, with the margin where it is that there is no difference beyond it."""
+    verdict = comparison.verdict
+    return f"no difference larger than {comparison.margin:g}" if verdict == "no difference" else str(verdict)
+
+
+def comparison_phrase(comparison: Any) -> str:
+    """The verdict with its numbers, in a sentence without its full stop."""
+    return f"{verdict_phrase(comparison)}: {because_phrase(comparison)}"
+
+
+def because_phrase(comparison: Any) -> str:
+    """What a verdict rests on."""
+    difference, metric = shown(comparison, comparison.difference), comparison.metric
+    if comparison.failed:
+        checks = " and ".join(dict.fromkeys(comparison.failed))
+        return f"{checks} failed, so the difference in {metric} ({difference}) means nothing"
+    if comparison.doubts:
+        doubts = reasons_phrase([(one.kind, one.values) for one in comparison.doubts])
+        return f"{doubts}, so the difference in {metric} ({difference}) is no evidence"
+    if comparison.identical:
+        what = "every text's loss" if comparison.documents else metric
+        return f"{what} is bit-identical in {count_of(comparison.seeds, 'seed')}"
+    if comparison.seeds == 1:
+        return f"one seed, so seed noise is unknown; {metric} {_over_texts(comparison)}"
+    return _measured(comparison)
+
+
+def _measured(comparison: Any) -> str:
+    c = comparison
+    said = f"{c.metric} {shown(c, c.difference)}{_interval(c, c.low, c.high)}, {chance(c.p_corrected)}"
+    if c.comparisons > 1:
+        said += f" after correction for {c.comparisons} comparisons"
+    if c.verdict in ("better", "worse") and c.p_same <= 1 - c.level:
+        said += f"; smaller than {c.margin:g}, the smallest difference that matters"
+    return f"{said}; {_unseen(c)}" if c.verdict == "inconclusive" else said
+
+
+def _unseen(comparison: Any) -> str:
+    c = comparison
+    if math.isnan(c.smallest):
+        return f"the same in all {c.seeds} seeds, so there is no spread to test it against"
+    if c.p <= 1 - c.level:
+        return f"{chance(c.p)} before correction, not significant among {c.comparisons} comparisons"
+    return f"minimum detectable effect with {c.seeds} seeds at 80 % power: {_rounded(c, c.smallest)}"
+
+
+def _over_texts(comparison: Any) -> str:
+    difference, half = comparison.difference, comparison.half_width_over_texts
+    if math.isnan(half):
+        return shown(comparison, difference)
+    interval = _interval(comparison, difference - half, difference + half)
+    texts = count_of(comparison.documents, "text")
+    return f"{shown(comparison, difference)}{interval} over {texts} for these two models only"
+
+
+def _interval(comparison: Any, low: float, high: float) -> str:
+    if math.isnan(low):
+        return ""
+    ends = f"{shown(comparison, low)} to {shown(comparison, high)}"
+    return f" ({100 * comparison.level:g} % from {ends})"
+
+
+def shown(comparison: Any, value: float) -> str:
+    """A number of a comparison with its sign."""
+    return ("−" if value < 0 else "+") + _rounded(comparison, abs(value))
+
+
+def _rounded(comparison: Any, value: float) -> str:
+    """To two digits of the interval's half, where there is one, else to three of the value."""
+    half = (comparison.high - comparison.low) / 2
+    half = comparison.half_width_over_texts if math.isnan(half) else half
+    size = half if half > 0 else abs(value) / 10
+    places = 3 if not size > 0 else max(0, 1 - math.floor(math.log10(size)))
+    return f"{value:.{places}f}"
+
+
+def chance(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+
+
+def words_of(comparison: Any) -> str:
+    """A comparison with what its arms differ in beside their change."""
+    unequal = inequalities_sentence(comparison.unequal, comparison.arm, comparison.baseline)
+    return f"{comparison_phrase(comparison)}. {unequal}" if unequal else comparison_phrase(comparison)
+
+
+# ---------------------------------------------------------------- the verdict
+FEW = 3
+"""Comparisons up to which each is told in the verdict; more are counted, and stand in the table below it."""
+WITHOUT_LEAK = "token_by_token_loss"
+QUOTED = ("error", "refused", "damaged", "no_texts", "without_result")
+"""Reasons that quote an error: it stands whole with its arm, and is not cut for the verdict."""
+
+
+def verdict_sentences(outcome: Any) -> str:
+    """A study's answer: what failed, each comparison where they are few, and what was not compared."""
+    arms = {arm.name: arm for arm in outcome.all_arms}
+    comparisons, baselines = outcome.comparisons, outcome.study.baselines
+    apart = {
+        note.values["arm"]: note for note in outcome.notes if note.kind in ("not_compared", "failed_runs")
+    }
+    failed = [said for arm in outcome.all_arms if (said := failure_sentence(arm, apart.get(arm.name)))]
+    if len(comparisons) > FEW:
+        told = [counts_sentence([one for one in comparisons if one.metric == outcome.study.metric])]
+    else:
+        told = [comparison_sentence(one, arms) for one in comparisons]
+    compared = {one.arm for one in comparisons} | {*baselines}
+    others = [
+        arm
+        for arm in outcome.all_arms
+        if arm.name not in compared and not failure_sentence(arm, apart.get(arm.name))
+    ]
+    rest = [left_out_sentence(arm, apart.get(arm.name)) for arm in others]
+    if not comparisons:
+        ended = [arm.name for arm in outcome.all_arms if arm.state in ("finished", "invalid")]
+        alone = (
+            f"{', '.join(ended)} ended, with nothing to be compared with." if ended else "no run has ended."
+        )
+        why = " ".join(rest) or ("" if failed else alone)
+        rest = [f"No verdict yet: {why}" if why else "No verdict yet."]
+    majority = majority_sentence(outcome.at_majority)
+    return " ".join(filter(None, [majority, *failed, *told, *_more_than_compared(comparisons), *rest]))
+
+
+def counts_sentence(comparisons: Sequence[Any]) -> str:
+    """Many comparisons by the metric that decides, in one sentence; all stand in the table."""
+    by_verdict: dict[str, list[str]] = {}
+    for one in comparisons:
+        by_verdict.setdefault(str(one.verdict), []).append(one.arm)
+    said = [f"{len(arms)} {verdict} ({', '.join(arms)})" for verdict, arms in by_verdict.items()]
+    baselines = in_words(dict.fromkeys(one.baseline for one in comparisons))
+    metric = comparisons[0].metric.replace("_", " ")
+    return f"{len(comparisons)} comparisons with {baselines} by {metric}: {', '.join(said)}."
+
+
+def comparison_sentence(comparison: Any, arms: Mapping[str, Any]) -> str:
+    """A comparison as one would tell it to a colleague."""
+    arm, baseline, verdict = comparison.arm, comparison.baseline, comparison.verdict
+    checks = arms[arm].unsound if arm in arms else ()
+    if verdict == "invalid" and checks:
+        named = f"check{'s' if len(checks) > 1 else ''} {', '.join(checks)}"
+        alone = without_leak_sentence(comparison, arms) if comparison.leaks else ""
+        return f"{arm} is invalid: {fault_phrase(checks)} ({named}).{alone}"
+    if verdict in ("better", "worse"):
+        said = f"{arm} is {verdict} than {baseline}"
+    else:
+        said = f"{arm} compared with {baseline} (baseline): {verdict_phrase(comparison)}"
+    return f"{said}: {because_phrase(comparison)}."
+
+
+def _more_than_compared(comparisons: Sequence[Any]) -> list[str]:
+    """That arms differ in more than is compared: of one in what, by ratios; the counts, and what several
+    differ in, stand with the comparisons."""
+    unequal = [one for one in comparisons if one.unequal and one.verdict != "invalid"]
+    if len(unequal) > 1:
+        return ["Arms differ from their baselines in more than what is compared; the report says in what."]
+    return [inequalities_sentence(one.unequal, one.arm, one.baseline, exact=False) for one in unequal]
+
+
+def fault_phrase(checks: Sequence[str]) -> str:
+    """What an arm that failed these checks does wrong, in a few words."""
+    if {"dependency", "honesty"} <= {*checks}:
+        return "it sees future tokens"
+    if "dependency" in checks:
+        return "its outputs depend on tokens that they must not see"
+    return "its numbers do not measure what they say"
+
+
+def without_leak_sentence(comparison: Any, arms: Mapping[str, Any]) -> str:
+    """What a leaking arm's loss is without the tokens that it must not see, compared with its baseline's."""
+    scores = [arms[name].scores.get(WITHOUT_LEAK) for name in (comparison.arm, comparison.baseline)]
+    if not all(score is not None and math.isfinite(score.value) for score in scores):
+        return ""
+    arm, baseline = (score_phrase(score) for score in scores)
+    how = "worse than" if float(arm) > float(baseline) else "better than" if arm != baseline else "equal to"
+    return f" Scored without them its loss is {arm}, {how} {comparison.baseline} with {baseline}."
+
+
+def score_phrase(score: Any) -> str:
+    """With as many digits as its interval supports: two of its half width, three decimals without one."""
+    half = (score.high - score.low) / 2
+    places = min(max(1 - math.floor(math.log10(half)), 0), 3) if half > 0 else 3
+    return f"{score.value:.{places}f}"
+
+
+def failure_sentence(arm: Any, note: Any) -> str:
+    """That runs of an arm failed, or that it could not be built; the whole error stands with the arm."""
+    if arm.state == "refused":
+        return f"{arm.name}: refused, it cannot be built."
+    if arm.state == "failed":
+        return f"{arm.name}: all runs failed."
+    return note_sentence(note.kind, note.values) if note is not None and note.kind == "failed_runs" else ""
+
+
+def left_out_sentence(arm: Any, note: Any) -> str:
+    """Why an arm was not compared."""
+    if note is not None:
+        return note_sentence(note.kind, note.values)
+    ours = arm.reasons and all(reason.kind not in QUOTED for reason in arm.reasons)
+    return f"{arm.name} was not compared ({arm.reason if ours else arm.state})."
+
+
+def majority_sentence(arms: Mapping[str, tuple[Sequence[int], int]]) -> str:
+    """The arms and seeds that ended at the majority share; nothing where there is none."""
+    told = [f"{arm} ({seeds_phrase(seeds, of)})" for arm, (seeds, of) in arms.items()]
+    return f"No better than always giving the most frequent label: {in_words(told)}." if told else ""
+
+
+def seeds_phrase(seeds: Sequence[int], trained: int) -> str:
+    """Which seeds of so many: "all seeds", "seeds 1 and 2 of 5"."""
+    if len(seeds) == trained and trained > 1:
+        return "all seeds"
+    named = in_words([str(seed) for seed in sorted(seeds)])
+    return f"seed{'s' if len(seeds) > 1 else ''} {named}" + (f" of {trained}" if trained > 1 else "")
