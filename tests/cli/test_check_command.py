@@ -44,7 +44,7 @@ def test_ctrl_c_says_that_nothing_was_lost(monkeypatch):
     def stopped(*arguments, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("attnlab.cli.check.found_in", stopped)
+    monkeypatch.setattr("attnlab.cli.check.check_target", stopped)
     asked = CliRunner().invoke(app, ["check", "mini-gpt"])
     assert asked.exit_code == 130 and "Stopped; nothing was lost." in asked.output
 

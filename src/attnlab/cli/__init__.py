@@ -144,6 +144,6 @@ def main() -> None:
         sys.exit(2)
 
 
-def fail_for_memory(told: str) -> None:
-    fail(f"There is not enough memory ({told}). Use less text at once, or a smaller model.")
+def fail_for_memory(message: str) -> None:
+    fail(f"There is not enough memory ({message}). Use less text at once, or a smaller model.")
     sys.exit(1)

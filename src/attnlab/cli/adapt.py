@@ -117,9 +117,12 @@ def finish_rates(ended: Adapted, *, allow: Collection[str], json: bool) -> None:
         raise typer.Exit(128 + tried.signal)
     unsound = unsound_of(place)
     if json:
-        said: dict[str, Any] = {"folder": str(place), "rates": tried.as_json()}
-        said |= {"collapsed": tried.best.collapsed, "baselines": [asdict(one) for one in baselines]}
-        emit(said | {"sound": not unsound, "unsound": unsound})
+        result: dict[str, Any] = {"folder": str(place), "rates": tried.as_json()}
+        result |= {
+            "collapsed": tried.best.collapsed,
+            "baselines": [asdict(baseline) for baseline in baselines],
+        }
+        emit(result | {"sound": not unsound, "unsound": unsound})
     else:
         say_first(tried.best.collapsed)
         out.print(str(tried), soft_wrap=True)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.cli.console import JsonOption, emit, err, not_sound, out, warn
+from attnlab.cli.console import JsonOption, RunArgument, emit, err, not_sound, out, warn
 from attnlab.cli.corpus_options import EncodingOption
-from attnlab.cli.generate import RunArgument
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Marked, MarkedSpan, Node, Sentence, Table, Tone, muted, strong, toned
 from attnlab.runs.display import Display
@@ -54,37 +53,37 @@ def ask(
         trained = Trained.at(run)
         size = sum(map(len, texts.values()))
         display.work(f"Reading {size:,} characters")
-        found = trained.ask(question, texts, batch_size=batch_size)
+        answers = trained.ask(question, texts, batch_size=batch_size)
     if json:
-        return emit([one.as_json() for one in found.ranked])
-    show(found, trained)
+        return emit([answer.as_json() for answer in answers.ranked])
+    show(answers, trained)
     return None
 
 
-def show(found: RankedAnswers, trained: Trained) -> None:
-    out.show(*answer_in_place(found.best, several=len(found.ranked) > 1))
-    if len(found.ranked) > 1:
-        out.show(others(found))
-    for one in found.ranked:
-        unfamiliar(one)
+def show(answers: RankedAnswers, trained: Trained) -> None:
+    out.show(*answer_in_place(answers.best, several=len(answers.ranked) > 1))
+    if len(answers.ranked) > 1:
+        out.show(others(answers))
+    for answer in answers.ranked:
+        unfamiliar(answer)
     if trained.settled.get("threshold") is None and trained.config.task.options.get("threshold") == "dev":
         out.show(Sentence(toned(Tone.WARNING, "The threshold is 0: none was chosen on dev for this model.")))
     if trained.unsound:
         out.say(not_sound(trained.unsound))
 
 
-def answer_in_place(one: PassageAnswer, *, several: bool) -> Iterator[Node]:
+def answer_in_place(best: PassageAnswer, *, several: bool) -> Iterator[Node]:
     """The answer in its place, or that there is none."""
-    where = f"{one.name} line {one.line}, characters {one.found.start:,} to {one.found.end:,}"
-    if not one.answer:
+    where = f"{best.name} line {best.line}, characters {best.found.start:,} to {best.found.end:,}"
+    if not best.answer:
         yield Sentence(strong("no answer in these texts" if several else "no answer in this text"))
-        if one.found.span:
-            below = f"is {-one.found.margin:.2f} nats below the threshold."
-            yield Sentence(f"The best span, “{one.found.span}” ({where}), {below}", "fine")
+        if best.found.span:
+            below = f"is {-best.found.margin:.2f} nats below the threshold."
+            yield Sentence(f"The best span, “{best.found.span}” ({where}), {below}", "fine")
         return
-    beside = muted(f"  margin {one.found.margin:+.2f} nats, {where}")
-    yield Sentence((toned(Tone.CHOSEN, one.answer), beside))
-    before, span, after = one.context
+    beside = muted(f"  margin {best.found.margin:+.2f} nats, {where}")
+    yield Sentence((toned(Tone.CHOSEN, best.answer), beside))
+    before, span, after = best.context
     spans = (
         MarkedSpan(before.lstrip("\n")),
         MarkedSpan(span, tone=Tone.CHOSEN),
@@ -93,22 +92,26 @@ def answer_in_place(one: PassageAnswer, *, several: bool) -> Iterator[Node]:
     yield Marked(spans)
 
 
-def others(found: RankedAnswers) -> Table:
+def others(answers: RankedAnswers) -> Table:
     from attnlab.session.questions import margin_number
 
     rows = [
-        (margin_number(one), toned(Tone.GOOD, one.answer) if one.answer else muted("no answer"), one.name)
-        for one in found.ranked[: OTHERS + 1]
+        (
+            margin_number(answer),
+            toned(Tone.GOOD, answer.answer) if answer.answer else muted("no answer"),
+            answer.name,
+        )
+        for answer in answers.ranked[: OTHERS + 1]
     ]
     return Table(("margin", "answer", "passage"), rows, title="All passages, by margin")
 
 
-def unfamiliar(one: PassageAnswer) -> None:
+def unfamiliar(answer: PassageAnswer) -> None:
     from attnlab.session.questions import UNKNOWN
 
-    if one.unknown >= UNKNOWN:
-        told = (
-            f"{one.unknown:.0%} of the tokens of {one.name} are unknown to the model's tokenizer: it cannot "
-            "read this text."
+    if answer.unknown >= UNKNOWN:
+        message = (
+            f"{answer.unknown:.0%} of the tokens of {answer.name} are unknown to the model's tokenizer: it "
+            "cannot read this text."
         )
-        out.show(Sentence(toned(Tone.WARNING, told)))
+        out.show(Sentence(toned(Tone.WARNING, message)))

@@ -42,21 +42,21 @@ def check(
     json: JsonOption = False,
 ) -> None:
     """Say whether a result is real, and what is wrong where it is not. Exits 1 when a check fails."""
-    found = found_in(target, set or [], label=label, prediction=prediction)
+    findings = check_target(target, set or [], label=label, prediction=prediction)
     if folder is not None:
         from attnlab.runs.findings import save_findings
 
         folder.mkdir(parents=True, exist_ok=True)
-        save_findings(folder, found)
+        save_findings(folder, findings)
     if json:
-        emit([one.as_json() for one in found])
+        emit([finding.as_json() for finding in findings])
     else:
-        show(target, found)
-    if any(one.outcome == "fail" for one in found):
+        show(target, Findings(findings))
+    if any(finding.outcome == "fail" for finding in findings):
         raise typer.Exit(1)
 
 
-def found_in(target: str, set: list[str], *, label: str, prediction: str) -> list[Any]:
+def check_target(target: str, set: list[str], *, label: str, prediction: str) -> list[Any]:
     place = Path(target)
     if place.is_dir():
         if set:
@@ -79,28 +79,32 @@ def found_in(target: str, set: list[str], *, label: str, prediction: str) -> lis
         return of_config(config, tell=display.work)
 
 
-def show(target: str, found: Sequence[Any]) -> None:
+def show(target: str, findings: Findings) -> None:
     """A table for each implementation with one row a check, and below them what the bad ones mean."""
-    for code in dict.fromkeys(one.implementation for one in found):
-        out.show(findings_table(target, code, [one for one in found if one.implementation == code]))
-    for one in found:
-        if one.outcome in BAD:
-            named = toned(TONES[one.outcome], f"{one.mark} {one.check}")
-            run_by = f" ({one.implementation})" if one.implementation else ""
-            out.show(Sentence((named, f"{run_by}: {one.meaning} ", strong(one.fix))))
-    findings = Findings(found)
+    for code in dict.fromkeys(finding.implementation for finding in findings):
+        by_it = [finding for finding in findings if finding.implementation == code]
+        out.show(findings_table(target, code, by_it))
+    for finding in findings:
+        if finding.outcome in BAD:
+            named = toned(TONES[finding.outcome], f"{finding.mark} {finding.check}")
+            run_by = f" ({finding.implementation})" if finding.implementation else ""
+            out.show(Sentence((named, f"{run_by}: {finding.meaning} ", strong(finding.fix))))
     verdict = toned(VERDICT_TONES[findings.sound], soundness_phrase(findings.sound))
-    seconds = sum(one.seconds for one in found)
+    seconds = sum(finding.seconds for finding in findings)
     out.show(Sentence((verdict, f": {counts_phrase(findings.outcomes)} ({seconds:.1f} s).")))
 
 
-def findings_table(target: str, implementation: str, found: Sequence[Any]) -> Table:
+def findings_table(target: str, implementation: str, findings: Sequence[Any]) -> Table:
     rows = [
         (
-            *(mark(one.outcome), one.check, (one.when, Below(f"step {one.step:,}") if one.step else "")),
-            *(one.found, Number(one.seconds, form="seconds", decimals=1)),
+            *(
+                mark(finding.outcome),
+                finding.check,
+                (finding.when, Below(f"step {finding.step:,}") if finding.step else ""),
+            ),
+            *(finding.found, Number(finding.seconds, form="seconds", decimals=1)),
         )
-        for one in found
+        for finding in findings
     ]
     title = f"{target}, run by {implementation}" if implementation else target
     return Table(("", TableColumn("check", whole=True), "when", "found", "time"), rows, title=title)

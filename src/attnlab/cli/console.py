@@ -32,6 +32,9 @@ SetOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
+RunArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run's folder, or one of its checkpoints.")
+]
 HtmlOption = Annotated[
     Path | None, typer.Option("--html", help="Write a page of one file, which needs no network.")
 ]
@@ -62,7 +65,7 @@ def warn(message: str) -> None:
 def not_sound(unsound: Iterable[str]) -> Inline:
     """What stands with every number of a run that failed checks: "majority", or "majority (step 8)"."""
     failed = list(unsound)
-    measured = all(one.split()[0] in OF_LEARNING for one in failed)
+    measured = all(check.split()[0] in OF_LEARNING for check in failed)
     follows = "it is not shown to be better than a baseline" if measured else "its numbers cannot be trusted"
     return toned(Tone.WRONG, "Not sound:"), f" failed {', '.join(failed)}; {follows}."
 

@@ -71,13 +71,13 @@ def data_of(settings: dict[str, Any], overrides: list[str] | None) -> DataSettin
     """The [data] section from options, and from --set on top of them."""
     from attnlab.config.files import override, parse_override, section_of
 
-    held: dict[str, Any] = {"data": settings}
+    config: dict[str, Any] = {"data": settings}
     for text in overrides or ():
         key, value = parse_override(text)
         if not key.startswith("data."):
             raise ConfigError(
                 f"--set {key}: this command takes settings of [data] only, such as data.length."
             )
-        override(held, key, value)
-    made: DataSettings = section_of("data", held["data"])
+        override(config, key, value)
+    made: DataSettings = section_of("data", config["data"])
     return made

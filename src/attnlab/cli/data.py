@@ -178,9 +178,9 @@ def overlaps(report: Report) -> Iterator[Sentence]:
             yield caution(f"{count:,} texts are in both {pair}: scores on them measure memorisation.")
     shared = {pair: passages for pair, passages in report.passages.items() if passages.count}
     for pair, passages in shared.items():
-        one, _, other = pair.partition(" and ")
+        first, _, second = pair.partition(" and ")
         yield caution(
-            f"{report.overlap[pair]:,} examples of {other} are in {one}, but {passages.count:,} of "
+            f"{report.overlap[pair]:,} examples of {second} are in {first}, but {passages.count:,} of "
             f"{passages.of:,} {passages.what} are: what was learned of them helps; keep each in one split."
         )
     if not any(report.overlap.values()) and not shared and len(report.splits) > 1:
@@ -205,8 +205,8 @@ def length_nodes(split: SplitReport, length: int) -> Iterator[Node]:
         for b in bins
     ]
     yield Table((TableColumn("tokens", right=True), "", "rows", "share"), rows)
-    told = ", ".join(f"{name} {value:,}" for name, value in quantiles(split.lengths).items())
-    yield Sentence(told, "fine")
+    summary = ", ".join(f"{name} {value:,}" for name, value in quantiles(split.lengths).items())
+    yield Sentence(summary, "fine")
 
 
 def classes_heading(report: Report) -> str:
@@ -263,6 +263,6 @@ def sample_node(sample: SampleRow) -> Marked:
         nothing = "no answer here" if sample.windowed else "no answer"
         spans.append(MarkedSpan(f"  → {sample.answer or nothing}", tone=Tone.CHOSEN))
     if sample.windowed:
-        told = f" (window {sample.window} of {sample.windows} of one question)"
-        spans.append(MarkedSpan(told, tone=Tone.MUTED))
+        window = f" (window {sample.window} of {sample.windows} of one question)"
+        spans.append(MarkedSpan(window, tone=Tone.MUTED))
     return Marked(spans)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnlab.cli.console import MOST, JsonOption, emit, err, not_sound, out, say_first
+from attnlab.cli.console import MOST, JsonOption, RunArgument, emit, err, not_sound, out, say_first
 from attnlab.cli.corpus_options import (
     AnswersOption,
     EncodingOption,
@@ -18,7 +18,6 @@ from attnlab.cli.corpus_options import (
     TextOption,
     WordsOption,
 )
-from attnlab.cli.generate import RunArgument
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Sentence
 from attnlab.runs.display import Display

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from attnlab.cli.console import MOST, JsonOption, SetOption, emit, out
-from attnlab.cli.explain_attention import attention, heads
-from attnlab.cli.explain_inside import cost, gradients, masked_positions, reach, scores
+from attnlab.cli.explain_inside import attention, cost, gradients, heads, masked_positions, reach, scores
 from attnlab.cli.explain_query import query, superposition
 from attnlab.config.files import load
 from attnlab.config.values import ConfigError, written
@@ -39,43 +38,43 @@ def counts(
 
     model = build_model(draft_settings(settings), device="meta")
     length = settings.model.length
-    found = count(model, length=length, source_length=length, batch=batch)
+    costs = count(model, length=length, source_length=length, batch=batch)
     if json:
-        return emit(found.as_json())
-    letters = letters_in(term.formula for term in [*found.parameters, *found.flops])
+        return emit(costs.as_json())
+    letters = letters_in(term.formula for term in [*costs.parameters, *costs.flops])
     meanings = ", ".join(f"{letter} {meaning}" for letter, meaning in letters.items())
-    out.show(_parameter_table(found), _flops_table(found), _memory_table(found))
+    out.show(_parameter_table(costs), _flops_table(costs), _memory_table(costs))
     out.show(Sentence(f"Letters: {meanings}."))
     return None
 
 
-def _parameter_table(found: Any) -> Table:
-    rows = [TableRow((term.name, term.formula, term.count)) for term in found.parameters]
-    agrees = "= the model's own count" if found.closed_form == found.total else "≠ the model's own count!"
-    rows.append(TableRow(("closed form", agrees, found.closed_form), apart=True))
-    if found.closed_form != found.total:
-        rows.append(TableRow((toned(Tone.WRONG, "the model's own"), "", found.total)))
+def _parameter_table(costs: Any) -> Table:
+    rows = [TableRow((term.name, term.formula, term.count)) for term in costs.parameters]
+    agrees = "= the model's own count" if costs.closed_form == costs.total else "≠ the model's own count!"
+    rows.append(TableRow(("closed form", agrees, costs.closed_form), apart=True))
+    if costs.closed_form != costs.total:
+        rows.append(TableRow((toned(Tone.WRONG, "the model's own"), "", costs.total)))
     return Table(("part", "formula", "parameters"), rows, title="Parameters")
 
 
-def _flops_table(found: Any) -> Table:
+def _flops_table(costs: Any) -> Table:
     rows = [
-        TableRow((term.name, term.formula, _short(term.count), f"{term.count / found.forward:.1%}"))
-        for term in found.flops
+        TableRow((term.name, term.formula, _short(term.count), f"{term.count / costs.forward:.1%}"))
+        for term in costs.flops
     ]
-    forward = found.forward / found.length
+    forward = costs.forward / costs.length
     rows.append(TableRow(("per token, forward", "", _short(forward), ""), apart=True))
     rows.append(TableRow(("per token, backward", "2 × forward", _short(2 * forward), "")))
     columns = ("part", "grows as", TableColumn("forward", right=True), TableColumn("share", right=True))
-    title = f"Operations for one row of {found.length} tokens (multiply and add counted separately)"
+    title = f"Operations for one row of {costs.length} tokens (multiply and add counted separately)"
     return Table(columns, rows, title=title)
 
 
-def _memory_table(found: Any) -> Table:
-    title = f"Memory of a training step, {found.batch} × {found.length} tokens, float32, AdamW"
+def _memory_table(costs: Any) -> Table:
+    title = f"Memory of a training step, {costs.batch} × {costs.length} tokens, float32, AdamW"
     rows = [
         TableRow((name + " (estimate)" * (name == "activations"), _bytes(size)), apart=name == "total")
-        for name, size in found.memory.items()
+        for name, size in costs.memory.items()
     ]
     return Table(("part", TableColumn("bytes", right=True)), rows, title=title)
 

@@ -1,4 +1,4 @@
-"""`attnlab explain scores`, `reach`, `gradients`, `masked-positions` and `cost`: attention measured."""
+"""`attnlab explain` on a model: where it looks, what its heads are worth, and attention measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.cli.console import MOST, HtmlOption, JsonOption, SetOption, present
+from attnlab.cli.console import MOST, HtmlOption, JsonOption, RunArgument, SetOption, err, present
 from attnlab.config.files import load
 from attnlab.config.values import ConfigError
 
@@ -23,6 +23,57 @@ MASK = "[MASK]"
 SENTENCE = "the man chased the dog"
 
 
+STORED = "A run's folder, one of its checkpoints, or a folder in transformers' layout."
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help=STORED)]
+
+
+def attention(
+    model: ModelArgument,
+    text: Annotated[str, typer.Option(help="The text to read; the source of an encoder-decoder.")],
+    pair: Annotated[str, typer.Option(help="A second text; the target of an encoder-decoder.")] = "",
+    layer: Annotated[
+        int, typer.Option(help="The layer to show; the most useful head by default.", min=-1, max=MOST)
+    ] = -1,
+    head: Annotated[int, typer.Option(help="The head to show.", min=-1, max=MOST)] = -1,
+    html: HtmlOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show where each head looks on a text, what kind it is of, and what happens without it."""
+    from attnlab.session.trained import Trained
+
+    present(Trained.at(model).attention(text, pair, layer=layer, head=head), json=json, html=html)
+
+
+def heads(
+    run: RunArgument,
+    on: Annotated[
+        Path | None, typer.Option(help="A file of texts; by default the dev split of the run's own corpus.")
+    ] = None,
+    texts: Annotated[int, typer.Option(help="Score at most this many texts.", min=2, max=MOST)] = 200,
+    unit: Annotated[str, typer.Option(help="Take plain text by document, paragraph, line or sentence.")] = "",
+    html: HtmlOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Remove each head in turn and measure how the loss changes, with its interval over texts."""
+    from rich.progress import Progress
+
+    from attnlab.session.evaluating import evaluate_heads
+    from attnlab.session.trained import Trained
+
+    trained = Trained.at(run)
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task("Removing heads", total=None)
+        reading = {"unit": unit} if unit else {}
+        losses = evaluate_heads(
+            trained,
+            on,
+            texts=texts,
+            progress=lambda done, of: bar.update(task, completed=done, total=of),
+            **reading,
+        )
+    present(losses, json=json, html=html)
+
+
 def scores(
     model: ModelOrConfig = None,
     text: Annotated[str, typer.Option(help="The text to read.")] = SENTENCE,
@@ -34,8 +85,8 @@ def scores(
     """Take the scores of the first layer apart: words, positions, and the two crossed."""
     from attnlab.explain.score_decomposition import score_decomposition
 
-    found, _, ids, words = _reading(model, set, text)
-    present(score_decomposition(found, ids, words, head=head), json=json, html=html)
+    network, _, ids, words = _reading(model, set, text)
+    present(score_decomposition(network, ids, words, head=head), json=json, html=html)
 
 
 def reach(
@@ -48,9 +99,9 @@ def reach(
     """Measure by gradient how many tokens an output depends on at each depth, against the bound."""
     from attnlab.explain.reach_by_depth import reach_by_depth
 
-    found, reading = _model(model, set)
-    most = int(min(found.trunk.longest, 10_000)) if reading is None else reading.longest
-    present(reach_by_depth(found, min(length, most)), json=json, html=html)
+    network, reading = _model(model, set)
+    most = int(min(network.trunk.longest, 10_000)) if reading is None else reading.longest
+    present(reach_by_depth(network, min(length, most)), json=json, html=html)
 
 
 def gradients(html: HtmlOption = None, json: JsonOption = False) -> None:
@@ -72,9 +123,9 @@ def masked_positions(
     """Show that a masked token keeps its position, by masking the position too."""
     from attnlab.explain.masked_tokens_position import masked_positions as found_of
 
-    found, mask, ids, words = _reading(model, [*(set or []), *_encoder(model)], text)
+    network, mask, ids, words = _reading(model, [*(set or []), *_encoder(model)], text)
     masked = [place for place, token in enumerate(ids.tolist()) if token == mask]
-    present(found_of(found, ids, masked, words), json=json, html=html)
+    present(found_of(network, ids, masked, words), json=json, html=html)
 
 
 def cost(

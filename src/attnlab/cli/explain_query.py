@@ -47,16 +47,16 @@ def query(
     from attnlab.explain.query_answers import EXAMPLE, query_answers, targets_of
 
     names: list[str] = []
-    held: Any = EXAMPLE
+    vectors: Any = EXAMPLE
     if model is not None:
         from attnlab.session.trained import Trained
 
-        found = Trained.at(model).reading.keys(text, layer, head)
-        held, names, scale = found.keys, found.words, found.scale
+        own = Trained.at(model).reading.keys(text, layer, head)
+        vectors, names, scale = own.keys, own.words, own.scale
     elif keys is not None:
-        held = numbers_in(keys)
-    wanted = targets_of(target, len(held))
-    answers = query_answers(held, wanted, names=names, scale=scale, tolerance=tolerance)
+        vectors = numbers_in(keys)
+    wanted = targets_of(target, len(vectors))
+    answers = query_answers(vectors, wanted, names=names, scale=scale, tolerance=tolerance)
     present(answers, json=json, html=html)
 
 
@@ -93,7 +93,7 @@ def numbers_in(file: Path) -> NDArray[Any]:
         lines = lines[1:]
     rows = list(map(numbers_of, lines))
     for number, row in enumerate(rows, 1):
-        if row is None or len(row) != len(lines[0]) or not all(abs(one) <= LARGEST for one in row):
+        if row is None or len(row) != len(lines[0]) or not all(abs(value) <= LARGEST for value in row):
             shown = " ".join(lines[number - 1])[:60]
             raise ConfigError(
                 f"Row {number} of {file} is {shown}; every row has {len(lines[0])} numbers, of at most "

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
 from rich.text import Text
 
-from attnlab.cli.console import MOST, JsonOption, emit, err, not_sound, out
+from attnlab.cli.console import MOST, JsonOption, RunArgument, emit, err, not_sound, out
 from attnlab.config.values import ConfigError, shortened
 from attnlab.config.visible_text import visible_lines
 from attnlab.config.wording import count_of
@@ -21,10 +20,6 @@ from attnlab.generation.request import SAMPLED, request_of
 if TYPE_CHECKING:
     from attnlab.generation.generate import Written
     from attnlab.session.trained import Trained
-
-RunArgument = Annotated[
-    Path, typer.Argument(metavar="RUN", help="A run's folder, or one of its checkpoints.")
-]
 
 
 def generate(
@@ -94,7 +89,7 @@ def generate(
     about |= {"sound": not trained.unsound, "unsound": list(trained.unsound)}
     if fill:
         return show_filled(trained, fill, about=about, json=json)
-    about |= {"weights": held(trained, weights, asked)}
+    about |= {"weights": weights_used(trained, weights, asked)}
     texts, tokens = start_writing(trained, asked, request)
     repeated = request.repeated(asked)
     if len(texts) == 1 and not beam and not json:
@@ -108,23 +103,23 @@ def tell_unknown(trained: Trained, texts: list[str]) -> None:
     words = list(dict.fromkeys(word for text in texts for word in trained.tokenizer.unknown_parts(text)))
     if words:
         token = trained.tokenizer.token(trained.unknown)
-        told = shortened(f"Unknown to the tokenizer, and read as {token}: {', '.join(words)}.")
-        err.say(toned(Tone.WARNING, told))
+        message = shortened(f"Unknown to the tokenizer, and read as {token}: {', '.join(words)}.")
+        err.say(toned(Tone.WARNING, message))
 
 
-def held(trained: Trained, weights: str, prompts: list[str]) -> dict[str, Any]:
+def weights_used(trained: Trained, weights: str, prompts: list[str]) -> dict[str, Any]:
     """Weights in fewer bits where they are asked for, and what that does to the scores."""
     if weights == "float32":
         return {"kind": weights}
     from attnlab.session.writing import pack_weights
 
-    found = pack_weights(trained, weights, prompts)
-    told = (
+    error = pack_weights(trained, weights, prompts)
+    message = (
         f"{weights} weights are approximate: after {count_of(len(prompts), 'prompt')} the logits are off "
-        f"by at most {found.largest:.2g}, the next token's distribution by {found.divergence:.2g} nats."
+        f"by at most {error.largest:.2g}, the next token's distribution by {error.divergence:.2g} nats."
     )
-    err.show(Sentence(told, "fine"))
-    return {"kind": weights, "largest_difference": found.largest, "divergence": found.divergence}
+    err.show(Sentence(message, "fine"))
+    return {"kind": weights, "largest_difference": error.largest, "divergence": error.divergence}
 
 
 def write_one(trained: Trained, prompt: str, text: Written, tokens: Iterator[Any]) -> None:
@@ -171,8 +166,8 @@ def before(trained: Trained, prompt: str) -> Text:
 def new_text(trained: Trained, text: Written) -> str:
     from attnlab.session.writing import text_of
 
-    found = text_of(trained, text)
-    return found.lstrip(" ") if trained.reads_source else found
+    written = text_of(trained, text)
+    return written.lstrip(" ") if trained.reads_source else written
 
 
 def ending(text: Written) -> Text:
@@ -202,25 +197,25 @@ def show(
         return emit(about | {"samples": samples, "quality": asdict(measured)})
     for pair in zip(prompts, texts, strict=True):
         out.print(passage(trained, *pair), soft_wrap=True)
-    told = (
+    summary = (
         f"{count_of(measured.n, 'sample')}, {measured.tokens} tokens: {measured.distinct_2:.0%} of bigrams "
         f"distinct, {measured.repeated_4:.0%} of 4-grams repeated, {measured.stopped:.0%} of samples ended "
         f"with the stop token, {measured.unknown:.0%} of tokens unknown."
     )
-    out.show(Sentence(told, "fine"))
+    out.show(Sentence(summary, "fine"))
     return None
 
 
 def show_filled(trained: Trained, text: str, *, about: dict[str, Any], json: bool) -> None:
     from attnlab.session.filling import sentence
 
-    found = trained.fill(text)
-    whole = sentence(trained, text, found)
+    guesses = trained.fill(text)
+    whole = sentence(trained, text, guesses)
     if json:
-        words = [[{"token": token, "probability": p} for token, p in place] for place in found]
+        words = [[{"token": token, "probability": p} for token, p in place] for place in guesses]
         return emit(about | {"text": text, "filled": whole, "places": words})
     out.print(Text(visible_lines(whole)), soft_wrap=True)
-    for number, place in enumerate(found, start=1):
+    for number, place in enumerate(guesses, start=1):
         rows = [(token, Number(p, form="chance")) for token, p in place]
         out.show(Table(("token", "probability"), rows, title=f"[MASK] {number}"))
     return None

@@ -39,8 +39,8 @@ def with_imports(command: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return command(*arguments, **given)
         except Exception as error:
-            if told := fault_in_own_code(error):
-                raise RunError(told) from error
+            if fault := fault_in_own_code(error):
+                raise RunError(fault) from error
             raise
 
     parameters = [*signature.parameters.values(), option]

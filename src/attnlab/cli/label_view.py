@@ -12,9 +12,13 @@ if TYPE_CHECKING:
     from attnlab.tasks.task import Prediction, TextSpan
 
 
-def prediction_node(text: str, one: Prediction) -> Node:
+def prediction_node(text: str, prediction: Prediction) -> Node:
     """One text with what is predicted of it: its parts marked, or its classes."""
-    return prediction_table(text, one) if one.spans is None else marked_text(text, one.spans)
+    return (
+        prediction_table(text, prediction)
+        if prediction.spans is None
+        else marked_text(text, prediction.spans)
+    )
 
 
 def marked_text(text: str, spans: Sequence[TextSpan]) -> Marked:
@@ -26,14 +30,14 @@ def marked_text(text: str, spans: Sequence[TextSpan]) -> Marked:
     return Marked([*shown, MarkedSpan(text[at:])])
 
 
-def prediction_table(text: str, one: Prediction, top: int = 5) -> Table:
+def prediction_table(text: str, prediction: Prediction, top: int = 5) -> Table:
     """One text with its prediction, and the classes that are most probable."""
-    if not one.scores:
-        held = {name: value for name, value in one.columns.items() if value is not None}
-        cells = [value if isinstance(value, int) else label_text(value) for value in held.values()]
-        return Table(list(held), [cells], title=text)
-    chosen = (one.answer,) if isinstance(one.answer, str) else one.answer
-    ranked = sorted(one.scores.items(), key=lambda item: -item[1])[:top]
+    if not prediction.scores:
+        columns = {name: value for name, value in prediction.columns.items() if value is not None}
+        cells = [value if isinstance(value, int) else label_text(value) for value in columns.values()]
+        return Table(list(columns), [cells], title=text)
+    chosen = (prediction.answer,) if isinstance(prediction.answer, str) else prediction.answer
+    ranked = sorted(prediction.scores.items(), key=lambda item: -item[1])[:top]
     rows = [
         (
             toned(Tone.CHOSEN, name) if name in chosen else name,  # type: ignore[operator]

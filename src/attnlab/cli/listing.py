@@ -44,25 +44,25 @@ def list_(
         raise unknown("attnlab list", what, [*TABLES, "configs", "studies", "combinations"])
     cards = [card(table(what), variant) for variant in table(what)]
     if json:
-        return emit([described(c) for c in cards])
+        return emit([card_json(c) for c in cards])
     if what == "checks":
         rows = [(entry.name, entry.summary, *moments(entry.name)) for entry in cards]
         out.show(Table((NAME, "what it is", "made", "at most"), rows, title=what))
         return None
     options = [", ".join(map(written, entry.options)) for entry in cards]
-    shown = [(entry.name, entry.summary, one) for entry, one in zip(cards, options, strict=True)]
+    shown = [(entry.name, entry.summary, choices) for entry, choices in zip(cards, options, strict=True)]
     out.show(Table((NAME, "what it is", "options"), shown, title=what))
     return None
 
 
 def list_everything(json: bool) -> None:
     """Every table with its variants, from their source: nothing heavy is imported."""
-    found = overview()
+    tables = overview()
     if json:
-        return emit({name: list(variants) for name, variants in found.items()})
-    left = 2 + max(len(variant) for variants in found.values() for variant in variants)
+        return emit({name: list(variants) for name, variants in tables.items()})
+    left = 2 + max(len(variant) for variants in tables.values() for variant in variants)
     indent = " " * (left + 2)
-    for name, variants in found.items():
+    for name, variants in tables.items():
         typer.secho(name, bold=True)
         for variant, summary in variants.items():  # by hand: a table of rich takes as long as all the rest
             typer.echo(
@@ -82,10 +82,10 @@ def moments(check: str) -> tuple[str, str]:
 
 def list_configs(json: bool) -> None:
     """The configs that come with the package, ready for `attnlab train`."""
-    found = {name: summary_of(file) for name, file in ready_configs().items()}
+    summaries = {name: summary_of(file) for name, file in ready_configs().items()}
     if json:
-        return emit([{"name": name, "summary": summary} for name, summary in found.items()])
-    out.show(Table((NAME, "what it is"), list(found.items()), title="configs"))
+        return emit([{"name": name, "summary": summary} for name, summary in summaries.items()])
+    out.show(Table((NAME, "what it is"), list(summaries.items()), title="configs"))
     return None
 
 
@@ -114,7 +114,7 @@ def list_combinations(json: bool) -> None:
     if json:
         return emit(result)
     rows = [TableRow((result["work"], "work"))]
-    rows += [TableRow((one["count"], f"refused: {one['reason']}")) for one in result["refused"]]
+    rows += [TableRow((refusal["count"], f"refused: {refusal['reason']}")) for refusal in result["refused"]]
     parts = " × ".join(f"{n} {name}" for name, n in result["parts"].items())
     rows.append(TableRow((result["total"], parts), apart=True))
     out.show(Table(("combinations", "outcome"), rows))
@@ -138,22 +138,22 @@ def show(
     place, _, name = name.rpartition(".")
     if name in ready_configs() and place in ("", "configs"):
         return show_config(ready_configs()[name], json)
-    found = [card(table(t), name) for t in TABLES if name in table(t) and place in ("", t)]
+    cards = [card(table(t), name) for t in TABLES if name in table(t) and place in ("", t)]
     if name in STUDIES and place in ("", "studies"):
         show_study(builtin(name), json)
-        if found and not json:
-            others = ", ".join(f"attnlab show {entry.table}.{name}" for entry in found)
+        if cards and not json:
+            others = ", ".join(f"attnlab show {entry.table}.{name}" for entry in cards)
             out.show(Sentence(f"Of the same name: {others}"))
         return None
-    if not found and (settings := setting_cards(key)):
+    if not cards and (settings := setting_cards(key)):
         return show_settings(key, settings, json)
-    if not found:
+    if not cards:
         parts = {variant for t in TABLES for variant in table(t)}
         keys = {setting.key for setting in setting_cards()}
         raise unknown("attnlab show", key, sorted({*parts, *ready_configs(), *STUDIES, *keys}))
     if json:
-        return emit([described(c) for c in found])
-    for entry in found:
+        return emit([card_json(c) for c in cards])
+    for entry in cards:
         print_card(f"{entry.table}: {entry.name}", f"{entry.summary}\n\n{entry.text}\n\n{below(entry)}")
     return None
 
@@ -165,14 +165,15 @@ def show_settings(key: str, settings: Sequence[SettingCard], json: bool) -> None
     if text := section_text(key):
         out.show(Sentence(text))
     rows = []
-    for one in settings:
-        note = ". ".join(filter(None, [f"an option of {one.of}" if one.of else "", one.note]))
-        rows.append((one.key, ", ".join(one.choices) or one.takes, one.default, note))
+    for setting in settings:
+        option = f"an option of {setting.of}" if setting.of else ""
+        meaning = ". ".join(filter(None, [option, setting.note]))
+        rows.append((setting.key, ", ".join(setting.choices) or setting.takes, setting.default, meaning))
     columns = (TableColumn("setting", whole=True), "takes", "default", "meaning")
     out.show(Table(columns, rows, title=key))
     if key != IMPORTS.key:
         out.show(Sentence(f"Set it with --set {settings[0].key}=VALUE, or in a config's file."))
-    if any(one.choices for one in settings):
+    if any(setting.choices for setting in settings):
         out.show(Sentence("The card of a choice: attnlab show NAME."))
     return None
 
@@ -212,7 +213,7 @@ def changes_of(changes: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}={value}" for key, value in changes.items()) or "the base as it is"
 
 
-def described(entry: Card) -> dict[str, Any]:
+def card_json(entry: Card) -> dict[str, Any]:
     options = {
         o.name: {"default": None if o.required else as_json(o.default), "takes": o.described}
         for o in entry.options

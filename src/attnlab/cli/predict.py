@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from attnlab.cli.console import JsonOption, emit, err, not_sound, out
+from attnlab.cli.console import JsonOption, RunArgument, emit, err, not_sound, out
 from attnlab.cli.corpus_options import EncodingOption, PairOption, SkipOption, TextOption
-from attnlab.cli.generate import RunArgument
 from attnlab.config.values import ConfigError
 from attnlab.config.visible_text import as_cell, visible_json
 from attnlab.documents.nodes import Sentence, Tone, toned
@@ -64,11 +63,11 @@ def predict(
     if data is not None and to is not None:
         options = {"text": text, "pair": pair, "encoding": encoding, "skip_bad": skip_bad}
         given: dict[str, Any] = {name: value for name, value in options.items() if value}
-        told = to_file(FilePredictions(predictor, data, **given), to, scores=scores, quiet=json)
-        return emit(told) if json else report(told, trained)
-    held = [in_two(one) if predictor.pairs else one for one in texts or ()]
-    found = list(predictor(example(one, pairs=predictor.pairs) for one in held))
-    show(texts or [], found, trained, predictor, json=json)
+        summary = to_file(FilePredictions(predictor, data, **given), to, scores=scores, quiet=json)
+        return emit(summary) if json else report(summary, trained)
+    inputs = [in_two(written) if predictor.pairs else written for written in texts or ()]
+    predictions = list(predictor(example(written, pairs=predictor.pairs) for written in inputs))
+    show(texts or [], predictions, trained, predictor, json=json)
     return None
 
 
@@ -89,32 +88,37 @@ def in_two(text: str) -> tuple[str, str]:
 
 
 def show(
-    texts: list[str], found: list[Prediction], trained: Trained, predictor: Predictor, *, json: bool
+    texts: list[str], predictions: list[Prediction], trained: Trained, predictor: Predictor, *, json: bool
 ) -> None:
     from attnlab.cli.label_view import prediction_node
 
     if json:
-        emit([{"text": text, **asdict(one)} for text, one in zip(texts, found, strict=True)])
+        emit(
+            [
+                {"text": text, **asdict(prediction)}
+                for text, prediction in zip(texts, predictions, strict=True)
+            ]
+        )
         return
-    for text, one in zip(texts, found, strict=True):
-        out.show(prediction_node(text, one))
+    for text, prediction in zip(texts, predictions, strict=True):
+        out.show(prediction_node(text, prediction))
     if predictor.cuts.cut:
         out.show(Sentence(toned(Tone.WARNING, f"{predictor.cuts}.")))
     if trained.unsound:
         out.say(not_sound(trained.unsound))
 
 
-def report(told: dict[str, Any], trained: Trained) -> None:
-    skipped = f", {told['skipped']:,} broken left out" if told["skipped"] else ""
-    rows = "1 row" if told["rows"] == 1 else f"{told['rows']:,} rows"
-    out.say(f"{rows} judged{skipped}; predictions are in {told['out']}.")
-    if told["cut"]:
-        out.show(Sentence(toned(Tone.WARNING, f"{told['cut']}.")))
+def report(summary: dict[str, Any], trained: Trained) -> None:
+    skipped = f", {summary['skipped']:,} broken left out" if summary["skipped"] else ""
+    rows = "1 row" if summary["rows"] == 1 else f"{summary['rows']:,} rows"
+    out.say(f"{rows} judged{skipped}; predictions are in {summary['out']}.")
+    if summary["cut"]:
+        out.show(Sentence(toned(Tone.WARNING, f"{summary['cut']}.")))
     if trained.unsound:
         out.say(not_sound(trained.unsound))
 
 
-def to_file(found: FilePredictions, to: Path, *, scores: bool, quiet: bool) -> dict[str, Any]:
+def to_file(predictions: FilePredictions, to: Path, *, scores: bool, quiet: bool) -> dict[str, Any]:
     """Write row by row beside the place of the result, which is there only when it is whole."""
     beside, rows = to.with_name(f".{to.name}.part"), 0
     try:
@@ -123,26 +127,30 @@ def to_file(found: FilePredictions, to: Path, *, scores: bool, quiet: bool) -> d
             counted(quiet) as tell,
         ):
             write = writer(stream, to.suffix)
-            for row, one in found:
-                write(joined(row, one, scores=scores))
+            for row, prediction in predictions:
+                write(with_prediction(row, prediction, scores=scores))
                 rows += 1
                 tell(rows)
         os.replace(beside, to)
     finally:
         beside.unlink(missing_ok=True)
-    cut = str(found.predictor.cuts) if found.predictor.cuts.cut else ""
-    return {"out": str(to), "rows": rows, "skipped": found.skipped, "cut": cut}
+    cut = str(predictions.predictor.cuts) if predictions.predictor.cuts.cut else ""
+    return {"out": str(to), "rows": rows, "skipped": predictions.skipped, "cut": cut}
 
 
-def joined(row: Mapping[str, Any], one: Prediction, *, scores: bool) -> dict[str, Any]:
+def with_prediction(row: Mapping[str, Any], prediction: Prediction, *, scores: bool) -> dict[str, Any]:
     """A row with what is predicted of it."""
-    said = one.columns
-    taken = [name for name in said if name in row]
+    columns = prediction.columns
+    taken = [name for name in columns if name in row]
     if taken:
         raise ConfigError(
             f"The file has a column {taken[0]} already, which predictions are to be written to; rename it."
         )
-    return {**row, **said, **({f"p({n})": value for n, value in one.scores.items()} if scores else {})}
+    return {
+        **row,
+        **columns,
+        **({f"p({n})": value for n, value in prediction.scores.items()} if scores else {}),
+    }
 
 
 def writer(stream: TextIO, suffix: str) -> Any:
@@ -151,25 +159,25 @@ def writer(stream: TextIO, suffix: str) -> Any:
         return lambda row: stream.write(
             visible_json(json_module.dumps(row, ensure_ascii=False, default=str)) + "\n"
         )
-    held: list[csv.DictWriter[str]] = []
+    tables: list[csv.DictWriter[str]] = []
 
     def write(row: dict[str, Any]) -> None:
-        if not held:
-            held.append(csv.DictWriter(stream, list(row), delimiter="\t" if suffix == ".tsv" else ","))
-            held[0].writerow({name: as_cell(name) for name in row})
-        if new := row.keys() - set(held[0].fieldnames):
+        if not tables:
+            tables.append(csv.DictWriter(stream, list(row), delimiter="\t" if suffix == ".tsv" else ","))
+            tables[0].writerow({name: as_cell(name) for name in row})
+        if new := row.keys() - set(tables[0].fieldnames):
             raise ConfigError(
                 f'A row has a column "{min(new)}", which the first has not, and a table has the same columns '
                 "in all rows; let --out end in .jsonl."
             )
-        held[0].writerow({name: as_cell(in_a_cell(value)) for name, value in row.items()})
+        tables[0].writerow({name: as_cell(in_a_cell(value)) for name, value in row.items()})
 
     return write
 
 
 def in_a_cell(value: Any) -> Any:
     """Several words with commas between them; what else is no plain value, as JSON."""
-    if isinstance(value, (list, tuple)) and all(isinstance(one, str) for one in value):
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
         return ", ".join(value)
     if isinstance(value, (list, tuple, dict)):
         return json_module.dumps(value, ensure_ascii=False, default=str)

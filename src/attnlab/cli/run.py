@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import shlex
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,13 +14,15 @@ import typer
 from attnlab.cli.console import MOST, JsonOption, SetOption, emit, err, fail, out
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Heading, Inline, Sentence, Table, TableColumn, Tone, strong, toned
-from attnlab.documents.numbers import estimate_of
+from attnlab.documents.nodes import Heading, Inline, Node, Sentence, Table, TableColumn, Tone, strong, toned
+from attnlab.documents.numbers import duration, estimate_of
 from attnlab.runs.damage import reading
 from attnlab.studies.wording import FEW, because_phrase, verdict_phrase
 
 if TYPE_CHECKING:
     from attnlab.studies.outcome import StudyOutcome
+    from attnlab.studies.plan import StudyPlan
+    from attnlab.studies.resolved import Resolved
     from attnlab.studies.runner import EndedStudy
     from attnlab.studies.spec import Study
 
@@ -60,8 +65,6 @@ def run(
 
     resolved = resolve(chosen)
     if plan:
-        from attnlab.cli.plan_view import show_plan
-
         return show_plan(resolved, jobs=jobs, engine=engine, json=json)
     from attnlab.runs.summary import STUDY_FILE
     from attnlab.studies.live_view import live
@@ -127,8 +130,8 @@ def study_of(
     if not record:
         raise ConfigError(f"{folder} holds no study: there is no study.json in it.")
     with reading(folder / STUDY_FILE):
-        held = from_record(record)
-    return adjusted(held, seeds=seeds, set=set, only=only)
+        stored = from_record(record)
+    return adjusted(stored, seeds=seeds, set=set, only=only)
 
 
 def command(study: str, *, quick: bool, seeds: int | None, set: list[str], only: list[str]) -> str:
@@ -177,8 +180,8 @@ def comparisons_table(outcome: StudyOutcome) -> Table:
 
 def arms_table(outcome: StudyOutcome) -> Table:
     wanted = COLUMNS if out.width >= ROOM else COLUMNS[:3]
-    held = [name for name in wanted if any(name in arm.scores for arm in outcome.arms)]
-    names = dict.fromkeys([outcome.study.metric, *held])
+    measured = [name for name in wanted if any(name in arm.scores for arm in outcome.arms)]
+    names = dict.fromkeys([outcome.study.metric, *measured])
     sizes = {arm.parameters for arm in outcome.arms}
     alike = f"{sizes.pop():,} parameters each" if len(sizes) == 1 else ""
     rows: list[tuple[Inline, ...]] = []
@@ -198,3 +201,60 @@ def arms_table(outcome: StudyOutcome) -> Table:
         *(TableColumn(name.replace("_", " "), right=True) for name in names),
     ]
     return Table(columns, rows, note=alike)
+
+
+# ---------------------------------------------------------------- before anything is trained
+def show_plan(resolved: Resolved, *, jobs: int, engine: str, json: bool) -> None:
+    """How long each arm and the whole study take here, and the minimum detectable effect."""
+    from attnlab.studies.live_view import live
+    from attnlab.studies.plan import plan
+
+    with live(err) as view:
+        made = plan(resolved, jobs=jobs, engine=engine, view=view)
+    if json:
+        return emit({name: known(value) for name, value in asdict(made).items()})
+    out.show(*plan_nodes(made, resolved))
+    return None
+
+
+def plan_nodes(made: StudyPlan, resolved: Resolved) -> Iterator[Node]:
+    """The time of every arm and of the whole, and what could be found."""
+    from attnlab.studies.runner import told_jobs
+
+    rows: list[tuple[Inline, ...]] = [
+        (f"{name} (trained first, once)", duration(seconds, 0) if math.isfinite(seconds) else "")
+        for name, seconds in made.starts.items()
+    ]
+    for arm, seconds in made.runs.items():
+        rows.append((arm, duration(seconds, 0) if math.isfinite(seconds) else made.reasons.get(arm, "")))
+    yield Table(("arm", "one run"), rows, title=f"{resolved.study.name}, {made.seeds} seeds")
+    tuning = f" (and {made.tuning_runs} runs to choose learning rates)" if made.tuning_runs else ""
+    yield Sentence((f"The whole study{tuning}: about ", strong(duration(made.seconds, 0)), "."))
+    runs = len(resolved.configs) * made.seeds + made.tuning_runs
+    yield Sentence(told_jobs(runs, made.jobs, made.threads))
+    yield detectable_sentence(made, resolved)
+    yield Sentence("Nothing was trained: times are extrapolated from a few steps of each arm.", "fine")
+
+
+def detectable_sentence(made: StudyPlan, resolved: Resolved) -> Sentence:
+    """What the study could find."""
+    if len(resolved.study.arms) == 1:
+        return Sentence(
+            "With one arm there is nothing to compare: it gets intervals over seeds, and no verdict."
+        )
+    if math.isnan(made.smallest):
+        return Sentence(
+            "With one seed no difference can be shown: seed noise is unknown. Use at least two (--seeds 2)."
+        )
+    effect = f"Minimum detectable effect on {resolved.study.metric} at 80% power: "
+    if made.told_by:
+        return Sentence((effect, strong(f"{made.smallest:.3g}"), f" (spread taken from {made.told_by})."))
+    follows = " of the paired differences between seeds; a first run (--quick) estimates that SD."
+    return Sentence((effect, strong(f"{made.smallest:.1f} × SD"), follows))
+
+
+def known(value: object) -> object:
+    """JSON knows no nan."""
+    if isinstance(value, dict):
+        return {name: known(inner) for name, inner in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -25,15 +25,15 @@ def runs(
     """List the runs of a folder: state, steps, dev score, date, and whether they are sound."""
     from attnlab.runs.summary import runs_in
 
-    found = runs_in(folder)
+    summaries = runs_in(folder)
     if json:
-        return emit([run.as_row() for run in found])
-    if not found:
+        return emit([run.as_row() for run in summaries])
+    if not summaries:
         out.say(f"There are no runs in {folder}.")
         return None
     columns = (TableColumn("run", whole=True), "state", "steps", "dev score", "sound", "begun")
-    out.show(Table(columns, list(map(cells, found)), look="listed"))
-    for run in (summary.result for summary in found if summary.result.status == "damaged"):
+    out.show(Table(columns, list(map(cells, summaries)), look="listed"))
+    for run in (summary.result for summary in summaries if summary.result.status == "damaged"):
         out.say(toned(Tone.WRONG, "Damaged:"), f" {run.reason}")
     return None
 
@@ -54,23 +54,23 @@ def compare(
     from attnlab.runs.record import differences
     from attnlab.studies.side_by_side import side_by_side
 
-    found = side_by_side(places)
+    comparison = side_by_side(places)
     if json:
-        return emit(found.as_json())
-    runs = [summary.result for summary in found.runs]
+        return emit(comparison.as_json())
+    runs = [summary.result for summary in comparison.runs]
     names = [run.folder for run in runs]
     if sum(len(name) + 3 for name in names) > out.width - 20:  # names that are copied are not broken
         for run, letter in zip(runs, ascii_uppercase, strict=False):
             out.say(f"{letter}: {run.folder}")
         names = [letter for letter, _ in zip(ascii_uppercase, runs, strict=False)]
-    out.show(measures_table(found.measures, runs, names))
-    if "accuracy" in found.measures:
+    out.show(measures_table(comparison.measures, runs, names))
+    if "accuracy" in comparison.measures:
         out.show(Sentence("Below an accuracy: its 95% interval over other texts like these (Wilson)."))
-    first, *others = found.runs
+    first, *others = comparison.runs
     for summary in others:
         changes = "; ".join(differences(first.config, summary.config)) or "nothing"
         out.say(f"{summary.result.folder} differs in its config by: {changes}")
-    for note in found.notes:
+    for note in comparison.notes:
         out.say(toned(Tone.WARNING, note) if note.startswith("Not") else note)
     return None
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.padding import Padding
 
-from attnlab.cli.console import MOST, JsonOption, emit, err, out, warn
+from attnlab.cli.console import MOST, JsonOption, RunArgument, emit, err, out, warn
 from attnlab.cli.corpus_options import EncodingOption, PairOption, TextOption
-from attnlab.cli.generate import RunArgument
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Inline, Tone, strong, toned
 from attnlab.documents.terminal import inline
@@ -73,18 +72,18 @@ def search(
         else:
             assert inside is not None
             searcher = Searcher.of(embedder, inside, index=index, **progress)
-            found = {query: searcher.search(query, top=top) for query in queries or ()}
+            results = {query: searcher.search(query, top=top) for query in queries or ()}
     if score is not None:
         from attnlab.evaluation.result_nodes import retrieval_nodes
 
         name = str(score)
         return emit({"name": name} | scored.as_json()) if json else out.show(*retrieval_nodes(scored, name))
     if json:
-        hits = [{"query": query, "hits": [asdict(hit) for hit in held]} for query, held in found.items()]
-        return emit({"index": asdict(searcher.update), "queries": hits})
+        queried = [{"query": query, "hits": list(map(asdict, hits))} for query, hits in results.items()]
+        return emit({"index": asdict(searcher.update), "queries": queried})
     show_update(searcher.update)
-    for query, held in found.items():
-        show_hits(query, held)
+    for query, hits in results.items():
+        show_hits(query, hits)
     return None
 
 

@@ -84,11 +84,11 @@ def train(
         return emit({"file": str(saved), "fingerprint": tokenizer.fingerprint, **measure.as_json()})
     show_measures({choice.kind: measure}, f"on {file}, the text it was trained on")
     if measure.vocabulary < (asked := choice.options.get("vocabulary", 0)):
-        told = (
+        message = (
             f"The vocabulary has {measure.vocabulary:,} of the {asked:,} entries asked for: nothing more "
             "occurs often enough in this text. Give more text, or ask for fewer."
         )
-        out.show(Sentence(told))
+        out.show(Sentence(message))
     sample = tokens_of(tokenizer, texts[len(texts) // 2].strip()[:160])
     out.show(Heading("Sample"), Marked(token_spans(sample)))
     out.print()
@@ -132,8 +132,8 @@ def compare(
             {"text": s} | {n: tokens_of(t, s) for n, t in zip(names, made, strict=True)} for s in samples
         ]
         return emit({"measures": shown, "verdict": vars(verdict), "samples": pieces})
-    what = "texts" if compared_on is texts else "lines"
-    show_measures(rows, f"on {len(held_out):,} {what} of {on} that none was trained on here")
+    noun = "texts" if compared_on is texts else "lines"
+    show_measures(rows, f"on {len(held_out):,} {noun} of {on} that none was trained on here")
     for sample in samples:
         out.print()
         for name, tokenizer in zip(names, made, strict=True):
@@ -177,11 +177,11 @@ def short_name(value: str) -> str:
 def show_measures(measures: dict[str, TokenizerMeasure], title: str) -> None:
     out.show(measures_table(measures, title))
     if any(m.exact < 1 for m in measures.values()):
-        told = (
+        note = (
             "Round trip is the share of lines that encoding and decoding return unchanged; the others lose "
             "spaces, case, accents or unknown words."
         )
-        out.show(Sentence(told, "fine"))
+        out.show(Sentence(note, "fine"))
 
 
 def measures_table(measures: dict[str, TokenizerMeasure], title: str) -> Table:

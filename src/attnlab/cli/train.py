@@ -70,8 +70,8 @@ def settings_of(
     """The config of a file or name, of the run that is repeated, or of the run that goes on."""
     if config is not None and from_run is not None:
         raise ConfigError("Give a config or --from RUN, not both.")
-    held = from_run if from_run is not None else folder if resume and config is None else None
-    if held is None:
+    earlier = from_run if from_run is not None else folder if resume and config is None else None
+    if earlier is None:
         if config is None:
             raise ConfigError(
                 "Give a config: a TOML file, a ready one (attnlab list configs), --from RUN, or --resume "
@@ -81,12 +81,12 @@ def settings_of(
     from attnlab.runs.folder import RunFolder
     from attnlab.runs.record import RECORD, read_record
 
-    if (held / RECORD).is_file() and read_record(held).get("status") == "converted":
+    if (earlier / RECORD).is_file() and read_record(earlier).get("status") == "converted":
         raise ConfigError(
-            f"{held} holds an imported model, not a run: there is nothing to repeat or to resume. Train it "
-            f"on your own rows: attnlab adapt {held} --data FILE"
+            f"{earlier} holds an imported model, not a run: there is nothing to repeat or to resume. Train "
+            f"it on your own rows: attnlab adapt {earlier} --data FILE"
         )
-    settings = to_json(RunFolder(held).config())
+    settings = to_json(RunFolder(earlier).config())
     override_all(settings, map(parse_override, set))
     return config_of(settings)
 
@@ -119,9 +119,9 @@ def finish(
 ) -> None:
     """Say how a run ended, a collapse first, and exit by it."""
     if json:
-        said: dict[str, Any] = {"folder": str(place), "reason": ended.reason, "state": asdict(ended.state)}
-        said |= {"collapsed": ended.collapsed, "baselines": [asdict(one) for one in baselines]}
-        emit(said | {"sound": not ended.unsound, "unsound": list(ended.unsound)})
+        result: dict[str, Any] = {"folder": str(place), "reason": ended.reason, "state": asdict(ended.state)}
+        result |= {"collapsed": ended.collapsed, "baselines": [asdict(baseline) for baseline in baselines]}
+        emit(result | {"sound": not ended.unsound, "unsound": list(ended.unsound)})
     else:
         say_first(ended.collapsed)
         out.say(summary(ended, place))

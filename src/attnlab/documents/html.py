@@ -12,12 +12,11 @@ from markupsafe import Markup
 
 from attnlab.documents import nodes as n
 from attnlab.documents import plotly_figures, svg
-from attnlab.documents.markup import element, joined, text
+from attnlab.documents.markup import element, joined, pack, policy, shared_template, shared_text, text
 from attnlab.documents.nodes import SIGNS, Inline, Node, Number, Tone, numbers_in, parts_of
 from attnlab.documents.numbers import beside, decimals, fixed, known, short, value_text
 from attnlab.documents.palette import variables
 from attnlab.documents.scale import round_numbers
-from attnlab.documents.self_contained import pack, policy, shared_template, shared_text
 
 TAGS = {Tone.STRONG: "b", Tone.ITALIC: "em"}
 
@@ -68,11 +67,11 @@ def number(part: Number, places: int | None = None) -> Markup:
     shown = value_text(part, places)
     if not known(part.value):
         return element("span", shown, class_="none")
-    held = element("data", shown, value=part.value)
+    value = element("data", shown, value=part.value)
     if not part.sound:
-        held = element("s", element("span", "not sound: ", class_="hidden"), held, class_="not-sound")
-    below = Markup(" ").join(element("span", told) for told in beside(part, places))
-    return held + (element("small", below, class_="beside") if below else "")
+        value = element("s", element("span", "not sound: ", class_="hidden"), value, class_="not-sound")
+    below = Markup(" ").join(element("span", piece) for piece in beside(part, places))
+    return value + (element("small", below, class_="beside") if below else "")
 
 
 def name(part: n.Name) -> Markup:
@@ -338,9 +337,9 @@ def _forest_row(row: n.ForestRow, at: Any, places: int) -> Markup:
             drawn.append(element("text", "off the scale ▶", x="100%", text_anchor="end", **place))
         else:
             drawn.append(element("circle", class_="dot", cx=f"{at(value)}%", cy="50%", r=5))
-    told = ", ".join([value_text(row.difference, places), *beside(row.difference, places)])
+    numbers = ", ".join([value_text(row.difference, places), *beside(row.difference, places)])
     colour = f"--ink: {row.name.ink.colour}" if row.name.ink else ""
-    label = f"{row.name.text}: {told}" if known(value) else row.name.text
+    label = f"{row.name.text}: {numbers}" if known(value) else row.name.text
     beneath = Markup(" ") + element("small", inline(row.beside), class_="beside") if row.beside else ""
     return element(
         "div",

@@ -75,9 +75,9 @@ def number(part: Number, places: int | None = None) -> str:
     shown = value_text(part, places)
     if not known(part.value):
         return shown
-    told = ", ".join(beside(part, places))
+    interval = ", ".join(beside(part, places))
     struck = shown if part.sound else f"~~{shown}~~"
-    return struck + (f" ({told})" if told else "") + ("" if part.sound else " (not sound)")
+    return struck + (f" ({interval})" if interval else "") + ("" if part.sound else " (not sound)")
 
 
 # ---------------------------------------------------------------- nodes

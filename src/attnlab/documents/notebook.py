@@ -30,9 +30,8 @@ class SelfShowing:
 def fragment(document: DocumentPage) -> str:
     """A document for a notebook, which has a page of its own; one with scripts stands in a page apart."""
     from attnlab.documents.html import blocks, inline, page
-    from attnlab.documents.markup import element
+    from attnlab.documents.markup import element, shared_template
     from attnlab.documents.palette import variables
-    from attnlab.documents.self_contained import shared_template
 
     if any(isinstance(node, Frame) for node in document.nodes):
         whole = {"sandbox": "allow-scripts", "style": f"width:100%;height:{HEIGHT}px;border:0"}

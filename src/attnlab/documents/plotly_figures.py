@@ -51,14 +51,14 @@ def number(value: Any) -> float | None:
 
 
 def axis(given: Axis) -> Plotly:
-    told: Plotly = {"title": {"text": label(given.title)}, "type": "log" if given.log else "linear"}
+    layout: Plotly = {"title": {"text": label(given.title)}, "type": "log" if given.log else "linear"}
     if given.span:
-        told["range"] = list(given.span)
+        layout["range"] = list(given.span)
     if given.log and 1 < len(given.at) <= 10:
-        told |= {"tickvals": list(given.at), "ticktext": [f"{x:,g}" for x in given.at]}
+        layout |= {"tickvals": list(given.at), "ticktext": [f"{x:,g}" for x in given.at]}
     elif given.log:
-        told |= {"dtick": 1, "minor": {"ticks": "outside", "ticklen": 3}}
-    return told | ({"rangemode": "tozero"} if given.from_zero and not given.log else {})
+        layout |= {"dtick": 1, "minor": {"ticks": "outside", "ticklen": 3}}
+    return layout | ({"rangemode": "tozero"} if given.from_zero and not given.log else {})
 
 
 def lines(chart: Lines) -> Plotly:
@@ -77,7 +77,7 @@ def _ink(line: Line, place: int) -> Ink:
 
 
 def _line(line: Line, own: Ink) -> Plotly:
-    told = "<br>%{text}" if line.hover else ""
+    extra = "<br>%{text}" if line.hover else ""
     return {
         "type": "scatter",
         "mode": "lines+markers" if len(line.x) < 40 else "lines",
@@ -89,7 +89,7 @@ def _line(line: Line, own: Ink) -> Plotly:
         "marker": {"size": 7 if _few(line) else 5, "color": own.colour},
         **({"error_y": _bars(line, own)} if _few(line) and _spread(line) else {}),
         "text": list(map(label, line.hover)),
-        "hovertemplate": f"<b>%{{fullData.name}}</b><br>%{{x:,}}: %{{y:,.4~g}}{told}<extra></extra>",
+        "hovertemplate": f"<b>%{{fullData.name}}</b><br>%{{x:,}}: %{{y:,.4~g}}{extra}<extra></extra>",
     }
 
 

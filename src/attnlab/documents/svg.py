@@ -87,8 +87,8 @@ def shades(node: Grid) -> Markup:
         for place, value in enumerate(row):
             colour = "var(--arm-2)" if value < 0 else "var(--arm-1)"
             style = f"fill:{colour};fill-opacity:{round(min(1.0, abs(value) / node.top), 3)}"
-            told = element("title", f"{name}, {columns[place]}: {short(float(value))}")
+            title = element("title", f"{name}, {columns[place]}: {short(float(value))}")
             box = {"x": room + place * side, "y": y, "width": side, "height": side}
-            parts.append(element("rect", told, class_="cell", **box, style=style))
+            parts.append(element("rect", title, class_="cell", **box, style=style))
     width, height = room + side * len(columns) + 8, head + side * len(rows) + 8
     return element("svg", *parts, class_="chart", width=width, viewBox=f"0 0 {width} {height}", role="img")

@@ -126,8 +126,8 @@ def _append_number(text: Text, number: Number, places: int | None, cell: bool) -
     text.append(value_text(number, places), "" if number.sound else "strike bright_black")
     if not number.sound:  # a stroke is not seen in a file
         text.append(" ✗", "bold red")
-    if told := ", ".join(beside(number, places)):
-        text.append(f"\n{told}" if cell else f" ({told})", "bright_black")
+    if interval := ", ".join(beside(number, places)):
+        text.append(f"\n{interval}" if cell else f" ({interval})", "bright_black")
 
 
 def bar(share: float, width: int = BAR) -> str:
@@ -262,8 +262,8 @@ def _listed(node: n.Table, cells: Sequence[Sequence[Text]]) -> Text:
     text = Text(no_wrap=True, overflow="ignore")
     for name, *rest in cells:
         text.append_text(name).append("\n  ")
-        told = (Text(f"{head} ").append_text(cell) for head, cell in zip(heads[1:], rest, strict=True))
-        text.append_text(Text(", ").join(told)).append("\n")
+        fields = (Text(f"{head} ").append_text(cell) for head, cell in zip(heads[1:], rest, strict=True))
+        text.append_text(Text(", ").join(fields)).append("\n")
     return text[:-1]
 
 
@@ -338,8 +338,8 @@ def grid(node: n.Grid) -> Text:
     room, count = max(map(len, names), default=0), len(node.columns)
     text = Text(no_wrap=True).append_text(inline(strong(node.title))).append("\n")
     if count > MOST_COLUMNS:
-        told = "\n".join(f"{name:>{room}} → {', '.join(aside)}" for name, aside in zip(names, node.aside))  # noqa: B905
-        return text.append(visible_lines(told) or f"{count} columns; see them with --html FILE.")
+        largest = "\n".join(f"{name:>{room}} → {', '.join(aside)}" for name, aside in zip(names, node.aside))  # noqa: B905
+        return text.append(visible_lines(largest) or f"{count} columns; see them with --html FILE.")
     wide = 2 if count <= 28 else 1
     beside_rows = bool(node.aside) and 80 - 16 - count * wide >= 22
     text.append(" " * (room + 1) + _numbers(count, wide) + "\n", "dim")

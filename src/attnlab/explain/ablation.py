@@ -53,15 +53,15 @@ def effects(model: Model, inputs: Mapping[str, Any], layers: Mapping[str, int]) 
     `layers` has the number of heads at each place of heads (`layers.0.heads`). All heads of a layer are
     removed in one forward, each in a row of its own.
     """
-    found: dict[HeadName, float] = {}
+    changes: dict[HeadName, float] = {}
     with undisturbed(model):
         usual = _outputs(model, inputs, 1)[0]
         for place, heads in layers.items():
             with patch(model, {place: _without_own}):
                 without = _outputs(model, inputs, heads)
             for head, output in enumerate(without):
-                found[HeadName(place, head)] = _moved(model, usual, output)
-    return found
+                changes[HeadName(place, head)] = _moved(model, usual, output)
+    return changes
 
 
 def _without_own(read: Tensor) -> Tensor:

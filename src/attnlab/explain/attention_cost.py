@@ -82,9 +82,9 @@ class AttentionCost(Explanation):
 
     @property
     def summary(self) -> str:
-        off = max(abs(one.of_flops - one.theory) for one in self.grown)
+        off = max(abs(growth.of_flops - growth.theory) for growth in self.grown)
         counted = f"Operations grow as the formulas say: fitted exponents are within {off:.2g} of them."
-        noise = max(one.noise for one in self.grown)
+        noise = max(growth.noise for growth in self.grown)
         if noise > NOISY:
             return (
                 f"{counted} Times are too noisy to fit: two halves of the rounds give exponents that differ "
@@ -140,7 +140,7 @@ def attention_cost(
 ) -> AttentionCost:
     """Self- and cross-attention for each of these lengths, and a quarter to all of the largest width."""
     widths = [width // 2, width, 2 * width, 4 * width]
-    found = []
+    grown = []
     for attention, (_, theory) in KINDS.items():
         for size, power in theory.items():
             tried = widths if size == "d" else sizes
@@ -148,8 +148,8 @@ def attention_cost(
             flops = [_flops(call) for call in calls]
             # sizes take turns, so that a burst of other work falls on all of them
             times = [[_seconds(call) for call in calls] for _ in range(rounds)]
-            found.append(Grown(attention, size, list(tried), flops, times, power))
-    return AttentionCost(found, held, width)
+            grown.append(Grown(attention, size, list(tried), flops, times, power))
+    return AttentionCost(grown, held, width)
 
 
 def _sized_call(attention: str, size: str, value: int, held: int, width: int) -> Callable[[], object]:

@@ -49,8 +49,8 @@ class RowOfText:
 
     @property
     def ids(self) -> list[int]:
-        found: list[int] = self.inputs["ids"][0].tolist()
-        return found
+        ids: list[int] = self.inputs["ids"][0].tolist()
+        return ids
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class AttentionMaps(Explanation):
     def large(self, head: HeadReading) -> Grid:
         layer = self.layers[head.layer]
         weights = layer.weights[head.name.number].tolist()
-        told = f"{head.kind}; entropy {head.entropy:.2f} nats" + (
+        properties = f"{head.kind}; entropy {head.entropy:.2f} nats" + (
             "" if head.distance is None else f", mean distance {head.distance:.1f} tokens"
         )
         return Grid(
@@ -145,7 +145,7 @@ class AttentionMaps(Explanation):
             [f"{number} {word}" for number, word in enumerate(layer.keys)],
             weights,
             aside=[strongest(row, layer.keys) for row in weights],
-            title=f"{head.name}: {told}",
+            title=f"{head.name}: {properties}",
             note=f"Rows attend to columns. Without this head: {head.effect:.3g} (rank "
             f"{self.ranked.index(head) + 1} of {len(self.heads)}).",
         )
@@ -213,18 +213,18 @@ def attention_maps(model: Model, row: RowOfText, *, layer: int = -1, head: int =
     counts = {layer.heads: layer.weights.shape[0] for layer in layers}
     moved = effects(model, row.inputs, counts)
     near = model.trunk.ways(row.inputs.get("tokens") or Tokens.of(len(row.ids)))[0].near
-    own = [place for place, found in enumerate(layers) if found.queries is row.words is found.keys]
+    own = [place for place, readings in enumerate(layers) if readings.queries is row.words is readings.keys]
     plain = [kind for kind in KINDS if kind not in REPEATED]
     on_text = {p: shares(layers[p].weights, near, row.ids, row.delimiters, plain) for p in own}
     again = _repeated_shares(model, row) if len(own) == len(layers) else {}
-    found = []
+    readings = []
     for place, maps in enumerate(layers):
         of_kinds = on_text.get(place, {}) | again.get(place, {})
         square = maps.queries is maps.keys
         spread, apart = entropy(maps.weights), distance(maps.weights) if square else None
         for number in range(maps.weights.shape[0]):
             name = HeadName(maps.heads, number)
-            found.append(
+            readings.append(
                 HeadReading(
                     layer=place,
                     name=name,
@@ -236,8 +236,8 @@ def attention_maps(model: Model, row: RowOfText, *, layer: int = -1, head: int =
                 )
             )
     chances = {kind: s.chance for p in own for kind, s in (on_text[p] | again.get(p, {})).items()}
-    made = AttentionMaps(layers, found, effect_definition(model), chances, layer, head)
-    if not any(layer in (-1, h.layer) and head in (-1, h.name.number) for h in found):
+    made = AttentionMaps(layers, readings, effect_definition(model), chances, layer, head)
+    if not any(layer in (-1, h.layer) and head in (-1, h.name.number) for h in readings):
         most = max(maps.weights.shape[0] for maps in layers)
         wanted = " and ".join(f"{n} {v}" for n, v in (("layer", layer), ("head", head)) if v != -1)
         raise ConfigError(f"There is no {wanted}: layers are 0 to {len(layers) - 1}, heads 0 to {most - 1}.")
@@ -251,7 +251,7 @@ def _layers(model: Model, row: RowOfText) -> list[LayerMaps]:
     patterns += ["decoder.layers.*.cross_attention.weights"] if model.trunk.reads_source else []
     with undisturbed(model), capture(model, *patterns) as seen:
         model(**row.inputs, objective=hidden_states)
-    found = []
+    layers = []
     for place, weights in seen.items():
         reads, crosses = place.startswith("encoder."), "cross" in place
         queries = row.source_words if reads else row.words
@@ -259,7 +259,7 @@ def _layers(model: Model, row: RowOfText) -> list[LayerMaps]:
         before = weights.shape[-1] - len(keys)  # an adapter's virtual tokens
         given = ["[virtual]"] * before
         heads = place.replace("attention.weights", "heads")
-        found.append(
+        layers.append(
             LayerMaps(
                 name=HeadName(heads, 0).layer,
                 heads=heads,
@@ -268,7 +268,7 @@ def _layers(model: Model, row: RowOfText) -> list[LayerMaps]:
                 keys=[*given, *keys] if before else keys,
             )
         )
-    return found
+    return layers
 
 
 def _repeated_shares(model: Model, row: RowOfText) -> dict[int, Any]:

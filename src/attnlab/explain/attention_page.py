@@ -39,7 +39,7 @@ def quantised(maps: AttentionMaps) -> bytes:
 def _described(maps: AttentionMaps) -> str:
     chosen = maps.chosen
     ranks = {id(head): rank + 1 for rank, head in enumerate(maps.ranked)}
-    told = {
+    content = {
         "layers": [
             {
                 "name": layer.name,
@@ -63,7 +63,7 @@ def _described(maps: AttentionMaps) -> str:
         ],
         "chosen": [chosen.layer, chosen.name.number],
     }
-    return json.dumps(told, ensure_ascii=False)
+    return json.dumps(content, ensure_ascii=False)
 
 
 def _notes(maps: AttentionMaps) -> str:

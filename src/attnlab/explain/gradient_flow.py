@@ -129,8 +129,8 @@ def gradient_flow() -> GradientFlow:
 
 def flow_of(rule: Rule, width: int) -> Flow:
     """Means over draws of queries, keys and values with unit variance."""
-    found = [_flow(rule, width, seed) for seed in range(DRAWS)]
-    return Flow(*(fmean(getattr(flow, field.name) for flow in found) for field in fields(Flow)))
+    flows = [_flow(rule, width, seed) for seed in range(DRAWS)]
+    return Flow(*(fmean(getattr(flow, field.name) for flow in flows) for field in fields(Flow)))
 
 
 def _flow(rule: Rule, width: int, seed: int) -> Flow:

@@ -35,15 +35,15 @@ def shares(
     weights: Tensor, allowed: Tensor, ids: Sequence[int], delimiters: Sequence[bool], kinds: Sequence[str]
 ) -> dict[str, Share]:
     """For each kind its share in weights (H,T,T), over the queries that have such a key; none without any."""
-    found = {}
+    by_kind = {}
     for kind in kinds:
         keys = _keys(kind, ids, delimiters) & allowed
         asking = keys.any(-1)
         if bool(asking.any()):
             even = keys.sum(-1)[asking] / allowed.sum(-1)[asking]
             on_keys = (weights * keys).sum(-1)[:, asking].mean(-1)
-            found[kind] = Share(on_keys, float(even.double().mean()))
-    return found
+            by_kind[kind] = Share(on_keys, float(even.double().mean()))
+    return by_kind
 
 
 def _keys(kind: str, ids: Sequence[int], delimiters: Sequence[bool]) -> Tensor:
@@ -64,11 +64,11 @@ def _keys(kind: str, ids: Sequence[int], delimiters: Sequence[bool]) -> Tensor:
     return torch.nn.functional.pad(earlier[:, :-1], (1, 0)) & (key != query)
 
 
-def kind_of(found: Mapping[str, Share], head: int) -> str:
+def kind_of(by_kind: Mapping[str, Share], head: int) -> str:
     """The kind with the largest share, where it is large enough; else mixed."""
     fitting = {
         kind: float(share.of_heads[head])
-        for kind, share in found.items()
+        for kind, share in by_kind.items()
         if float(share.of_heads[head]) >= max(NAMED_AT, TIMES * share.chance)
     }
     return max(fitting, key=lambda kind: fitting[kind]) if fitting else MIXED

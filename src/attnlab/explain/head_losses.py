@@ -114,14 +114,14 @@ def head_losses(
     """The loss of the evaluator's texts without each head in turn, against that with all."""
     names = heads_in(evaluator.model)
     usual = document_losses(evaluator)
-    found = []
+    losses = []
     for done, name in enumerate(names):
         progress(done, len(names))
         with patch(evaluator.model, {name.place: 0}):
             without = document_losses(evaluator)
-        found.append(HeadLoss(name, _interval(without, usual)))
+        losses.append(HeadLoss(name, _interval(without, usual)))
     texts = int((usual.targets > 0).sum())
-    return HeadLosses(found, loss_interval(usual), texts, int(usual.targets.sum()), on)
+    return HeadLosses(losses, loss_interval(usual), texts, int(usual.targets.sum()), on)
 
 
 def _interval(without: DocumentLosses, usual: DocumentLosses) -> Estimate:

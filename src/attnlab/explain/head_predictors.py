@@ -46,21 +46,21 @@ def head_pictures(model: Model, rows: Iterable[RowOfText]) -> dict[HeadName, Hea
             weights = seen[place][0].double().cpu()
             values = spread(seen[place.replace("weights", "values")], len(weights))[0].double().cpu()
             columns = torch.stack([entropy(weights), distance(weights), values.norm(dim=-1).mean(-1)], 1)
-            for number, found in enumerate(columns.numpy()):
+            for number, numbers in enumerate(columns.numpy()):
                 name = HeadName(place.replace("attention.weights", "heads"), number)
-                sums.setdefault(name, []).append(found)
-    return {name: HeadPicture(*map(float, np.mean(found, 0))) for name, found in sums.items()}
+                sums.setdefault(name, []).append(numbers)
+    return {name: HeadPicture(*map(float, np.mean(numbers, 0))) for name, numbers in sums.items()}
 
 
 def rank_correlations(
     pictures: Mapping[HeadName, HeadPicture], losses: Sequence[HeadLoss]
 ) -> dict[str, float]:
     """Spearman's correlation over heads of each number of the picture with the change of loss without it."""
-    held = [head for head in losses if head.name in pictures]
-    worth = [head.change.value for head in held]
-    found = {}
+    heads = [head for head in losses if head.name in pictures]
+    worth = [head.change.value for head in heads]
+    correlations = {}
     for name in PREDICTORS:
-        seen = [getattr(pictures[head.name], name) for head in held]
+        seen = [getattr(pictures[head.name], name) for head in heads]
         if len(set(seen)) > 1 and len(set(worth)) > 1:
-            found[name] = float(stats.spearmanr(seen, worth).statistic)
-    return found
+            correlations[name] = float(stats.spearmanr(seen, worth).statistic)
+    return correlations

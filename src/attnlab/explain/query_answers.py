@@ -42,18 +42,18 @@ def targets_of(text: str, count: int) -> dict[str, list[float]]:
         ) from None
 
 
-def _whole(text: str, count: int, told: str) -> list[int]:
+def _whole(text: str, count: int, target: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
     known = {str(key): key for key in range(count)}
     if not known.keys() >= {*parts}:
-        raise ConfigError(f"--target {told}: keys are numbered from 0 to {count - 1}.")
+        raise ConfigError(f"--target {target}: keys are numbered from 0 to {count - 1}.")
     return [known[part] for part in parts]
 
 
 def one_hot(chosen: Any, count: int) -> list[float]:
     """Equal weights on the chosen keys."""
-    held = set(chosen)
-    return [1 / len(held) if key in held else 0.0 for key in range(count)]
+    keys = set(chosen)
+    return [1 / len(keys) if key in keys else 0.0 for key in range(count)]
 
 
 @dataclass(frozen=True)
@@ -67,27 +67,27 @@ class QueryAnswer:
 
     @property
     def sentence(self) -> str:
-        found = self.found
-        if found.how == "exact":
-            return f"{self.name}: reached exactly by a query of length {_length(found.query)}."
-        if found.how == "limit":
+        solution = self.found
+        if solution.how == "exact":
+            return f"{self.name}: reached exactly by a query of length {_length(solution.query)}."
+        if solution.how == "limit":
             return (
-                f"{self.name}: reached in the limit of a large scale; from scale {found.scale:.4g} on every "
-                f"weight is within {found.tolerance:g} of the target (margin {found.margin:.3g})."
+                f"{self.name}: reached in the limit of a large scale; from scale {solution.scale:.4g} on "
+                f"every weight is within {solution.tolerance:g} of the target (margin {solution.margin:.3g})."
             )
         return (
-            f"{self.name}: cannot be reached; the closest has a divergence of {found.divergence:.3g} nats. "
-            f"{self.reason}"
+            f"{self.name}: cannot be reached; the closest has a divergence of {solution.divergence:.3g} "
+            f"nats. {self.reason}"
         )
 
     @property
     def reason(self) -> str:
         """Why no query reaches the target."""
-        found = self.found
-        if found.how != "closest":
+        solution = self.found
+        if solution.how != "closest":
             return ""
-        if found.between:
-            wanted, others = np.flatnonzero(found.target > 0), in_words(found.between)
+        if solution.between:
+            wanted, others = np.flatnonzero(solution.target > 0), in_words(solution.between)
             if len(wanted) == 1:
                 return (
                     f"Key {wanted[0]} lies in the convex hull of keys {others}: one of them scores at least "
@@ -99,7 +99,7 @@ class QueryAnswer:
             )
         return (
             "The wanted weights need logarithms that are a linear function of the keys, and these are not: "
-            f"the {len(found.target)} keys are too many or too much alike for so few dimensions."
+            f"the {len(solution.target)} keys are too many or too much alike for so few dimensions."
         )
 
 
@@ -164,11 +164,11 @@ class QueryAnswers(Explanation):
         )
 
     def _others(self) -> str:
-        told = []
+        sentences = []
         for rule in ("argmax", "linear"):
             reasons = {getattr(answer, rule).reason for answer in self.answers} - {""}
-            told += [f"With {rule}: {reason}." for reason in sorted(reasons)[:1]]
-        return " ".join(told)
+            sentences += [f"With {rule}: {reason}." for reason in sorted(reasons)[:1]]
+        return " ".join(sentences)
 
     def _sentences(self) -> Table:
         return Table(("answer",), [[answer.sentence] for answer in self.answers], title="Targets")
@@ -207,23 +207,23 @@ def query_answers(
     tolerance: float = 0.01,
 ) -> QueryAnswers:
     """The best query for each target over keys (n,d), under softmax, argmax and linear attention."""
-    held = np.asarray(keys, np.float64)
+    vectors = np.asarray(keys, np.float64)
     answers = [
         QueryAnswer(
             name,
-            best_query(held, target, scale=scale, tolerance=tolerance),
-            argmax_query(held, target),
-            linear_query(held, target),
+            best_query(vectors, target, scale=scale, tolerance=tolerance),
+            argmax_query(vectors, target),
+            linear_query(vectors, target),
         )
         for name, target in targets.items()
     ]
-    return QueryAnswers(held, list(names) or [f"key {n}" for n in range(len(held))], answers, scale)
+    return QueryAnswers(vectors, list(names) or [f"key {n}" for n in range(len(vectors))], answers, scale)
 
 
-def _rule_json(found: RuleQuery) -> dict[str, Any]:
-    divergence = found.divergence if np.isfinite(found.divergence) else None
-    weights = found.weights.tolist()
-    return {"reached": found.reached, "reason": found.reason, "weights": weights, "divergence": divergence}
+def _rule_json(answer: RuleQuery) -> dict[str, Any]:
+    divergence = answer.divergence if np.isfinite(answer.divergence) else None
+    weights = answer.weights.tolist()
+    return {"reached": answer.reached, "reason": answer.reason, "weights": weights, "divergence": divergence}
 
 
 def _vector(query: Numbers) -> str:

@@ -30,17 +30,17 @@ class RuleQuery:
 
 def argmax_weights(keys: Numbers, query: Numbers) -> Numbers:
     """All weight on the key with the largest score, the first of equal ones."""
-    found = np.zeros(len(keys))
-    found[int(np.argmax(keys @ query))] = 1.0
-    return found
+    weights = np.zeros(len(keys))
+    weights[int(np.argmax(keys @ query))] = 1.0
+    return weights
 
 
 def argmax_query(keys: Numbers, target: Sequence[float] | Numbers) -> RuleQuery:
     """Argmax attention gives all weight to one key: a target of one key, at a corner of the keys' hull."""
     keys, wanted = checked(keys, target)
     best = int(wanted.argmax())
-    one = np.eye(len(keys))[best]
-    face = Face(keys, one)
+    choice = np.eye(len(keys))[best]
+    face = Face(keys, choice)
     query = face.direction
     weights = argmax_weights(keys, query)
     reason = ""

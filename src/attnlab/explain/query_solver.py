@@ -133,18 +133,18 @@ class Face:
         spread = np.abs(self.keys - self.keys.mean(0)).max() or 1.0
         points = (self.keys - self.target @ self.keys) / spread
         n = len(points)
-        nothing, one = np.zeros((points.shape[1], n)), np.eye(n)
-        found = optimize.linprog(
+        nothing, unit = np.zeros((points.shape[1], n)), np.eye(n)
+        solution = optimize.linprog(
             c=np.concatenate([np.zeros(n), -np.ones(n)]),
             A_eq=np.hstack([points.T, nothing]),
             b_eq=np.zeros(points.shape[1]),
-            A_ub=np.hstack([-one, one]),
+            A_ub=np.hstack([-unit, unit]),
             b_ub=np.zeros(n),
             bounds=[(0, 1e7)] * n + [(0, 1)] * n,
             method="highs",
         )
-        assert found.success, found.message
-        return np.asarray((found.x[n:] > 0.5) | (self.target > 0))
+        assert solution.success, solution.message
+        return np.asarray((solution.x[n:] > 0.5) | (self.target > 0))
 
     @cached_property
     def _away(self) -> Numbers:
@@ -180,23 +180,23 @@ def _tilted(keys: Numbers, target: Numbers) -> tuple[Numbers, Numbers]:
     """The weights of the family with the target's mean, and the query that gives them: Newton's method."""
     basis = _directions(keys - keys.mean(0))
     points = (keys - keys.mean(0)) @ basis.T
-    found = np.zeros(points.shape[1])
+    direction = np.zeros(points.shape[1])
 
     def loss(z: Numbers) -> float:
         return float(special.logsumexp(points @ z) - target @ points @ z)
 
     for _ in range(200):
-        weights = special.softmax(points @ found)
+        weights = special.softmax(points @ direction)
         slope = (weights - target) @ points
         bend = (points.T * weights) @ points - np.outer(weights @ points, weights @ points)
         step = np.linalg.lstsq(bend, slope, rcond=1e-13)[0]
         if slope @ step < 1e-24:
             break
         size = 1.0
-        while loss(found - size * step) > loss(found) - 1e-4 * size * (slope @ step) and size > 1e-12:
+        while loss(direction - size * step) > loss(direction) - 1e-4 * size * (slope @ step) and size > 1e-12:
             size /= 2
-        found = found - size * step
-    return np.asarray(special.softmax(points @ found)), np.asarray(found @ basis)
+        direction = direction - size * step
+    return np.asarray(special.softmax(points @ direction)), np.asarray(direction @ basis)
 
 
 def _smallest_scale(
@@ -208,8 +208,8 @@ def _smallest_scale(
         return 0.0
 
     def off(size: float) -> float:
-        found = weights_of(keys, base + size * face.direction, scale)
-        return float(np.abs(found - best).max()) - tolerance
+        weights = weights_of(keys, base + size * face.direction, scale)
+        return float(np.abs(weights - best).max()) - tolerance
 
     if off(0.0) <= 0:
         return 0.0

@@ -46,12 +46,12 @@ class ReachByDepth(Explanation):
     @property
     def summary(self) -> str:
         last = self.depths[-1]
-        held = all(depth.most <= depth.bound for depth in self.depths)
+        within = all(depth.most <= depth.bound for depth in self.depths)
         by = "mask and layout" + ("" if last.argmax_bound is None else f" and (k+1)^n with k = {self.heads}")
         return (
             f"After {last.depth} layers an output depends on at most {last.most} of {self.length} tokens; "
-            f"{by} allow {last.bound}. The measured reach {'stays within' if held else 'EXCEEDS'} the bound "
-            "at every depth."
+            f"{by} allow {last.bound}. The measured reach {'stays within' if within else 'EXCEEDS'} the "
+            "bound at every depth."
         )
 
     def parts(self) -> list[Node]:
@@ -90,10 +90,10 @@ def reach_by_depth(model: Model, length: int, *, seed: int = 0) -> ReachByDepth:
     tokens = Tokens.of(length, source=source)
     declared = declared_reach(model.trunk, tokens)
     measured = _measured(model, drawn[None], tokens, len(declared.depths))
-    found = []
+    depths = []
     for depth, (reached, allowed) in enumerate(zip(measured, declared.depths, strict=True), 1):
         counts = reached.sum(-1)
-        found.append(
+        depths.append(
             DepthReach(
                 depth,
                 int(counts.max()),
@@ -102,7 +102,7 @@ def reach_by_depth(model: Model, length: int, *, seed: int = 0) -> ReachByDepth:
                 _bound(declared, depth),
             )
         )
-    return ReachByDepth(found, length, declared.heads)
+    return ReachByDepth(depths, length, declared.heads)
 
 
 def _bound(declared: DeclaredReach, depth: int) -> int | None:
@@ -122,7 +122,7 @@ def _measured(model: Model, ids: Tensor, tokens: Tokens, layers: int) -> list[Te
         model(ids, tokens, objective=hidden_states)
     inputs = seen["embedding"]
     generator = torch.Generator().manual_seed(1)
-    found = []
+    counts = []
     for place in places:
         output = seen[place][0]
         ways = torch.randn(output.shape, generator=generator).to(
@@ -132,5 +132,5 @@ def _measured(model: Model, ids: Tensor, tokens: Tokens, layers: int) -> list[Te
         for token in range(len(output)):
             (slope,) = torch.autograd.grad((output[token] * ways[token]).sum(), inputs, retain_graph=True)
             rows.append(slope[0].abs().amax(-1) > 0)
-        found.append(torch.stack(rows))
-    return found
+        counts.append(torch.stack(rows))
+    return counts

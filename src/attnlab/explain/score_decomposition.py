@@ -42,15 +42,15 @@ class ScoreDecomposition(Explanation):
     def summary(self) -> str:
         sizes = {name: rms(part) for name, part in self.found.parts.items()}
         cross = max(sizes[name] for name in CROSS)
-        told = (
+        shares = (
             f"The parts add up to the scores to {self.found.error:.1g}. Word·word has size "
             f"{sizes['word·word']:.3g} (root mean square), position·position "
             f"{sizes['position·position']:.3g}, the larger cross term {cross:.3g}."
         )
         if self.apart is not None:
             none = max(rms(self.apart.parts[name]) for name in CROSS)
-            told += f" With block-diagonal projections the cross terms are {none:.1g}."
-        return told
+            shares += f" With block-diagonal projections the cross terms are {none:.1g}."
+        return shares
 
     def parts(self) -> list[Node]:
         columns = ["part", "all heads", f"head {self.head}"]
@@ -104,11 +104,11 @@ def score_decomposition(
     model: Model, ids: Tensor, words: Sequence[str], *, head: int = 0
 ) -> ScoreDecomposition:
     """The first layer's scores on ids (T) by their parts; with concatenated positions also block-diagonal."""
-    found = score_parts(model, ids)
-    if not 0 <= head < len(found.scores):
-        raise ConfigError(f"There is no head {head}: heads are 0 to {len(found.scores) - 1}.")
-    apart = score_parts(model, ids, block_diagonal=True) if found.concatenated else None
-    return ScoreDecomposition(words, found, apart, head, bias_against_concatenation(len(ids)))
+    parts = score_parts(model, ids)
+    if not 0 <= head < len(parts.scores):
+        raise ConfigError(f"There is no head {head}: heads are 0 to {len(parts.scores) - 1}.")
+    apart = score_parts(model, ids, block_diagonal=True) if parts.concatenated else None
+    return ScoreDecomposition(words, parts, apart, head, bias_against_concatenation(len(ids)))
 
 
 def bias_against_concatenation(length: int = 12, width: int = 16, *, seed: int = 0) -> float:

@@ -138,6 +138,6 @@ def _turned(a: Numbers, b: Numbers, angle: float) -> tuple[float, float, float]:
     radians = np.radians(angle)
     turned = free.copy()
     turned[:, 0] = np.cos(radians) * a[:, 0] + np.sin(radians) * free[:, 0]
-    found = oblique_extraction(a, turned)
+    matrix = oblique_extraction(a, turned)
     error = worst_error(orthogonal_extraction(a), a, turned)
-    return float(angle), error, float(np.linalg.norm(found, 2))
+    return float(angle), error, float(np.linalg.norm(matrix, 2))
