@@ -118,10 +118,10 @@ def _labelled(evaluator: Evaluator, example: NDArray[np.int64]) -> DocumentLosse
     count = int(example.max()) + 1
 
     def ordered(name: str) -> NDArray[Any]:
-        held = np.zeros((count, *columns[name].shape[1:]), columns[name].dtype)
-        held[place] = columns[name]
-        return held
+        column = np.zeros((count, *columns[name].shape[1:]), columns[name].dtype)
+        column[place] = columns[name]
+        return column
 
-    said = {name: ordered(name) for name in columns if name not in ("nats", "targets")}
+    by_text = {name: ordered(name) for name in columns if name not in ("nats", "targets")}
     targets = ordered("targets").astype(np.int64)
-    return DocumentLosses(ordered("nats"), targets, np.zeros(count, np.int64), said=said)
+    return DocumentLosses(ordered("nats"), targets, np.zeros(count, np.int64), said=by_text)
