@@ -9,7 +9,7 @@ from attnlab.studies.report.metric_display import COST, QUALITY, WITHOUT_LEAK
 from attnlab.studies.report.metric_display import metric as metric_of
 from attnlab.studies.report.sections import differences, runs
 from attnlab.studies.report.study_results import StudyResults
-from tests.studies.results import five_arms
+from tests.studies.results import five_arms, outcome
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def test_every_setting_has_its_word_and_no_other_has_one():
 
 def test_every_column_of_a_report_has_its_word():
     shown = {metric.title for metric in (*QUALITY, *COST, WITHOUT_LEAK)}
-    study = StudyResults(five_arms(seeds=2))
+    study = StudyResults(outcome(five_arms(seeds=2)))
     tables = [section(study)[-1].nodes[0] for section in (runs, differences)]
     own = {metric_of(study, name).title for _, run in study.runs() for name in run.metrics}
     heads = {head.title for table in tables for head in table.heads} - own
