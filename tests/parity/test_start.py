@@ -108,5 +108,5 @@ def test_weights_that_changed_since_are_refused(tmp_path, unchecked):
     settings = config(tmp_path, tmp_path / "theirs")
     train(settings, tmp_path / "run")
     published(tmp_path / "theirs", "gpt2", seed=1)
-    with pytest.raises(ConfigError, match="was begun with another start"):
+    with pytest.raises(ConfigError, match="cannot be resumed: the start changed"):
         train(settings, tmp_path / "run", resume=True)

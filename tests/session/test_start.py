@@ -317,7 +317,7 @@ def test_a_start_that_has_changed_is_refused(home, tmp_path, unchecked):
     assert read_record(tmp_path / "run")["start"] == ended.session.origin.start != "scratch"
     shutil.rmtree(tmp_path / "start")
     shutil.copytree(home / "other", tmp_path / "start")
-    with pytest.raises(ConfigError, match=r"was begun with another start \(\w+, now \w+\)"):
+    with pytest.raises(ConfigError, match=r"cannot be resumed: the start changed \(was \w+, now \w+\)"):
         train(settings, tmp_path / "run", resume=True)
     with pytest.raises(RuntimeError, match="no longer the one that this run began from"):
         ended.session.initial_model()

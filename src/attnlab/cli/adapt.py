@@ -22,7 +22,7 @@ from attnlab.cli.corpus_options import (
     TextOption,
     WordsOption,
 )
-from attnlab.cli.train import exit_unsound, finish, say_baselines, told_when_stopped
+from attnlab.cli.train import exit_unsound, finish, say_baselines, saying_how_to_resume
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def adapt(
     if rates:
         named = ", ".join(f"{rate:g}" for rate in rates_of(rates, config))
         err.say(f"Learning rates: {named}; a run each.")
-    with told_when_stopped(place):
+    with saying_how_to_resume(place):
         ended = adapt_start(
             config,
             place,

@@ -107,7 +107,7 @@ def show(report: Report, file: str) -> None:
 
 
 def report_nodes(report: Report, file: str) -> Iterator[Node]:
-    """What is told of a corpus, from its counts to single rows."""
+    """What a corpus holds, from its counts to single rows."""
     train = report.splits["train"]
     yield splits_table(report, file)
     if report.made:
@@ -173,15 +173,15 @@ def warnings(report: Report) -> Iterator[Sentence]:
 
 def overlaps(report: Report) -> Iterator[Sentence]:
     """What two splits share: whole examples, and passages with other questions."""
-    for pair, count in report.overlap.items():
+    for (first, second), count in report.overlap.items():
         if count:
-            yield caution(f"{count:,} texts are in both {pair}: scores on them measure memorisation.")
+            both = f"{first} and {second}"
+            yield caution(f"{count:,} texts are in both {both}: scores on them measure memorisation.")
     shared = {pair: passages for pair, passages in report.passages.items() if passages.count}
-    for pair, passages in shared.items():
-        first, _, second = pair.partition(" and ")
+    for (first, second), passages in shared.items():
         yield caution(
-            f"{report.overlap[pair]:,} examples of {second} are in {first}, but {passages.count:,} of "
-            f"{passages.of:,} {passages.what} are: what was learned of them helps; keep each in one split."
+            f"{report.overlap[first, second]:,} examples of {second} are in {first}, but {passages.count:,} "
+            f"of {passages.of:,} {passages.what} are: what was learned of them helps; keep each in one split."
         )
     if not any(report.overlap.values()) and not shared and len(report.splits) > 1:
         yield Sentence((toned(Tone.GOOD, "✓"), " No text is in two splits."))
@@ -252,7 +252,7 @@ def waste_table(report: Report) -> Table:
 
 
 def sample_node(sample: SampleRow) -> Marked:
-    """A row's first tokens, and what is to be told of it."""
+    """A row's first tokens, with its label or answer."""
     spans = token_spans(sample.tokens[:SHOWN_TOKENS], sample.special)
     if len(sample.tokens) > SHOWN_TOKENS:
         more = f" … {len(sample.tokens) - SHOWN_TOKENS} more tokens"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json as json_module
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -17,13 +17,13 @@ from attnlab.cli.console import JsonOption, RunArgument, emit, err, not_sound, o
 from attnlab.cli.corpus_options import EncodingOption, PairOption, SkipOption, TextOption
 from attnlab.config.values import ConfigError
 from attnlab.config.visible_text import as_cell, visible_json
-from attnlab.documents.nodes import Sentence, Tone, toned
+from attnlab.documents.nodes import Bar, Marked, MarkedSpan, Node, Number, Sentence, Table, Tone, toned
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
     from attnlab.session.predicting import FilePredictions, Predictor
     from attnlab.session.trained import Trained
-    from attnlab.tasks.task import Prediction
+    from attnlab.tasks.task import Prediction, TextSpan
 
 FORMATS = (".csv", ".tsv", ".jsonl")
 
@@ -90,8 +90,6 @@ def in_two(text: str) -> tuple[str, str]:
 def show(
     texts: list[str], predictions: list[Prediction], trained: Trained, predictor: Predictor, *, json: bool
 ) -> None:
-    from attnlab.cli.label_view import prediction_node
-
     if json:
         emit(
             [
@@ -176,7 +174,7 @@ def writer(stream: TextIO, suffix: str) -> Any:
 
 
 def in_a_cell(value: Any) -> Any:
-    """Several words with commas between them; what else is no plain value, as JSON."""
+    """Several words with commas between them; any other list or mapping as JSON."""
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
         return ", ".join(value)
     if isinstance(value, (list, tuple, dict)):
@@ -190,3 +188,41 @@ def counted(quiet: bool) -> Iterator[Any]:
     with Display(err, shown=not quiet) as display:
         display.work("Predicting")
         yield lambda rows: display.update(f"Predicting: {rows:,} rows") if rows % 256 == 0 else None
+
+
+# ---------------------------------------------------------------- in a terminal
+def prediction_node(text: str, prediction: Prediction) -> Node:
+    """One text with what is predicted of it: its parts marked, or its classes."""
+    if prediction.spans is None:
+        return prediction_table(text, prediction)
+    return marked_text(text, prediction.spans)
+
+
+def marked_text(text: str, spans: Sequence[TextSpan]) -> Marked:
+    """A text with its labelled parts."""
+    shown, at = list[MarkedSpan](), 0
+    for span in spans:
+        shown += [MarkedSpan(text[at : span.start]), MarkedSpan(span.text, span.label)]
+        at = span.end
+    return Marked([*shown, MarkedSpan(text[at:])])
+
+
+def prediction_table(text: str, prediction: Prediction, top: int = 5) -> Table:
+    """One text with its prediction, and the classes that are most probable."""
+    from attnlab.evaluation.result_nodes import label_text
+
+    if not prediction.scores:
+        columns = {name: value for name, value in prediction.columns.items() if value is not None}
+        cells = [value if isinstance(value, int) else label_text(value) for value in columns.values()]
+        return Table(list(columns), [cells], title=text)
+    chosen = (prediction.answer,) if isinstance(prediction.answer, str) else prediction.answer
+    ranked = sorted(prediction.scores.items(), key=lambda item: -item[1])[:top]
+    rows = [
+        (
+            toned(Tone.CHOSEN, name) if name in chosen else name,  # type: ignore[operator]
+            Number(share, decimals=3),
+            Bar(share),
+        )
+        for name, share in ranked
+    ]
+    return Table(("class", "probability", ""), rows, title=text)

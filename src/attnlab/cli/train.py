@@ -105,7 +105,7 @@ def run(
     json: bool,
 ) -> None:
     """Train with a progress bar, and say how it ended."""
-    ended = train_shown(config, place, resume=resume, allow=allow, threads=threads)
+    ended = train_with_progress(config, place, resume=resume, allow=allow, threads=threads)
     finish(ended, place, allow=allow, json=json)
 
 
@@ -131,7 +131,7 @@ def finish(
     exit_unsound(ended.unsound, allow)
 
 
-def train_shown(
+def train_with_progress(
     config: Config,
     place: Path,
     *,
@@ -140,7 +140,7 @@ def train_shown(
     threads: int = 0,
 ) -> Run:
     """Train with a progress bar."""
-    with told_when_stopped(place), Display(err) as display:
+    with saying_how_to_resume(place), Display(err) as display:
         display.work("Starting")  # before torch is imported, which takes seconds
         from attnlab.session.run_display import displayed_session, train_displayed
 
@@ -149,7 +149,7 @@ def train_shown(
 
 
 @contextmanager
-def told_when_stopped(place: Path) -> Iterator[None]:
+def saying_how_to_resume(place: Path) -> Iterator[None]:
     """Ctrl-C while text is read or checks are made says how to continue: training hears it between steps."""
     try:
         yield

@@ -89,8 +89,8 @@ class Report:
 
     splits: dict[str, SplitReport]
     made: dict[str, float]
-    overlap: dict[str, int]
-    passages: dict[str, Shared]
+    overlap: dict[tuple[str, str], int]
+    passages: dict[tuple[str, str], Shared]
     waste: dict[str, float | str]
     samples: list[SampleRow]
     skipped: int
@@ -101,6 +101,8 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         held = asdict(self)
+        for part in ("overlap", "passages"):
+            held[part] = {" and ".join(pair): value for pair, value in held[part].items()}
         for name, split in self.splits.items():
             shown = held["splits"][name]
             shown["lengths"] = quantiles(split.lengths)
@@ -125,15 +127,15 @@ def inspected(dataset: Dataset, *, samples: int = 3, told: Told | None = None) -
     """Count, tokenise and batch a corpus, and say what came of it; `told` hears how far the count is."""
     counts = counted(dataset, told or unheard)
     splits = {name: count.report for name, count in counts.items()}
-    pairs = {f"{a} and {b}": (counts[a], counts[b]) for a, b in combinations(counts, 2)}
+    pairs = {(a, b): (counts[a], counts[b]) for a, b in combinations(counts, 2)}
     for name, report in splits.items():
         report.tokens = sum(int(lengths.sum()) for lengths in dataset.rows(name).sizes)
         report.cuts = asdict(dataset.cuts[name])
     return Report(
         splits=splits,
         made={name: share for name, share in dataset.splits.made.items() if name in splits},
-        overlap={name: len(a.traces.keys() & b.traces.keys()) for name, (a, b) in pairs.items()},
-        passages={name: shared(a, b) for name, (a, b) in pairs.items() if b.passages},
+        overlap={names: len(a.traces.keys() & b.traces.keys()) for names, (a, b) in pairs.items()},
+        passages={names: shared(a, b) for names, (a, b) in pairs.items() if b.passages},
         waste=wastes(dataset),
         samples=[sample(dataset, row) for row in range(min(samples, len(dataset.rows("train"))))],
         skipped=dataset.corpus.skipped,

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from attnlab.documents import nodes as n
 from attnlab.documents import plotly_figures, svg
-from attnlab.documents.markup import element, joined, pack, policy, shared_template, shared_text, text
+from attnlab.documents.markup import element, lines_of, pack, policy, shared_template, shared_text, text
 from attnlab.documents.nodes import SIGNS, Inline, Node, Number, Tone, numbers_in, parts_of
 from attnlab.documents.numbers import beside, decimals, fixed, known, short, value_text
 from attnlab.documents.palette import variables
@@ -100,7 +100,7 @@ def slug(title: str) -> str:
 # ---------------------------------------------------------------- nodes
 def blocks(shown: Sequence[Node], level: int = 3, *, scripts: bool = False) -> Markup:
     """Nodes one after another, their titles as headings of this level; scripts make figures interactive."""
-    return joined([block(node, level, scripts=scripts) for node in shown])
+    return lines_of([block(node, level, scripts=scripts) for node in shown])
 
 
 def block(node: Node, level: int = 3, *, scripts: bool = False) -> Markup:
@@ -155,7 +155,7 @@ def block(node: Node, level: int = 3, *, scripts: bool = False) -> Markup:
 def _section(title: Inline, body: Markup, note: Inline, level: int) -> Markup:
     """A node under its title, with what has to be known to read it."""
     parts = [element(f"h{level}", inline(title))] if title else []
-    return joined([*parts, body, *([element("p", inline(note), class_="fine")] if note else [])])
+    return lines_of([*parts, body, *([element("p", inline(note), class_="fine")] if note else [])])
 
 
 def items(node: n.Items) -> Markup:

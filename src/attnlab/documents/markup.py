@@ -44,7 +44,7 @@ def element(tag: str, *children: object, **attributes: object) -> Markup:
     return opening + Markup("").join(map(text, children)) + Markup("</{}>").format(tag)
 
 
-def joined(parts: list[Markup]) -> Markup:
+def lines_of(parts: list[Markup]) -> Markup:
     return Markup("\n").join(parts)
 
 

@@ -72,7 +72,7 @@ def _curve(number: int, name: str, points: Sequence[tuple[float, float]], ends: 
 
 
 def shades(node: Grid) -> Markup:
-    """A number a cell, told exactly on hovering; orange below zero."""
+    """A shade for each number, which hovering shows exactly; orange below zero."""
     rows, columns = list(map(plain, node.rows)), list(map(plain, node.columns))
     side = CELL if len(columns) <= MOST_CELLS else max(4, CELL * MOST_CELLS // len(columns))
     room, head = (wide * max(map(len, names), default=1) + 12 for wide, names in ((8, rows), (7, columns)))

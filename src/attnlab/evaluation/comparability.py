@@ -70,13 +70,13 @@ class Basis:
 
     def says(self, aspect: Aspect) -> bool:
         """Whether the run says what decides this."""
-        held = {
+        values = {
             "metric": self.task,
             "tokenizer": self.tokenizer,
             "evaluation set": self.dev,
             "data order": self.order,
         }
-        return held[aspect] is not None
+        return values[aspect] is not None
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,8 @@ class Inequality:
     names: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        held = {"kind": self.kind.value, "arm": self.arm, "baseline": self.baseline}
-        return held | {"names": list(self.names)}
+        values = {"kind": self.kind.value, "arm": self.arm, "baseline": self.baseline}
+        return values | {"names": list(self.names)}
 
     @classmethod
     def of_json(cls, held: Mapping[str, Any]) -> Inequality:
@@ -147,17 +147,17 @@ class Comparison:
 
         `verdict`, `words` and `unequal` are made of the rest, and nothing reads them back.
         """
-        held = {name: getattr(self, name) for name in SHOWN}
-        held |= {"verdict": wording.verdict_phrase(self), "words": wording.words_of(self)}
-        held |= {"spread_seeds": self.spread.seeds, "spread_texts": self.spread.texts}
-        held["unequal"] = wording.inequalities_sentence(self.unequal, self.arm, self.baseline)
+        values = {name: getattr(self, name) for name in SHOWN}
+        values |= {"verdict": wording.verdict_phrase(self), "words": wording.words_of(self)}
+        values |= {"spread_seeds": self.spread.seeds, "spread_texts": self.spread.texts}
+        values["unequal"] = wording.inequalities_sentence(self.unequal, self.arm, self.baseline)
         if self.leaks:
-            held["without_leak"] = None if self.without_leak is None else difference_of(self.without_leak)
-        held |= {name: getattr(self, name) for name in FACTS} | {"spread_freedom": self.spread.freedom}
-        held |= {"failed": list(self.failed), "checks": list(self.checks)}
-        held["doubts"] = [reason.as_json() for reason in self.doubts]
-        held["inequalities"] = [one.as_json() for one in self.unequal]
-        return {name: None if unknown(value) else value for name, value in held.items()}
+            values["without_leak"] = None if self.without_leak is None else difference_of(self.without_leak)
+        values |= {name: getattr(self, name) for name in FACTS} | {"spread_freedom": self.spread.freedom}
+        values |= {"failed": list(self.failed), "checks": list(self.checks)}
+        values["doubts"] = [reason.as_json() for reason in self.doubts]
+        values["inequalities"] = [one.as_json() for one in self.unequal]
+        return {name: None if unknown(value) else value for name, value in values.items()}
 
     @classmethod
     def of_json(cls, held: Mapping[str, Any]) -> Comparison:

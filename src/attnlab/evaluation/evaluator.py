@@ -19,6 +19,7 @@ from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows
 from attnlab.evaluation.features import FeaturesOf, unknown
+from attnlab.evaluation.written_texts import TextWriter, text_scores
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.model.losses import LossSum
@@ -59,9 +60,9 @@ class Judged:
         """What metrics go by: of each example, or where words are predicted the sums over the batch."""
         if self.loss.each is not None and self.prepared.of_examples:
             nats = self.loss.each.double().cpu().numpy()
-            said = {name: array_of(column) for name, column in self.said.items()}
+            columns = {name: array_of(column) for name, column in self.said.items()}
             targets = self.prepared.row_targets.double().cpu().numpy()
-            return {"nats": nats, "targets": targets, **said}
+            return {"nats": nats, "targets": targets, **columns}
         sums = {"nats": self.loss.total, "targets": self.loss.count, "words": self.loss.of_words.total}
         size = {"bytes": self.prepared.bytes} if self.prepared.sizes is not None else {}
         return {name: np.array([float(value)]) for name, value in (sums | size).items()}
@@ -82,8 +83,8 @@ def widened(columns: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
 
 def array_of(column: Tensor) -> NDArray[Any]:
     """A column for metrics: numbers in float64, classes and flags as they are."""
-    held = column.cpu()  # some devices have no double
-    return (held.double() if held.is_floating_point() else held).numpy()
+    values = column.cpu()  # some devices have no double
+    return (values.double() if values.is_floating_point() else values).numpy()
 
 
 class Batches(Protocol):
@@ -115,10 +116,16 @@ class Evaluator:
     device: torch.device = CPU
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext
     features: FeaturesOf = unknown
+    writer: TextWriter | None = None
     texts: Callable[[], Sequence[Example]] = no_texts
 
-    def __call__(self) -> Evaluation:
-        """The mean loss over the batches and the task's metrics, in eval mode."""
+    def said(self, count: int | None = None) -> Examples | None:
+        """What the model writes of the first examples, or of all; nothing where it is not asked to write."""
+        return None if self.writer is None else self.writer(count)
+
+    def __call__(self, *, written: int = 0) -> Evaluation:
+        """The mean loss over the batches and the task's metrics, in eval mode; and of so many examples the
+        metrics of what the model writes."""
         total, count, parts = 0.0, 0, dict[str, float]()
         columns: list[SplitColumns] = []
         rows: list[NDArray[np.int64]] = []
@@ -133,13 +140,15 @@ class Evaluator:
         examples = self.examples(columns, rows)
         metrics = {name: METRICS.build(name) for name in self.task.metrics if name != "loss"}
         scores |= {name: one.value(examples) for name, one in metrics.items() if one.applies(examples)}
+        texts = self.said(written) if written else None
+        scores |= {} if texts is None else text_scores(texts)
         return Evaluation(total / max(1, count), scores, examples)
 
     def examples(self, columns: Sequence[SplitColumns], rows: Sequence[NDArray[np.int64]]) -> Examples:
         """What was said of the examples of some batches, given the columns of each and its encoded rows."""
-        found, numbers = self.by_example(columns, rows)
+        judged, numbers = self.by_example(columns, rows)
         if self.task.predicts_words:
-            return Examples(found)
+            return Examples(judged)
         of_rows = self.loader.rows.scalars("example")
         scored = np.bincount(of_rows[np.concatenate(rows)], minlength=int(of_rows.max()) + 1)
         whole = (np.bincount(of_rows) == scored)[numbers]
@@ -148,7 +157,7 @@ class Evaluator:
                 "No example has all of its rows in the batches that are scored; set "
                 'training.evaluate_batches to "all", or higher.'
             )
-        return Examples(found if whole.all() else {name: column[whole] for name, column in found.items()})
+        return Examples(judged if whole.all() else {name: column[whole] for name, column in judged.items()})
 
     def by_example(
         self, columns: Sequence[SplitColumns], rows: Sequence[NDArray[np.int64]]
@@ -157,9 +166,11 @@ class Evaluator:
         if self.task.predicts_words:  # one entry a batch
             return joined(columns), np.arange(len(columns))
         example = self.loader.rows.scalars("example")[np.concatenate(rows)]
-        found, numbers = self.task.by_example(joined(columns), example)
+        joined_columns, numbers = self.task.by_example(joined(columns), example)
         texts = self.texts()
-        return self.task.compare(found, [texts[n] for n in numbers]) if texts else found, numbers
+        return self.task.compare(
+            joined_columns, [texts[n] for n in numbers]
+        ) if texts else joined_columns, numbers
 
     def losses(self) -> Iterator[tuple[Batch, Prepared, LossSum]]:
         """Each batch, what the task made of it, and its loss."""
@@ -181,8 +192,8 @@ class Evaluator:
         prepared = self.prepare(batch, number)
         moved = self.features(batch, prepared.to(self.device))
         with self.autocast():
-            said, loss = self.model(**moved.inputs, objective=self.task.judge_of(moved))
-        return Judged(batch, prepared, loss, said)
+            columns, loss = self.model(**moved.inputs, objective=self.task.judge_of(moved))
+        return Judged(batch, prepared, loss, columns)
 
     def prepare(self, batch: Batch, number: int) -> Prepared:
         return self.task.prepare(batch, stream_seed(self.seed, "evaluation", number))

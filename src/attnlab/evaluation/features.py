@@ -73,10 +73,10 @@ class Features:
     def _compute(self, batch: Batch, device: torch.device) -> None:
         prepared = self.task.unlabelled(batch).to(device)
         with self.autocast():
-            found = self.model(**prepared.inputs, objective=pooled_states)
+            states = self.model(**prepared.inputs, objective=pooled_states)
         if self.held is None:
-            self.held = self._room(found)
-        self.held[batch.rows] = found.to(self.held.device)
+            self.held = self._room(states)
+        self.held[batch.rows] = states.to(self.held.device)
         self.known[batch.rows.numpy()] = True
 
     def _room(self, like: Tensor) -> Tensor:

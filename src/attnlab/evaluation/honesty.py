@@ -109,5 +109,5 @@ def thinned(cuts: Sequence[list[Cut]], tokens: int) -> list[list[Cut]]:
 def parallel_nats(model: Model, cuts: Sequence[Cut]) -> NDArray[np.float64]:
     """The nats of some targets of one text that is read whole."""
     text = cuts[0][0]
-    found = dict(zip(text.asked.tolist(), nats_alone(model, text).tolist(), strict=True))
-    return np.array([found[place] for _, place, _ in cuts])
+    nats = dict(zip(text.asked.tolist(), nats_alone(model, text).tolist(), strict=True))
+    return np.array([nats[place] for _, place, _ in cuts])

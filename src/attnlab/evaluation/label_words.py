@@ -163,10 +163,10 @@ class LabelWords:
         parts = {"text": example.text, "pair": example.pair or ""}
         while True:
             words = (self.words.get(name, name) for name in self.names)
-            found = self.tokenizer.encode_many([self._filled(parts, word) for word in words])
-            over = max(map(len, found)) - room
+            encoded = self.tokenizer.encode_many([self._filled(parts, word) for word in words])
+            over = max(map(len, encoded)) - room
             if over <= 0:
-                return found
+                return encoded
             longest = max(parts, key=lambda part: len(parts[part]))
             parts[longest] = self._cut(parts[longest], over)
 
@@ -176,14 +176,14 @@ class LabelWords:
         )
 
     def _cut(self, text: str, over: int) -> str:
-        (found,) = self.tokenizer.encode_with_offsets([text])
-        kept = len(found.ids) - over - SPARE
+        (encoded,) = self.tokenizer.encode_with_offsets([text])
+        kept = len(encoded.ids) - over - SPARE
         if kept <= 0:
             raise NoRoomError(
                 f'The template "{self.form}" leaves no room for text in {self.length} tokens; '
                 "shorten it, or the label words."
             )
-        return text[: found.offsets[kept - 1][1]]
+        return text[: encoded.offsets[kept - 1][1]]
 
 
 def can_score_words(model: Model, tokenizer: Tokenizer) -> bool:

@@ -39,8 +39,8 @@ class PairedResults:
         """The texts of every seed of both; none where the metric is not a loss over texts."""
         if self.metric not in METRICS:
             return [], []
-        held = [[r.documents for r in side if r.documents is not None] for side in (self.arm, self.baseline)]
-        return held[0], held[1]
+        sides = [[r.documents for r in side if r.documents is not None] for side in (self.arm, self.baseline)]
+        return sides[0], sides[1]
 
     @functools.cached_property
     def spread(self) -> Spread:
@@ -96,11 +96,11 @@ def values_of(results: Sequence[SeedResult]) -> Floats:
 
 
 def finite(what: str, values: Sequence[float] | Floats) -> Floats:
-    held = np.array(values, np.float64)
-    if not np.isfinite(held).all():
-        shown = ", ".join(f"{value:g}" for value in held[:8])
+    numbers = np.array(values, np.float64)
+    if not np.isfinite(numbers).all():
+        shown = ", ".join(f"{value:g}" for value in numbers[:8])
         raise ValueError(f"{what} must be finite numbers, and they are {shown}; leave out what failed.")
-    return held
+    return numbers
 
 
 def refuse_unpaired(arms: Mapping[str, Sequence[SeedResult]], baseline: str, metric: str) -> None:

@@ -88,9 +88,9 @@ def _stacked(model: Model, rows: Sequence[Sequence[int]]) -> Iterator[Tensor]:
     """Rows as batches of one length each, in their order."""
     device = next(model.parameters()).device
     for _, same in itertools.groupby(rows, key=len):
-        held = [list(row) for row in same]
-        for start in range(0, len(held), ROWS):
-            yield torch.tensor(held[start : start + ROWS], device=device)
+        equal_rows = [list(row) for row in same]
+        for start in range(0, len(equal_rows), ROWS):
+            yield torch.tensor(equal_rows[start : start + ROWS], device=device)
 
 
 @torch.inference_mode()

@@ -94,8 +94,8 @@ def by_vectors(queries: Vectors, passages: Vectors, own: NDArray[np.int64]) -> E
 def by_words(questions: Questions) -> Examples:
     """Ranks by BM25."""
     index = BM25(questions.passages)
-    found = ranks(lambda some: index.scores(questions.queries[some]), questions.own)
-    return Examples({"rank": found, CLUSTER: questions.own})
+    rank = ranks(lambda some: index.scores(questions.queries[some]), questions.own)
+    return Examples({"rank": rank, CLUSTER: questions.own})
 
 
 # ---------------------------------------------------------------- by words

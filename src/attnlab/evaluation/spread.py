@@ -80,8 +80,8 @@ class Spread:
         drawn = variance_quantiles(count - 1)  # the seeds' variance as such studies happen to see it
         reach = half_width(self.seeds * np.sqrt(drawn), self.texts, self.freedom, count, 1 - level)
         error = math.hypot(self.seeds / math.sqrt(count), self.texts)
-        found = special.ndtr((difference - reach) / error) + special.ndtr((-reach - difference) / error)
-        return float(found.mean())
+        chance = special.ndtr((difference - reach) / error) + special.ndtr((-reach - difference) / error)
+        return float(chance.mean())
 
     def smallest(self, count: int, level: float, power: float) -> float:
         """The smallest true difference that is found this often; unknown (nan) where nothing varies."""
@@ -103,15 +103,15 @@ class Spread:
 def half_width(seeds: Numbers, texts: Numbers, freedom: Numbers, count: int, missing: float) -> Floats:
     """Half of the interval that leaves out the truth in `missing` of studies, for any number of spreads."""
     of_seeds = t_reach(count - 1, missing) * seeds / math.sqrt(count)
-    found: Floats = np.hypot(of_seeds, t_reach(freedom, missing) * texts)
-    return found
+    width: Floats = np.hypot(of_seeds, t_reach(freedom, missing) * texts)
+    return width
 
 
 @functools.cache
 def variance_quantiles(freedom: int) -> Floats:
     """A variance of 1 as samples estimate it, at a thousand evenly spaced quantiles."""
-    found: Floats = special.chdtri(freedom, (np.arange(1000) + 0.5) / 1000) / freedom
-    return found
+    quantiles: Floats = special.chdtri(freedom, (np.arange(1000) + 0.5) / 1000) / freedom
+    return quantiles
 
 
 def error_over_texts(u: Floats) -> Floats:
@@ -122,8 +122,8 @@ def error_over_texts(u: Floats) -> Floats:
     """
     count, mean = u.shape[-2], u.mean(-2, keepdims=True)
     rest = ((u - mean) ** 2).sum((-2, -1)) / (count * (count - 1)) if count > 1 else 0.0
-    found: Floats = np.sqrt(np.maximum(0.0, (mean**2).sum((-2, -1)) - rest))
-    return found
+    error: Floats = np.sqrt(np.maximum(0.0, (mean**2).sum((-2, -1)) - rest))
+    return error
 
 
 def weights_of(all_documents: Sequence[DocumentLosses], metric: str) -> list[Floats]:

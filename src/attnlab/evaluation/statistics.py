@@ -47,13 +47,13 @@ the wide side of the one pilot there is (docs/lab-notes.md: 0.003 between seeds,
 
 def mean_of_seeds(values: Sequence[float], *, level: float = 0.95) -> Estimate:
     """The mean over seeds with its t interval: what training again, judged on the same texts, would give."""
-    held, n = finite("the values of seeds", values), len(values)
+    numbers, n = finite("the values of seeds", values), len(values)
     if not n:
         raise ValueError("A mean needs one seed at the least, and there are no values.")
-    value = float(held.mean())
+    value = float(numbers.mean())
     if n == 1:
         return Estimate(value, math.nan, math.nan, n, level)
-    half = float(t_reach(n - 1, 1 - level) * held.std(ddof=1) / math.sqrt(n))
+    half = float(t_reach(n - 1, 1 - level) * numbers.std(ddof=1) / math.sqrt(n))
     return Estimate(value, value - half, value + half, n, level)
 
 
@@ -67,9 +67,9 @@ def loss_interval(documents: DocumentLosses, metric: str = "loss", *, level: flo
     if metric not in METRICS or not METRICS.build(metric).applies(documents.examples):
         of_texts = [name for name in METRICS if METRICS.build(name).applies(documents.examples)]
         raise ValueError(f'"{metric}" is no metric of these texts; those are {", ".join(of_texts)}.')
-    found = METRICS.build(metric).interval(documents.examples, level)
-    finite(f"the model's {metric}", [found.value])
-    return found
+    estimate = METRICS.build(metric).interval(documents.examples, level)
+    finite(f"the model's {metric}", [estimate.value])
+    return estimate
 
 
 def compare(
@@ -93,8 +93,8 @@ def compare(
     caller to see to.
     """
     settings: dict[str, Any] = {"metric": metric, "lower_is_better": lower_is_better, "level": level}
-    found = differences(arms, baseline, **settings, margin=margin, invalid=invalid, doubts=doubts)
-    return corrected(found)
+    comparisons = differences(arms, baseline, **settings, margin=margin, invalid=invalid, doubts=doubts)
+    return corrected(comparisons)
 
 
 def differences(
@@ -113,13 +113,13 @@ def differences(
     failed = {name: tuple(checks) for name, checks in (invalid or {}).items()}
     doubted = {arm: [*((doubts or {}).get(arm) or copies(arm, held))] for arm, held in arms.items()}
     limit = margin_of(margin, metric, [result.value for result in arms[baseline]])
-    found = []
+    comparisons = []
     for arm, results in arms.items():
         if arm == baseline:
             continue
         pairs = PairedResults(results, arms[baseline], metric)
         half = pairs.spread.half_width(pairs.seeds, level)
-        found.append(
+        comparisons.append(
             Comparison(
                 arm=arm,
                 baseline=baseline,
@@ -143,7 +143,7 @@ def differences(
                 spread=pairs.spread,
             )
         )
-    return found
+    return comparisons
 
 
 def copies(arm: str, results: Sequence[SeedResult]) -> tuple[Reason, ...]:

@@ -145,7 +145,7 @@ def nats_alone(model: Model, text: Text) -> Tensor:
 
 def nats_token_by_token(model: Model, cuts: Sequence[Cut]) -> Tensor:
     """The nats of each cut's target. Cuts of one length are run together, so that none is padded."""
-    found = torch.zeros(len(cuts), dtype=torch.float64)
+    nats = torch.zeros(len(cuts), dtype=torch.float64)
     alike: dict[Any, list[int]] = {}
     for number, (text, _, end) in enumerate(cuts):
         source = 0 if text.source is None else len(text.source)
@@ -153,8 +153,8 @@ def nats_token_by_token(model: Model, cuts: Sequence[Cut]) -> Tensor:
     for (end, _), numbers in alike.items():
         for some in (numbers[at : at + ROWS] for at in range(0, len(numbers), ROWS)):
             places = torch.tensor([[cuts[number][1]] for number in some])
-            found[some] = _nats(model, [cuts[number][0] for number in some], end, places)[:, 0]
-    return found
+            nats[some] = _nats(model, [cuts[number][0] for number in some], end, places)[:, 0]
+    return nats
 
 
 @torch.no_grad()
@@ -163,8 +163,8 @@ def _nats(model: Model, texts: Sequence[Text], end: int, places: Tensor) -> Tens
     device = next(model.parameters()).device
 
     def stacked(name: str) -> Tensor | None:
-        held = [getattr(text, name) for text in texts]
-        return None if held[0] is None else torch.stack([value[:end] for value in held]).to(device)
+        columns = [getattr(text, name) for text in texts]
+        return None if columns[0] is None else torch.stack([value[:end] for value in columns]).to(device)
 
     ids, targets = stacked("ids"), stacked("targets")
     assert ids is not None and targets is not None

@@ -24,7 +24,7 @@ def frame(maps: AttentionMaps) -> Frame:
     return Frame(
         _template("attention.html"),
         _template("attention.js"),
-        {"maps": _described(maps), "weights": quantised(maps)},
+        {"maps": _page_data(maps), "weights": quantised(maps)},
         _notes(maps),
     )
 
@@ -36,7 +36,7 @@ def quantised(maps: AttentionMaps) -> bytes:
     )
 
 
-def _described(maps: AttentionMaps) -> str:
+def _page_data(maps: AttentionMaps) -> str:
     chosen = maps.chosen
     ranks = {id(head): rank + 1 for rank, head in enumerate(maps.ranked)}
     content = {

@@ -46,8 +46,8 @@ def argmax_query(keys: Numbers, target: Sequence[float] | Numbers) -> RuleQuery:
     reason = ""
     if wanted[best] < 1:
         reason = "argmax attention gives all weight to one key, and the target is spread over several"
-    elif face.held.sum() > 1:
-        others = ", ".join(str(j) for j in np.flatnonzero(face.held) if j != best)
+    elif face.mixable.sum() > 1:
+        others = ", ".join(str(j) for j in np.flatnonzero(face.mixable) if j != best)
         reason = f"key {best} lies in the convex hull of keys {others}: one of them always scores as high"
     return RuleQuery(query, weights, float(special.rel_entr(wanted, weights).sum()), reason)
 

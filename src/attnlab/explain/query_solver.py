@@ -77,13 +77,13 @@ def best_query(
         raise ConfigError(f"tolerance is {tolerance}; it is a difference of weights, between 0 and 1.")
     face = Face(keys, wanted)
     best = np.zeros(len(keys))
-    best[face.held], inner = _tilted(keys[face.held], wanted[face.held])
+    best[face.mixable], inner = _tilted(keys[face.mixable], wanted[face.mixable])
     base = inner / scale
     divergence = float(special.rel_entr(wanted, best).sum())
     size = _smallest_scale(keys, base, face, best, scale, tolerance)
     query = base + size * face.direction
     reached = divergence < REACHED
-    how: How = "closest" if not reached else "exact" if face.held.all() else "limit"
+    how: How = "closest" if not reached else "exact" if face.mixable.all() else "limit"
     return FoundQuery(
         how=how,
         target=wanted,
@@ -95,7 +95,7 @@ def best_query(
         margin=face.margin * scale,
         scale=size,
         tolerance=tolerance,
-        between=tuple(np.flatnonzero(face.held & (wanted == 0)).tolist()),
+        between=tuple(np.flatnonzero(face.mixable & (wanted == 0)).tolist()),
     )
 
 
@@ -124,7 +124,7 @@ class Face:
         self.keys, self.target = keys, target
 
     @cached_property
-    def held(self) -> NDArray[np.bool_]:
+    def mixable(self) -> NDArray[np.bool_]:
         """(n): whether a key can have a part in some mixture with the target's mean.
 
         One linear program: mixtures may be multiplied by any number, so that a key with any part at all can
@@ -150,7 +150,7 @@ class Face:
     def _away(self) -> Numbers:
         """The direction with the largest margin, not yet of length 1: the shortest vector from the others'
         hull to the face, across the face's own directions."""
-        own, others = self.keys[self.held], self.keys[~self.held]
+        own, others = self.keys[self.mixable], self.keys[~self.mixable]
         if not len(others):
             return np.zeros(self.keys.shape[1])
         along = _directions(own - own[0])
@@ -163,11 +163,11 @@ class Face:
 
     @property
     def margin(self) -> float:
-        return float(np.linalg.norm(self._away)) if not self.held.all() else np.inf
+        return float(np.linalg.norm(self._away)) if not self.mixable.all() else np.inf
 
     @property
     def direction(self) -> Numbers:
-        return self._away if self.held.all() else self._away / self.margin
+        return self._away if self.mixable.all() else self._away / self.margin
 
 
 def _directions(points: Numbers) -> Numbers:
@@ -204,7 +204,7 @@ def _smallest_scale(
 ) -> float:
     """The least of `direction` that brings every weight within the tolerance: the other keys' weight falls
     as it grows."""
-    if face.held.all():
+    if face.mixable.all():
         return 0.0
 
     def off(size: float) -> float:

@@ -89,7 +89,7 @@ def reach_by_depth(model: Model, length: int, *, seed: int = 0) -> ReachByDepth:
     source = (torch.arange(length) < length // 2)[None] if model.trunk.asks_for_source else None
     tokens = Tokens.of(length, source=source)
     declared = declared_reach(model.trunk, tokens)
-    measured = _measured(model, drawn[None], tokens, len(declared.depths))
+    measured = _dependencies(model, drawn[None], tokens, len(declared.depths))
     depths = []
     for depth, (reached, allowed) in enumerate(zip(measured, declared.depths, strict=True), 1):
         counts = reached.sum(-1)
@@ -109,7 +109,7 @@ def _bound(declared: DeclaredReach, depth: int) -> int | None:
     return (declared.heads + 1) ** depth if declared.all_argmax else None
 
 
-def _measured(model: Model, ids: Tensor, tokens: Tokens, layers: int) -> list[Tensor]:
+def _dependencies(model: Model, ids: Tensor, tokens: Tokens, layers: int) -> list[Tensor]:
     """(T,T) for each depth: whether an input's embedding moves an output, by gradient."""
     places = [f"layers.{layer}.output" for layer in range(layers)]
     leaf = {"embedding": lambda x: x.detach().requires_grad_()}  # a frozen model has gradients too

@@ -126,9 +126,9 @@ class UnfinishedTexts:
 
     def _read(self) -> None:
         """Read every text, from where its window starts."""
-        held = [(self.texts[row].prompt + self.texts[row].new)[self.starts[row] :] for row in self.rows]
+        rows = [(self.texts[row].prompt + self.texts[row].new)[self.starts[row] :] for row in self.rows]
         sources = None if self.sources is None else [self.sources[row] for row in self.rows]
-        self.writing = Decoder(self.model, held, sources=sources)
+        self.writing = Decoder(self.model, rows, sources=sources)
 
     def go_on(self, chosen: Tensor, kept: Sequence[int]) -> None:
         """Write the chosen token (rows) in the rows at the places `kept`."""

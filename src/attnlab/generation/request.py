@@ -97,7 +97,7 @@ def number_between(name: str, value: Any, least: float, most: float) -> None:
 
 def several(texts: str | Sequence[str], what: str) -> list[str]:
     """One text or several, as a list."""
-    held = [texts] if isinstance(texts, str) else texts
-    if not isinstance(held, Sequence) or not all(isinstance(text, str) for text in held):
+    listed = [texts] if isinstance(texts, str) else texts
+    if not isinstance(listed, Sequence) or not all(isinstance(text, str) for text in listed):
         raise ConfigError(f"{what} is {texts!r}; give a text, or a list of texts.")
-    return list(held)
+    return list(listed)

@@ -48,8 +48,8 @@ class SampleFile:
         self.file, self.model, self.tokenizer, self.length = file, model, tokenizer, length
         self.sources = sources
         self.last: list[Written] = []  # what was written at the last evaluation, led by no source
-        held = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
-        file.write_text("".join(until(held, step)), encoding="utf-8")
+        before = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+        file.write_text("".join(until(before, step)), encoding="utf-8")
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Evaluated):
@@ -70,8 +70,8 @@ class SampleFile:
 
     def answers(self) -> list[str]:
         """Each source, and what was written for it."""
-        found = answered(self.model, self.tokenizer, self.sources, length=self.length)
-        pairs = zip(self.sources, found, strict=True)
+        targets = answered(self.model, self.tokenizer, self.sources, length=self.length)
+        pairs = zip(self.sources, targets, strict=True)
         return [
             f"{source_line(self.tokenizer, ids)} → {line(self.tokenizer, new).strip()}" for ids, new in pairs
         ]

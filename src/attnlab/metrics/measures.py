@@ -18,11 +18,12 @@ from attnlab.metrics import METRICS
 @dataclass(frozen=True)
 class Measure:
     """A number of a run. `of_task` is one that the run's task gives its meaning: under another task it is
-    another number."""
+    another number. `refers` names the measures that its definition speaks of."""
 
     definition: str
     better: Literal["lower", "higher"] = "lower"
     of_task: bool = False
+    refers: tuple[str, ...] = ()
 
     @property
     def lower_is_better(self) -> bool:
@@ -36,16 +37,21 @@ COSTS = {
 }
 SAMPLED = {
     "parallel_loss": Measure(
-        "nats per token, all positions at once, on the rows of token_by_token_loss", of_task=True
+        "nats per token, all positions at once, on the rows of token_by_token_loss",
+        of_task=True,
+        refers=("token_by_token_loss",),
     ),
     "token_by_token_loss": Measure(
         "nats per token, each scored with the later tokens removed, on a sample of dev rows", of_task=True
     ),
-    "parallel_perplexity": Measure("e^parallel_loss", of_task=True),
-    "token_by_token_perplexity": Measure("e^token_by_token_loss", of_task=True),
+    "parallel_perplexity": Measure("e^parallel_loss", of_task=True, refers=("parallel_loss",)),
+    "token_by_token_perplexity": Measure(
+        "e^token_by_token_loss", of_task=True, refers=("token_by_token_loss",)
+    ),
     "leak": Measure(
         "token_by_token_loss − parallel_loss, in nats per token; 0 for a sound causal model",
         of_task=True,
+        refers=("token_by_token_loss", "parallel_loss"),
     ),
 }
 TRAIN = "train_"
@@ -57,7 +63,7 @@ def measures(own: Mapping[str, Measure] | None = None) -> dict[str, Measure]:
     metrics = {name: measure_of(name) for name in METRICS}
     trained = {
         f"{TRAIN}{name}": Measure(
-            f"{name} of a fixed sample of the training split, after training", m.better, True
+            f"{name} of a fixed sample of the training split, after training", m.better, True, (name,)
         )
         for name, m in metrics.items()
     }

@@ -42,11 +42,11 @@ def reading(file: Path) -> Iterator[None]:
 def read_object(file: Path, record: Any) -> dict[str, Any]:
     """The object in a file, whose fields are of the types that a dataclass or TypedDict declares."""
     with reading(file):
-        held = json.loads(file.read_text(encoding="utf-8"))
-        if not isinstance(held, dict):
-            raise TypeError(f"it holds a {type(held).__name__}, not an object")
-        check_record(held, record)
-        return held
+        value = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(value, dict):
+            raise TypeError(f"it holds a {type(value).__name__}, not an object")
+        check_record(value, record)
+        return value
 
 
 def described(error: BaseException) -> str:

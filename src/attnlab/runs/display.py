@@ -38,8 +38,8 @@ class Display:
         if self.shown and redraws(self.console):
             from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-            told = TextColumn("{task.description}", markup=False)
-            columns = (SpinnerColumn(), told, BarColumn(20), TimeRemainingColumn())
+            description = TextColumn("{task.description}", markup=False)
+            columns = (SpinnerColumn(), description, BarColumn(20), TimeRemainingColumn())
             self._bar = Progress(*columns, console=self.console, transient=True)
             self._bar.start()
         elif self.shown:

@@ -147,18 +147,18 @@ def kind_before(held: Mapping[str, Any]) -> str:
 def collapse_of(findings: Iterable[Finding]) -> Finding | None:
     """The failed check that says that nothing was learned, where there is one."""
     failed = {one.check: one for one in findings if one.outcome == Outcome.FAIL}
-    found = failed.get("majority")
-    return found if found is not None and found.kind in COLLAPSES else None
+    majority = failed.get("majority")
+    return majority if majority is not None and majority.kind in COLLAPSES else None
 
 
 def collapse_sentence(findings: Sequence[Finding]) -> str:
     """That predictions came to what the most frequent label gives, with what to try; nothing where they did
     not. Only a model that says one class for every input has collapsed."""
-    found = collapse_of(findings)
-    if found is None:
+    collapse = collapse_of(findings)
+    if collapse is None:
         return ""
     one_class = any(one.check == "collapse" and one.outcome == Outcome.FAIL for one in findings)
-    return wording.collapse_sentence(found.kind, found.found, found.fix, one_class=one_class)
+    return wording.collapse_sentence(collapse.kind, collapse.found, collapse.fix, one_class=one_class)
 
 
 def mark(outcome: str) -> Inline:
@@ -223,12 +223,12 @@ def failed_checks(findings: Sequence[Finding]) -> list[str]:
 
 def failures(findings: Sequence[Finding]) -> list[str]:
     """The failed checks in words, each with the first step that it failed at: "honesty (step 40)"."""
-    said = []
+    sentences = []
     for check in failed_checks(findings):
         bad = [one for one in findings if one.check == check and one.outcome is Outcome.FAIL]
         first = min((one.step for one in bad if one.step is not None), default=0)
-        said.append(f"{check} (step {first:,})" if first else check)
-    return said
+        sentences.append(f"{check} (step {first:,})" if first else check)
+    return sentences
 
 
 def save_findings(folder: Path, findings: Sequence[Finding], allowed: Collection[str] = ()) -> None:
@@ -241,8 +241,8 @@ def save_findings(folder: Path, findings: Sequence[Finding], allowed: Collection
 def add_findings(folder: Path, findings: Sequence[Finding]) -> None:
     """Findings of what was measured after the run, beside those made in it; a later one takes its place."""
     made = {(one.check, one.when) for one in findings}
-    held, allowed = read_checks(folder)
-    kept = [one for one in held if (one.check, one.when) not in made]
+    earlier, allowed = read_checks(folder)
+    kept = [one for one in earlier if (one.check, one.when) not in made]
     save_findings(folder, [*kept, *findings], allowed)
 
 
@@ -256,8 +256,8 @@ def read_checks(folder: Path) -> tuple[list[Finding], list[str]]:
     file = folder / CHECKS_FILE
     try:
         with reading(file):
-            held = read_object(file, ChecksRecord)
-            return [Finding.of_json(one) for one in held["findings"]], list(held["allowed"])
+            record = read_object(file, ChecksRecord)
+            return [Finding.of_json(one) for one in record["findings"]], list(record["allowed"])
     except FileNotFoundError:
         return [], []
 

@@ -71,9 +71,9 @@ class RunFolder:
             self.refuse_taken(resume=resume)
             if self.exists and self.begun:
                 self.checkpoints.tidy()
-                self.record, held = read_record(self.path), self.config()
-                if list(differences(to_json(held), to_json(config))):
-                    warnings += changed(held, config, self.path)
+                self.record, begun_with = read_record(self.path), self.config()
+                if list(differences(to_json(begun_with), to_json(config))):
+                    warnings += changed(begun_with, config, self.path)
                     self.record |= {"config": to_json(config), "identity": identity(config)}
             else:
                 self.metrics.unlink(missing_ok=True)
@@ -133,11 +133,11 @@ class RunFolder:
     def expect(self, **facts: Any) -> None:
         """Facts that must be those of the run's beginning, such as the data's fingerprint."""
         for name, value in facts.items():
-            held = self.record.get(name, value)
-            if held != value:
+            recorded = self.record.get(name, value)
+            if recorded != value:
                 raise ConfigError(
-                    f"{self.path} was begun with another {name} ({held}, now {value}); its steps would not "
-                    "be those of one run. Restore it, or start a new run with another --out."
+                    f"{self.path} cannot be resumed: the {name} changed (was {recorded}, now {value}). "
+                    "Restore it, or start a new run with another --out."
                 )
         self.note(**facts)
 

@@ -83,9 +83,9 @@ def latest(file: Path, *kinds: str) -> dict[str, dict[str, Any]]:
     """The last event of each of these kinds, read from the end as far back as it takes."""
     size, whole = 1 << 13, file.stat().st_size if file.exists() else 0
     while True:
-        found = {event["event"]: event for event in last_events(file, size)}
-        if size >= whole or all(kind in found for kind in kinds):
-            return {kind: found[kind] for kind in kinds if kind in found}
+        events = {event["event"]: event for event in last_events(file, size)}
+        if size >= whole or all(kind in events for kind in kinds):
+            return {kind: events[kind] for kind in kinds if kind in events}
         size *= 8
 
 

@@ -143,11 +143,11 @@ class RunResult:
 
     def as_json(self) -> dict[str, Any]:
         """As result.json and the runs of results.json hold it; what was not recorded is left out."""
-        held = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "extra"}
-        held |= {"sound": self.sound, "checks": [one.as_json() for one in self.checks]}
-        held |= {"status": self.status.value, "reason": str(self.reason or "")}
-        held["why"] = None if self.reason is None else self.reason.as_json()
-        return {name: value for name, value in held.items() if value is not None} | dict(self.extra)
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "extra"}
+        values |= {"sound": self.sound, "checks": [one.as_json() for one in self.checks]}
+        values |= {"status": self.status.value, "reason": str(self.reason or "")}
+        values["why"] = None if self.reason is None else self.reason.as_json()
+        return {name: value for name, value in values.items() if value is not None} | dict(self.extra)
 
     @classmethod
     def of_json(cls, held: Mapping[str, Any]) -> RunResult:

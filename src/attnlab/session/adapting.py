@@ -69,9 +69,9 @@ def adapting_config(
             f'task "{task}" learns words, not labels: use attnlab train --set start={start}, or give '
             f"--task {' or '.join(name for name in TASKS if not TASKS[name].target.of_words)}."
         )
-    held, taught = start_at(str(start)).settings, TASKS[task]
-    labelled = "classification" in taught.heads and held.output.kind not in taught.heads
-    read_last = labelled and held.family == "decoder"
+    settings_of_start, taught = start_at(str(start)).settings, TASKS[task]
+    labelled = "classification" in taught.heads and settings_of_start.output.kind not in taught.heads
+    read_last = labelled and settings_of_start.family == "decoder"
     graded = target.compares_batch and "label" in columns  # a label says how alike two texts are
     form = taught.encodings[0] if "pair" not in columns or "pair" not in taught.encodings else "pair"
     settings = {
@@ -83,7 +83,9 @@ def adapting_config(
             "corpus": corpus,
             "encoding": form,
             "batching": dict(BATCHES),
-            "length": min(LENGTHS.get(task, LENGTH), held.length - int(method.options.get("tokens", 0))),
+            "length": min(
+                LENGTHS.get(task, LENGTH), settings_of_start.length - int(method.options.get("tokens", 0))
+            ),
             "dev_share": HELD_OUT,
             "test_share": 0.0 if "dev" in columns else HELD_OUT,
         },
@@ -94,7 +96,7 @@ def adapting_config(
 
 def task_of(corpus: Choice) -> str:
     """The task that answers or a column of labels ask for; where that is not plain, a person must say it."""
-    found: set[str] = set()
+    labels: set[str] = set()
     for example in CORPORA.build(corpus).read("train"):
         if example.answers:
             return "answering"
@@ -105,11 +107,11 @@ def task_of(corpus: Choice) -> str:
         label = given(example)
         if isinstance(label, tuple):
             return "multilabel"
-        found.add(label)
-    if all(map(is_number, found)) and (len(found) > FEW or not all(map(whole, found))):
-        shown = ", ".join(sorted(found)[:3])
+        labels.add(label)
+    if all(map(is_number, labels)) and (len(labels) > FEW or not all(map(whole, labels))):
+        shown = ", ".join(sorted(labels)[:3])
         raise ConfigError(
-            f"The label column holds {len(found):,} different numbers, such as {shown}: to predict a number "
+            f"The label column holds {len(labels):,} different numbers, such as {shown}: to predict a number "
             "give --task regression; if they are names of classes, give --task classification."
         )
     return "classification"

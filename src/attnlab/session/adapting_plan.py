@@ -68,8 +68,8 @@ class AdaptingPlan:
 def closed_form(terms: Sequence[Term]) -> str:
     """What the terms add up to: on one line where they are few, else a line for each part of the model."""
     few = len(terms) <= FORMULAS
-    told = [f"{term.count:,} ({term.name}: {term.formula})" for term in (terms if few else gather(terms))]
-    return "  = " + (" + " if few else "\n  + ").join(told)
+    parts = [f"{term.count:,} ({term.name}: {term.formula})" for term in (terms if few else gather(terms))]
+    return "  = " + (" + " if few else "\n  + ").join(parts)
 
 
 def adapting_plan(session: Session, folder: Path) -> AdaptingPlan:

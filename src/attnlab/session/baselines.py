@@ -48,8 +48,12 @@ PLAIN = Wording()
 def baselines_of(session: Session, examples: Sequence[Example], wording: Wording = PLAIN) -> list[Baseline]:
     """Those of a task on these texts: what there is without any training on it."""
     task = session.task
-    found = task.target.baselines(task, examples)
-    return [*found, *_label_words(session, examples, wording)] if found and task.target.one_name else found
+    baselines = task.target.baselines(task, examples)
+    return (
+        [*baselines, *_label_words(session, examples, wording)]
+        if baselines and task.target.one_name
+        else baselines
+    )
 
 
 def _label_words(
@@ -76,17 +80,19 @@ def _label_words(
     )
     chosen = np.unique(np.linspace(0, len(examples) - 1, min(MOST, len(examples))).astype(np.int64))
     try:
-        said = scorer.probabilities([examples[n] for n in chosen])
+        probabilities = scorer.probabilities([examples[n] for n in chosen])
     except NoRoomError:
         if wording != PLAIN:
             raise
         return []
     right = [labels.number(session.task.label_of(examples[n]), examples[n].place) for n in chosen]
-    found = METRICS.build("accuracy").interval(Examples({"label": np.array(right), "probabilities": said}))
-    between = (found.low, found.high) if math.isfinite(found.low) else None
+    accuracy = METRICS.build("accuracy").interval(
+        Examples({"label": np.array(right), "probabilities": probabilities})
+    )
+    between = (accuracy.low, accuracy.high) if math.isfinite(accuracy.low) else None
     words = ", ".join(f"{name}: “{scorer.words.get(name, name)}”" for name in labels.names[:8])
     defined = f'the class whose word is most probable to {config.start} in "{scorer.form}" ({words})'
-    return [Baseline("label words", found.value, between, found.n, defined)]
+    return [Baseline("label words", accuracy.value, between, accuracy.n, defined)]
 
 
 # ---------------------------------------------------------------- of a run
@@ -94,9 +100,9 @@ def keep_baselines(session: Session, folder: Path, wording: Wording = PLAIN) -> 
     """Those of a run on its dev, kept in its folder with the wording that they were asked in."""
     if "dev" not in session.dataset.splits.names:
         return []
-    found = baselines_of(session, tuple(session.dataset.splits.read("dev")), wording)
-    replace_json(folder / FILE, asdict(wording) | {"dev": [asdict(one) for one in found]})
-    return found
+    baselines = baselines_of(session, tuple(session.dataset.splits.read("dev")), wording)
+    replace_json(folder / FILE, asdict(wording) | {"dev": [asdict(one) for one in baselines]})
+    return baselines
 
 
 class WordingRecord(TypedDict):
@@ -109,10 +115,10 @@ class WordingRecord(TypedDict):
 def wording_of(folder: Path) -> Wording:
     """How a run's label words were asked for; the usual way where nobody said."""
     try:
-        held = read_object(folder / FILE, WordingRecord)
+        record = read_object(folder / FILE, WordingRecord)
     except FileNotFoundError:
         return PLAIN
-    return Wording(held["template"], held["words"])
+    return Wording(record["template"], record["words"])
 
 
 def wording_from(template: str, words: str) -> Wording:
@@ -127,11 +133,11 @@ def predict_words(
     start: str | Path, texts: Sequence[str | tuple[str, str]], labels: Sequence[str], wording: Wording = PLAIN
 ) -> list[Prediction]:
     """What a language model says of texts without training, by the probability of each label's words."""
-    found = start_at(str(start))
-    model, _ = found.read()
+    source = start_at(str(start))
+    model, _ = source.read()
     pairs = any(not isinstance(text, str) for text in texts)
     scorer = LabelWords(
-        model, found.tokenizer, found.settings.length, tuple(labels), wording.template, wording.words, pairs
+        model, source.tokenizer, source.settings.length, tuple(labels), wording.template, wording.words, pairs
     )
     rows = scorer.probabilities([example(text, pairs=pairs) for text in texts])
     scores = [dict(zip(labels, row, strict=True)) for row in rows.tolist()]

@@ -56,14 +56,16 @@ def of_run(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
         return of_imported(trained.model, architecture, str(origin))
     tell("Reading the corpus")
     recorded = read_findings(trained.folder)
-    held = [one for one in recorded if one.when in ("config", "before", "during")]
+    earlier = [one for one in recorded if one.when in ("config", "before", "during")]
     facts: dict[str, Any] = {"folder": trained.folder, "step": trained.step}
     if "dev" in trained.dataset.splits.names:
         tell("Scoring the dev split")
         facts |= _evaluated(trained)
     moments: tuple[When, ...] = ("evaluation", "after")
     failed = [one for one in recorded if one.when in moments and one.outcome == "fail"]
-    return joined([*held, *failed], [one for when in moments for one in _made(trained, when, tell, **facts)])
+    return joined(
+        [*earlier, *failed], [one for when in moments for one in _made(trained, when, tell, **facts)]
+    )
 
 
 def of_predictions(file: Path, *, label: str = "label", prediction: str = "prediction") -> list[Finding]:
@@ -105,10 +107,10 @@ def of_predictions(file: Path, *, label: str = "label", prediction: str = "predi
 def measurements(values: Sequence[str]) -> list[float] | None:
     """Values as numbers; None where one of them is none."""
     try:
-        found = [float(value) for value in values]
+        numbers = [float(value) for value in values]
     except ValueError:
         return None
-    return found if all(map(math.isfinite, found)) else None
+    return numbers if all(map(math.isfinite, numbers)) else None
 
 
 def part(number: float) -> bool:

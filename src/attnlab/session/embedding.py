@@ -60,13 +60,13 @@ class Embedder:
         encoded = self.tokenizer.encode_many(list(texts))
         rows = [form.single(fitting(ids, room, cut)) or [self.tokenizer.first] for ids in encoded]
         order = sorted(range(len(rows)), key=lambda row: len(rows[row]))  # alike in length, little padding
-        found = torch.empty(len(rows), self.model.trunk.width)
+        vectors = torch.empty(len(rows), self.model.trunk.width)
         for start in range(0, len(rows), batch):
             chosen = order[start : start + batch]
             ids, real = padded([rows[row] for row in chosen], side="right")
             tokens = Tokens.of(ids.shape[1], real=real)
-            found[chosen] = pooled(self.hidden(ids, tokens), tokens, self.pooling).float()
-        return torch.nn.functional.normalize(found, dim=-1)
+            vectors[chosen] = pooled(self.hidden(ids, tokens), tokens, self.pooling).float()
+        return torch.nn.functional.normalize(vectors, dim=-1)
 
     def hidden(self, ids: Tensor, tokens: Tokens) -> Tensor:
         """(B,T,D) of the stack that reads a text."""

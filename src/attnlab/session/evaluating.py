@@ -157,8 +157,10 @@ def unspelt(share: float) -> dict[str, str]:
     """What bits per byte are worth where words were unknown: their bytes count, their letters are free."""
     if not share:
         return {}
-    told = f"{share:.1%} of the targets are unknown words, whose spelling is not paid for"
-    return {"bits_per_byte": f"bits per byte of UTF-8 text; {told}: not comparable with another tokenizer's"}
+    reason = f"{share:.1%} of the targets are unknown words, whose spelling is not paid for"
+    return {
+        "bits_per_byte": f"bits per byte of UTF-8 text; {reason}: not comparable with another tokenizer's"
+    }
 
 
 def definitions_for(trained: Trained) -> dict[str, str]:
@@ -172,9 +174,9 @@ def definitions_for(trained: Trained) -> dict[str, str]:
 
 def spread_rows(dataset: Dataset, split: str, count: int) -> list[list[int]]:
     """Rows evenly spread over a split."""
-    held = dataset.rows(split)
-    step = max(len(held) // count, 1)
-    return [held.ragged("ids", row).tolist() for row in range(0, len(held), step)][:count]
+    stored = dataset.rows(split)
+    step = max(len(stored) // count, 1)
+    return [stored.ragged("ids", row).tolist() for row in range(0, len(stored), step)][:count]
 
 
 def _pseudo(trained: Trained, rows: list[list[int]]) -> PseudoPerplexity:
@@ -314,12 +316,12 @@ def _probe_pair(trained: Trained, pair: str) -> ProbeScore:
             'write "source => target".'
         )
     tokenizer, (start, stop) = trained.tokenizer, ends(trained.tokenizer)
-    read, said = tokenizer.form.single(tokenizer.encode(source)), tokenizer.encode(target)
-    longest, most = max(len(read), len(said) + 1), trained.config.longest_text
+    read, target_ids = tokenizer.form.single(tokenizer.encode(source)), tokenizer.encode(target)
+    longest, most = max(len(read), len(target_ids) + 1), trained.config.longest_text
     if longest > most:
         raise ConfigError(f"A probe of {longest} tokens is longer than the {most} that this model reads.")
-    losses = answer_losses(trained.model, read, [start, *said, stop])
-    return _probe_score(pair, losses, kind="perplexity", unknown=said.count(trained.unknown))
+    losses = answer_losses(trained.model, read, [start, *target_ids, stop])
+    return _probe_score(pair, losses, kind="perplexity", unknown=target_ids.count(trained.unknown))
 
 
 def _probe_score(text: str, losses: Sequence[float], *, kind: str, unknown: int) -> ProbeScore:

@@ -81,13 +81,13 @@ class Predictor:
         model = self.trained.model.eval()
         for places in self._batches(rows):
             batch = collate(rows, [places[n : n + 1] for n in range(len(places))], pad=tokenizer.pad)
-            found = task.predict(model, task.unlabelled(batch))
-            said.append({name: array_of(column) for name, column in found.items()})
+            scores = task.predict(model, task.unlabelled(batch))
+            said.append({name: array_of(column) for name, column in scores.items()})
             read.append(places)
         columns, numbers = task.by_example(joined(said), rows.scalars("example")[np.concatenate(read)])
         predictions = task.predictions(columns, [examples[n] for n in numbers])
-        held = dict(zip(numbers.tolist(), predictions, strict=True))
-        return [held[number] for number in range(len(examples))]
+        by_number = dict(zip(numbers.tolist(), predictions, strict=True))
+        return [by_number[number] for number in range(len(examples))]
 
     def _batches(self, rows: Rows) -> Iterator[Any]:
         """Of texts alike in length, and few of long ones: hardly any padding."""
@@ -128,10 +128,10 @@ class FilePredictions:
     skipped: int = 0
 
     def __iter__(self) -> Iterator[tuple[Mapping[str, Any], Prediction]]:
-        held: deque[Mapping[str, Any]] = deque()
+        waiting: deque[Mapping[str, Any]] = deque()
         tally = Tally(str(self.file), self.skip_bad)
-        for prediction in self.predictor(tally.sound(self._examples(held))):
-            yield held.popleft(), prediction
+        for prediction in self.predictor(tally.sound(self._examples(waiting))):
+            yield waiting.popleft(), prediction
         self.skipped = tally.broken
 
     def _examples(self, held: deque[Mapping[str, Any]]) -> Iterator[Example | Broken]:
@@ -144,10 +144,10 @@ class FilePredictions:
                 yield record
                 continue
             parts = parts or self._columns(record)
-            found = example_of(record, parts, ())
-            if isinstance(found, Example):
+            parsed = example_of(record, parts, ())
+            if isinstance(parsed, Example):
                 held.append(record.values)
-            yield found
+            yield parsed
 
     def _columns(self, first: Record) -> dict[str, str]:
         """The columns that are read; a label may be there, and is not looked at."""

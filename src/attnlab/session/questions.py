@@ -55,9 +55,9 @@ class PassageAnswer:
         return before, self.passage[start:end], after
 
     def as_json(self) -> dict[str, Any]:
-        found = asdict(self.found) | {"line": self.line, "passage": self.name, "unknown_share": self.unknown}
+        fields = asdict(self.found) | {"line": self.line, "passage": self.name, "unknown_share": self.unknown}
         margin = self.found.margin if math.isfinite(self.found.margin) else None
-        return found | {"margin": margin} | ({} if self.answer else {"answer": None})
+        return fields | {"margin": margin} | ({} if self.answer else {"answer": None})
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,10 +110,10 @@ def ask(
         if reason := unusable(text):
             raise ConfigError(f"The {what} cannot be tokenised: {reason}.")
     predictor = Predictor(trained, batch_size=batch_size)
-    found = predictor(Example(question, pair=text) for text in named.values())
+    answers = predictor(Example(question, pair=text) for text in named.values())
     ranked = [
         PassageAnswer(name, text, cast("AnswerPrediction", one), unknown_share(trained, text))
-        for (name, text), one in zip(named.items(), found, strict=True)
+        for (name, text), one in zip(named.items(), answers, strict=True)
     ]
     return RankedAnswers(question, tuple(sorted(ranked, key=lambda one: -one.found.margin)))
 
@@ -121,14 +121,14 @@ def ask(
 def _named(passages: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
     """Passages by name; those without one are numbered."""
     if isinstance(passages, Mapping):
-        found = {f"{name}": text for name, text in passages.items()}
+        by_name = {f"{name}": text for name, text in passages.items()}
     elif isinstance(passages, str):
-        found = {"passage": passages}
+        by_name = {"passage": passages}
     else:
-        found = {f"passage {number}": text for number, text in enumerate(passages, start=1)}
-    if not found:
+        by_name = {f"passage {number}": text for number, text in enumerate(passages, start=1)}
+    if not by_name:
         raise ConfigError("There is no passage to ask; give one, or several.")
-    return found
+    return by_name
 
 
 def unknown_share(trained: Trained, text: str) -> float:

@@ -42,15 +42,15 @@ def rates_of(wanted: str | Sequence[float], config: Config) -> tuple[float, ...]
         return tuple(float(f"{own * factor:.2g}") for factor in FACTORS)
     parts = wanted.split(",") if isinstance(wanted, str) else wanted
     try:
-        found = sorted({float(part) for part in parts})
+        numbers = sorted({float(part) for part in parts})
     except (TypeError, ValueError):
-        found = []
-    if len(found) < 2 or not all(0 < rate < math.inf for rate in found):
+        numbers = []
+    if len(numbers) < 2 or not all(0 < rate < math.inf for rate in numbers):
         raise ConfigError(
             f"rates is {wanted!r}; give two or more numbers above 0, such as 1e-5,5e-5,2e-4, or {USUAL}: "
             f"{', '.join(f'{factor:g}' for factor in FACTORS)} times the method's own rate."
         )
-    return tuple(found)
+    return tuple(numbers)
 
 
 def with_rate(config: Config, rate: float) -> Config:
@@ -135,23 +135,23 @@ def try_rates(
     What was tried is kept in `OUT-rates`, so that with `resume` it goes on where it stood.
     """
     place = out.with_name(f"{out.name}-rates")
-    held = _held(config, rates, place, out, resume=resume)
+    tried = _held(config, rates, place, out, resume=resume)
     metric = TASKS[config.task.kind].metrics[0]
     for rate in rates:
-        if rate in held:
+        if rate in tried:
             continue
-        one, signal = _tried(with_rate(config, rate), place / f"rate-{rate:g}", rate, metric, train)
+        result, signal = _tried(with_rate(config, rate), place / f"rate-{rate:g}", rate, metric, train)
         if signal:
-            return RatesTried(metric, tuple(held.values()), place, signal)
-        held[rate] = one
-        _keep(config, held, place / TABLE)
-    found = RatesTried(metric, tuple(held[rate] for rate in rates), place)
-    if found.best.value is None:
-        raise RunError(f"No rate came to an end: {found.best.failed} Try lower ones.")
+            return RatesTried(metric, tuple(tried.values()), place, signal)
+        tried[rate] = result
+        _keep(config, tried, place / TABLE)
+    outcome = RatesTried(metric, tuple(tried[rate] for rate in rates), place)
+    if outcome.best.value is None:
+        raise RunError(f"No rate came to an end: {outcome.best.failed} Try lower ones.")
     if not (out / RECORD).is_file():
-        os.replace(place / f"rate-{found.best.rate:g}", out)  # whole, or not at all
-    replace_json(out / TABLE, found.as_json())
-    return found
+        os.replace(place / f"rate-{outcome.best.rate:g}", out)  # whole, or not at all
+    replace_json(out / TABLE, outcome.as_json())
+    return outcome
 
 
 def _tried(config: Config, folder: Path, rate: float, metric: str, train: TrainOne) -> tuple[TriedRate, int]:
@@ -167,11 +167,11 @@ def _tried(config: Config, folder: Path, rate: float, metric: str, train: TrainO
 def scored(run: Run, rate: float, metric: str) -> TriedRate:
     """What the best checkpoint of a run comes to on dev."""
     trained = Trained.at(run.folder)
-    found = document_losses(trained.evaluator("dev"))
-    estimate = loss_interval(found, metric)
-    collapsed = collapse_sentence(trained.task.target.findings(found.examples, trained.task.labels))
+    losses = document_losses(trained.evaluator("dev"))
+    estimate = loss_interval(losses, metric)
+    collapsed = collapse_sentence(trained.task.target.findings(losses.examples, trained.task.labels))
     between = (estimate.low, estimate.high) if math.isfinite(estimate.low) else None
-    return TriedRate(rate, estimate.value, between, len(found), run.state.epochs, collapsed)
+    return TriedRate(rate, estimate.value, between, len(losses), run.state.epochs, collapsed)
 
 
 class RatesRecord(TypedDict):

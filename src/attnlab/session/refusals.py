@@ -64,6 +64,12 @@ def refuse_misfits(config: schema.Config, task: Task, draft: Model) -> None:
             f"data.length {config.data.length} is more than the {config.longest_text} tokens of text that "
             f"model.length {config.model.length} leaves after those of adapter {config.adapter}; lower it."
         )
+    if config.training.generate_every != "never" and not task.writes_target:
+        others = " or ".join(kind for kind in TASKS if TASKS[kind].predicted_column == "target")
+        raise ConfigError(
+            f'training.generate_every asks for texts to score, and task "{name}" writes none; leave it out, '
+            f"or use task {others}."
+        )
     refuse_token_types(config, 1)
     for listener in config.training.listeners:
         LISTENERS[LISTENERS.resolve(listener, "training.listeners").kind].refuse_missing()
@@ -96,8 +102,8 @@ def refuse_infeasible(config: schema.Config, dataset: Dataset, model: Model) -> 
     kept = sum(term.count for term in cost.activations) * rows * FLOAT
     if config.training.gradient_checkpointing or config.training.precision != "float32":
         kept = 0.0
-    held = 8 * tokens * config.training.accumulate  # the ids of all batches of a step are held at once
-    refuse_large(int(weights + kept / 2 + held), "A training step", config, device)
+    id_bytes = 8 * tokens * config.training.accumulate  # the ids of all batches of a step are held at once
+    refuse_large(int(weights + kept / 2 + id_bytes), "A training step", config, device)
     speed = FASTEST[device] * (cores() if device == "cpu" else 1)
     batch = 3 * cost.forward * rows / speed + OVERHEAD * config.model.layers
     refuse_endless(config, loader, batch * config.training.accumulate)
@@ -105,8 +111,8 @@ def refuse_infeasible(config: schema.Config, dataset: Dataset, model: Model) -> 
 
 def weight_bytes(config: schema.Config, model: Model) -> int:
     """Of all weights and tables; of what is trained, its gradients and optimizer, too."""
-    held = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
-    return FLOAT * held * (TRAINED if config.adapter.kind == "full" else 1)
+    weights = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
+    return FLOAT * weights * (TRAINED if config.adapter.kind == "full" else 1)
 
 
 def batch_size(config: schema.Config, loader: Loader) -> tuple[float, float, int]:
@@ -117,12 +123,12 @@ def batch_size(config: schema.Config, loader: Loader) -> tuple[float, float, int
 
 
 def refuse_large(needed: int, what: str, config: schema.Config, device: str) -> None:
-    held = machine_bytes() if device == "cpu" else 0
-    if held and needed > held:
+    available = machine_bytes() if device == "cpu" else 0
+    if available and needed > available:
         model = config.model
         raise ConfigError(
             f"{what} would take at least {gibibytes(needed)} of memory, and this machine has "
-            f"{gibibytes(held)}. Lower model.width ({model.width:,}), model.layers ({model.layers:,}), "
+            f"{gibibytes(available)}. Lower model.width ({model.width:,}), model.layers ({model.layers:,}), "
             f"model.length ({model.length:,}), the vocabulary or the batches ({config.data.batching}); "
             "attnlab explain counts shows what each costs."
         )

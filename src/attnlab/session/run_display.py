@@ -113,8 +113,8 @@ class RunDisplay:
         self.flops = KEPT * self.flops + event.flops
         rate = self.tokens / self.seconds
         share = f" ({self.flops / self.seconds / self.peak:.0%} of peak)" if self.peak else ""
-        told = f"step {event.step:,}, loss {event.loss:.3f}, {rate:,.0f} tokens/s{share}"
-        self.display.update(told if self.peak else f"{told}, {event.progress:.0%} done", event.progress)
+        status = f"step {event.step:,}, loss {event.loss:.3f}, {rate:,.0f} tokens/s{share}"
+        self.display.update(status if self.peak else f"{status}, {event.progress:.0%} done", event.progress)
 
 
 def checks_line(outcomes: Mapping[str, str], seconds: float) -> Inline:

@@ -45,9 +45,11 @@ class Searcher:
         and folder."""
         source = Path(inside).expanduser()
         place = index_folder(embedder, source) if index is None else Path(index)
-        found = PassageIndex(place, embedder.identity)
+        passages = PassageIndex(place, embedder.identity)
         return cls(
-            embedder, found, found.update(source, embedder.vectors, encoding=encoding or "utf-8", told=told)
+            embedder,
+            passages,
+            passages.update(source, embedder.vectors, encoding=encoding or "utf-8", told=told),
         )
 
     def search(self, query: str, *, top: int = 5) -> list[Hit]:
@@ -80,12 +82,12 @@ def score_search(
 ) -> RankingResult:
     """How well the queries of a file find their own passages, with BM25 compared on the same ones."""
     corpus = Files(path=str(file), **reading)
-    found = [one for split in corpus.given for one in corpus.read(split)]
-    pairs = [(one.text, one.pair) for one in found if one.pair is not None]
-    if len(pairs) < len(found) or not pairs:
+    examples = [one for split in corpus.given for one in corpus.read(split)]
+    pairs = [(one.text, one.pair) for one in examples if one.pair is not None]
+    if len(pairs) < len(examples) or not pairs:
         raise DataError(
-            f"{file} has no passage in {len(found) - len(pairs):,} of {len(found):,} rows; name the columns "
-            "of the query and of its passage with --text COLUMN and --pair COLUMN."
+            f"{file} has no passage in {len(examples) - len(pairs):,} of {len(examples):,} rows; name the "
+            "columns of the query and of its passage with --text COLUMN and --pair COLUMN."
         )
     questions = Questions.of([(query, passage) for query, passage in pairs if passage is not None])
     texts = [*questions.passages, *questions.queries]

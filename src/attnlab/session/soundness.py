@@ -51,20 +51,20 @@ class RunChecks:
 
     def examine(self, *moments: When, **facts: Any) -> list[Finding]:
         """The checks of these moments, made now: what they find joins what was found, see `joined`."""
-        found = []
+        findings = []
         for when in moments:
-            found += run_checks(case_of(self.session, when, folder=self.folder, **self.own, **facts))
-        self.findings = joined(self.findings, found)
+            findings += run_checks(case_of(self.session, when, folder=self.folder, **self.own, **facts))
+        self.findings = joined(self.findings, findings)
         self.save()
-        return found
+        return findings
 
     def before(self, **facts: Any) -> list[Finding]:
         """The checks before the first step. One that fails stops the run, unless it is allowed."""
-        found = self.examine("config", "before", **facts)
-        stopping = [one for one in found if one.outcome == "fail" and one.check not in self.allow]
+        findings = self.examine("config", "before", **facts)
+        stopping = [one for one in findings if one.outcome == "fail" and one.check not in self.allow]
         if stopping:
             raise UnsoundError("\n".join(map(refusal, stopping)))
-        return found
+        return findings
 
     @property
     def unsound(self) -> list[str]:
@@ -102,13 +102,13 @@ class Watch:
             written = [sample for file in self.samples for sample in file.last]
             scores = {"loss": event.loss, **event.scores}
             facts = {"scores": scores, "samples": written, **self.said(self.loop.evaluation)}
-            found = self.soundness.examine("during", "evaluation", step=event.step, **facts)
-            self.report(event.step, found, began)
+            findings = self.soundness.examine("during", "evaluation", step=event.step, **facts)
+            self.report(event.step, findings, began)
         elif isinstance(event, Ended) and event.reason != "interrupted":
             self.tell(Checking(step=event.step))
             words = self.soundness.session.task.predicts_words
-            said = {} if words else self.said(self.loop.best_evaluation())
-            facts = {"step": event.step, "told": self.progress(event.step), **said}
+            examples = {} if words else self.said(self.loop.best_evaluation())
+            facts = {"step": event.step, "told": self.progress(event.step), **examples}
             self.report(event.step, self.soundness.examine("after", **facts), began)
 
     def progress(self, step: int) -> Callable[[int, int], None]:

@@ -246,8 +246,8 @@ def begin(
         ADAPTERS.build(config.adapter).attach(model, train=fresh, seed=config.seed)
     except ValueError as error:
         raise ConfigError(f"adapter {config.adapter}: {error}") from error
-    told = json.dumps(initial_weights(source), sort_keys=True)
-    return model, Origin(digest(told.encode()), taken, fresh, certificate)
+    summary = json.dumps(initial_weights(source), sort_keys=True)
+    return model, Origin(digest(summary.encode()), taken, fresh, certificate)
 
 
 Names = tuple[str, ...]

@@ -275,10 +275,10 @@ class Trained(Session):
         if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
             raise ConfigError(f"texts is {texts!r:.200}; give a list of texts, also of one.")
         predictor = Predictor(self, batch_size=batch_size)
-        found = list(predictor(example(text, pairs=predictor.pairs) for text in texts))
+        predictions = list(predictor(example(text, pairs=predictor.pairs) for text in texts))
         if predictor.cuts.cut:
             warnings.warn(f"{predictor.cuts} at data.length {self.config.data.length}.", stacklevel=2)
-        return found
+        return predictions
 
     def ask(
         self, question: str, passages: str | Sequence[str] | Mapping[str, str], *, batch_size: int = 64

@@ -115,10 +115,12 @@ def _run(loop: Loop, session: Session, folder: RunFolder, soundness: RunChecks) 
     folder.note(status=status, reason=reason, step=state.step, best=best, error="")
     parameters = sum(p.numel() for p in session.model.parameters())
     folder.note(parameters=parameters, flops=state.flops, tokens=state.tokens, seconds=state.seconds)
-    told = failures(soundness.findings)
-    folder.note(sound=not unsound, unsound=unsound, failures=told, trace=state.trace.record)
+    sentences = failures(soundness.findings)
+    folder.note(sound=not unsound, unsound=unsound, failures=sentences, trace=state.trace.record)
     collapsed = collapse_sentence([one for one in soundness.findings if one.when == "after"])
-    return Run(folder.path, reason, state, session, interrupt.signal, tuple(unsound), tuple(told), collapsed)
+    return Run(
+        folder.path, reason, state, session, interrupt.signal, tuple(unsound), tuple(sentences), collapsed
+    )
 
 
 def samples_of(session: Session, file: Path, step: int = 0) -> list[SampleFile]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from attnlab.documents.nodes import Form
@@ -65,26 +65,32 @@ KNOWN = {metric.name: metric for metric in (*QUALITY, *COST, WITHOUT_LEAK)}
 
 def metric(study: StudyResults, name: str) -> DisplayedMetric:
     """With the definition that the study's results give, or else that of the table of measures."""
-    shown = KNOWN.get(name, DisplayedMetric(name, name.replace("_", " ")))
+    shown = _shown_as(name)
     known = measures().get(name, Measure(shown.definition))
     stated = next((m for m in study.facts.metrics if m.name == name), None)
     return replace(
         shown,
-        definition=_read((stated and stated.definition) or known.definition),
+        definition=_with_titles((stated and stated.definition) or known.definition, known.refers),
         lower_is_better=known.lower_is_better if stated is None else stated.lower_is_better,
     )
 
 
-def _read(definition: str) -> str:
-    """A sentence, with measures by their names in the page."""
-    return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", lambda name: name[0].replace("_", " "), definition)
+def _shown_as(name: str) -> DisplayedMetric:
+    return KNOWN.get(name, DisplayedMetric(name, name.replace("_", " ")))
+
+
+def _with_titles(definition: str, names: Iterable[str]) -> str:
+    """The measures that a definition speaks of, by their names in the page."""
+    for name in names:
+        definition = definition.replace(name, _shown_as(name).title)
+    return definition
 
 
 def explained(study: StudyResults, shown: list[DisplayedMetric]) -> list[DisplayedMetric]:
     """The measures shown and those that their definitions speak of."""
-    stated = [m.name for m in study.facts.metrics]
-    definitions = " ".join(m.definition for m in shown)
-    others = [metric(study, n) for n in stated if n in RUNS_ONLY and f"{n}".replace("_", " ") in definitions]
+    known, stated = measures(), [m.name for m in study.facts.metrics]
+    spoken = {name for m in shown if m.name in known for name in known[m.name].refers}
+    others = [metric(study, name) for name in stated if name in RUNS_ONLY & spoken]
     return [m for m in dict.fromkeys([*shown, *others]) if m.definition]
 
 
