@@ -15,7 +15,7 @@ WORDING = "wording"
 wordings alone, so that whoever holds a record can say it."""
 LAYERS = """
 config
-wording
+choices wording
 documents metrics
 runs
 data model

@@ -3,8 +3,8 @@
     import attnlab as lab
     model = lab.decoder(width=128, attention=lab.Additive(), positions=lab.Rotary())
 
-Every registered variant is here under its name: `lab.Additive()` is a choice with options, built
-with the model's sizes. A name that two tables have is asked for with its table:
+Every variant of a config's tables is here under its name: `lab.Additive()` is a choice with options, built
+with the model's sizes. A name that two tables have, and a variant of your own, is asked for with its table:
 `lab.choice("masks", "window", size=8)`.
 """
 
@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, cast
 
-from attnlab.config.registry import TABLES, table
+from attnlab import choices
+from attnlab.choices import *  # noqa: F403  # what it has is its __all__
+from attnlab.config.registry import choice, table
 from attnlab.config.values import Choice, ConfigError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ __all__ = [
     "Choice",
     "ConfigError",
     "adapt",
+    "attach",
     "capture",
     "check",
     "choice",
@@ -48,12 +50,8 @@ __all__ = [
     "study",
     "train",
 ]
+__all__ += choices.__all__
 __version__ = "0.1.0"
-
-
-def choice(of: str, kind: str, /, **options: Any) -> Choice:
-    """A variant of a table with options, checked: `choice("masks", "window", size=8)`."""
-    return table(of).resolve(Choice(kind, options))
 
 
 def decoder(*, vocabulary: int = 10_000, seed: int = 0, **settings: Any) -> Model:
@@ -76,49 +74,17 @@ def preset(name: str, *, seed: int = 0, **settings: Any) -> Model:
     return _model(None, seed, {"preset": name} | settings)
 
 
-@overload
-def adapt(
-    start: Model, adapter: Choice | str = "lora", *, train: Collection[str] = (), seed: int = 0
-) -> Adapter: ...
-@overload
-def adapt(
-    start: str | Path,
-    adapter: Choice | str = "full",
-    *,
-    data: str | Path,
-    task: str = "",
-    rates: str | Sequence[float] = (),
-    template: str = "",
-    label_words: Mapping[str, str] | None = None,
-    set: Mapping[str, Any] | None = None,
-    out: str | Path | None = None,
-    resume: bool = False,
-    allow: Collection[str] = (),
-    progress: bool = True,
-    **reading: Any,
-) -> Trained: ...
-def adapt(start: Model | str | Path, *adapter: Any, **wanted: Any) -> Adapter | Trained:
-    """Adapt a trained model.
-
-    A model is frozen, and a small trained part put on it: `adapt(model, lab.Lora(rank=8), train=["head"])`.
-    A run, a checkpoint or a folder of transformers is trained on labelled rows, as `attnlab adapt` does:
-    `adapt("minilm", data="reviews.csv", text="text", label="label", adapter=lab.Lora(rank=8))` says what it
-    will do, does it, and opens the best checkpoint. `reading` names columns and files: text, pair, label,
-    dev, test. `rates` are learning rates to try ("usual", or numbers): the best on dev is kept. `template`
-    and `label_words` are those of the baseline that needs no training, see `label_words`.
-    """
-    if isinstance(start, (str, Path)):
-        return _adapted_run(start, *adapter, **wanted)
-    return _adapted_model(start, *adapter, **wanted)
-
-
-def _adapted_model(
+def attach(
     model: Model, adapter: Choice | str = "lora", *, train: Collection[str] = (), seed: int = 0
 ) -> Adapter:
+    """Freeze a model, and put a small trained part on it: `attach(model, lab.Lora(rank=8))`.
+
+    `train` names parameters of the model itself that are trained with it, such as "head".
+    """
     return cast("Adapter", table("adapters").build(adapter)).attach(model, train=train, seed=seed)
 
 
-def _adapted_run(
+def adapt(
     start: str | Path,
     adapter: Choice | str = "full",
     *,
@@ -134,16 +100,24 @@ def _adapted_run(
     progress: bool = True,
     **reading: Any,
 ) -> Trained:
+    """Train a run, a checkpoint or a folder of transformers on labelled rows, as `attnlab adapt` does.
+
+    `adapt("minilm", data="reviews.csv", text="text", label="label", adapter=lab.Lora(rank=8))` says what it
+    will do, does it, and opens the best checkpoint. `reading` names columns and files: text, pair, label,
+    dev, test. `rates` are learning rates to try ("usual", or numbers): the best on dev is kept. `template`
+    and `label_words` are those of the baseline that needs no training, see `label_words`.
+    """
     from attnlab.config.visible_text import visible_lines
     from attnlab.runs.display import Display
     from attnlab.runs.run_error import RunError
-    from attnlab.session.adapting import adapt, adapting_config, run_folder
+    from attnlab.session.adapting import adapt as run
+    from attnlab.session.adapting import adapting_config, run_folder
     from attnlab.session.baselines import Wording
     from attnlab.session.trained import Trained
     from attnlab.targets.report import baselines_sentence
 
     config = adapting_config(start, data=data, adapter=adapter, task=task, reading=reading, set=set or {})
-    ended = adapt(
+    ended = run(
         config,
         run_folder(config, data) if out is None else Path(out),
         display=lambda: Display(shown=progress),
@@ -285,23 +259,3 @@ def _model(family: str | None, seed: int, settings: dict[str, Any]) -> Model:
     draft = build_model(held, device="meta")
     refuse_beyond_memory(sum(p.numel() for p in draft.parameters()), "This model", "make it smaller")
     return build_model(held, seed=seed)
-
-
-def __getattr__(name: str) -> Any:
-    """Variants by their name in the tables: `lab.SharedQk()` is shared_qk."""
-    if name == "Tokens":
-        from attnlab.model.tokens import Tokens
-
-        return Tokens
-    if not name[:1].isupper():
-        raise AttributeError(f"attnlab has no {name!r}")
-    found = [(of, kind) for of in TABLES for kind in table(of) if kind.replace("_", "") == name.lower()]
-    # a part of the model goes before what else has its name: lab.Linear() is the attention
-    parts = [of for of, path in TABLES.items() if path.startswith("attnlab.model") and of != "adapters"]
-    found = [(of, kind) for of, kind in found if of in parts] or found
-    if not found:
-        raise AttributeError(f"attnlab has no {name!r}; `attnlab list` shows every variant.")
-    if len(found) > 1:
-        ways = " or ".join(f'lab.choice("{of}", "{kind}")' for of, kind in found)
-        raise AttributeError(f"{name} is in more than one table; write {ways}.")
-    return partial(choice, *found[0])

@@ -170,7 +170,7 @@ def test_changed_text_is_refused_on_resume(tmp_path):
     train(settings, tmp_path / "run")
     with (tmp_path / "corpus.txt").open("a") as file:
         file.write("\none more line .")
-    with pytest.raises(ConfigError, match="begun with another text"):
+    with pytest.raises(ConfigError, match="cannot be resumed: the text changed"):
         train(settings, tmp_path / "run", resume=True)
 
 

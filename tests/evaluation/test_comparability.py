@@ -94,8 +94,8 @@ def test_compare(case, tmp_path):
         return
     found = side_by_side(folders)
     assert ("loss" in found.measures) == (not judged)
-    assert judged in " ".join(found.notes) and trained in " ".join(found.notes)
-    assert any(note.startswith("Not a fair comparison") for note in found.notes) == bool(trained)
+    assert judged in " ".join(map(str, found.notes)) and trained in " ".join(map(str, found.notes))
+    assert any(note.startswith("Not a fair comparison") for note in map(str, found.notes)) == bool(trained)
 
 
 def test_the_tables_of_a_report(case):

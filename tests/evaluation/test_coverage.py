@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from attnlab.evaluation.comparison import Verdict
 from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.spread import error_over_texts, half_width
 from attnlab.evaluation.statistics import compare, smallest_difference
@@ -133,7 +134,7 @@ def test_no_difference_is_seldom_said_of_one_that_matters():
     def share(effect):
         studies = (place.study(rng, arm=effect) for _ in range(repetitions))
         found = (compare(study, "baseline", metric="loss", margin=0.04)[0].verdict for study in studies)
-        return np.mean([verdict == "no difference larger than 0.04" for verdict in found])
+        return np.mean([verdict is Verdict.SAME for verdict in found])
 
     assert share(0.04) <= 0.04
     assert share(0.0) >= 0.95

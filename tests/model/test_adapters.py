@@ -482,7 +482,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_taken(chosen, mon
     with pytest.raises(
         ConfigError, match=r"1,073,741,824.* needs .* GiB as float32, .*; lower its (rank|tokens)"
     ):
-        lab.adapt(lab.decoder(vocabulary=11, width=16, layers=1, heads=2), chosen)
+        lab.attach(lab.decoder(vocabulary=11, width=16, layers=1, heads=2), chosen)
 
 
 def test_a_model_that_does_not_fit_into_memory_is_refused():

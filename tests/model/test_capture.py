@@ -169,7 +169,7 @@ def test_an_encoder_decoder_names_its_sides_and_cross_attention():
 @torch.no_grad()
 def test_an_adapters_keys_before_the_text_are_looked_at_too():
     model = decoder()
-    lab.adapt(model, lab.choice("adapters", "prefix", tokens=3))
+    lab.attach(model, lab.choice("adapters", "prefix", tokens=3))
     with lab.capture(model, "layers.0.attention.weights") as seen:
         model(IDS)
     weights = seen["layers.0.attention.weights"]

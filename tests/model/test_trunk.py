@@ -175,7 +175,7 @@ def test_what_it_cannot_do_is_refused(second, tmp_path, unchecked):
         recompute_blocks(model)
     for adapter in ("prompt", "prefix"):
         with pytest.raises(ConfigError, match="the model's trunk is a Recurrent"):
-            lab.adapt(model, adapter)
+            lab.attach(model, adapter)
     train(of_second(tmp_path, training={"budget": {"steps": 1}}), tmp_path / "run")
     with pytest.raises(ConfigError, match="the model's trunk is a Recurrent"):
         lab.convert(tmp_path / "run", tmp_path / "published")

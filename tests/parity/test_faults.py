@@ -74,7 +74,7 @@ def test_a_transposed_square_shows_in_the_answer_of_files_written_here(folder, t
 
 def test_a_model_with_an_adapter_is_not_written_as_if_it_had_none(folder, tmp_path):
     found = load_model(folder)
-    adapter = lab.adapt(found.model, lab.Lora(rank=2))
+    adapter = lab.attach(found.model, lab.Lora(rank=2))
     with pytest.raises(ConfigError, match=r"take an adapter off first: adapter.merge"):
         save_model(tmp_path / "ours", found.model, found.config, facts={})
     assert not (tmp_path / "ours").exists()

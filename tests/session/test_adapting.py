@@ -139,7 +139,7 @@ def test_from_python_it_opens_the_best_checkpoint(home, tmp_path, unchecked, cap
         "cat",
         "dog",
     }
-    adapter = lab.adapt(trained.model.adapter.leave(), lab.Lora(rank=2))
+    adapter = lab.attach(trained.model.adapter.leave(), lab.Lora(rank=2))
     assert adapter.tuned == 2 * 2 * 2 * (16 + 16), "a model in memory takes the adapter itself"
 
 

@@ -127,7 +127,7 @@ def test_bits_per_byte_do_not_survive_unknown_words(tmp_path):
     (one / "result.json").write_text(json.dumps({"metrics": {"unknown_share": 0.183}}))
     tokens = folder_of(tmp_path / "tokens", 1.0, tokenizer="x", data={"train": "c", "dev": "d"})
     found = side_by_side([one, tokens])
-    assert "bits_per_byte" not in found.measures and any("18.3%" in note for note in found.notes)
+    assert "bits_per_byte" not in found.measures and any("18.3%" in note for note in map(str, found.notes))
 
 
 def test_survivors_of_a_failing_arm_are_not_compared(tmp_path):
@@ -270,19 +270,24 @@ def test_compare_refuses_other_dev_text_and_withholds_what_counts_tokens(tmp_pat
     tokens = folder_of(tmp_path / "tokens", 1.0, tokenizer="x", data={"train": "c", "dev": "d"})
     found = side_by_side([one, tokens])
     assert "loss" not in found.measures and "bits_per_byte" in found.measures
-    assert any("tokenizers differ" in note for note in found.notes)
+    assert any("tokenizers differ" in note for note in map(str, found.notes))
     order = folder_of(tmp_path / "order", 1.0, order="p", sound=False, unsound=["dependency"])
     found = side_by_side([one, order])
     assert "loss" in found.measures
-    assert any(note.startswith("Not a fair comparison: ") and "another order" in note for note in found.notes)
-    assert any("is not sound" in note for note in found.notes)
+    assert any(
+        note.startswith("Not a fair comparison: ") and "another order" in note
+        for note in map(str, found.notes)
+    )
+    assert any("is not sound" in note for note in map(str, found.notes))
     traced = [
         folder_of(tmp_path / name, 1.0, trace={"batches": {"1": "a", "2": mark}})
         for name, mark in (("fed", "b"), ("fed-otherwise", "c"))
     ]
-    assert not any("not fed" in note for note in side_by_side([one, traced[0]]).notes)
+    assert not any("not fed" in note for note in map(str, side_by_side([one, traced[0]]).notes))
     found = side_by_side(traced)
-    assert any("they were not fed the same batches (batch 2 or one before" in note for note in found.notes)
+    assert any(
+        "they were not fed the same batches (batch 2 or one before" in note for note in map(str, found.notes)
+    )
 
 
 def test_an_interval_over_seeds_stays_within_what_a_measure_can_be():

@@ -52,6 +52,7 @@ def compare(
     if len(places) < 2:
         raise ConfigError("Give at least two runs; attnlab runs lists them.")
     from attnlab.runs.record import differences
+    from attnlab.studies.outcome import NoteKind
     from attnlab.studies.side_by_side import side_by_side
 
     comparison = side_by_side(places)
@@ -71,7 +72,7 @@ def compare(
         changes = "; ".join(differences(first.config, summary.config)) or "nothing"
         out.say(f"{summary.result.folder} differs in its config by: {changes}")
     for note in comparison.notes:
-        out.say(toned(Tone.WARNING, note) if note.startswith("Not") else note)
+        out.say(toned(Tone.WARNING, str(note)) if note.kind is NoteKind.UNFAIR else str(note))
     return None
 
 

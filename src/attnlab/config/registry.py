@@ -56,6 +56,11 @@ def table(name: str) -> Registry[Any]:
     return typing.cast("Registry[Any]", locate(TABLES[name]))
 
 
+def choice(of: str, kind: str, /, **options: Any) -> Choice:
+    """A variant of a table with options, checked: `choice("masks", "window", size=8)`."""
+    return table(of).resolve(Choice(kind, options))
+
+
 def locate(path: str) -> Any:
     """The object at "package.module:name"."""
     module, name = path.split(":")

@@ -136,8 +136,8 @@ class RunFolder:
             recorded = self.record.get(name, value)
             if recorded != value:
                 raise ConfigError(
-                    f"{self.path} cannot be resumed: the {name} changed (was {recorded}, now {value}). Restore "
-                    "it, or start a new run with another --out."
+                    f"{self.path} cannot be resumed: the {name} changed (was {recorded}, now {value}). "
+                    "Restore it, or start a new run with another --out."
                 )
         self.note(**facts)
 

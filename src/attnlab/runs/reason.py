@@ -43,7 +43,6 @@ class ReasonKind(StrEnum):
     WITHOUT_RESULT = "without_result"
 
 
-IDLE = (ReasonKind.SAME_WEIGHTS, ReasonKind.SAME_BATCHES, ReasonKind.SAME_DRAWS, ReasonKind.SAME_LOSSES)
 LEFT_OUT = (ReasonKind.DAMAGED, ReasonKind.NO_TEXTS)
 """Runs that came to their end and are left out of all numbers."""
 

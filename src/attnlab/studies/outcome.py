@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -14,7 +14,7 @@ from attnlab.evaluation.comparison import Comparison, nan_of
 from attnlab.metrics.metric import Estimate
 from attnlab.runs.findings import COLLAPSES, Outcome
 from attnlab.runs.reason import Reason, reasons_phrase
-from attnlab.runs.result import RunResult, RunState
+from attnlab.runs.result import RunResult
 from attnlab.runs.typed import Value
 
 FORMAT = 2
@@ -41,6 +41,13 @@ class NoteKind(StrEnum):
     NOT_COMPARED = "not_compared"
     FAILED_RUNS = "failed_runs"
     BY_BYTES = "by_bytes"
+    OTHER_MEANING = "other_meaning"  # of single runs side by side
+    UNFAIR = "unfair"
+    UNSOUND_RUN = "unsound_run"
+    UNFINISHED_RUN = "unfinished_run"
+    PART_OF_DEV = "part_of_dev"
+    OTHER_SEEDS = "other_seeds"
+    SINGLE_RUNS = "single_runs"
     TOLD = "told"
 
 
@@ -327,10 +334,6 @@ def learned_nothing(run: RunResult) -> bool:
     up it did not, which is a fault."""
     failed = [one for one in run.checks if one.outcome is Outcome.FAIL and one.check in OF_MAJORITY]
     return bool(failed) and all(one.check == "collapse" or one.kind in COLLAPSES for one in failed)
-
-
-def runs_in_state(runs: Iterable[RunResult], *states: RunState) -> Iterator[RunResult]:
-    return (run for run in runs if run.status in states)
 
 
 def without_nan(value: Any) -> Any:

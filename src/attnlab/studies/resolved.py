@@ -14,6 +14,7 @@ from attnlab.config.schema import Config
 from attnlab.config.upgrade import renamed, renamed_keys
 from attnlab.config.values import ConfigError
 from attnlab.metrics import METRICS
+from attnlab.metrics.metric import OF_TEXTS
 from attnlab.session.start import Start
 from attnlab.studies.matching import matched
 from attnlab.studies.outcome import Note, NoteKind
@@ -92,16 +93,22 @@ def resolve(study: Study) -> Resolved:
 def arm_config(study: Study, config: Config, beginnings: Mapping[str, Start]) -> Config:
     """An arm's config with what its start decides; refused if it could not be trained."""
     checked = begun(config, beginnings)
-    _check_metric(study.metric, checked.task.kind)
+    _check_metric(study.metric, checked)
     return checked
 
 
-def _check_metric(metric: str, task: str) -> None:
+def _check_metric(metric: str, config: Config) -> None:
     """Refuse a metric that the task's examples do not have what it needs for."""
     from attnlab.tasks import TASKS
 
+    task, writes = config.task.kind, config.training.generate_every != "never"
     given = TASKS[task].metrics
-    columns = {column for name in given for column in METRICS[name].needs}
+    columns = {column for name in given for column in METRICS[name].needs} | {*(OF_TEXTS if writes else ())}
+    if metric in METRICS and not writes and not {*OF_TEXTS}.isdisjoint(METRICS[metric].needs):
+        raise ConfigError(
+            f'metric "{metric}" is of texts that a model writes; set training.generate_every, at which steps '
+            "it does."
+        )
     if metric in METRICS and not columns.issuperset(METRICS[metric].needs):
         raise ConfigError(
             f'metric "{metric}" is made of {" and ".join(METRICS[metric].needs)}, which "{task}" does not '

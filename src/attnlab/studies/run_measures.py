@@ -17,6 +17,7 @@ from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.sample_quality import quality
 from attnlab.evaluation.texts import sampled_texts
+from attnlab.evaluation.written_texts import read_texts, save_texts
 from attnlab.explain.attention_maps import attention_weights
 from attnlab.generation.sample_file import line, sampled
 from attnlab.metrics import METRICS
@@ -60,6 +61,8 @@ def losses(trained: Trained, documents: Path) -> dict[str, float]:
     }
     if "dev" in evaluators:
         dev = document_losses(evaluators["dev"])
+        if dev.texts:
+            save_texts(documents.parent, dev.texts)
         found |= values_of(dev.examples) | {"targets": int(dev.targets.sum())}
         found |= {UNKNOWN: dev.unknown_share} if "bits_per_byte" in found else {}
         replace_bytes(documents, save(columns(dev)))
@@ -87,7 +90,12 @@ def read_documents(file: Path) -> DocumentLosses | None:
         held = _columns_in(file)
         said = {name: column for name, column in held.items() if name not in OF_WORDS}
         return DocumentLosses(
-            held["nats"], held["targets"], held["bytes"], words=held.get("words"), said=said
+            held["nats"],
+            held["targets"],
+            held["bytes"],
+            words=held.get("words"),
+            said=said,
+            texts=read_texts(file.parent),
         )
 
 

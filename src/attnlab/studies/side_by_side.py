@@ -13,8 +13,12 @@ from attnlab.evaluation.comparability import SURVIVES, Basis, Comparability, com
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measures
 from attnlab.runs.reason import reasons_phrase
+from attnlab.runs.result import RunState
 from attnlab.runs.summary import RunSummary, read_summary
+from attnlab.runs.typed import Value
 from attnlab.studies.evidence import fed_apart
+from attnlab.studies.outcome import Note, NoteKind
+from attnlab.studies.wording import pair_phrase
 
 BESIDE = ("train_loss", "token_by_token_loss", "seconds")
 """What is shown of a run beside its metrics."""
@@ -26,11 +30,11 @@ class SideBySide:
 
     runs: list[RunSummary]
     measures: list[str]
-    notes: list[str]
+    notes: list[Note]
 
     def as_json(self) -> dict[str, Any]:
         runs = [run.as_json() for run in self.runs]
-        return {"runs": runs, "measures": self.measures, "notes": self.notes}
+        return {"runs": runs, "measures": self.measures, "notes": [str(note) for note in self.notes]}
 
 
 def side_by_side(folders: Sequence[Path]) -> SideBySide:
@@ -43,7 +47,7 @@ def side_by_side(folders: Sequence[Path]) -> SideBySide:
     for run in runs:
         if basis_of(run).dev is None:
             raise ConfigError(f"{run.result.folder} has no dev split, so there is nothing to compare it by.")
-    notes, withheld = list[str](), set[str]()
+    notes, withheld = list[Note](), set[str]()
     for run in runs[1:]:
         said, kept_back = beside(run, runs[0])
         notes += said
@@ -54,10 +58,10 @@ def side_by_side(folders: Sequence[Path]) -> SideBySide:
     return SideBySide(runs, shown, list(dict.fromkeys(notes)))
 
 
-def beside(run: RunSummary, first: RunSummary) -> tuple[list[str], set[str]]:
+def beside(run: RunSummary, first: RunSummary) -> tuple[list[Note], set[str]]:
     """What to say of a run beside the first, and the measures that this withholds."""
     one, other = run.result, first.result
-    pair = f"{one.folder} compared with {other.folder}"
+    pair = {"run": one.folder, "other": other.folder}
     bases = basis_of(run), basis_of(first)
     of_task = [name for name, measure in measures().items() if measure.of_task]
     changed = changed_settings(run.config, first.config)
@@ -69,18 +73,22 @@ def beside(run: RunSummary, first: RunSummary) -> tuple[list[str], set[str]]:
     refuse_other_questions(pair, by_measure["loss"])
     apart = {name: found.reasons for name, found in by_measure.items() if found.reasons}
     told = [reason for name in ("loss", SURVIVES) for reason in apart.get(name, ())]
-    notes = [f"{pair}: {reasons_phrase(told)}."] if told else []
+    why = [reason.as_json() for reason in told]
+    notes = [Note(NoteKind.OTHER_MEANING, {**pair, "reasons": why})] if told else []
     trained = by_measure["loss"].doubts
     if not trained and one.seed == other.seed:
         trained = fed_apart(one, other, changed=changed)
-    return [*notes, *(f"Not a fair comparison: {pair}: {reason}." for reason in trained)], {*apart}
+    unfair = [Note(NoteKind.UNFAIR, {**pair, "why": reason.as_json()}) for reason in trained]
+    return [*notes, *unfair], {*apart}
 
 
-def refuse_other_questions(pair: str, found: Comparability) -> None:
+def refuse_other_questions(pair: Mapping[str, str], found: Comparability) -> None:
     """Stop where no number of the two means the same: other texts, or another task."""
     reasons = [one.reason for one in found.judged if one.aspect in ("metric", "evaluation set")]
     if reasons:
-        raise ConfigError(f"{pair}: {reasons_phrase(reasons)}. Their numbers are not comparable.")
+        raise ConfigError(
+            f"{pair_phrase(pair)}: {reasons_phrase(reasons)}. Their numbers are not comparable."
+        )
 
 
 def basis_of(run: RunSummary) -> Basis:
@@ -100,17 +108,18 @@ def changed_settings(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[s
     return found
 
 
-def remarks(runs: Sequence[RunSummary]) -> Iterator[str]:
+def remarks(runs: Sequence[RunSummary]) -> Iterator[Note]:
+    """What a reader must know of each run, and of all of them together."""
     for run, found in ((run, run.result) for run in runs):
         if found.sound is False:
-            checks = " and ".join(found.failures)
-            yield f"{found.folder} is not sound (it failed the check {checks}): do not trust its numbers."
-        if found.status != "finished":
-            yield f"{found.folder} is {found.status} at step {found.steps}."
+            yield Note(NoteKind.UNSOUND_RUN, {"folder": found.folder, "failures": found.failures})
+        if found.status is not RunState.FINISHED:
+            values: dict[str, Value] = {"folder": found.folder, "status": found.status.value}
+            yield Note(NoteKind.UNFINISHED_RUN, values | {"step": found.steps})
         if not run.whole:
-            yield f"{found.folder} was evaluated on a part of dev only (training.evaluate_batches)."
+            yield Note(NoteKind.PART_OF_DEV, {"folder": found.folder})
     seeds = dict.fromkeys(str(run.result.seed) for run in runs)
     if len(seeds) > 1:
-        yield f"Their seeds differ ({', '.join(seeds)}): another start, and another order of the examples."
+        yield Note(NoteKind.OTHER_SEEDS, {"seeds": list(seeds)})
     if len(runs) > 1:
-        yield "Single runs: seed noise is unknown; only a study with several seeds can separate it."
+        yield Note(NoteKind.SINGLE_RUNS)

@@ -108,6 +108,9 @@ NOTES: Mapping[str, str] = {
     "batch. Other seeds vary the rest.",
     "idle_seeds": "Seeds that change nothing: look for code with its own generator (torch.manual_seed, a "
     "fixed seed in initialise, in the loader or in dropout) where the run's named streams belong.",
+    "part_of_dev": "{folder} was evaluated on a part of dev only (training.evaluate_batches).",
+    "unfinished_run": "{folder} is {status} at step {step}.",
+    "single_runs": "Single runs: seed noise is unknown; only a study with several seeds can separate it.",
     "told": "{text}",
 }
 
@@ -135,6 +138,17 @@ def _note(kind: str, values: Values) -> str:
     if kind == "failed_runs":
         told = "{arm}: {failed} of {runs} runs failed. The rest are a biased sample: they get no verdict."
         return told.format_map(values)
+    if kind == "other_meaning":
+        why = reasons_phrase([(one["kind"], one["values"]) for one in values["reasons"]])
+        return f"{pair_phrase(values)}: {why}."
+    if kind == "unfair":
+        return f"Not a fair comparison: {pair_phrase(values)}: {phrase_of(values['why'])}."
+    if kind == "unsound_run":
+        checks = " and ".join(values["failures"])
+        return f"{values['folder']} is not sound (it failed the check {checks}): do not trust its numbers."
+    if kind == "other_seeds":
+        seeds = ", ".join(values["seeds"])
+        return f"Their seeds differ ({seeds}): another start, and another order of the examples."
     if kind == "other_code":
         used = "; ".join(f"hash {one['hash']} in {', '.join(one['runs'])}" for one in values["versions"])
         return f"The runs used different versions of {values['file']}: {used}."
@@ -146,6 +160,11 @@ def _note(kind: str, values: Values) -> str:
             "{target:,})."
         ).format_map(values)
     return NOTES[kind].format_map(values)
+
+
+def pair_phrase(values: Values) -> str:
+    """Two runs that stand side by side."""
+    return "{run} compared with {other}".format_map(values)
 
 
 def phrase_of(why: Values) -> str:
