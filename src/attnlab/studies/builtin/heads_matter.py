@@ -78,7 +78,7 @@ class Worth(Extras):
     }
 
     def measure(self, trained: Trained) -> OwnMeasures:
-        from attnlab.explain.head_predictors import head_pictures, rank_correlations
+        from attnlab.explain.head_losses import head_pictures, rank_correlations
 
         ablation, reading = trained.heads(texts=TEXTS), trained.reading
         examples = trained.dataset.first("dev", PICTURES)
