@@ -176,14 +176,14 @@ def value(layout: Layout, column: Column) -> dict[str, Tensor]:
 
 
 def flags(layout: Layout, column: Column) -> dict[str, Tensor]:
-    held = np.stack([layout.rows.ragged(column.name, row) for row in layout.numbers])
-    return {column.name: torch.from_numpy(held)}
+    stacked = np.stack([layout.rows.ragged(column.name, row) for row in layout.numbers])
+    return {column.name: torch.from_numpy(stacked)}
 
 
 def place(layout: Layout, column: Column) -> dict[str, Tensor]:
     """In the batch's own places, so that left padding moves it."""
-    held = (layout.rows.scalar(column.name, row) for row in layout.numbers)
-    moved = [at + begin for at, begin in zip(held, layout.begins, strict=True)]
+    places = (layout.rows.scalar(column.name, row) for row in layout.numbers)
+    moved = [at + begin for at, begin in zip(places, layout.begins, strict=True)]
     return {column.name: torch.tensor(moved)}
 
 
@@ -195,8 +195,8 @@ def prefix(layout: Layout, column: Column) -> dict[str, Tensor]:
 
 def second(layout: Layout, column: Column) -> dict[str, Tensor]:
     """Another row, and where it is no padding."""
-    held, real = second_row(layout, column, layout.pad)
-    return dict(zip(column.batched, (held, real), strict=True))
+    ids, real = second_row(layout, column, layout.pad)
+    return dict(zip(column.batched, (ids, real), strict=True))
 
 
 def second_numbers(layout: Layout, column: Column) -> dict[str, Tensor]:
@@ -206,13 +206,13 @@ def second_numbers(layout: Layout, column: Column) -> dict[str, Tensor]:
 def second_row(layout: Layout, column: Column, empty: int) -> tuple[Tensor, Tensor]:
     """What there is of a second row (B, U), and where: always padded on the right, since it is written left
     to right."""
-    held = [layout.rows.ragged(column.name, row) for row in layout.numbers]
-    shape = (len(held), max(map(len, held), default=0))
-    found, real = np.full(shape, empty, np.int64), np.zeros(shape, bool)
-    for line, values in enumerate(held):
-        found[line, : len(values)] = values
+    rows = [layout.rows.ragged(column.name, row) for row in layout.numbers]
+    shape = (len(rows), max(map(len, rows), default=0))
+    filled, real = np.full(shape, empty, np.int64), np.zeros(shape, bool)
+    for line, values in enumerate(rows):
+        filled[line, : len(values)] = values
         real[line, : len(values)] = True
-    return torch.from_numpy(found), torch.from_numpy(real)
+    return torch.from_numpy(filled), torch.from_numpy(real)
 
 
 COLLATED: dict[ColumnKind, Callable[[Layout, Column], dict[str, Tensor]]] = {

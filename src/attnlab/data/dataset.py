@@ -122,11 +122,11 @@ class Dataset:
             self._kept(f"labels-known-{hashed(self.reader.identity, *self._limits)}", self._known_labels)
 
     def _known_labels(self) -> int:
-        found = 0
+        count = 0
         for _, example in self.splits.every():
             self.reader.check(self.labels, example)
-            found += 1
-        return found
+            count += 1
+        return count
 
     @functools.cached_property
     def overlap(self) -> dict[str, Any]:
@@ -229,10 +229,10 @@ class Dataset:
 
     def _texts(self, share: float, source: str) -> Iterator[str]:
         """The texts of train, or a share of them, which a hash of each decides."""
-        told = self.progress(f"Training the tokenizer on {source}")
+        progress = self.progress(f"Training the tokenizer on {source}")
         for number, example in enumerate(self.splits.read("train")):
             if number % TOLD_EVERY == 0:
-                told(number, 0, self.corpus.share_read)
+                progress(number, 0, self.corpus.share_read)
             if share == 1 or fraction(example.text, TAUGHT_SEED) < share:
                 yield from (t for t in (example.text, example.pair, example.target) if t is not None)
 
@@ -275,8 +275,8 @@ class Dataset:
         try:
             with ExitStack() as stack:
                 if missing:
-                    told = JointProgress(self.progress(f"Tokenising {in_words(missing)}"))
-                    writer_of = functools.partial(self._writer, told)
+                    progress = JointProgress(self.progress(f"Tokenising {in_words(missing)}"))
+                    writer_of = functools.partial(self._writer, progress)
                     size = self.tokenizer.size
                     encoder = SplitEncoder(self._encoding(), size, missing, writer_of, stack)
                     observers = (*observers, encoder)

@@ -100,15 +100,15 @@ class Report:
     encoding: str
 
     def as_json(self) -> dict[str, Any]:
-        held = asdict(self)
+        values = asdict(self)
         for part in ("overlap", "passages"):
-            held[part] = {" and ".join(pair): value for pair, value in held[part].items()}
+            values[part] = {" and ".join(pair): value for pair, value in values[part].items()}
         for name, split in self.splits.items():
-            shown = held["splits"][name]
+            shown = values["splits"][name]
             shown["lengths"] = quantiles(split.lengths)
             shown["histogram"] = [asdict(b) for b in histogram(split.lengths)]
             shown["majority"] = split.majority and {"label": split.majority[0], "share": split.majority[1]}
-        return held
+        return values
 
 
 def fitting_encoding(corpus: Corpus) -> str:
@@ -207,11 +207,11 @@ class Counting:
         self.tokenizer = dataset.tokenizer
 
     def look(self, split: str, first: int, chunk: Sequence[Example]) -> Count:
-        found = Count()
+        count = Count()
         for example in chunk:
-            found.add(example)
-        found.tokenise(chunk, self.tokenizer)
-        return found
+            count.add(example)
+        count.tokenise(chunk, self.tokenizer)
+        return count
 
     def take(self, split: str, chunk: Sequence[Example], found: Count) -> None:
         self.counts[split].join(found)
@@ -233,15 +233,15 @@ def texts(example: Example) -> Iterator[str]:
 
 def wastes(dataset: Dataset) -> dict[str, float | str]:
     """The share of padding under each batching, or why it does not apply."""
-    rows, found = dataset.rows("train"), dict[str, float | str]()
+    rows, shares = dataset.rows("train"), dict[str, float | str]()
     for kind in BATCHING:
         batching = BATCHING.build(kind, length=dataset.settings.length)
         try:
             loader = Loader(rows, batching, seed=0, pad=dataset.tokenizer.pad, side=dataset.settings.padding)
-            found[kind] = loader.waste()
+            shares[kind] = loader.waste()
         except DataError:
-            found[kind] = "not for rows with a label, answer or target"
-    return found
+            shares[kind] = "not for rows with a label, answer or target"
+    return shares
 
 
 def sample(dataset: Dataset, row: int) -> SampleRow:
@@ -315,8 +315,8 @@ def histogram(lengths: list[int], bins: int = 12) -> list[Bin]:
     bins = min(bins, math.ceil(math.sqrt(len(values))))
     width = round_up(max(1, (tail - int(values.min()) + 1) / bins))
     edges = [*range(int(values.min()) // width * width, tail + 1, width)]
-    found = [int(((values >= e) & (values < e + width)).sum()) for e in edges]
-    made = [Bin(e, e + width - 1, n) for e, n in zip(edges, found, strict=True)]
+    counts = [int(((values >= e) & (values < e + width)).sum()) for e in edges]
+    made = [Bin(e, e + width - 1, n) for e, n in zip(edges, counts, strict=True)]
     beyond = int((values >= edges[-1] + width).sum())
     return [*made, Bin(edges[-1] + width, int(values.max()), beyond)] if beyond else made
 
@@ -329,5 +329,5 @@ def round_up(value: float) -> int:
 
 def quantiles(lengths: list[int]) -> dict[str, int]:
     names = ("shortest", "quarter", "median", "three quarters", "95%", "longest")
-    found = np.quantile(lengths or [0], QUANTILES)
-    return {name: int(value) for name, value in zip(names, found, strict=True)}
+    values = np.quantile(lengths or [0], QUANTILES)
+    return {name: int(value) for name, value in zip(names, values, strict=True)}

@@ -221,8 +221,8 @@ def classes_of(example: Example, separator: str) -> tuple[str, ...]:
     names = label if isinstance(label, tuple) else tuple(part.strip() for part in label.split(separator))
     if "" in names or len(set(names)) < len(names):
         what = "an empty name" if "" in names else "a name twice"
-        held = ", ".join(names)
-        raise DataError(f'The labels "{held}"{at(example)} hold {what}; list each class once.')
+        listed = ", ".join(names)
+        raise DataError(f'The labels "{listed}"{at(example)} hold {what}; list each class once.')
     return names
 
 

@@ -126,16 +126,16 @@ def best_matches(queries: Worded, references: Worded, own: Sequence[int]) -> Mat
     """
     asked, held = queries.runs(2), references.runs(2)
     kinds, kind = np.unique(asked.hashes, return_inverse=True)
-    found = Matches(np.zeros(len(queries)), np.full(len(queries), -1), np.zeros(len(queries), np.int64))
+    matches = Matches(np.zeros(len(queries)), np.full(len(queries), -1), np.zeros(len(queries), np.int64))
     if not len(kinds) or not len(held.hashes):
-        return found
+        return matches
     place = np.minimum(np.searchsorted(kinds, held.hashes), len(kinds) - 1)
     known = kinds[place] == held.hashes
     common = np.bincount(place[known], minlength=len(kinds)) > COMMON
     asks = distinct(kind * len(queries) + asked.text)  # each pair of a query once
     asks = asks[~common[asks // len(queries)]]
     asker = asks % len(queries)
-    found.pairs[:] = np.bincount(asker, minlength=len(queries))
+    matches.pairs[:] = np.bincount(asker, minlength=len(queries))
     used = known & ~common[place]
     blocks = 1 + references.lengths // WINDOW
     begins = np.cumsum(blocks) - blocks
@@ -148,9 +148,9 @@ def best_matches(queries: Worded, references: Worded, own: Sequence[int]) -> Mat
     stretches, counts = np.unique(asker[once // every] * every + once % every, return_counts=True)
     order = np.argsort(counts, kind="stable")  # the best of each query is written last
     query = stretches[order] // every
-    found.share[query] = counts[order] / found.pairs[query]
-    found.text[query] = np.searchsorted(begins, stretches[order] % every, "right") - 1
-    return found
+    matches.share[query] = counts[order] / matches.pairs[query]
+    matches.text[query] = np.searchsorted(begins, stretches[order] % every, "right") - 1
+    return matches
 
 
 def joined(kinds: Index, kind: Index, text: Index, block: Index) -> tuple[Index, Index, Index]:

@@ -105,8 +105,8 @@ class Gathered:
     @property
     def read(self) -> dict[str, Any]:
         """What a finding says of it."""
-        held, every = len(self.texts), len(self.traces)
-        return {"texts": held, "of": every, "ended": self.ended, "all": self.ended and held == every}
+        texts, every = len(self.texts), len(self.traces)
+        return {"texts": texts, "of": every, "ended": self.ended, "all": self.ended and texts == every}
 
     def chosen(self, most: int) -> list[int]:
         """The numbers of held texts with the smallest traces."""

@@ -66,9 +66,9 @@ class ReadFile:
 
     @classmethod
     def of(cls, file: Path, encoding: str) -> tuple[ReadFile, list[PlacedPassage]]:
-        held, now = file.stat(), time.time_ns()
+        status, now = file.stat(), time.time_ns()
         passages, skipped = read_passages(file, encoding)
-        return cls(held.st_size, held.st_mtime_ns, now, len(passages), skipped), passages
+        return cls(status.st_size, status.st_mtime_ns, now, len(passages), skipped), passages
 
     @classmethod
     def from_record(cls, held: Mapping[str, Any]) -> ReadFile:
@@ -78,8 +78,8 @@ class ReadFile:
         return {**vars(self), "skipped": [[one.place, one.reason] for one in self.skipped]}
 
     def is_still(self, file: Path) -> bool:
-        held = file.stat()
-        unchanged = (held.st_size, held.st_mtime_ns) == (self.size, self.modified)
+        status = file.stat()
+        unchanged = (status.st_size, status.st_mtime_ns) == (self.size, self.modified)
         return unchanged and self.read - self.modified > FRESH
 
 
@@ -193,9 +193,11 @@ class PassageIndex:
         listing = self.arrays.held.get("listing")
         if listing is None:  # killed while it was made: the vectors that are there are of use
             return
-        held = {name: self.arrays.load(part) for name, part in listing.items() if name != "files"}
-        self.vectors, self.rows = self._mapped("vectors"), held["rows"]
-        self.texts, self.where = (Strings(held[name], held[f"{name}_ends"]) for name in ("texts", "places"))
+        arrays = {name: self.arrays.load(part) for name, part in listing.items() if name != "files"}
+        self.vectors, self.rows = self._mapped("vectors"), arrays["rows"]
+        self.texts, self.where = (
+            Strings(arrays[name], arrays[f"{name}_ends"]) for name in ("texts", "places")
+        )
         self.files = {name: ReadFile.from_record(one) for name, one in listing["files"].items()}
         self.ends = np.cumsum([one.count for one in self.files.values()], dtype=np.int64)
         if len({len(self.rows), len(self.texts), len(self.where), int(self.ends[-1])}) > 1:
@@ -217,12 +219,12 @@ class PassageIndex:
 
     def scores(self, query: Vectors) -> Vectors:
         """(n) the cosine of a query's vector (D) with every passage."""
-        found = [
+        scores = [
             held[first : first + AT_ONCE] @ query
             for held in self.vectors
             for first in range(0, len(held), AT_ONCE)
         ]
-        return np.concatenate(found)[self.rows]
+        return np.concatenate(scores)[self.rows]
 
     def nearest(self, query: Vectors, top: int) -> list[Hit]:
         """The best passages for a query's vector, best first; a text that stands in two places comes once."""

@@ -52,10 +52,10 @@ def files_in(folder: Path) -> list[Path]:
         return [folder]
     if not folder.is_dir():
         raise DataError(f'There is no folder or file "{folder}" to search in.')
-    found = sorted(f for f in folder.rglob("*") if f.is_file() and not hidden(f.relative_to(folder)))
-    if not found:
+    files = sorted(f for f in folder.rglob("*") if f.is_file() and not hidden(f.relative_to(folder)))
+    if not files:
         raise DataError(f"{folder} has no files to search in.")
-    return found
+    return files
 
 
 def read_passages(file: Path, encoding: str = "utf-8") -> tuple[list[PlacedPassage], list[Skipped]]:
@@ -90,13 +90,13 @@ def not_text(file: Path, encoding: str) -> str:
 
 def _of_text(file: Path, encoding: str) -> tuple[list[PlacedPassage], list[Skipped]]:
     broken: list[Broken] = []
-    found = list(passages_of(sound_lines(file, encoding, broken)))
-    return found, [Skipped(one.place, one.reason) for one in drained(broken)]
+    passages = list(passages_of(sound_lines(file, encoding, broken)))
+    return passages, [Skipped(one.place, one.reason) for one in drained(broken)]
 
 
 def _of_table(file: Path, encoding: str) -> tuple[list[PlacedPassage], list[Skipped]]:
     """A row is a passage: its second text where it has one (SQuAD's context), else all its texts."""
-    found: dict[str, PlacedPassage] = {}  # the questions of one passage repeat it
+    passages: dict[str, PlacedPassage] = {}  # the questions of one passage repeat it
     skipped = []
     for record in reader_of(file)(file, encoding, "paragraph"):
         if isinstance(record, Broken):
@@ -104,8 +104,8 @@ def _of_table(file: Path, encoding: str) -> tuple[list[PlacedPassage], list[Skip
             continue
         where = record.place.removeprefix(f"{file} ")
         for text in divided_passage(text_of_row(record)):
-            found.setdefault(text, PlacedPassage(text, where))
-    return list(found.values()), skipped
+            passages.setdefault(text, PlacedPassage(text, where))
+    return list(passages.values()), skipped
 
 
 def text_of_row(record: Record) -> str:
@@ -133,20 +133,20 @@ def passages_of(lines: Iterable[str]) -> Iterator[PlacedPassage]:
 
 def pieces(start: int, paragraph: str) -> Iterator[tuple[int, int, str]]:
     """(first line, last line, text) of the parts of a paragraph that begins at a line, none too long."""
-    held: list[str] = []
+    parts: list[str] = []
     first, lines = start, paragraph.splitlines()
     for number, line in enumerate(lines, start=start):
-        if held and count(" ".join((*held, line))) > WORDS:
-            yield first, number - 1, "\n".join(held)
-            held = []
+        if parts and count(" ".join((*parts, line))) > WORDS:
+            yield first, number - 1, "\n".join(parts)
+            parts = []
         if count(line) > WORDS:
             for part in divided_passage(line):
                 yield number, number, part
             continue
-        first = number if not held else first
-        held.append(line)
-    if held:
-        yield first, start + len(lines) - 1, "\n".join(held)
+        first = number if not parts else first
+        parts.append(line)
+    if parts:
+        yield first, start + len(lines) - 1, "\n".join(parts)
 
 
 def divided_passage(text: str) -> Iterator[str]:
@@ -155,21 +155,21 @@ def divided_passage(text: str) -> Iterator[str]:
         if text.strip():
             yield text.strip()
         return
-    held: list[str] = []
+    parts: list[str] = []
     for sentence in sentences(text):
-        if held and count(" ".join((*held, sentence))) > WORDS:
-            yield " ".join(held)
-            held = []
+        if parts and count(" ".join((*parts, sentence))) > WORDS:
+            yield " ".join(parts)
+            parts = []
         words = iter(sentence.split())
         while count(sentence) > WORDS and (part := list(islice(words, WORDS))):
-            held = part
+            parts = part
             if len(part) == WORDS:
                 yield " ".join(part)
-                held = []
+                parts = []
         if count(sentence) <= WORDS:
-            held.append(sentence)
-    if held:
-        yield " ".join(held)
+            parts.append(sentence)
+    if parts:
+        yield " ".join(parts)
 
 
 def is_heading(text: str) -> bool:

@@ -61,8 +61,8 @@ class Rows:
 
     def scalars(self, column: str) -> NDArray[np.int64]:
         """A scalar column over all rows."""
-        found = [part[column] for part in self.parts]
-        return np.concatenate(found).astype(np.int64) if found else np.zeros(0, np.int64)
+        columns = [part[column] for part in self.parts]
+        return np.concatenate(columns).astype(np.int64) if columns else np.zeros(0, np.int64)
 
     def _lengths(self, column: str) -> NDArray[np.int64]:
         lengths = np.empty(len(self), np.int64)  # filled in place: of millions of rows one copy is enough
@@ -93,8 +93,8 @@ def _joined(name: str, columns: Sequence[Stored]) -> Stored:
 
 def in_memory(rows: Iterable[Row], *, vocabulary: int, fingerprint: str = "") -> Rows:
     """Rows held in memory: for small corpora and for tests."""
-    held = list(rows)
-    return Rows([columns_of(held, vocabulary)] if held else [], fingerprint=fingerprint)
+    listed = list(rows)
+    return Rows([columns_of(listed, vocabulary)] if listed else [], fingerprint=fingerprint)
 
 
 def columns_of(rows: Sequence[Row], vocabulary: int) -> dict[str, Stored]:

@@ -18,10 +18,10 @@ def seal(file: Path, held: Any) -> None:
 def unseal(file: Path) -> Any:
     """What was sealed; a fault of `runs/damage.py` where it is not just that."""
     sealed = json.loads(file.read_text(encoding="utf-8"))
-    held = sealed["held"]
-    if sealed["crc"] != checksum(held):
+    content = sealed["held"]
+    if sealed["crc"] != checksum(content):
         raise ValueError("its checksum is not that of what it holds")
-    return held
+    return content
 
 
 def checksum(held: Any) -> int:

@@ -38,9 +38,9 @@ def write(
     with ShardWriter(folder, shard_tokens=shard_tokens, **facts) as writer:
         for held in gathered(rows, shard_tokens):
             writer.add(columns_of(held, vocabulary))
-    found = opened(folder, writer.fingerprint)
-    assert found is not None, f"{folder} was just written"
-    return found[0]
+    rows_written = opened(folder, writer.fingerprint)
+    assert rows_written is not None, f"{folder} was just written"
+    return rows_written[0]
 
 
 class ShardWriter:
@@ -112,16 +112,16 @@ def replace(beside: Path, folder: Path) -> None:
 
 def gathered(rows: Iterable[Row], tokens: int) -> Iterator[list[Row]]:
     """Rows in lists of about `tokens` tokens."""
-    held: list[Row] = []
+    rows_so_far: list[Row] = []
     size = 0
     for row in rows:
-        held.append(row)
+        rows_so_far.append(row)
         size += len(row.ids) + len(row.target or ())
         if size >= tokens:
-            yield held
-            held, size = [], 0
-    if held:
-        yield held
+            yield rows_so_far
+            rows_so_far, size = [], 0
+    if rows_so_far:
+        yield rows_so_far
 
 
 def save_shard(columns: Columns, folder: Path, number: int) -> dict[str, Any]:

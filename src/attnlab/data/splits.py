@@ -49,12 +49,12 @@ class Splits:
         if split != "train" and split in self.corpus.given:
             yield from self.corpus.read(split)
             return
-        found = False
+        any_read = False
         for side, example in self._sided("train"):
             if side == split:
-                found = True
+                any_read = True
                 yield example
-        if not found:
+        if not any_read:
             raise DataError(
                 f'No text was assigned to the split "{split}": the corpus has too few separate texts. '
                 f"Raise data.{split}_share, take the text in smaller parts "
@@ -73,15 +73,15 @@ class Splits:
         if given in self._held:
             yield from self._held[given]
             return
-        held, characters = list[tuple[str, Example]](), 0
+        texts, characters = list[tuple[str, Example]](), 0
         for example in self.corpus.read(given):
             side = self.side(example) if given == "train" else given
             characters += len(example.text) + len(example.pair or "") + len(example.target or "")
             if characters <= HELD:
-                held.append((side, example))
+                texts.append((side, example))
             yield side, example
         if characters <= HELD:
-            self._held[given] = held
+            self._held[given] = texts
 
     def sides(self, given: str) -> tuple[str, ...]:
         """The splits that the examples of a given one are in."""

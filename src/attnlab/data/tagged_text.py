@@ -29,12 +29,12 @@ def tagged_words(text: str, spans: Sequence[tuple[int, int, str]]) -> tuple[Word
                 f"the span {start} to {end} ({label}) is empty, outside the text, or over another"
             )
         last = end
-    found: list[Word] = []
+    words: list[Word] = []
     edges = sorted({0, len(text), *(place for start, end, _ in ordered for place in (start, end))})
     labels = {start: (end, label) for start, end, label in ordered}
     for begin, end in pairwise(edges):
         label = labels[begin][1] if begin in labels else ""
         for number, word in enumerate(WORD.finditer(text, begin, end)):
             tag = f"{'I' if number else 'B'}-{label}" if label else "O"
-            found.append(Word(word.start(), word.end(), tag))
-    return tuple(found)
+            words.append(Word(word.start(), word.end(), tag))
+    return tuple(words)

@@ -78,7 +78,7 @@ class VerifiedArrays:
         try:
             manifest = unseal(file)
             form, identity = manifest["format"], manifest["identity"]
-            held, written = dict(manifest["held"]), int(manifest["written"])
+            arrays, written = dict(manifest["held"]), int(manifest["written"])
         except FAULTS as error:
             raise DamagedArrayError(f"{file} is damaged, or of another version") from error
         if form != FORMAT:
@@ -88,7 +88,7 @@ class VerifiedArrays:
                 f"The index in {self.folder} was made with another model ({identity}, not {self.identity}), "
                 "whose vectors mean something else; give another folder, or remove this one."
             )
-        self.held, self.written = held, written
+        self.held, self.written = arrays, written
 
     def forget(self) -> None:
         """Begin anew; what is there is removed by the next commit."""

@@ -64,8 +64,8 @@ class SpanF1(Mean):
     of_span = "span_f1"
 
     def each(self, examples: Examples) -> Floats:
-        found: Floats = np.where(answered(examples), examples[self.of_span], examples["silent"])
-        return found
+        scores: Floats = np.where(answered(examples), examples[self.of_span], examples["silent"])
+        return scores
 
 
 class ExactMatch(SpanF1):

@@ -65,11 +65,11 @@ class ClassCounts(Metric):
     def parts(self, examples: Examples) -> Floats:
         each, classes = np.arange(len(examples)), examples["probabilities"].shape[1]
         label, said = examples["label"], predicted(examples)
-        found = np.zeros((len(examples), 3, classes))
-        found[each, 0, label] = label == said
-        found[each, 1, label] = 1
-        found[each, 2, said] = 1
-        return found.reshape(len(examples), 3 * classes)
+        counts = np.zeros((len(examples), 3, classes))
+        counts[each, 0, label] = label == said
+        counts[each, 1, label] = 1
+        counts[each, 2, said] = 1
+        return counts.reshape(len(examples), 3 * classes)
 
     def of(self, sums: Floats) -> Floats:
         right, labels, said = np.moveaxis(sums.reshape(*sums.shape[:-1], 3, -1), -2, 0)
@@ -90,8 +90,8 @@ class MacroF1(ClassCounts):
     limits = (0.0, 1.0)
 
     def of_counts(self, right: Floats, labels: Floats, said: Floats) -> Floats:
-        found: Floats = np.nanmean(ratio(2 * right, labels + said), -1)
-        return found
+        mean: Floats = np.nanmean(ratio(2 * right, labels + said), -1)
+        return mean
 
 
 class Matthews(ClassCounts):
@@ -127,10 +127,10 @@ class CalibrationError(Metric):
         confidence = examples["probabilities"].max(1)
         right = predicted(examples) == examples["label"]
         place = np.clip(np.ceil(confidence * BINS).astype(int) - 1, 0, BINS - 1)
-        found = np.zeros((len(examples), BINS + 1))
-        found[np.arange(len(examples)), place] = confidence - right
-        found[:, BINS] = 1
-        return found
+        sums = np.zeros((len(examples), BINS + 1))
+        sums[np.arange(len(examples)), place] = confidence - right
+        sums[:, BINS] = 1
+        return sums
 
     def of(self, sums: Floats) -> Floats:
         return ratio(np.abs(sums[..., :BINS]).sum(-1), sums[..., BINS])

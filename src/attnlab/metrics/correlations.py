@@ -65,8 +65,8 @@ def mean_ranks(numbers: Floats) -> Floats:
     """(n) from 1; equal numbers share the mean of theirs."""
     from scipy.stats import rankdata  # slow to import, and every study asks each metric for its card
 
-    found: Floats = rankdata(numbers)
-    return found
+    ranks: Floats = rankdata(numbers)
+    return ranks
 
 
 def numbers_of(examples: Examples) -> tuple[Floats, Floats]:

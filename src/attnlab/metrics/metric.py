@@ -109,9 +109,9 @@ class Metric(ABC):
         if CLUSTER not in examples:
             return jackknife(parts, self.of)
         _, first, cluster = np.unique(examples[CLUSTER], return_index=True, return_inverse=True)
-        found = np.zeros(len(parts))
-        found[first] = jackknife(summed_by(cluster, parts), self.of)
-        return found
+        influences = np.zeros(len(parts))
+        influences[first] = jackknife(summed_by(cluster, parts), self.of)
+        return influences
 
     def interval(self, examples: Examples, level: float = 0.95) -> Estimate:
         """The value with its interval over examples like these."""
@@ -172,23 +172,23 @@ def jackknife(parts: Floats, of: Callable[[Floats], Floats]) -> Floats:
     the value errs to the narrow.
     """
     n, without = parts.shape[-2], of(parts.sum(-2, keepdims=True) - parts)
-    found: Floats = math.sqrt((n - 1) / n) * (without.mean(-1, keepdims=True) - without)
-    return found
+    influences: Floats = math.sqrt((n - 1) / n) * (without.mean(-1, keepdims=True) - without)
+    return influences
 
 
 def summed_by(cluster: NDArray[np.int64], parts: Floats) -> Floats:
     """(n, …) what examples add -> (c, …) what clusters add, numbered from 0."""
-    found = np.zeros((int(cluster.max(initial=-1)) + 1, *parts.shape[1:]))
-    np.add.at(found, cluster, parts)
-    return found
+    sums = np.zeros((int(cluster.max(initial=-1)) + 1, *parts.shape[1:]))
+    np.add.at(sums, cluster, parts)
+    return sums
 
 
 def ratio(above: Floats, below: Floats) -> Floats:
     """above / below, nan where there is nothing to divide by."""
-    found: Floats = np.divide(
+    quotient: Floats = np.divide(
         above, below, out=np.full(np.shape(above), np.nan), where=np.asarray(below) != 0
     )
-    return found
+    return quotient
 
 
 def t_reach(freedom: float | Floats, missing: float) -> Any:

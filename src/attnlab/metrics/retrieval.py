@@ -67,11 +67,11 @@ class ReciprocalRank(Mean):
 
 def ranks(scores_of: ScoresOf, own: NDArray[np.int64]) -> NDArray[np.int64]:
     """(n) the rank of each query's own passage: 1 + how many others score at least as high."""
-    found = np.empty(len(own), np.int64)
+    ranks_of_own = np.empty(len(own), np.int64)
     for first in range(0, len(own), AT_ONCE):
         some = slice(first, min(first + AT_ONCE, len(own)))
         scores = scores_of(some)
         right = scores[np.arange(len(scores)), own[some]]
         # not a number is as high as it gets: a model that gives none finds nothing
-        found[some] = (~(scores < right[:, None])).sum(1)
-    return found
+        ranks_of_own[some] = (~(scores < right[:, None])).sum(1)
+    return ranks_of_own

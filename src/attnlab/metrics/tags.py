@@ -23,19 +23,19 @@ def parted(tag: str) -> tuple[str, str]:
 def entities(tags: Sequence[str]) -> list[Entity]:
     """The entities of a sentence, as conlleval and seqeval's default mode find them: one begins at B or S,
     where the label changes, and where I or E has nothing to continue."""
-    found: list[Entity] = []
+    spans: list[Entity] = []
     label, begin = "", 0
     for place, (prefix, name) in enumerate((*map(parted, tags), ("", OUTSIDE))):
         outside = name == OUTSIDE
         if label and (outside or prefix in ("B", "S") or name != label):
-            found.append((label, begin, place))
+            spans.append((label, begin, place))
             label = ""
         if not outside and not label:
             label, begin = name, place
         if label and prefix in ("E", "S"):
-            found.append((label, begin, place + 1))
+            spans.append((label, begin, place + 1))
             label = ""
-    return found
+    return spans
 
 
 def invalid(tags: Sequence[str]) -> int:
@@ -53,12 +53,12 @@ def labels_of_tags(tags: Sequence[str]) -> list[str]:
 
 def entity_counts(right: Sequence[str], said: Sequence[str], labels: Sequence[str]) -> Floats:
     """(3·K) of a sentence: entities that are in both, in the truth, and predicted, by label."""
-    true, told = set(entities(right)), set(entities(said))
-    found = np.zeros((3, len(labels)))
-    for row, held in enumerate((true & told, true, told)):
+    true, predicted = set(entities(right)), set(entities(said))
+    counts = np.zeros((3, len(labels)))
+    for row, held in enumerate((true & predicted, true, predicted)):
         for label, _, _ in held:
-            found[row, labels.index(label)] += 1
-    return found.reshape(-1)
+            counts[row, labels.index(label)] += 1
+    return counts.reshape(-1)
 
 
 class EntityF1(Metric):
@@ -75,8 +75,8 @@ class EntityF1(Metric):
     needs = ("entities",)
 
     def parts(self, examples: Examples) -> Floats:
-        found: Floats = examples["entities"].reshape(len(examples), 3, -1).sum(-1)
-        return found
+        sums: Floats = examples["entities"].reshape(len(examples), 3, -1).sum(-1)
+        return sums
 
     def of(self, sums: Floats) -> Floats:
         return np.nan_to_num(ratio(2 * sums[..., 0], sums[..., 1] + sums[..., 2]))
@@ -113,8 +113,8 @@ class TagAccuracy(Metric):
     needs = ("tag_counts",)
 
     def parts(self, examples: Examples) -> Floats:
-        found: Floats = examples["tag_counts"].reshape(len(examples), 3, -1).sum(-1)
-        return found
+        sums: Floats = examples["tag_counts"].reshape(len(examples), 3, -1).sum(-1)
+        return sums
 
     def of(self, sums: Floats) -> Floats:
         return ratio(sums[..., 0], sums[..., 1])

@@ -40,26 +40,26 @@ def curve(margin: Floats, answer: Floats, silent: Floats) -> ThresholdCurve:
     """
     can = np.isfinite(margin)
     order = np.argsort(margin[can], kind="stable")
-    held = margin[can][order]
+    margins = margin[can][order]
     gain = (answer - silent)[can][order]
-    last = np.flatnonzero(np.append(np.diff(held) > 0, True)) if len(held) else np.zeros(0, np.int64)
+    last = np.flatnonzero(np.append(np.diff(margins) > 0, True)) if len(margins) else np.zeros(0, np.int64)
     given_up = np.append(0.0, np.cumsum(gain)[last])
-    values = held[last]
+    values = margins[last]
     middles = (values[1:] + values[:-1]) / 2
     ends = (values[0] - 1, values[-1] + 1) if len(values) else (0.0, 0.0)
     thresholds = np.concatenate([ends[:1], middles, ends[1:]]) if len(values) else np.zeros(1)
-    above = len(held) - np.append(0, last + 1)
+    above = len(margins) - np.append(0, last + 1)
     return ThresholdCurve(thresholds, above.astype(np.int64), silent.sum() + gain.sum() - given_up)
 
 
 def cross_fitted(margin: Floats, answer: Floats, silent: Floats, fold: NDArray[np.int64]) -> Floats:
     """(n) the threshold of each example: the best one for the examples of all other folds; 0 without any."""
-    found = np.zeros(len(margin))
+    thresholds = np.zeros(len(margin))
     for number in np.unique(fold):
         others = fold != number
         if others.any():
-            found[~others] = curve(margin[others], answer[others], silent[others]).best
-    return found
+            thresholds[~others] = curve(margin[others], answer[others], silent[others]).best
+    return thresholds
 
 
 def folds(keys: Sequence[str], order: Sequence[float], count: int = FOLDS) -> NDArray[np.int64]:

@@ -44,15 +44,15 @@ class Perplexity(Loss):
         return np.stack([examples["words"], examples["targets"]], 1).astype(np.float64)
 
     def of(self, sums: Floats) -> Floats:
-        found: Floats = np.exp(np.minimum(super().of(sums), MOST))
-        return found
+        values: Floats = np.exp(np.minimum(super().of(sums), MOST))
+        return values
 
     def interval(self, examples: Examples, level: float = 0.95) -> Estimate:
         """That of the words' loss, exponentiated: a loss is nearer to a normal distribution."""
         words = Examples({"nats": examples["words"], "targets": examples["targets"]})
-        found = Loss().interval(words, level)
-        low, high = (math.exp(min(end, MOST)) for end in (found.low, found.high))
-        return Estimate(self.value(examples), low, high, found.n, level)
+        loss = Loss().interval(words, level)
+        low, high = (math.exp(min(end, MOST)) for end in (loss.low, loss.high))
+        return Estimate(self.value(examples), low, high, loss.n, level)
 
 
 class BitsPerByte(Metric):

@@ -57,12 +57,12 @@ class NumberTarget(Target):
         """Beside always saying the mean, whose R² is 0."""
         if len(examples) < 2 or not np.ptp(examples["number"]):
             return finding("majority", Outcome.NOT_APPLICABLE, "one_number")
-        found = ExplainedVariance().interval(examples)
-        values: dict[str, Value] = {"low": found.low, "high": found.high, "n": found.n}
-        if found.low > 0:
-            return finding("majority", Outcome.PASS, "better_than_mean", found.value, **values)
-        kind = "worse_than_mean" if found.high < 0 else "not_better_than_mean"
-        return finding("majority", Outcome.FAIL, kind, found.value, **values)
+        explained = ExplainedVariance().interval(examples)
+        values: dict[str, Value] = {"low": explained.low, "high": explained.high, "n": explained.n}
+        if explained.low > 0:
+            return finding("majority", Outcome.PASS, "better_than_mean", explained.value, **values)
+        kind = "worse_than_mean" if explained.high < 0 else "not_better_than_mean"
+        return finding("majority", Outcome.FAIL, kind, explained.value, **values)
 
     def findings(self, examples: Examples, labels: Labels) -> list[Finding]:
         return []  # a report shows R² itself

@@ -121,9 +121,9 @@ class TargetReport:
     def _entries(self) -> Iterator[tuple[str, Any]]:
         names = ["majority", "classes", "confusion", "answers"]
         for name in ["mistakes", *names] if self.mistakes_first else [*names, "mistakes"]:
-            held = getattr(self, name)
-            if held is not None:
-                yield name, [asdict(one) for one in held] if isinstance(held, tuple) else asdict(held)
+            part = getattr(self, name)
+            if part is not None:
+                yield name, [asdict(one) for one in part] if isinstance(part, tuple) else asdict(part)
         if self.checks is not None:
             yield "checks", [one.as_json() for one in self.checks]
             yield "collapsed", collapse_sentence(self.checks)

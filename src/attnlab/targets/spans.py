@@ -100,13 +100,17 @@ class SpanTarget(ClassNames, Target):
         if "answerable" not in examples or not examples["answerable"].any():
             return finding("majority", Outcome.NOT_APPLICABLE, "no_answers")
         silent = Examples(dict(examples.columns) | {"margin": np.full(len(examples), -np.inf)})
-        found = SpanF1().difference(examples, silent)
-        low, high = (found.low, found.high) if np.isfinite(found.low) else (found.value, found.value)
+        difference = SpanF1().difference(examples, silent)
+        low, high = (
+            (difference.low, difference.high)
+            if np.isfinite(difference.low)
+            else (difference.value, difference.value)
+        )
         values: dict[str, Value] = {"f1": SpanF1().value(examples), "silent": SpanF1().value(silent)}
-        values |= {"n": found.n, "low": low, "high": high}
-        if low > 0 and found.n > 1:
-            return finding("majority", Outcome.PASS, "better_than_silence", found.value, **values)
-        return finding("majority", Outcome.FAIL, "never_answering", found.value, **values)
+        values |= {"n": difference.n, "low": low, "high": high}
+        if low > 0 and difference.n > 1:
+            return finding("majority", Outcome.PASS, "better_than_silence", difference.value, **values)
+        return finding("majority", Outcome.FAIL, "never_answering", difference.value, **values)
 
     def collapse(self, examples: Examples, labels: Labels) -> Finding:
         """Whether some questions are answered and some are not, where some have an answer and some not."""
@@ -138,10 +142,10 @@ class SpanTarget(ClassNames, Target):
         if not texts:
             return []
         sentences = [overlapping_sentence(one) for one in texts]
-        said = "of the passage's sentences that share most words with the question the longest, always"
+        definition = "of the passage's sentences that share most words with the question the longest, always"
         return [
             baseline("never answer", answers_given(texts, [""] * len(texts)), "no answer to any question"),
-            baseline("longest overlapping sentence", answers_given(texts, sentences), said),
+            baseline("longest overlapping sentence", answers_given(texts, sentences), definition),
         ]
 
     def shown(self, truth: Mapping[str, Any], labels: Labels) -> str | float:
@@ -152,12 +156,12 @@ class SpanTarget(ClassNames, Target):
 # ---------------------------------------------------------------- what is reported
 def threshold_use(examples: Examples, *, fixed: bool) -> ThresholdUse:
     """The thresholds that were used, and what one chosen on these very questions would have pretended."""
-    held = examples["threshold"]
+    thresholds = examples["threshold"]
     tuned = curve(examples["margin"], examples["span_f1"], examples["silent"])
     return ThresholdUse(
         how=FIXED if fixed else CROSS_FITTED,
-        least=float(held.min()),
-        most=float(held.max()),
+        least=float(thresholds.min()),
+        most=float(thresholds.max()),
         folds=0 if fixed else len(np.unique(examples["fold"])),
         f1=float(SpanF1().each(examples).mean()),
         tuned_here=tuned.best,
@@ -205,9 +209,9 @@ def wrong_answers(texts: Sequence[Example], examples: Examples) -> tuple[WrongAn
 
 # ---------------------------------------------------------------- without a model
 def baseline(name: str, examples: Examples, definition: str) -> Baseline:
-    found = SpanF1().interval(examples)
-    between = (found.low, found.high) if np.isfinite(found.low) else None
-    return Baseline(name, found.value, between, found.n, definition, "span_f1")
+    score = SpanF1().interval(examples)
+    between = (score.low, score.high) if np.isfinite(score.low) else None
+    return Baseline(name, score.value, between, score.n, definition, "span_f1")
 
 
 def overlapping_sentence(example: Example) -> str:

@@ -63,12 +63,12 @@ class TagTarget(NamedTarget):
         true = counted(examples)[1]
         if (true > 0).sum() < 2:
             return finding("majority", Outcome.NOT_APPLICABLE, "one_label")
-        found, (_, most) = TagAccuracy().interval(examples), most_frequent(dict(enumerate(true.tolist())))
-        values: dict[str, Value] = {"accuracy": found.value, "low": found.low, "high": found.high}
+        accuracy, (_, most) = TagAccuracy().interval(examples), most_frequent(dict(enumerate(true.tolist())))
+        values: dict[str, Value] = {"accuracy": accuracy.value, "low": accuracy.low, "high": accuracy.high}
         values |= {"share": most, "words": int(true.sum()), "texts": len(examples)}
-        if found.low > most or found.value == 1:
-            return finding("majority", Outcome.PASS, "better_than_tag", found.value - most, **values)
-        return finding("majority", Outcome.FAIL, "most_frequent_tag", found.value - most, **values)
+        if accuracy.low > most or accuracy.value == 1:
+            return finding("majority", Outcome.PASS, "better_than_tag", accuracy.value - most, **values)
+        return finding("majority", Outcome.FAIL, "most_frequent_tag", accuracy.value - most, **values)
 
     def collapse(self, examples: Examples, labels: Labels) -> Finding:
         """Whether entities are predicted at all."""

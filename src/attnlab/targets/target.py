@@ -61,20 +61,20 @@ class Target(LabelForm):
 
     def majority(self, examples: Examples, labels: Labels) -> Finding:
         """Whether predictions are better than saying the same of every example."""
-        said = self.predictions(examples, labels)
+        predictions = self.predictions(examples, labels)
         none = finding("majority", Outcome.NOT_APPLICABLE, "no_classes")
-        return none if said is None else majority(said)
+        return none if predictions is None else majority(predictions)
 
     def collapse(self, examples: Examples, labels: Labels) -> Finding:
         """Whether different things are predicted at all."""
-        said = self.predictions(examples, labels)
+        predictions = self.predictions(examples, labels)
         none = finding("collapse", Outcome.NOT_APPLICABLE, "no_classes")
-        return none if said is None else collapse(said)
+        return none if predictions is None else collapse(predictions)
 
     def findings(self, examples: Examples, labels: Labels) -> list[Finding]:
         """Both, where they apply."""
-        found = self.majority(examples, labels), self.collapse(examples, labels)
-        return [one for one in found if one.outcome is not Outcome.NOT_APPLICABLE]
+        findings = self.majority(examples, labels), self.collapse(examples, labels)
+        return [one for one in findings if one.outcome is not Outcome.NOT_APPLICABLE]
 
     def report(self, task: PredictingTask, texts: Sequence[Example], examples: Examples) -> TargetReport:
         """What is reported of these examples beside their metrics."""

@@ -155,11 +155,11 @@ class Answering(AnswerSpans):
         order = np.lexsort([columns["char_end"], columns["char_start"], -columns["margin"], example])
         numbers, first = np.unique(example[order], return_index=True)
         place = np.searchsorted(numbers, example)
-        found = {
+        best = {
             name: np.bincount(place, column) if name in ("nats", "targets") else column[order[first]]
             for name, column in columns.items()
         }
-        return found, numbers
+        return best, numbers
 
     def compare(self, said: SplitColumns, texts: Sequence[Example]) -> SplitColumns:
         gold = [gold_of([answer.text for answer in one.answers]) for one in texts]
@@ -172,8 +172,8 @@ class Answering(AnswerSpans):
             "fold": _folds(texts),
             CLUSTER: passages_of(texts),
         }
-        found = said | columns
-        return found | {"threshold": self._thresholds(found)}
+        merged = said | columns
+        return merged | {"threshold": self._thresholds(merged)}
 
     def _thresholds(self, said: SplitColumns) -> NDArray[np.float64]:
         if self.threshold != "dev":
@@ -188,16 +188,16 @@ class Answering(AnswerSpans):
     def settled(self, held: Mapping[str, float]) -> Self:
         if self.threshold != "dev":
             return self
-        found = copy.copy(self)
-        found.threshold, found.target = held.get("threshold", 0.0), SpanTarget(fixed=True)
-        return found
+        task = copy.copy(self)
+        task.threshold, task.target = held.get("threshold", 0.0), SpanTarget(fixed=True)
+        return task
 
     def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         threshold = 0.0 if self.threshold == "dev" else self.threshold
-        found: list[Prediction] = []
+        predictions: list[Prediction] = []
         for one, margin, start, end in zip(texts, said["margin"], *_places(said), strict=True):
             span, given = span_of(one, start, end), margin > threshold
-            found.append(
+            predictions.append(
                 AnswerPrediction(
                     answer=span if given else "",
                     span=span,
@@ -206,7 +206,7 @@ class Answering(AnswerSpans):
                     margin=float(margin) - threshold,
                 )
             )
-        return found
+        return predictions
 
 
 def _places(said: Mapping[str, Any]) -> tuple[list[int], list[int]]:

@@ -82,9 +82,9 @@ class Classification(Labelled):
 
     def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         names = self.labels.names
-        found = []
+        predictions = []
         for row in said["probabilities"].tolist():
             best = max(range(len(row)), key=row.__getitem__)
             scores = dict(zip(names, row, strict=True))
-            found.append(Prediction(answer=names[best], confidence=row[best], scores=scores))
-        return found
+            predictions.append(Prediction(answer=names[best], confidence=row[best], scores=scores))
+        return predictions

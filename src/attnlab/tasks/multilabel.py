@@ -47,8 +47,8 @@ class Multilabel(Labelled):
 
     @property
     def reader(self) -> LabelReader:
-        found = super().reader
-        return LabelReader(found.form, found.read, f"{found.identity} {self.separator}")
+        reader = super().reader
+        return LabelReader(reader.form, reader.read, f"{reader.identity} {self.separator}")
 
     def blind_loss(self, prepared: Prepared) -> float:
         return self.labels.outputs * math.log(2)
@@ -67,10 +67,10 @@ class Multilabel(Labelled):
         return {"chances": self.scores(head, hidden, prepared).sigmoid()}
 
     def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
-        found = []
+        predictions = []
         for row in said["chances"].tolist():
             scores = dict(zip(self.labels.names, row, strict=True))
             chosen = tuple(name for name, chance in scores.items() if chance > 0.5)
             all_right = math.prod(max(chance, 1 - chance) for chance in row)
-            found.append(Prediction(answer=chosen, confidence=all_right, scores=scores))
-        return found
+            predictions.append(Prediction(answer=chosen, confidence=all_right, scores=scores))
+        return predictions

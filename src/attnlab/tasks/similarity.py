@@ -99,12 +99,12 @@ class Similarity(Task):
         return math.log(max(1, len(prepared.targets.unique())))
 
     def prepare(self, batch: Batch, seed: int) -> Prepared:
-        found = self.unlabelled(batch)
+        prepared = self.unlabelled(batch)
         if self.contrasts:
-            return replace(found, targets=same_texts(found.second))
+            return replace(prepared, targets=same_texts(prepared.second))
         if batch.number is None:
             raise DataError("These rows have no number, and the task is to predict it.")
-        return replace(found, targets=(batch.number / self.highest).float())
+        return replace(prepared, targets=(batch.number / self.highest).float())
 
     def unlabelled(self, batch: Batch) -> Prepared:
         assert batch.target_ids is not None and batch.target_real is not None  # the encoding's own
@@ -147,11 +147,11 @@ class Similarity(Task):
         """Each text's own second one is ranked among all of them, each counted once."""
         if "query_vector" not in columns or "passage" not in columns:
             return columns, example
-        held = dict(columns)
-        queries, passages, keys = held.pop("query_vector"), held.pop("passage_vector"), held.pop("passage")
+        kept = dict(columns)
+        queries, passages, keys = kept.pop("query_vector"), kept.pop("passage_vector"), kept.pop("passage")
         _, first, own = np.unique(keys, return_index=True, return_inverse=True)
         among = passages[first]
-        return held | {"rank": ranks(lambda some: queries[some] @ among.T, own), CLUSTER: own}, example
+        return kept | {"rank": ranks(lambda some: queries[some] @ among.T, own), CLUSTER: own}, example
 
     def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         column = said["cosine"] if self.contrasts else said["predicted_number"]

@@ -135,9 +135,9 @@ class Tagging(Task):
         row, entry = (found[np.lexsort([columns["word"][row, entry], text[row]])] for found in (row, entry))
         word, said = columns["word"][row, entry], columns["word_tags"][row, entry]
         if "word_truth" not in columns:
-            held = {name: columns[name][row, entry] for name in ("word_tags", "word_confidence")}
+            by_word = {name: columns[name][row, entry] for name in ("word_tags", "word_confidence")}
             shape = len(numbers), int(word.max(initial=0)) + 1
-            return {name: _placed(shape, text[row], word, one) for name, one in held.items()}, numbers
+            return {name: _placed(shape, text[row], word, one) for name, one in by_word.items()}, numbers
         ends = np.searchsorted(text[row], np.arange(1, len(numbers)))
         truth = np.split(columns["word_truth"][row, entry], ends)
         counts = [self.counts(*pair) for pair in zip(truth, np.split(said, ends), strict=True)]
@@ -147,12 +147,12 @@ class Tagging(Task):
     def counts(self, right: NDArray[np.int64], said: NDArray[np.int64]) -> SplitColumns:
         """Of a text: entities by label and words by tag (right, true, predicted), and invalid tags."""
         names = self.labels.names
-        true, told = [names[n] for n in right], [names[n] for n in said]
+        true, predicted = [names[n] for n in right], [names[n] for n in said]
         tags = [np.bincount(one, minlength=len(names)) for one in (right[right == said], right, said)]
         return {
-            "entities": entity_counts(true, told, self.entity_labels),
+            "entities": entity_counts(true, predicted, self.entity_labels),
             "tag_counts": np.concatenate(tags).astype(np.float64),
-            "invalid": np.array(float(invalid(told))),
+            "invalid": np.array(float(invalid(predicted))),
         }
 
     def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
@@ -162,16 +162,16 @@ class Tagging(Task):
     def prediction(self, tags: Sequence[int], sure: Sequence[float], example: Example) -> Prediction:
         """The entities that a text's tags make, and the lowest confidence of any of its words."""
         text, words = example.text, example.words or words_in(example.text)
-        held = tags[: len(words)]
-        names = ["O" if tag == NO_WORD else self.labels.names[tag] for tag in held]
+        used_tags = tags[: len(words)]
+        names = ["O" if tag == NO_WORD else self.labels.names[tag] for tag in used_tags]
         spans = tuple(
             TextSpan(begin, end, label, text[begin:end])
             for label, first, after in entities(names)
             for begin, end in [(words[first].start, words[after - 1].end)]
         )
         known = [chance for chance in sure[: len(words)] if chance != NO_WORD]
-        told = tuple(f"{span.text} ({span.label})" for span in spans)
-        return Prediction(answer=told, confidence=min(known, default=None), spans=spans)
+        answers = tuple(f"{span.text} ({span.label})" for span in spans)
+        return Prediction(answer=answers, confidence=min(known, default=None), spans=spans)
 
 
 def first_pieces(words: Tensor) -> Tensor:
@@ -188,20 +188,20 @@ def of_words(prepared: Prepared, columns: Mapping[str, Tensor]) -> ExampleColumn
     row, place = first.nonzero(as_tuple=True)
     entry = (first.cumsum(1) - 1)[row, place]
     shape = len(first), max(1, int(first.sum(1).max()))
-    found: ExampleColumns = {}
+    by_word: ExampleColumns = {}
     for name, column in {"word": prepared.words, **columns}.items():
-        found[name] = column.new_full(shape, NO_WORD)
-        found[name][row, entry] = column[row, place]
-    return found
+        by_word[name] = column.new_full(shape, NO_WORD)
+        by_word[name][row, entry] = column[row, place]
+    return by_word
 
 
 def _placed(
     shape: tuple[int, int], text: NDArray[np.int64], word: NDArray[np.int64], values: NDArray[Any]
 ) -> NDArray[Any]:
     """(n,W) values at their text and word, −1 elsewhere."""
-    found = np.full(shape, NO_WORD, values.dtype)
-    found[text, word] = values
-    return found
+    filled = np.full(shape, NO_WORD, values.dtype)
+    filled[text, word] = values
+    return filled
 
 
 def mean_of_pieces(scores: Tensor, prepared: Prepared) -> Tensor:

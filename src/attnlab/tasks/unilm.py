@@ -81,5 +81,5 @@ class UniLM(Masked):
         cut = cut_sources(batch, 0.1, 0.9, generator)
         both = lots < self.bidirectional
         left = ~both & (lots < self.bidirectional + self.causal)
-        found: Flags = np.where(both, batch.real.numpy(), cut & ~left)
-        return found
+        sources: Flags = np.where(both, batch.real.numpy(), cut & ~left)
+        return sources

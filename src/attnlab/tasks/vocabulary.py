@@ -54,13 +54,13 @@ class Vocabulary:
 
     def needed(self, role: str, why: str) -> int:
         """The id of a role that a task cannot do without."""
-        found: int | None = getattr(self, role)
-        if found is None:
+        token: int | None = getattr(self, role)
+        if token is None:
             raise ConfigError(
                 f"This tokenizer has no {role} token, which {why}; train one here "
                 '(data.tokenizer = "bpe"), or add the token to its tokenizer.json.'
             )
-        return found
+        return token
 
     @property
     def special(self) -> Flags:

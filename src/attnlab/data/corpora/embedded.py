@@ -191,7 +191,7 @@ def docstrings_of(files: tuple[tuple[str, Path], ...]) -> tuple[tuple[str, str],
 
 
 def _docstrings(files: Iterable[tuple[str, Path]]) -> list[tuple[str, str]]:
-    found = []
+    docstrings = []
     with uncollected():
         for module, file in files:
             with warnings.catch_warnings():  # old escapes in the library's own strings are not our matter
@@ -201,8 +201,8 @@ def _docstrings(files: Iterable[tuple[str, Path]]) -> list[tuple[str, str]]:
                 if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
                     text = ast.get_docstring(node)
                     if text and text.strip() and not unusable(text):
-                        found.append((module, text))
-    return found
+                        docstrings.append((module, text))
+    return docstrings
 
 
 @contextmanager

@@ -63,19 +63,19 @@ class Facts(Corpus):
     def item(self, random: Random) -> Example:
         """One passage with its question."""
         people = random.sample(PEOPLE, self.facts)
-        told = {person: random.choice(RELATIONS) for person in people}
-        value = {person: random.choice(relation.values) for person, relation in told.items()}
+        relations = {person: random.choice(RELATIONS) for person in people}
+        value = {person: random.choice(relation.values) for person, relation in relations.items()}
         passage, starts = "", {}
-        for person, relation in told.items():
+        for person, relation in relations.items():
             before = f"{' ' * bool(passage)}{person} {relation.said} "
             starts[person] = len(passage) + len(before)
             passage += f"{before}{value[person]}."
         asked = random.choice(people)
         if random.random() < self.unanswerable:
-            other = random.choice([relation for relation in RELATIONS if relation is not told[asked]])
+            other = random.choice([relation for relation in RELATIONS if relation is not relations[asked]])
             return Example(other.asked.format(asked), pair=passage)
         answer = Answer(value[asked], starts[asked])
-        return Example(told[asked].asked.format(asked), pair=passage, answers=(answer,))
+        return Example(relations[asked].asked.format(asked), pair=passage, answers=(answer,))
 
     def fingerprint(self) -> str:
         settings = (self.facts, self.unanswerable, self.examples, self.seed, RELATIONS)

@@ -79,10 +79,10 @@ class Hub(Corpus):
     @functools.cached_property
     def held(self) -> dict[str, Any]:
         """The data set's splits, under our names."""
-        found = fetched(self.name, self.subset, self.revision)
-        named = {OUR_NAMES.get(split, split): data for split, data in found.items()}
+        splits = fetched(self.name, self.subset, self.revision)
+        named = {OUR_NAMES.get(split, split): data for split, data in splits.items()}
         if "train" not in named:
-            raise DataError(f'"{self.name}" has no train split; it has {", ".join(map(str, found))}.')
+            raise DataError(f'"{self.name}" has no train split; it has {", ".join(map(str, splits))}.')
         return named
 
     @property

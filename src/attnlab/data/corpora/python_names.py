@@ -58,12 +58,12 @@ class PythonNames(Corpus):
 @functools.cache
 def labelled_statements(files: tuple[tuple[str, Path], ...]) -> tuple[Example, ...]:
     """The statements of all files, each once. A run asks for them four times, and each parses every file."""
-    found: dict[str, Example] = {}
+    statements: dict[str, Example] = {}
     with uncollected():
         for module, file in files:
             for example in statements_of(module, file):
-                found.setdefault(example.text, example)
-    return tuple(found.values())
+                statements.setdefault(example.text, example)
+    return tuple(statements.values())
 
 
 def statements_of(module: str, file: Path) -> Iterator[Example]:
@@ -72,14 +72,14 @@ def statements_of(module: str, file: Path) -> Iterator[Example]:
     with warnings.catch_warnings():  # old escapes in the library's own strings are not our matter
         warnings.simplefilter("ignore")
         tags = tags_by_place(ast.parse(source), source)
-    held: list[tokenize.TokenInfo] = []
+    tokens: list[tokenize.TokenInfo] = []
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type in (tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING):
-            held.append(token)
+            tokens.append(token)
         elif token.type == tokenize.NEWLINE:
-            if LEAST <= len(held) <= LONGEST and any(one.start in tags for one in held):
-                yield from example_of(held, tags, f"{module} line {held[0].start[0]}", module)
-            held = []
+            if LEAST <= len(tokens) <= LONGEST and any(one.start in tags for one in tokens):
+                yield from example_of(tokens, tags, f"{module} line {tokens[0].start[0]}", module)
+            tokens = []
 
 
 def example_of(
@@ -98,9 +98,9 @@ def example_of(
 
 def tags_by_place(tree: ast.Module, source: str) -> dict[Place, str]:
     """The tag of every labelled token, by where it begins."""
-    found = NamePlaces(source)
-    found.visit(tree)
-    return found.tags
+    places = NamePlaces(source)
+    places.visit(tree)
+    return places.tags
 
 
 class NamePlaces(ast.NodeVisitor):

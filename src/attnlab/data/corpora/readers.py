@@ -75,9 +75,9 @@ def sound_lines(file: Path, encoding: str, broken: list[Broken]) -> Iterator[str
 
 
 def drained(broken: list[Broken]) -> Iterator[Broken]:
-    held = broken[:]
+    drained_rows = broken[:]
     broken.clear()
-    yield from held
+    yield from drained_rows
 
 
 def read_json_lines(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken]:
@@ -242,8 +242,10 @@ def next_rows(file: Path, batches: Iterator[Any]) -> list[dict[str, Any]]:
     import pyarrow
 
     try:
-        found: list[dict[str, Any]] = next((rows for batch in batches if (rows := batch.to_pylist())), [])
-        return found
+        first_rows: list[dict[str, Any]] = next(
+            (rows for batch in batches if (rows := batch.to_pylist())), []
+        )
+        return first_rows
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError, ValueError) as error:
         raise DataError(f"{file} is not a whole Parquet file: {reason_of(error)}.") from error
 
@@ -296,12 +298,12 @@ def undecoded(line: str, encoding: str) -> str:
     """Why a line is not in its encoding; empty when it is."""
     if line.isascii():
         return ""
-    found = ESCAPED.search(line)
-    if found is None:
+    escape = ESCAPED.search(line)
+    if escape is None:
         return ""
-    byte = ord(found[0]) - 0xDC00
+    byte = ord(escape[0]) - 0xDC00
     return (
-        f"not {encoding} (byte 0x{byte:02X} at character {found.start() + 1}); if the whole file is in "
+        f"not {encoding} (byte 0x{byte:02X} at character {escape.start() + 1}); if the whole file is in "
         "another encoding, name it, as in --encoding latin-1"
     )
 

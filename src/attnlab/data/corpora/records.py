@@ -64,8 +64,8 @@ class Columns:
     @property
     def named(self) -> dict[str, str]:
         """The columns that a person named, by part."""
-        held = {part.name: getattr(self, part.name) for part in fields(self)}
-        return {part: names for part, names in held.items() if isinstance(names, str)}
+        columns = {part.name: getattr(self, part.name) for part in fields(self)}
+        return {part: names for part, names in columns.items() if isinstance(names, str)}
 
     def found(self, existing: Sequence[str], source: str) -> dict[str, str]:
         """The column of each part, or an error that lists the columns that exist."""
@@ -167,15 +167,15 @@ def example_of(record: Record, parts: Mapping[str, str], labels: Sequence[str]) 
 
 
 def made(record: Record, parts: Mapping[str, str], labels: Sequence[str]) -> Example:
-    held = {part: value_of(record, column) for part, column in parts.items()}
-    words = words_of(held["text"], held["tags"]) if "tags" in held else ()
-    if isinstance(held["text"], (list, tuple)) and all(isinstance(one, str) for one in held["text"]):
-        held["text"] = " ".join(held["text"])
-    texts = {p: text_of(held[p], parts[p]) for p in ("text", "pair", "target", "group") if p in held}
-    label = label_of(held["label"], parts["label"], labels) if "label" in held else None
+    values = {part: value_of(record, column) for part, column in parts.items()}
+    words = words_of(values["text"], values["tags"]) if "tags" in values else ()
+    if isinstance(values["text"], (list, tuple)) and all(isinstance(one, str) for one in values["text"]):
+        values["text"] = " ".join(values["text"])
+    texts = {p: text_of(values[p], parts[p]) for p in ("text", "pair", "target", "group") if p in values}
+    label = label_of(values["label"], parts["label"], labels) if "label" in values else None
     answers: tuple[Answer, ...] = ()
-    if "answers" in held:
-        written = answers_in(held["answers"], record.values.get(ANSWER_START))
+    if "answers" in values:
+        written = answers_in(values["answers"], record.values.get(ANSWER_START))
         answers = answers_of(written, texts.get("pair", ""))
     return Example(
         texts["text"],
@@ -245,11 +245,11 @@ def words_of(text: Any, tags: Any) -> tuple[Word, ...]:
         raise BrokenRowError(f"it has {len(text)} tokens and {len(tags)} tags; give one for each")
     if empty := [str(token) for token in text if not str(token).strip() or len(str(token).split()) > 1]:
         raise BrokenRowError(f'its token "{empty[0]}" is no single word')
-    found, at = [], 0
+    words, at = [], 0
     for token, tag in zip(text, tags, strict=True):
-        found.append(Word(at, at + len(token), str(tag)))
+        words.append(Word(at, at + len(token), str(tag)))
         at += len(token) + 1
-    return tuple(found)
+    return tuple(words)
 
 
 def answers_in(value: Any, start: Any) -> Any:
@@ -277,9 +277,9 @@ def place_of(text: str, passage: str) -> int:
     count = passage.count(text)
     if count == 1:
         return passage.index(text)
-    told = f"is {count} times in the passage" if count else "is not in the passage"
+    fault = f"is {count} times in the passage" if count else "is not in the passage"
     fix = f"say which with a column {ANSWER_START}" if count else "correct it"
-    raise BrokenRowError(f"its answer {text!r:.40} {told}; {fix}")
+    raise BrokenRowError(f"its answer {text!r:.40} {fault}; {fix}")
 
 
 def answers_of(value: Any, passage: str) -> tuple[Answer, ...]:

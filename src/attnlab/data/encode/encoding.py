@@ -73,15 +73,15 @@ class Cuts:
         }
 
     def __str__(self) -> str:
-        told = (
+        sentence = (
             f"{self.cut:,} of {self.examples:,} texts cut ({self.text_share:.1%}), "
             f"{self.lost:,} of {self.tokens:,} tokens ({self.token_share:.1%})"
         )
         if self.inexact:
-            told += f", {self.inexact:,} answers begin or end inside a token"
+            sentence += f", {self.inexact:,} answers begin or end inside a token"
         if self.split:
-            told += f", {self.split:,} of {self.answers:,} answers whole in no window"
-        return told
+            sentence += f", {self.split:,} of {self.answers:,} answers whole in no window"
+        return sentence
 
 
 class Encoding(ABC):
@@ -141,10 +141,10 @@ class Encoding(ABC):
 
     def settings(self) -> dict[str, object]:
         """What decides the rows, besides text and tokenizer: part of the fingerprint."""
-        held = {k: v for k, v in vars(self).items() if k not in ("tokenizer", "cuts") and k[0] != "_"}
+        options = {k: v for k, v in vars(self).items() if k not in ("tokenizer", "cuts") and k[0] != "_"}
         usual = not self.labelled or self._reader.identity in (WRITTEN.identity, UNREAD.identity)
         read = {} if usual else {"reader": self._reader.identity}
-        return {"encoding": type(self).__name__, **held, **read}
+        return {"encoding": type(self).__name__, **options, **read}
 
     def label(self, example: Example) -> dict[str, Any]:
         """What a row is told of an example's label, as fields of a Row."""
@@ -218,14 +218,14 @@ def refuse_cut(example: Example, tokens: int, room: int) -> None:
 
 def chunks(examples: Iterable[tuple[str, Example]]) -> Iterator[tuple[str, list[Example]]]:
     """Examples of one split in lists, bounded in number and in characters so that memory stays flat."""
-    held: dict[str, list[Example]] = {}
+    by_group: dict[str, list[Example]] = {}
     characters: dict[str, int] = {}
     for split, example in examples:
-        mine = held.setdefault(split, [])
+        mine = by_group.setdefault(split, [])
         mine.append(example)
         size = len(example.text) + len(example.pair or "") + len(example.target or "")
         characters[split] = characters.get(split, 0) + size
         if len(mine) >= CHUNK_TEXTS or characters[split] >= CHUNK_CHARACTERS:
-            yield split, held.pop(split)
+            yield split, by_group.pop(split)
             characters[split] = 0
-    yield from held.items()
+    yield from by_group.items()

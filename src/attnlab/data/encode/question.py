@@ -61,11 +61,11 @@ class Question(Encoding):
         texts = [self.needs(e, "pair") for e in chunk]
         encodings = self.tokenizer.encode_with_offsets(texts)
         for number, example in enumerate(chunk):
-            whole, text, held = questions[number], texts[number], encodings[number]
+            whole, text, encoding = questions[number], texts[number], encodings[number]
             question = cut_to(whole, self.question_length, "end", example)
-            self.cuts.count(len(whole) + len(held.ids), len(whole) - len(question))
-            tokens = sized(text, held.ids, (end for _, end in held.offsets))
-            passage = Passage(tokens, *trimmed(held.offsets, text))
+            self.cuts.count(len(whole) + len(encoding.ids), len(whole) - len(question))
+            tokens = sized(text, encoding.ids, (end for _, end in encoding.offsets))
+            passage = Passage(tokens, *trimmed(encoding.offsets, text))
             yield from self._windows(question, passage, example, first + number)
 
     def _windows(self, question: Sized, passage: Passage, example: Example, number: int) -> Iterator[Row]:

@@ -57,19 +57,19 @@ class Words(Encoding):
     def _row(self, tokens: Sized, owners: list[int], tags: list[int] | None, number: int) -> Row:
         form = self.tokenizer.form
         whole = form.single_sized(tokens)
-        held = [*[NO_WORD] * len(form.before), *owners, *[NO_WORD] * len(form.end)]
-        told = None if tags is None else _at_first_tokens(held, tags)
-        return Row(whole.ids, number, whole.sizes, words=held, tags=told)
+        words = [*[NO_WORD] * len(form.before), *owners, *[NO_WORD] * len(form.end)]
+        row_tags = None if tags is None else _at_first_tokens(words, tags)
+        return Row(whole.ids, number, whole.sizes, words=words, tags=row_tags)
 
 
 def _at_first_tokens(owners: Sequence[int], tags: Sequence[int]) -> list[int]:
     """The number of each word's tag at its first token."""
-    found, seen = [NO_TAG] * len(owners), {NO_WORD}
+    placed, seen = [NO_TAG] * len(owners), {NO_WORD}
     for place, word in enumerate(owners):
         if word not in seen:
             seen.add(word)
-            found[place] = tags[word]
-    return found
+            placed[place] = tags[word]
+    return placed
 
 
 def shared_out(owners: Sequence[int], parts: Sequence[tuple[int, int]]) -> list[list[int]]:
@@ -105,12 +105,12 @@ def _best_window(word: tuple[int, int], parts: Sequence[tuple[int, int]], count:
 
 def owners_of(words: Sequence[Word], offsets: Sequence[tuple[int, int]], text: str) -> list[int]:
     """The word in which each token begins, white space aside; none for a token between words."""
-    found, word = [], 0
+    owners, word = [], 0
     for start, end in offsets:
         while start < end and text[start].isspace():
             start += 1
         while word < len(words) and words[word].end <= start:
             word += 1
         inside = word < len(words) and words[word].start <= start < words[word].end
-        found.append(word if inside and start < end else NO_WORD)
-    return found
+        owners.append(word if inside and start < end else NO_WORD)
+    return owners

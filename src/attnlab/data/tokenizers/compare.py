@@ -150,7 +150,7 @@ def judged(
     name, best = min(zip(names, measures, strict=True), key=lambda pair: (lossy(pair[1]), pair[1].tokens))
     saving = 1 - fresh.tokens / best.tokens
     low, high = saving_interval(best.each, fresh.each)
-    found = f"{new} needs {saved_in_words(name, saving, low, high)}"
+    saving_phrase = f"{new} needs {saved_in_words(name, saving, low, high)}"
     if lossy(best):
         return TokenizerVerdict(
             "yes",
@@ -161,13 +161,17 @@ def judged(
             "that much of the text is lost to the model. A byte-level one loses nothing.",
         )
     if low >= WORTH:
-        text = f"Yes, for a model trained from scratch: {found}."
+        text = f"Yes, for a model trained from scratch: {saving_phrase}."
         return TokenizerVerdict("yes", saving, low, high, text)
     if high < WORTH:
         return TokenizerVerdict(
-            "no", saving, low, high, f"No: {found}; below {WORTH:.0%} it is not worth it. Keep {name}."
+            "no",
+            saving,
+            low,
+            high,
+            f"No: {saving_phrase}; below {WORTH:.0%} it is not worth it. Keep {name}.",
         )
-    return TokenizerVerdict("unclear", saving, low, high, f"Unclear: {found}. Compare on more text.")
+    return TokenizerVerdict("unclear", saving, low, high, f"Unclear: {saving_phrase}. Compare on more text.")
 
 
 def saved_in_words(name: str, saving: float, low: float, high: float) -> str:

@@ -112,8 +112,8 @@ class PairCounts:
             slot = self.slots[pair] = len(self.slots)
             if slot == len(self.left):
                 for name in ("pair_counts", "left", "right"):
-                    held = getattr(self, name)
-                    setattr(self, name, np.concatenate([held, np.zeros_like(held)]))
+                    array = getattr(self, name)
+                    setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
             self.left[slot], self.right[slot] = pair
             self.where.append(set())
         return self.slots[pair]

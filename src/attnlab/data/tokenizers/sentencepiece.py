@@ -72,29 +72,29 @@ def sentencepiece(file: Path, settings: dict[str, Any]) -> Tokenizer:
 
 def algorithm_of(spec: Spec, file: Path) -> models.Model:
     """The library's model of the same pieces; what it could not do exactly is refused."""
-    held = [piece for piece, _, _ in spec.pieces]
+    pieces = [piece for piece, _, _ in spec.pieces]
     unknown = [number for number, (_, _, kind) in enumerate(spec.pieces) if kind == UNKNOWN]
     other = [piece for piece, _, kind in spec.pieces if kind in (USER_DEFINED, UNUSED)]
     reasons = {
-        "it holds no pieces": not held,
-        "it holds a piece twice": len(set(held)) < len(held),
+        "it holds no pieces": not pieces,
+        "it holds a piece twice": len(set(pieces)) < len(pieces),
         "it has not one piece for what is unknown": len(unknown) != 1,
         f"it holds pieces of special treatment ({', '.join(map(repr, other[:3]))})": bool(other),
         "it marks the end of words, not the start": spec.suffix,
         "it leaves spaces as they are": not spec.escape,
         "it is neither BPE nor Unigram": spec.algorithm not in (BPE, UNIGRAM),
-        "it falls back to bytes that are not all there": spec.byte_fallback and not set(held) >= BYTES,
+        "it falls back to bytes that are not all there": spec.byte_fallback and not set(pieces) >= BYTES,
     }
     if reason := next((said for said, true in reasons.items() if true), None):
         raise DataError(f"{file} is a SentencePiece model that cannot be read here: {reason}; {CONVERT}.")
     if spec.algorithm == UNIGRAM:
         scored = [(piece, score) for piece, score, _ in spec.pieces]
         return models.Unigram(scored, unknown[0], spec.byte_fallback)
-    vocabulary = {piece: number for number, piece in enumerate(held)}
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
     return models.BPE(
         vocab=vocabulary,
         merges=merges_of(spec),
-        unk_token=held[unknown[0]],
+        unk_token=pieces[unknown[0]],
         fuse_unk=True,
         byte_fallback=spec.byte_fallback,
     )
@@ -103,13 +103,13 @@ def algorithm_of(spec: Spec, file: Path) -> models.Model:
 def merges_of(spec: Spec) -> list[tuple[str, str]]:
     """Which pieces are joined before which: the file says only how good the result is."""
     scores = {piece: score for piece, score, kind in spec.pieces if kind == NORMAL}
-    found = [
+    merges = [
         (-score, -cut, piece[:cut], piece[cut:])
         for piece, score in scores.items()
         for cut in range(1, len(piece))
         if piece[:cut] in scores and piece[cut:] in scores
     ]
-    return [(left, right) for _, _, left, right in sorted(found)]
+    return [(left, right) for _, _, left, right in sorted(merges)]
 
 
 def normalizing(spec: Spec) -> list[normalizers.Normalizer]:
@@ -143,9 +143,9 @@ def spec_of(file: Path) -> Spec:
     try:
         for number, value in fields(file.read_bytes()):
             if number == 1:
-                held = dict(fields(value))
-                (score,) = struct.unpack("<f", held.get(2, b"\0\0\0\0"))
-                spec.pieces.append((held[1].decode("utf-8"), score, held.get(3, NORMAL)))
+                values = dict(fields(value))
+                (score,) = struct.unpack("<f", values.get(2, b"\0\0\0\0"))
+                spec.pieces.append((values[1].decode("utf-8"), score, values.get(3, NORMAL)))
             elif number in SETTINGS:
                 names = SETTINGS[number]
                 for part, content in fields(value):

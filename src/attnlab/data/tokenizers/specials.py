@@ -39,8 +39,8 @@ class Specials:
     @classmethod
     def of(cls, id_of: Callable[[str], int | None]) -> Specials:
         """The roles that a vocabulary fills, by name."""
-        found = {}
+        roles = {}
         for role, names in NAMES.items():
             ids = (id_of(name) for name in names)
-            found[role] = next((i for i in ids if i is not None), None)
-        return cls(**found)
+            roles[role] = next((i for i in ids if i is not None), None)
+        return cls(**roles)

@@ -93,11 +93,11 @@ class Tokenizer:
     def encode_together(self, texts: Sequence[str]) -> SizedTexts:
         """The same in arrays: of millions of tokens no number is made one by one."""
         if self._words is None or len(texts) < 2:
-            found = (
+            encodings = (
                 sized(text, one.ids, (end for _, end in one.offsets))
                 for text, one in zip(texts, self.encode_with_offsets(texts), strict=True)
             )
-            return SizedTexts.of(list(found))
+            return SizedTexts.of(list(encodings))
         try:
             return self._words.encode_sized(texts)
         except (TypeError, AttributeError, UnicodeEncodeError) as error:
@@ -111,11 +111,11 @@ class Tokenizer:
     def _encode_words(self, words: Sequence[str]) -> tuple[list[int], list[int], list[int]]:
         """Ids of words that have nothing to do with each other, how many each has, where in it they end."""
         groups = [words[begin : begin + GROUP] for begin in range(0, len(words), GROUP)]
-        found = self.inner.encode_batch(groups, is_pretokenized=True, add_special_tokens=False)
-        ids = [i for encoding in found for i in encoding.ids]
+        encodings = self.inner.encode_batch(groups, is_pretokenized=True, add_special_tokens=False)
+        ids = [i for encoding in encodings for i in encoding.ids]
         lengths: list[int] = []
         ends: list[int] = []
-        for encoding, group in zip(found, groups, strict=True):
+        for encoding, group in zip(encodings, groups, strict=True):
             owners = np.array(encoding.word_ids, np.int64)
             lengths += np.bincount(owners, minlength=len(group)).tolist()
             ends += ends_in_words(encoding, group)
@@ -149,8 +149,8 @@ class Tokenizer:
 
     def unknown_parts(self, text: str) -> list[str]:
         """What of a text it has no token for, each once; nothing where it has one for everything."""
-        (found,) = self.encode_with_offsets([text])
-        parts = zip(found.ids, found.offsets, strict=True)
+        (encoded,) = self.encode_with_offsets([text])
+        parts = zip(encoded.ids, encoded.offsets, strict=True)
         return list(dict.fromkeys(text[a:b] for token, (a, b) in parts if token == self.specials.unknown))
 
     def token(self, number: int) -> str:
@@ -164,8 +164,8 @@ class Tokenizer:
     def fingerprint(self) -> str:
         """A hash of everything that decides ids."""
         # Rounded, since the library does not read floats back to the last bit.
-        held = json.loads(self.inner.to_str(), parse_float=lambda digits: round(float(digits), 6))
-        decisive = {k: v for k, v in held.items() if k not in ("truncation", "padding", "version")}
+        content = json.loads(self.inner.to_str(), parse_float=lambda digits: round(float(digits), 6))
+        decisive = {k: v for k, v in content.items() if k not in ("truncation", "padding", "version")}
         text = json.dumps(decisive, sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

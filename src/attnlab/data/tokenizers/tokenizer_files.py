@@ -70,11 +70,11 @@ def load(path: str | Path) -> Tokenizer:
         return tried(lambda: sentencepiece(model, settings), f"{place} is not a SentencePiece model")
     if place.suffix != ".json":
         raise DataError(f"{place} is not a tokenizer that can be read; {CONVERT}.")
-    held = json_of(place)
-    whole_file = isinstance(held.get("model"), dict)  # "model" is also a word of GPT-2's vocabulary
+    content = json_of(place)
+    whole_file = isinstance(content.get("model"), dict)  # "model" is also a word of GPT-2's vocabulary
     if whole_file:
-        refuse_odd_ids(held_ids(held), place)
-    return whole(place) if whole_file else gpt2(held, beside(place, MERGES, "list of merges"))
+        refuse_odd_ids(held_ids(content), place)
+    return whole(place) if whole_file else gpt2(content, beside(place, MERGES, "list of merges"))
 
 
 def cached(file: Path) -> Tokenizer | None:
@@ -150,11 +150,11 @@ GAPS = 16
 def held_ids(held: Mapping[str, Any]) -> dict[str, Any]:
     """The ids of a tokenizer.json by token, as far as they are written as such."""
     vocabulary, added = held["model"].get("vocab"), held.get("added_tokens")
-    found = dict(vocabulary) if isinstance(vocabulary, dict) else {}
+    ids = dict(vocabulary) if isinstance(vocabulary, dict) else {}
     for token in added if isinstance(added, list) else ():
         if isinstance(token, dict):
-            found[str(token.get("content"))] = token.get("id")
-    return found
+            ids[str(token.get("content"))] = token.get("id")
+    return ids
 
 
 def refuse_odd_ids(vocabulary: Mapping[str, Any], place: Path) -> None:
@@ -186,7 +186,7 @@ def tried(make: Callable[[], Tokenizer], wrong: str) -> Tokenizer:
 def in_a_sentence(wrong: str) -> Iterator[None]:
     """What the library raises, as an error of ours; where it panics, it first writes a stack to stderr."""
     sys.stderr.flush()
-    held, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    stderr, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nothing, 2)
         yield
@@ -195,8 +195,8 @@ def in_a_sentence(wrong: str) -> Iterator[None]:
     except BaseException as error:  # it raises bare Exception, and panics that are not even that
         raise DataError(f"{wrong}: {reason_of(error)}.") from error
     finally:
-        os.dup2(held, 2)
-        os.close(held)
+        os.dup2(stderr, 2)
+        os.close(stderr)
         os.close(nothing)
 
 
@@ -243,7 +243,7 @@ def bert(file: Path) -> Tokenizer:
 
 def uncased(file: Path, vocabulary: Iterable[str]) -> bool:
     """Whether text is made lower case: by tokenizer_config.json, else by the words themselves."""
-    said = settings_beside(file).get("do_lower_case")
-    if isinstance(said, bool):
-        return said
+    lower_case = settings_beside(file).get("do_lower_case")
+    if isinstance(lower_case, bool):
+        return lower_case
     return not any(word != word.lower() for word in vocabulary if not word.startswith("["))

@@ -74,15 +74,15 @@ class Counted:
         self.texts, self.count = texts, 0
 
     def batches(self, size: int = 1000) -> Iterator[list[str]]:
-        held: list[str] = []
+        batch: list[str] = []
         for text in self.texts:
-            held.append(text)
+            batch.append(text)
             self.count += 1
-            if len(held) == size:
-                yield held
-                held = []
-        if held:
-            yield held
+            if len(batch) == size:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
 
 
 def room_for(vocabulary: int, least: int, kind: str) -> None:

@@ -40,8 +40,8 @@ class TrainingText:
 
     def share_of(self, hashes: Sequence[int]) -> tuple[int, int]:
         """How many of another text's runs are in this text, and of how many that can be told."""
-        told = [run for run in hashes if len(self.runs) < KEPT or run <= self.runs[-1]]
-        return len(set(self.runs) & set(told)), len(told)
+        known = [run for run in hashes if len(self.runs) < KEPT or run <= self.runs[-1]]
+        return len(set(self.runs) & set(known)), len(known)
 
     def save(self, tokenizer: Path) -> None:
         """Write it beside a tokenizer.json, whole or not at all."""
@@ -62,10 +62,10 @@ class Watched:
             for text in some:
                 self.hash.update(text.encode("utf-8", "surrogatepass") + b"\0")
             self.count += len(some)
-            found = Worded.of(some, self.numbering).runs(RUN).hashes
+            hashes = Worded.of(some, self.numbering).runs(RUN).hashes
             if len(self.runs) == KEPT:  # hardly any is among the smallest: few are left to sort
-                found = found[found < self.runs[-1]]
-            self.runs = smallest(np.concatenate([self.runs, found]), KEPT)
+                hashes = hashes[hashes < self.runs[-1]]
+            self.runs = smallest(np.concatenate([self.runs, hashes]), KEPT)
             yield from some
 
     def record(self, *, tokenizer: str, source: str) -> TrainingText:
@@ -93,7 +93,7 @@ def record_of(tokenizer: Path) -> Path:
 def recorded(tokenizer: Path, fingerprint: str) -> TrainingText | None:
     """The record beside a tokenizer.json, where there is one and it is of this tokenizer."""
     try:
-        found = TrainingText(**json.loads(record_of(tokenizer).read_text(encoding="utf-8")))
+        text = TrainingText(**json.loads(record_of(tokenizer).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
-    return found if found.tokenizer == fingerprint else None
+    return text if text.tokenizer == fingerprint else None

@@ -45,14 +45,17 @@ def beside_words(text: str) -> list[str]:
 
 def parts_of(tokenizer: library.Tokenizer) -> Parts | None:
     """How a text can be parted without changing its ids; None where every text must stay whole."""
-    held = json.loads(tokenizer.to_str())
-    if held["model"].get("dropout") or not all(token["special"] for token in held["added_tokens"]):
+    content = json.loads(tokenizer.to_str())
+    if content["model"].get("dropout") or not all(token["special"] for token in content["added_tokens"]):
         return None
-    splitter = held["pre_tokenizer"] or {}
+    splitter = content["pre_tokenizer"] or {}
     if splitter.get("type") == "ByteLevel":
-        plain = splitter["use_regex"] and not splitter["add_prefix_space"] and held["normalizer"] is None
+        plain = splitter["use_regex"] and not splitter["add_prefix_space"] and content["normalizer"] is None
         return beside_words if plain else None
-    by_character = held["normalizer"] is None or held["normalizer"]["type"] in ("BertNormalizer", "Lowercase")
+    by_character = content["normalizer"] is None or content["normalizer"]["type"] in (
+        "BertNormalizer",
+        "Lowercase",
+    )
     return at_every_space if by_character and parts_at_spaces(splitter) else None
 
 
