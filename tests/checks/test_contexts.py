@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from attnlab.checks.contexts import contexts
+from attnlab.checks.overfit import contexts
 from attnlab.model.tokens import Tokens
 from attnlab.tasks.task import Prepared
 from tests.checks.faults import small

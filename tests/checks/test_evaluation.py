@@ -77,22 +77,22 @@ def of_texts(tmp_path, task="causal", **data):
 
 def whole_text(rows):
     """A cut text that keeps all of its bytes: the fault of `single` and `pair`."""
-    return [replace(row, sizes=[*row.sizes[:-2], row.sizes[-2] + 40, 0]) for row in rows]
+    return [row.changed(sizes=[*row.sizes[:-2], row.sizes[-2] + 40, 0]) for row in rows]
 
 
 def characters(rows):
     """Characters for bytes: less than three for one that is not ASCII."""
-    return [replace(row, sizes=[min(size, 1) for size in row.sizes]) for row in rows]
+    return [row.changed(sizes=[min(size, 1) for size in row.sizes]) for row in rows]
 
 
 def shared_out(rows):
     """A text's bytes shared out by its tokens, whatever they are, as `document` did."""
-    return [replace(row, sizes=[round(sum(row.sizes) / len(row.sizes))] * len(row.sizes)) for row in rows]
+    return [row.changed(sizes=[round(sum(row.sizes) / len(row.sizes))] * len(row.sizes)) for row in rows]
 
 
 def shifted_bytes(rows):
     """Every token with the bytes of the one after it."""
-    return [replace(row, sizes=[*row.sizes[1:], 0]) for row in rows]
+    return [row.changed(sizes=[*row.sizes[1:], 0]) for row in rows]
 
 
 @pytest.mark.parametrize("encoding", ["single", "single(cut=start)", "document", "document(long=cut)"])

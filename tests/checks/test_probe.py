@@ -9,7 +9,7 @@ from torch import nn
 
 from attnlab.checks.measure import Measured
 from attnlab.checks.paths import paths_of
-from attnlab.checks.probing import measured, probe
+from attnlab.checks.probing import measure_model, probe
 from attnlab.config.values import ConfigError
 from attnlab.model.attention.linear import Linear
 from attnlab.model.masks import Documents, Padding
@@ -21,7 +21,7 @@ def leaks(model):
     """The paths on which something leaks."""
     model = model.double()
     paths = paths_of(model, None, VOCABULARY, length=8, whole=48)
-    return [found.path.name for found in (measured(model, p, VOCABULARY) for p in paths) if found.worst]
+    return [found.path.name for found in (measure_model(model, p, VOCABULARY) for p in paths) if found.worst]
 
 
 CASES = [case for case in pairwise(seed=3) if case.masking == "-inf"][:40]
@@ -80,18 +80,18 @@ def test_documents_and_padding_that_are_seen_are_found(mask, path, monkeypatch):
     """The mask is applied as if everything were allowed; the declaration stays as it was."""
     model = small(attention="additive").double()
     paths = [p for p in paths_of(model, None, VOCABULARY, length=8, whole=8) if p.name == path]
-    assert measured(model, paths[0], VOCABULARY).worst is None
+    assert measure_model(model, paths[0], VOCABULARY).worst is None
     monkeypatch.setattr(mask, "__call__", lambda self, q, k: torch.ones(1, q.length, k.length).bool())
-    assert measured(model, paths[0], VOCABULARY).worst is not None
+    assert measure_model(model, paths[0], VOCABULARY).worst is not None
 
 
 def test_a_source_that_is_padding_must_not_be_seen(monkeypatch):
     model = small(family="encoder_decoder").double()
     paths = {p.name: p for p in paths_of(model, None, VOCABULARY, length=8, whole=8)}
-    sound = measured(model, paths["padded on the right, source"], VOCABULARY)
+    sound = measure_model(model, paths["padded on the right, source"], VOCABULARY)
     assert sound.worst is None and sound.dependence[:, 0].min() > 0
     monkeypatch.setattr(Padding, "__call__", lambda self, q, k: torch.ones(1, q.length, k.length).bool())
-    found = measured(model, paths["padded on the right, source"], VOCABULARY)
+    found = measure_model(model, paths["padded on the right, source"], VOCABULARY)
     assert found.worst is not None and found.worst[2] >= 6
 
 
@@ -111,12 +111,14 @@ def test_where_all_may_be_seen_a_long_row_is_read_once(monkeypatch):
     (whole,) = [p for p in paths_of(model, None, VOCABULARY, length=8, whole=16) if p.name == "a whole row"]
     read = []
     forward = whole.forward
-    found = measured(model, replace(whole, forward=lambda ids: read.append(ids) or forward(ids)), VOCABULARY)
+    found = measure_model(
+        model, replace(whole, forward=lambda ids: read.append(ids) or forward(ids)), VOCABULARY
+    )
     assert len(read) == 1 and read[0].shape == (1, 16)
     assert found.pairs == 0 and found.worst is None and not found.dead
     monkeypatch.setattr(model.trunk, "forward", broken)
     with pytest.raises(ValueError, match="no such row"):
-        measured(model, whole, VOCABULARY)
+        measure_model(model, whole, VOCABULARY)
 
 
 def broken(*args, **given):

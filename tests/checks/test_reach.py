@@ -6,7 +6,7 @@ from torch import nn
 
 from attnlab.checks.batch_leaks import ids_leak, spread_ids
 from attnlab.checks.paths import paths_of
-from attnlab.checks.probing import measured, probe
+from attnlab.checks.probing import measure_model, probe
 from attnlab.config.values import ConfigError
 from attnlab.model.norms import NORMS
 from tests.checks.cases import case, config, found, of
@@ -70,7 +70,7 @@ def test_a_special_token_of_a_large_vocabulary_leaks_where_random_rows_show_noth
     stack.embedding = Sometimes(stack.embedding, lambda ids: ids == token)
     model = model.double()
     paths = list(paths_of(model, None, 2000, length=12, whole=48))
-    assert [path.name for path in paths if measured(model, path, 2000).worst] == []
+    assert [path.name for path in paths if measure_model(model, path, 2000).worst] == []
     leak = ids_leak(model, 2000)
     assert leak is not None and leak.key == leak.query + 1 and "embedding" in leak.place
     assert ids_leak(small(vocabulary=2000).double(), 2000) is None

@@ -8,8 +8,7 @@ from scipy import optimize, special
 
 from attnlab.config.values import ConfigError
 from attnlab.explain.query_answers import EXAMPLE, one_hot, query_answers, targets_of
-from attnlab.explain.query_rules import argmax_query, argmax_weights, linear_query
-from attnlab.explain.query_solver import best_query, weights_of
+from attnlab.explain.query_solver import argmax_query, argmax_weights, best_query, linear_query, weights_of
 from attnlab.explain.superposition import oblique_extraction, orthogonal_extraction, superposition
 from tests.session.commands import answer, command
 

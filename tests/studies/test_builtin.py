@@ -108,7 +108,7 @@ def test_waste_is_that_of_the_batches_a_run_gets(tmp_path, kind):
 
     config = load(settings(tmp_path), set={"data.batching": kind})
     dataset = Dataset(config.data)
-    found = batching.planned(dataset, config.data.batching, seed=3)
+    found = batching.padding_of(dataset, config.data.batching, seed=3)
     batches = list(dataset.loader("train", seed=stream_seed(3, "data")))
     tokens, places = sum(b.tokens for b in batches), sum(b.places for b in batches)
     assert found["waste"] == pytest.approx(1 - tokens / places)
@@ -217,7 +217,7 @@ def test_times_to_where_the_baseline_ended():
         "gpt2": [RunResult(seed=0, dev_curve=SLOW), RunResult(seed=1, dev_curve=FAST)],
         "modern": [RunResult(seed=0, dev_curve=FAST), RunResult(seed=1, dev_curve=SLOW)],
     }
-    rows, notes = recipe.compared(arms, "gpt2")
+    rows, notes = recipe.times_to_loss(arms, "gpt2")
     assert rows[1] == [0, 5.0, "modern", pytest.approx(15.0), pytest.approx(150.0), pytest.approx(3.0), 2.0]
     assert rows[3][3:] == [None, None, None, None]  # seed 1: SLOW never comes to 4
     assert "2.00 times as fast" in notes[0] and "1 of 2 seeds came so low" in notes[0]

@@ -20,7 +20,7 @@ from attnlab.runs.result import RunResult
 from attnlab.session import training as session_training
 from attnlab.studies.builtin import STUDIES, builtin
 from attnlab.studies.equality import changed_settings
-from attnlab.studies.evidence import apart, idle_seeds, started_apart
+from attnlab.studies.evidence import idle_seeds, training_differences, weight_differences
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
 from attnlab.training import loop
@@ -298,15 +298,15 @@ def test_starts_with_tokenizers_of_their_own_cannot_be_fed_the_same_tokens():
         as_run(0, trace=other, fingerprints={"tokenizer": "b"}),
     )
     same = as_run(0, trace=other, fingerprints={"tokenizer": "a"})
-    assert apart(one, two, changed=["start"]) == []
+    assert training_differences(one, two, changed=["start"]) == []
     for run, changed in ((two, ["model.attention"]), (same, ["start"])):
-        assert "they were not fed the same batches" in str(apart(one, run, changed=changed)[0])
+        assert "they were not fed the same batches" in str(training_differences(one, run, changed=changed)[0])
 
 
 def test_runs_of_before_there_was_a_trace_are_said_to_be_unknown():
     reasons, notes = idle_seeds("a", [RunResult(seed=0), RunResult(seed=1)], batching="packed")
     assert reasons == [] and len(notes) == 1 and "is not known" in str(notes[0])
-    assert apart(RunResult(seed=0), as_run(0), changed=()) == []
+    assert training_differences(RunResult(seed=0), as_run(0), changed=()) == []
 
 
 def starting(seed, *, fixed):
@@ -345,7 +345,7 @@ def test_arms_of_the_studies_start_from_the_same_weights_where_they_share_parts(
         starts[arm] = RunResult(seed=3, initial=initial_weights(build_model(small, seed=3)))
     for arm in asked.arms:
         other = asked.baseline_of(arm)
-        assert started_apart(starts[arm], starts[other], changed_settings(asked, arm)) == [], arm
+        assert weight_differences(starts[arm], starts[other], changed_settings(asked, arm)) == [], arm
 
 
 # ---------------------------------------------------------------- the record itself

@@ -6,8 +6,7 @@ import torch
 import attnlab as lab
 from attnlab.explain.ablation import HeadName
 from attnlab.explain.attention_maps import RowOfText
-from attnlab.explain.head_losses import HeadLoss
-from attnlab.explain.head_predictors import HeadPicture, head_pictures, rank_correlations
+from attnlab.explain.head_losses import HeadLoss, HeadPicture, head_pictures, rank_correlations
 from attnlab.metrics.metric import Estimate
 from attnlab.runs.result import RunResult
 from attnlab.studies.builtin.heads_matter import correlation_rows, verdict

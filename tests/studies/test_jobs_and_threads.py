@@ -70,8 +70,8 @@ def test_more_jobs_than_cores_are_planned_as_taking_turns(eight, tmp_path, monke
         timed_at.append(queue.jobs)
         return paced, {}
 
-    monkeypatch.setattr(planning, "timed", timed)
-    monkeypatch.setattr(planning, "prepared", lambda resolved: {})
+    monkeypatch.setattr(planning, "paces_of", timed)
+    monkeypatch.setattr(planning, "prepare_data", lambda resolved: {})
     resolved = resolve(study(tmp_path, seeds=16))
     plans = {jobs: planning.plan(resolved, jobs=jobs) for jobs in (4, 8, 32)}
     assert plans[8].seconds == pytest.approx(plans[4].seconds / 2)

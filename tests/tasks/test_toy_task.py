@@ -9,6 +9,8 @@ from attnlab.config.values import ConfigError
 from attnlab.metrics import METRICS
 from attnlab.runs.findings import read_findings
 from attnlab.session.trained import Trained
+from attnlab.studies.resolved import resolve
+from attnlab.studies.runner import run_study
 from attnlab.studies.spec import Quick, Study
 from attnlab.tasks import TASKS
 from tests.session.commands import answer, command
@@ -107,7 +109,7 @@ def test_it_is_compared_in_a_study_by_a_metric_of_its_own(tmp_path, unchecked):
         quick=Quick(seeds=1, budget={"steps": 2}),
     )
     with here():
-        ended = study.run(tmp_path / "study", jobs=1)
+        ended = run_study(resolve(study), tmp_path / "study", jobs=1)
     (row,) = ended.results["comparisons"]
     assert row["metric"] == "near" and row["documents"] > 10 and row["seeds"] == 2
     means = {

@@ -81,6 +81,6 @@ def gradient(model: Model, task: Task, batches: Sequence[Prepared]) -> list[Tens
     model.zero_grad()
     with torch.random.fork_rng(), torch.enable_grad():
         backward(model, task, batches)
-    found = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+    gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
     model.zero_grad()
-    return found
+    return gradients

@@ -75,16 +75,16 @@ class Answers(Check):
         if not isinstance(task, AnswerSpans):
             return self.finding(case, Outcome.NOT_APPLICABLE, "no_answers")
         splits = [split for split in SPLITS if split in case.dataset.splits.names]
-        found = {split: look(case.dataset, split, task.longest_answer) for split in splits}
-        wrong = [answer for one in found.values() for answer in (*one.outside, *one.misplaced)]
+        by_split = {split: look(case.dataset, split, task.longest_answer) for split in splits}
+        wrong = [answer for one in by_split.values() for answer in (*one.outside, *one.misplaced)]
         if wrong:
             count, example = len(wrong), asdict(wrong[0])
             return self.finding(case, Outcome.FAIL, "misplaced", float(count), wrong=count, example=example)
         values: dict[str, Value] = {
-            "splits": [counts_of(split, one) for split, one in found.items()],
+            "splits": [counts_of(split, one) for split, one in by_split.items()],
             "longest": task.longest_answer,
         }
-        worst = max(one.lost / max(1, one.answers) for one in found.values())
+        worst = max(one.lost / max(1, one.answers) for one in by_split.values())
         if worst <= MUCH:
             return self.finding(case, Outcome.PASS, "in_place", worst, **values)
         return self.finding(case, Outcome.WARN, "lost", worst, **values)
@@ -108,13 +108,13 @@ def look(dataset: Dataset, split: str, longest: int) -> FoundAnswers:
             break
         windows[number].append(row)
     texts = dataset.first(split, QUESTIONS)
-    for number, held in windows.items():
+    for number, numbers in windows.items():
         example = texts[number]
         found.questions += 1
         gone = [answer for answer in example.answers if not stands(example, answer)]
         found.outside += [NamedAnswer.of(example, answer.text) for answer in gone]
         if not found.outside:
-            _look_at(example, held, rows, longest, found)
+            _look_at(example, numbers, rows, longest, found)
     return found
 
 

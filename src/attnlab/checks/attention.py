@@ -111,8 +111,8 @@ def looked(name: str, layer: Layer, heads: list[ObservedHead]) -> Any:
         q, k, v, pairs = inputs
         q, k, v = q.double(), k.double(), v.double()
         weights = doubled(rule).weights(q, k, pairs)
-        found = entropies(weights, pairs.within(rule.layout))
-        if found is None:
+        shares = entropies(weights, pairs.within(rule.layout))
+        if shares is None:
             return
         values = v.repeat_interleave(q.shape[1] // v.shape[1], 1)
         outwards = layer.output.weight.double().view(-1, q.shape[1], v.shape[-1])  # (D, H, K)
@@ -120,9 +120,9 @@ def looked(name: str, layer: Layer, heads: list[ObservedHead]) -> Any:
         parts = added / max(float(added.max()), 1e-30)
         heads.extend(
             ObservedHead(
-                f"{name}, head {number}", float(found[number]), float(parts[number]), least_of(layer)
+                f"{name}, head {number}", float(shares[number]), float(parts[number]), least_of(layer)
             )
-            for number in range(len(found))
+            for number in range(len(shares))
         )
 
     return hook
@@ -155,8 +155,8 @@ def entropies(weights: Tensor, pairs: Pairs) -> Tensor | None:
     if not bool(judged.any()):
         return None
     possible = entropy(masked_softmax(flat, other))
-    found = entropy(torch.where(other, weights, 0.0))
-    shares = torch.where(judged, found / possible.clamp(min=math.log(1.5)), 0.0)
+    observed = entropy(torch.where(other, weights, 0.0))
+    shares = torch.where(judged, observed / possible.clamp(min=math.log(1.5)), 0.0)
     return shares.sum((0, 2)) / judged.sum((0, 2))
 
 

@@ -22,12 +22,12 @@ LOW, HIGH = 64, 16
 def company_leak(model: Model, vocabulary: int, length: int) -> Leak | None:
     """Whether a text's outputs move when only another text of its batch is changed."""
     made = Made(model, vocabulary, length)
-    found = [
+    leaks = [
         company(model, path, vocabulary)
         for training in (True, False)
         for path in made.paths("training" if training else "evaluation", training=training, asked=model.trunk)
     ]
-    return max((leak for leak in found if leak is not None), key=lambda leak: leak.size, default=None)
+    return max((leak for leak in leaks if leak is not None), key=lambda leak: leak.size, default=None)
 
 
 def company(model: nn.Module, path: Path, vocabulary: int) -> Leak | None:
@@ -38,7 +38,7 @@ def company(model: nn.Module, path: Path, vocabulary: int) -> Leak | None:
         for _ in range(2)
     )
     plain, changed = run(path, one)[0], run(path, other)[0]
-    size = apart(plain, changed, plain)
+    size = relative_distance(plain, changed, plain)
     if not float(size.max()) > ROUNDING:
         return None
     query = int(size.argmax())
@@ -56,10 +56,10 @@ def ids_leak(model: Model, vocabulary: int) -> Leak | None:
     model.eval()
     ids = spread_ids(vocabulary)
     made = Made(model, vocabulary, SHORT)
-    found = [
+    leaks = [
         leak for path in made.paths("evaluation", asked=model.trunk) for leak in leaks_of(model, path, ids)
     ]
-    return max(found, key=lambda leak: leak.size, default=None)
+    return max(leaks, key=lambda leak: leak.size, default=None)
 
 
 @torch.no_grad()
@@ -74,7 +74,7 @@ def leaks_of(model: nn.Module, path: Path, rows: Tensor) -> Iterator[Leak]:
         for key in (~path.reach).any(0).nonzero()[:, 0].tolist():  # what all outputs may see cannot leak
             changed = some.clone()
             changed[:, key] = new[:, key]
-            size = torch.where(path.reach[:, key], 0.0, apart(plain, run(path, changed), plain))
+            size = torch.where(path.reach[:, key], 0.0, relative_distance(plain, run(path, changed), plain))
             if float(size.max()) > ROUNDING:
                 row, query = divmod(int(size.argmax()), size.shape[1])
                 place = moved_at(model, path, some[row : row + 1], changed[row : row + 1], query)
@@ -102,7 +102,7 @@ def spread_ids(vocabulary: int) -> Tensor:
     return torch.cat([whole, whole.roll(SHORT // 2)]).view(-1, SHORT)
 
 
-def apart(own: Tensor, other: Tensor, scale: Tensor) -> Tensor:
+def relative_distance(own: Tensor, other: Tensor, scale: Tensor) -> Tensor:
     """(…,T): how far outputs (…,T,D) are from each other, of the largest; no number is infinitely far."""
     gap = distance(own, other).nan_to_num(torch.inf)
     largest = float(scale[scale.isfinite()].abs().amax()) if bool(scale.isfinite().any()) else 1.0

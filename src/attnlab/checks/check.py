@@ -135,11 +135,11 @@ def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:
     longest_first = sorted(chosen, key=lambda name: -CHECKS[name].limit)  # none is begun last and waited for
     work = partial(_made if processes == 1 else _made_by_one_thread, case)
     made = in_order(work, longest_first, processes=processes, ahead=len(chosen))
-    found: dict[str, Finding] = {}
+    findings: dict[str, Finding] = {}
     for name, finding in zip(longest_first, made, strict=True):
-        found[name] = finding
-        case.told(len(found), len(chosen))
-    return [found[name] for name in chosen]
+        findings[name] = finding
+        case.told(len(findings), len(chosen))
+    return [findings[name] for name in chosen]
 
 
 def _made_by_one_thread(case: Case, name: str) -> Finding:

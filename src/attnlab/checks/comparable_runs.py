@@ -65,8 +65,8 @@ def about(outcome: Outcome, kind: str, number: float | None = None, **values: Va
 
 
 def differing(aspect: Aspect, one: Basis, other: Basis) -> list[Difference]:
-    found = comparability(one, other)
-    return [difference for difference in (*found.judged, *found.trained) if difference.aspect == aspect]
+    compared = comparability(one, other)
+    return [difference for difference in (*compared.judged, *compared.trained) if difference.aspect == aspect]
 
 
 def costs(runs: Sequence[Record]) -> Finding:

@@ -86,7 +86,7 @@ class Contamination(Check):
 def values_of(pair: Counts, own: Counts) -> dict[str, Value]:
     """What one split shares with another, in numbers, with an example of what is told."""
     near: dict[str, Value] | None = None
-    if judged(pair["near"], own):
+    if enough_texts(pair["near"], own):
         near = {name: pair["near"][name] for name in ("near", "texts")} | {
             "share": share(pair["near"]),
             "usual": share(own) if pair["in"] == "train" else None,
@@ -113,7 +113,7 @@ def shared_kinds(pair: Counts, own: Counts) -> Iterator[str]:
 def has_near_texts(pair: Counts, own: Counts) -> bool:
     """Whether more texts of a split are nearly ones of another than is usual."""
     near = pair["near"]
-    if not judged(near, own):
+    if not enough_texts(near, own):
         return False
     n, m = near["texts"], own["texts"]
     pooled = (near["near"] + own["near"]) / (n + m)
@@ -130,7 +130,7 @@ def margin(near: Counts, own: Counts) -> float:
     return MORE if searched == 1 else max(MORE * searched, min(MORE, share(own)))
 
 
-def judged(near: Counts, own: Counts) -> bool:
+def enough_texts(near: Counts, own: Counts) -> bool:
     """Whether there are enough texts to say how many are nearly equal, and how many usually are."""
     return min(near["texts"], own["texts"]) >= LEAST
 

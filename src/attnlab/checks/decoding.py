@@ -186,14 +186,14 @@ class Trial:
         """How far each token that was chosen is from the most likely one. One text ends early, if it can."""
         first = int(self.alone(self.texts[0]).argmax())
         for stop in ((), (first,)):
-            found = generate(
+            samples = generate(
                 self.model,
                 [text.prompt for text in self.texts],
                 length=min(FEW, self.steps),
                 stop=stop,
                 sources=self.sources(self.texts),
             )
-            for text, written in zip(self.texts, found, strict=True):
+            for text, written in zip(self.texts, samples, strict=True):
                 for scores, token in zip(self.along(text, written.new), written.new, strict=True):
                     yield distance(scores[token], scores.max(), scores)
         yield 0.0  # also where every text ended at once
@@ -202,8 +202,8 @@ class Trial:
         texts = self.texts[1:]
         prompts = [text.prompt for text in texts]
         length = min(FEW, self.steps)
-        found = beam_searches(self.model, prompts, width=BEAMS, length=length, sources=self.sources(texts))
-        for text, hypotheses in zip(texts, found, strict=True):
+        searches = beam_searches(self.model, prompts, width=BEAMS, length=length, sources=self.sources(texts))
+        for text, hypotheses in zip(texts, searches, strict=True):
             for one in hypotheses:
                 likely = self.along(text, one.new).log_softmax(-1)
                 total = likely.gather(1, torch.tensor(one.new)[:, None]).sum()

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from attnlab.checks.batch_leaks import company_leak, ids_leak
-from attnlab.checks.causes import cause_of
 from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.measure import Leak, Measured
 from attnlab.checks.paths import paths_of, place_by_place
-from attnlab.checks.probing import Probe, cut_gap, measured, worst
+from attnlab.checks.probing import Probe, cut_gap, measure_model, worst
 from attnlab.checks.real import real
 from attnlab.model.apart import sample_of
 from attnlab.model.attention.argmax import Argmax
+from attnlab.model.blocks import Attention
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, Outcome, When
@@ -67,9 +67,9 @@ class Dependency(Check):
         if others is not None:
             return self.finding(case, Outcome.FAIL, "mixing", others.size, leak=others.values)
         paths = paths_of(model, real(case), vocabulary, length=length, whole=whole)
-        found = [measured(model, path, vocabulary) for path in paths]
-        leaks = [leak for leak in (worst(model, one, vocabulary) for one in found) if leak is not None]
-        pairs = sum(one.leaking for one in found)
+        measurements = [measure_model(model, path, vocabulary) for path in paths]
+        leaks = [leak for leak in (worst(model, one, vocabulary) for one in measurements) if leak is not None]
+        pairs = sum(one.leaking for one in measurements)
         if not leaks:
             leak = ids_leak(model, vocabulary)
             leaks, pairs = ([], 0) if leak is None else ([leak], 1)
@@ -78,7 +78,7 @@ class Dependency(Check):
         gap = prefix_gap(model, vocabulary, length)
         if gap > EQUAL:
             return self.finding(case, Outcome.FAIL, "length", gap)
-        return self.dead(case, found) if not argmax(model) else self.sound(case, found)
+        return self.dead(case, measurements) if not argmax(model) else self.sound(case, measurements)
 
     def judge(self, at: Moment, found: Probe, model: nn.Module) -> Finding:
         """What a probe of any module comes to."""
@@ -133,3 +133,24 @@ def prefix_gap(model: Model, vocabulary: int, length: int) -> float:
 
 def argmax(model: Model) -> bool:
     return any(isinstance(module, Argmax) for module in model.modules())
+
+
+Cause = Literal["scores", "embedding", "other"]
+
+
+def cause_of(model: nn.Module, place: str) -> Cause:
+    """In what kind of part a leak begins, by the name of the module that `origin` gave."""
+    parts = place.split(" ")[0].split(".")
+    outer = [model.get_submodule(".".join(parts[:count])) for count in range(1, len(parts) + 1)]
+    if isinstance(model, Model):
+        entrances = model.trunk.entrances()
+    else:
+        entrances = [module for module in model.modules() if isinstance(module, nn.Embedding)]
+    if any(one is entrance for one in outer for entrance in entrances):
+        return "embedding"
+    return "scores" if not place or any(map(attends, outer)) else "other"
+
+
+def attends(module: nn.Module) -> bool:
+    """Whether it is an attention: one of ours, or by its name one of others."""
+    return isinstance(module, Attention) or "attention" in type(module).__name__.lower()

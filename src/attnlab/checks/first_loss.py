@@ -41,9 +41,9 @@ class FirstLoss(Check):
         rows = ROWS if case.task.predicts_words else EXAMPLES
         prepared = prepared_of(case, piece(batch_of(case), rows))
         with undisturbed(case.model) as model:
-            found = case.task.loss(model, prepared.to(device_of(model)))
-        parts = max(len(found.parts), 1)  # each part is a loss of its own over the same targets
-        loss, expected = float(found.mean) / parts, case.task.blind_loss(prepared)
+            losses = case.task.loss(model, prepared.to(device_of(model)))
+        parts = max(len(losses.parts), 1)  # each part is a loss of its own over the same targets
+        loss, expected = float(losses.mean) / parts, case.task.blind_loss(prepared)
         return self.judge(case, loss, expected, prepared.count)
 
     def judge(self, at: Moment, loss: float, expected: float, targets: int) -> Finding:

@@ -64,16 +64,16 @@ def answered(model: Model, case: Case) -> Tensor:
     if model.trunk.reads_source:
         inputs = {"source": ids, "source_tokens": Tokens.of(length, real=real)}
     with torch.enable_grad():
-        found: Tensor = model(ids, Tokens.of(length, real=real, source=source), **inputs)
-    return found
+        scores: Tensor = model(ids, Tokens.of(length, real=real, source=source), **inputs)
+    return scores
 
 
 def gradients(model: Model, scores: Tensor) -> list[tuple[str, Tensor]]:
     named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-    found = torch.autograd.grad(
+    values = torch.autograd.grad(
         scores.square().mean(), [p for _, p in named], allow_unused=True, materialize_grads=True
     )
-    return [(name, gradient) for (name, _), gradient in zip(named, found, strict=True)]
+    return [(name, gradient) for (name, _), gradient in zip(named, values, strict=True)]
 
 
 def noted(name: str, outputs: list[tuple[str, Tensor]]) -> Any:

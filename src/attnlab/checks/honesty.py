@@ -43,9 +43,9 @@ class Honesty(Check):
             for text in texts_of(batch, evaluator.prepare(batch, number), pieces.rows)
         ]
         with undisturbed(case.model) as model:
-            found = honesty(model, case.task, texts, tokens=TOKENS)
-        if found is None:
+            compared = honesty(model, case.task, texts, tokens=TOKENS)
+        if compared is None:
             return self.finding(case, Outcome.NOT_APPLICABLE, "sees_all")
-        if found.sound:
-            return self.finding(case, Outcome.PASS, "equal", found.difference, **found.values)
-        return self.finding(case, Outcome.FAIL, "differs", found.largest, **found.values)
+        if compared.sound:
+            return self.finding(case, Outcome.PASS, "equal", compared.difference, **compared.values)
+        return self.finding(case, Outcome.FAIL, "differs", compared.largest, **compared.values)

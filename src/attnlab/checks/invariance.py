@@ -69,10 +69,10 @@ class Invariance(Check):
     def gap(scored: Scored, alone: Scored) -> float:
         """The largest difference in scores, of the largest score, or in gradients, of the largest one."""
         pairs = zip(scored.scores, alone.scores, strict=True)
-        found = [distance(own, other, float(other.abs().max())) for own, other in pairs]
+        gaps = [distance(own, other, float(other.abs().max())) for own, other in pairs]
         largest = alone.largest_gradient  # some are zero but for rounding
-        found += [distance(scored.gradient[name], other, largest) for name, other in alone.gradient.items()]
-        return max(found)
+        gaps += [distance(scored.gradient[name], other, largest) for name, other in alone.gradient.items()]
+        return max(gaps)
 
 
 def by_place_and_row(head: Head, hidden: Tensor, tokens: Tokens, *, training: bool) -> tuple[Tensor, Tensor]:
@@ -88,8 +88,8 @@ class Scored:
     def __init__(self, model: Model, batches: Sequence[Rows], side: str):
         model.zero_grad()
         self.scores = [scores for rows in batches for scores in self.of_batch(model, rows, side)]
-        held = ((name, parameter.grad) for name, parameter in model.named_parameters())
-        self.gradient = {name: gradient for name, gradient in held if gradient is not None}
+        gradients = ((name, parameter.grad) for name, parameter in model.named_parameters())
+        self.gradient = {name: gradient for name, gradient in gradients if gradient is not None}
 
     @cached_property
     def largest_gradient(self) -> float:

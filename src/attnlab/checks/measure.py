@@ -115,8 +115,8 @@ def changed(path: Path, vocabulary: int) -> Tensor:
     for start in range(0, len(variants), rows):
         some = variants[start : start + rows]
         together = torch.cat([path.ids, *(ids for _, ids in some)]) if rows > 1 else some[0][1]
-        found = run(path, together)
-        base, others = (found[:1], found[1:]) if rows > 1 else (plain, found)
+        outputs = run(path, together)
+        base, others = (outputs[:1], outputs[1:]) if rows > 1 else (plain, outputs)
         gaps = distance(others, base).double().cpu().nan_to_num(torch.inf) / (scale or 1.0)
         for (key, _), gap in zip(some, gaps, strict=True):
             moved[:, key] = torch.maximum(moved[:, key], gap)
@@ -172,15 +172,15 @@ def sloped(path: Path) -> Tensor:
 @contextmanager
 def opened(entrance: nn.Module) -> Iterator[list[Tensor]]:
     """Makes the entrance's output a leaf, so that gradients can be taken there."""
-    held: list[Tensor] = []
+    tensors: list[Tensor] = []
 
     def cut(module: nn.Module, inputs: object, output: Tensor) -> Tensor:
-        held.append(output.detach().requires_grad_())
-        return held[-1]
+        tensors.append(output.detach().requires_grad_())
+        return tensors[-1]
 
     handle = entrance.register_forward_hook(cut)
     try:
-        yield held
+        yield tensors
     finally:
         handle.remove()
 

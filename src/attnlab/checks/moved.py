@@ -130,8 +130,8 @@ def taught_nothing(model: nn.Module) -> set[str]:
         and any(isinstance(part, Argmax) and not part.straight_through for part in layer.rule.modules())
     ]
     scored = re.compile(r"projections\.(query|key)(_norm)?\.|positions\.table")
-    found = {name for name, _ in model.named_parameters() if hard and scored.search(name)}
-    scores = {name for name in found if "positions" in name or any(name.startswith(place) for place in hard)}
+    named = {name for name, _ in model.named_parameters() if hard and scored.search(name)}
+    scores = {name for name in named if "positions" in name or any(name.startswith(place) for place in hard)}
     return scores | {
         f"{place}.norm.{name}"  # it feeds the queries of cross-attention alone
         for place, part in model.named_modules()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from attnlab.checks.check import Case, Check
-from attnlab.checks.contexts import contexts, told_apart
 from attnlab.checks.real import batch_of, piece, prepared_of
 from attnlab.model.apart import copy_of
 from attnlab.model.heads.boundary import SpanBoundary
@@ -94,13 +94,13 @@ def course(
     losses: list[float] = []
     with torch.random.fork_rng(), torch.enable_grad():
         for _ in range(steps + 1):
-            found = task.loss(model, prepared)
-            parts = max(len(found.parts), 1)
-            losses.append(float(found.mean.detach()) / parts)
+            loss = task.loss(model, prepared)
+            parts = max(len(loss.parts), 1)
+            losses.append(float(loss.mean.detach()) / parts)
             if losses[-1] <= wanted or not math.isfinite(losses[-1]):
                 break
             optimizer.zero_grad()
-            found.mean.backward()
+            loss.mean.backward()
             optimizer.step()
     return losses
 
@@ -136,3 +136,30 @@ def boundaries(model: Model, prepared: Prepared, spans: Spans) -> list[Hashable]
     left = contexts(model, prepared, list(zip(rows, (spans.start - 1).tolist(), strict=True)))
     right = contexts(model, prepared, list(zip(rows, (spans.end + 1).tolist(), strict=True)))
     return list(zip(left, right, steps, strict=True))
+
+
+def contexts(model: Model, prepared: Prepared, places: Sequence[Sequence[int]]) -> list[Hashable]:
+    """The context of each (row, place): equal for two places that no weights can tell apart."""
+    by_row = {row: contexts_of_row(model, prepared, row) for row in {row for row, _ in places}}
+    return [by_row[row][place] for row, place in places]
+
+
+def contexts_of_row(model: Model, prepared: Prepared, row: int) -> list[Hashable]:
+    which = torch.tensor([row])
+    source_tokens = prepared.source_tokens
+    return model.trunk.contexts(
+        told_apart(prepared)[row],
+        prepared.tokens.select(which),
+        types=None if prepared.types is None else prepared.types[row],
+        source=None if prepared.source is None else prepared.source[row],
+        source_tokens=None if source_tokens is None else source_tokens.select(which),
+    )
+
+
+def told_apart(prepared: Prepared) -> Tensor:
+    """(B,T) a number for each token, equal for equal ids with equal vectors; the ids, without vectors."""
+    if prepared.vectors is None:
+        return prepared.ids
+    both = torch.cat([prepared.ids[..., None].to(prepared.vectors), prepared.vectors], -1)
+    numbers: Tensor = both.flatten(0, 1).unique(dim=0, return_inverse=True)[1]
+    return numbers.view(prepared.ids.shape)

@@ -214,5 +214,5 @@ def scores(asked: Asked, prepared: Prepared, *, ids: Tensor, source: Tensor | No
         inputs["vectors"] = torch.where((ids != prepared.ids)[..., None], -same, same)
     if source is not None:
         inputs |= {"source": source.expand(rows, -1), "source_tokens": prepared.source_tokens}
-    found: Tensor = asked(ids.expand(rows, -1), prepared.tokens, **inputs)
-    return found
+    outputs: Tensor = asked(ids.expand(rows, -1), prepared.tokens, **inputs)
+    return outputs

@@ -107,19 +107,19 @@ def probe(
     short = row(length)
     refuse_broken(copied, call, short.ids, size)
     paths = [replace(short, name="training", training=True), short]
-    found = [asked_of(copied, path, size) for path in paths]
-    leaks = tuple(leak for leak in (worst(copied, one, size) for one in found) if leak is not None)
+    measurements = [asked_of(copied, path, size) for path in paths]
+    leaks = tuple(leak for leak in (worst(copied, one, size) for one in measurements) if leak is not None)
     if not leaks:
         leaks = tuple(leaks_of(copied.eval(), row(SHORT), spread_ids(size)))[:1]
     longest = length if leaks else longest_read(copied, call, length, whole)
     if longest > length:
         long = replace(row(longest), name=f"a row of {longest} tokens", keys=spread_over(longest))
-        found.append(asked_of(copied, long, size))
-        leaks = tuple(filter(None, [worst(copied, found[-1], size)]))
-    dead = tuple(sorted({pair for one in found for pair in one.dead}))
+        measurements.append(asked_of(copied, long, size))
+        leaks = tuple(filter(None, [worst(copied, measurements[-1], size)]))
+    dead = tuple(sorted({pair for one in measurements for pair in one.dead}))
     gap = 0.0 if bool(short.near.triu(1).any()) else cut_gap(copied, short.ids, call)
-    names = tuple(one.path.name for one in found)
-    return Probe(leaks, dead, sum(one.pairs for one in found), names, gap, length)
+    names = tuple(one.path.name for one in measurements)
+    return Probe(leaks, dead, sum(one.pairs for one in measurements), names, gap, length)
 
 
 def refuse_unusable(model: object, vocabulary: int, length: int, source: int) -> None:
@@ -204,14 +204,14 @@ def longest_read(model: nn.Module, call: Callable[[nn.Module, Tensor], Any], lea
 def asked_of(model: nn.Module, path: Path, vocabulary: int) -> Measured:
     """`measured`, of a model that may raise what it likes."""
     try:
-        return measured(model, path, vocabulary)
+        return measure_model(model, path, vocabulary)
     except ConfigError:
         raise
     except Exception as error:
         raise ConfigError(f"The model cannot be run in {path.name}: {error}") from error
 
 
-def measured(model: nn.Module, path: Path, vocabulary: int) -> Measured:
+def measure_model(model: nn.Module, path: Path, vocabulary: int) -> Measured:
     """A path in the mode that it is about."""
     if model.training != path.training:  # of a deep model, setting it takes as long as a forward
         model.train(path.training)
@@ -254,14 +254,14 @@ def called(model: nn.Module) -> Callable[[nn.Module, Tensor], Any]:
 def logits_of(output: Any) -> Tensor:
     """Scores (N,T,V) of whatever a model returns: they are the result, its first item, or under a name."""
     names = [name for name in ("logits", "prediction_logits", "last_hidden_state") if hasattr(output, name)]
-    found = getattr(output, names[0]) if names else output
-    found = found[0] if isinstance(found, (tuple, list)) else found
-    if not isinstance(found, Tensor) or found.ndim != 3:
+    logits = getattr(output, names[0]) if names else output
+    logits = logits[0] if isinstance(logits, (tuple, list)) else logits
+    if not isinstance(logits, Tensor) or logits.ndim != 3:
         raise ConfigError(
             "A probe needs logits (rows, positions, vocabulary) from the model; give `forward`, which takes "
             "the model and ids (rows, positions) and returns them."
         )
-    return found
+    return logits
 
 
 def vocabulary_of(model: object) -> int:

@@ -61,10 +61,14 @@ class Ranges(Check):
 
 def sizes(norms: list[float], clip: Any) -> dict[str, Value]:
     """Gradient norms in a few numbers, with the share that was clipped where some may be."""
-    found: dict[str, Value] = {"steps": len(norms), "median": statistics.median(norms), "largest": max(norms)}
+    numbers: dict[str, Value] = {
+        "steps": len(norms),
+        "median": statistics.median(norms),
+        "largest": max(norms),
+    }
     if clip == "off":
-        return found | {"clip": None, "clipped": 0.0}
-    return found | {"clip": float(clip), "clipped": sum(n > clip for n in norms) / len(norms)}
+        return numbers | {"clip": None, "clipped": 0.0}
+    return numbers | {"clip": float(clip), "clipped": sum(n > clip for n in norms) / len(norms)}
 
 
 def fault_of_gradients(norms: list[float], first: list[float], clip: Any) -> str | None:

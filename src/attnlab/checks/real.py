@@ -159,8 +159,8 @@ def uneven(loader: Batches, lines: int) -> Pieces:
     first, last = loader.load(plan, 0), loader.load(plan, len(plan) - 1)
     count = len(last.ids)
     some = min(lines, count - 1) if len(plan) == 1 else lines
-    held = [cut_lines(first, loader.rows, 0, some)] if some else []
-    return Pieces(loader.rows, [*held, cut_lines(last, loader.rows, count - 1, count)])
+    batches = [cut_lines(first, loader.rows, 0, some)] if some else []
+    return Pieces(loader.rows, [*batches, cut_lines(last, loader.rows, count - 1, count)])
 
 
 def cut_lines(batch: Batch, rows: Rows, start: int, stop: int) -> Batch:

@@ -186,14 +186,14 @@ def token_gap(loss: LossSum, each: Tensor) -> Gap:
 
 def by_text(evaluator: Evaluator, truth: Truth) -> Iterator[Gap]:
     """The losses of each text, which intervals and comparisons are made of, and their means."""
-    found = document_losses(evaluator)
-    own = found.of_words
+    losses = document_losses(evaluator)
+    own = losses.of_words
     for example, (nats, targets) in truth.of_text.items():
         yield Gap("text_nats", float(own.nats[example]), nats, example)
         yield Gap("text_targets", float(own.targets[example]), targets, example)
     yield Gap("texts", own.loss, truth.loss)
     if evaluator.task.predicts_words:
-        yield Gap("texts_perplexity", log(found.perplexity), truth.loss)
+        yield Gap("texts_perplexity", log(losses.perplexity), truth.loss)
 
 
 def trained(case: Case, exact: Model, truth: Truth) -> Gap:
@@ -254,16 +254,16 @@ def leaks(evaluator: Evaluator, texts: Sequence[Text]) -> bool:
     """Whether scores depend on later tokens: then they depend on padding too, and no text has a loss."""
     if not texts:
         return False
-    found = honesty(evaluator.model, evaluator.task, texts)
-    return found is not None and not found.sound
+    compared = honesty(evaluator.model, evaluator.task, texts)
+    return compared is not None and not compared.sound
 
 
 def whole_texts(evaluator: Evaluator) -> list[tuple[int, Text]]:
     """Some texts that are one encoded row each, with the number of their example."""
     example = evaluator.loader.rows.scalars("example")
     single = np.bincount(example) == 1
-    found = [(int(example[text.row]), text) for text in sampled_texts(evaluator, TEXTS)]
-    return [(number, text) for number, text in found if single[number]]
+    numbered = [(int(example[text.row]), text) for text in sampled_texts(evaluator, TEXTS)]
+    return [(number, text) for number, text in numbered if single[number]]
 
 
 def log(value: float) -> float:
@@ -320,5 +320,5 @@ def labels_alone(evaluator: Evaluator) -> Iterator[tuple[int, float]]:
     for number, batch in enumerate(batches):
         prepared = evaluator.prepare(batch, number)
         nats = label_nats(evaluator, batch, prepared) / prepared.row_targets.clamp(min=1)
-        held = zip(example[batch.rows.numpy()].tolist(), nats.tolist(), strict=True)
-        yield from ((n, one) for n, one in held if single[n])
+        numbered = zip(example[batch.rows.numpy()].tolist(), nats.tolist(), strict=True)
+        yield from ((n, one) for n, one in numbered if single[n])

@@ -36,12 +36,12 @@ class Reload(Check):
     limit: ClassVar[float] = 0.5
 
     def run(self, case: Case) -> Finding:
-        found = saved(case.folder, case.step)
-        if found is None or isinstance(found, str) or case.initial is None:
+        checkpoint = saved(case.folder, case.step)
+        if checkpoint is None or isinstance(checkpoint, str) or case.initial is None:
             return self.finding(case, Outcome.NOT_APPLICABLE, "no_checkpoint")
         built = case.initial().cpu()
         try:
-            load_weights(built, found.model)
+            load_weights(built, checkpoint.model)
         except RunError as error:
             return self.finding(case, Outcome.FAIL, "error", error=str(error))
         prepared = prepared_of(case, piece(batch_of(case, held_out(case)), ROWS, LENGTH))
@@ -64,5 +64,5 @@ def scores(model: Model, case: Case, prepared: Prepared) -> torch.Tensor:
     """The head's scores, without dropout."""
     model.eval()
     with torch.random.fork_rng():
-        found: torch.Tensor = model(**prepared.inputs)
-        return found
+        outputs: torch.Tensor = model(**prepared.inputs)
+        return outputs

@@ -40,27 +40,27 @@ class Samples(Check):
         unknown = case.dataset.tokenizer.specials.unknown
         length = max(len(sample.new) for sample in case.samples)
         real = texts(case, length)
-        found, usual = quality(case.samples, unknown=unknown), quality(real, unknown=unknown)
+        written, usual = quality(case.samples, unknown=unknown), quality(real, unknown=unknown)
         variety, usual_variety = different(case.samples), different(real)
-        mean = found.tokens / found.n
+        mean = written.tokens / written.n
         usual_mean = float(case.dataset.rows(held_out(case)).lengths.mean())
         values: dict[str, Value] = {
-            "n": found.n,
-            "repeated": found.repeated_4,
+            "n": written.n,
+            "repeated": written.repeated_4,
             "usual_repeated": usual.repeated_4,
             "variety": variety,
             "usual_variety": usual_variety,
-            "stopped": found.stopped,
+            "stopped": written.stopped,
             "usual_stopped": usual.stopped,
             "length": length,
             "mean": mean,
             "usual_mean": usual_mean,
         }
-        fault = self.fault(found, usual, variety, usual_variety)
-        if not fault and found.stopped == 1 and mean < SHORT * usual_mean:
+        fault = self.fault(written, usual, variety, usual_variety)
+        if not fault and written.stopped == 1 and mean < SHORT * usual_mean:
             fault = "stop_at_once"
         outcome = Outcome.WARN if fault else Outcome.PASS
-        return self.finding(case, outcome, fault or "varied", found.repeated_4, **values)
+        return self.finding(case, outcome, fault or "varied", written.repeated_4, **values)
 
     @staticmethod
     def fault(found: SampleQuality, usual: SampleQuality, variety: float, usual_variety: float) -> str:
@@ -76,8 +76,10 @@ def texts(case: Case, length: int) -> list[Written]:
     """Real texts as if they had been written: cut to the length, or ended."""
     rows, stop = case.dataset.rows(held_out(case)), case.dataset.tokenizer.specials.stop
     before = len(case.dataset.tokenizer.form.before)
-    held = [rows.ragged("ids", row).tolist()[before:] for row in range(min(len(rows), TEXTS))]
-    return [Written([], ids[:length], stopped=len(ids) <= length and ids[-1:] == [stop]) for ids in held]
+    rows_of_ids = [rows.ragged("ids", row).tolist()[before:] for row in range(min(len(rows), TEXTS))]
+    return [
+        Written([], ids[:length], stopped=len(ids) <= length and ids[-1:] == [stop]) for ids in rows_of_ids
+    ]
 
 
 def different(samples: Sequence[Written]) -> float:

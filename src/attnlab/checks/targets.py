@@ -109,8 +109,8 @@ class Targets(OfTargets):
         tokenizer, examples = case.dataset.tokenizer, case.dataset.first("train", EXAMPLES)
         count, form, wrong = min(len(rows), len(examples)), tokenizer.form, 0
         for row in range(count):
-            held = rows.ragged("target", row).tolist()
-            inside = held[len(form.before) : len(held) - len(form.end)]
+            target = rows.ragged("target", row).tolist()
+            inside = target[len(form.before) : len(target) - len(form.end)]
             whole = tokenizer.encode(examples[row].pair or "")
             cut = len(whole) - len(inside)
             wrong += inside not in (whole[: len(inside)], whole[cut:] if cut >= 0 else None)
@@ -209,8 +209,8 @@ def hides(case: Case, batch: Batch) -> bool:
 
 def copied_share(case: Case, batch: Batch) -> float:
     """The share of targets that stand in the input all the same."""
-    found = [prepared for prepared in draws(case, batch) if prepared.count]
-    return sum(share(one, one.ids) * one.count for one in found) / sum(one.count for one in found)
+    drawn = [prepared for prepared in draws(case, batch) if prepared.count]
+    return sum(share(one, one.ids) * one.count for one in drawn) / sum(one.count for one in drawn)
 
 
 def misplaced(prepared: Prepared, right: Tensor, batch: Batch, hidden: bool) -> int:
@@ -251,21 +251,21 @@ def example(prepared: Prepared, tokenizer: Tokenizer) -> dict[str, str]:
 
 def labels_of(rows: Rows, count: int) -> dict[int, Any]:
     """The labels that the rows of the first examples hold, by their number; tags of windows together."""
-    found: dict[int, Any] = {}
+    labels: dict[int, Any] = {}
     for row in range(len(rows)):
         example, label = rows.scalar("example", row), label_of(rows, row)
         if example >= count:
             break
-        found[example] = (*found.get(example, ()), *label) if rows.has("tags") else label
-    return found
+        labels[example] = (*labels.get(example, ()), *label) if rows.has("tags") else label
+    return labels
 
 
 def label_of(rows: Rows, row: int) -> Any:
     """The label that an encoded row holds: a number of a class, flags of classes, words and their tags, or a
     number."""
     if rows.has("tags"):
-        held = zip(rows.ragged("words", row).tolist(), rows.ragged("tags", row).tolist(), strict=True)
-        return tuple((word, tag) for word, tag in held if tag != IGNORE)
+        tagged = zip(rows.ragged("words", row).tolist(), rows.ragged("tags", row).tolist(), strict=True)
+        return tuple((word, tag) for word, tag in tagged if tag != IGNORE)
     if rows.has("label"):
         return rows.scalar("label", row)
     return rows.ragged("labels", row).tolist() if rows.has("labels") else rows.number("number", row)

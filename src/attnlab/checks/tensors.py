@@ -29,13 +29,13 @@ class Tensors(Check):
     limit: ClassVar[float] = 0.5
 
     def run(self, case: Case) -> Finding:
-        found = saved(case.folder, case.step)
-        if found is None:
+        checkpoint = saved(case.folder, case.step)
+        if checkpoint is None:
             return self.finding(case, Outcome.NOT_APPLICABLE, "no_checkpoint")
-        if isinstance(found, str):
-            return self.finding(case, Outcome.FAIL, "damaged", step=case.step, error=found)
+        if isinstance(checkpoint, str):
+            return self.finding(case, Outcome.FAIL, "damaged", step=case.step, error=checkpoint)
         own = {name: parameter.detach().cpu() for name, parameter in case.model.named_parameters()}
-        names = misfits(found, own)
+        names = misfits(checkpoint, own)
         if names:
             return self.finding(case, Outcome.FAIL, "misfits", names=names)
         numbers = sum(tensor.numel() for tensor in own.values())
@@ -55,15 +55,15 @@ def saved(folder: Path | None, step: int) -> Checkpoint | str | None:
 
 def misfits(checkpoint: Checkpoint, own: dict[str, torch.Tensor]) -> dict[str, list[str]]:
     """The names of what is in one and not in the other, by what is wrong with them."""
-    held = checkpoint.model
-    both = own.keys() & held.keys()
-    shapes = {name for name in both if own[name].shape != held[name].shape}
-    values = {name for name in both - shapes if not torch.equal(own[name], held[name])}
-    broken = {name for name in held if not bool(torch.isfinite(held[name]).all())}
+    stored = checkpoint.model
+    both = own.keys() & stored.keys()
+    shapes = {name for name in both if own[name].shape != stored[name].shape}
+    values = {name for name in both - shapes if not torch.equal(own[name], stored[name])}
+    broken = {name for name in stored if not bool(torch.isfinite(stored[name]).all())}
     stray = {key for key in checkpoint.optimizer if key.rsplit("/", 1)[0] not in own}
     named = {
-        "missing": own.keys() - held.keys(),
-        "left_over": held.keys() - own.keys(),
+        "missing": own.keys() - stored.keys(),
+        "left_over": stored.keys() - own.keys(),
         "shape": shapes,
         "values": values,
         "not_finite": broken,

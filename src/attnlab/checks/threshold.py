@@ -35,10 +35,14 @@ class Threshold(Check):
     limit: ClassVar[float] = 0.5
 
     def run(self, case: Case) -> Finding:
-        found = case.examples
-        if not isinstance(case.task, AnswerSpans) or found is None or any(n not in found for n in NEEDED):
+        examples = case.examples
+        if (
+            not isinstance(case.task, AnswerSpans)
+            or examples is None
+            or any(n not in examples for n in NEEDED)
+        ):
             return self.finding(case, Outcome.NOT_APPLICABLE, "no_threshold")
-        return self.judge(case, found, fixed=case.task.threshold != "dev")
+        return self.judge(case, examples, fixed=case.task.threshold != "dev")
 
     def judge(self, at: Moment, examples: Examples, *, fixed: bool = False) -> Finding:
         """Of the questions of an evaluation; `fixed` says that a person set the threshold."""
@@ -52,24 +56,26 @@ class Threshold(Check):
         folds = np.unique(examples["fold"])
         if len(folds) < 2:
             return self.finding(at, Outcome.NOT_APPLICABLE, "one_question")
-        wrong = [int(fold) for fold in folds if not apart(examples, fold)]
+        wrong = [int(fold) for fold in folds if not chosen_on_other_folds(examples, fold)]
         outcome, kind = (Outcome.FAIL, "fitted") if wrong else (Outcome.PASS, "apart")
         return self.finding(at, outcome, kind, gain, wrong=len(wrong), folds=len(folds), **values)
 
 
-def apart(examples: Examples, fold: int) -> bool:
+def chosen_on_other_folds(examples: Examples, fold: int) -> bool:
     """Whether the threshold of a fold is one, and the best for all other folds."""
     inside = examples["fold"] == fold
-    held = np.unique(examples["threshold"][inside])
+    thresholds = np.unique(examples["threshold"][inside])
     others = Examples({name: examples[name][~inside] for name in NEEDED})
     best = max(float(scored(others, tau).sum()) for tau in candidates(others["margin"]))
-    return len(held) == 1 and float(scored(others, held[0]).sum()) >= best - EQUAL * max(1, len(others))
+    return len(thresholds) == 1 and float(scored(others, thresholds[0]).sum()) >= best - EQUAL * max(
+        1, len(others)
+    )
 
 
 def scored(examples: Examples, threshold: Floats | float) -> Floats:
     """(n) the F1 of each question under a threshold."""
-    found: Floats = np.where(examples["margin"] > threshold, examples["span_f1"], examples["silent"])
-    return found
+    scores: Floats = np.where(examples["margin"] > threshold, examples["span_f1"], examples["silent"])
+    return scores
 
 
 def candidates(margin: Floats) -> Floats:

@@ -215,6 +215,8 @@ class TrainingSettings:
     device: Literal["best", "cpu", "cuda", "mps"] = "best"
     evaluate_every: Tally | Literal["epoch", "never"] = 500  # epoch: at the end of each
     evaluate_batches: Tally | Literal["all"] = "all"
+    generate_every: Tally | Literal["never"] = field(default="never", metadata={"later": True})
+    generate_examples: Tally = field(default=100, metadata={"later": True})  # of dev, that are written then
     checkpoint_every: Tally = 500
     keep: Annotated[int, Range(least=2)] = 2  # last checkpoints, and the best; the last may be damaged
     patience: Tally | Unlimited = "unlimited"  # evaluations without a better dev loss before stopping

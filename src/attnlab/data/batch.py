@@ -61,10 +61,6 @@ class Batch(NamedColumns):
     def sizes(self) -> Tensor:
         return self.columns["sizes"]
 
-    def changed(self, **columns: Tensor | None) -> Batch:
-        """The batch with some columns otherwise."""
-        return Batch(**{**self.columns, **columns})
-
     @property
     def tokens(self) -> int:
         """Tokens that are not padding, targets included."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -112,6 +112,10 @@ class NamedColumns:
     def known(self) -> tuple[str, ...]:
         """The names that it may have."""
         return tuple(COLUMNS)
+
+    def changed(self, **columns: Any) -> Self:
+        """The same with some columns otherwise."""
+        return type(self)(**{**self.columns, **columns})
 
     def __getattr__(self, name: str) -> Any:
         if name in ("columns", "known") or name.startswith("__"):

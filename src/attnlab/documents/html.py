@@ -14,7 +14,7 @@ from attnlab.documents import nodes as n
 from attnlab.documents import plotly_figures, svg
 from attnlab.documents.markup import element, lines_of, pack, policy, shared_template, shared_text, text
 from attnlab.documents.nodes import SIGNS, Inline, Node, Number, Tone, numbers_in, parts_of
-from attnlab.documents.numbers import beside, decimals, fixed, known, short, value_text
+from attnlab.documents.numbers import beside, column_decimals, decimals, fixed, known, short, value_text
 from attnlab.documents.palette import variables
 from attnlab.documents.scale import round_numbers
 
@@ -208,7 +208,7 @@ def _head(head: n.TableColumn) -> Markup:
 
 def _bodies(node: n.Table, right: Sequence[str]) -> Iterator[Markup]:
     """The rows, in groups."""
-    places = [decimals(numbers) if (numbers := node.column(p)) else None for p in range(len(node.heads))]
+    places = column_decimals(node)
     groups: list[list[Markup]] = [[]]
     for row in node.lines:
         if row.group:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from attnlab.config.visible_text import visible
 from attnlab.documents import nodes as n
 from attnlab.documents.nodes import Inline, Node, Number, Tone, parts_of
-from attnlab.documents.numbers import beside, decimals, known, short, value_text
+from attnlab.documents.numbers import beside, column_decimals, known, short, value_text
 
 ACTING = frozenset("<>&`|")
 """What some readers of Markdown take for more than text, even in code."""
@@ -128,7 +128,7 @@ def _span(span: n.MarkedSpan) -> str:
 
 
 def table(node: n.Table) -> str:
-    places = [decimals(numbers) if (numbers := node.column(p)) else None for p in range(len(node.heads))]
+    places = column_decimals(node)
     grouped = any(row.group for row in node.lines)
     heads = [*(["group"] if grouped else []), *(inline(head.title) for head in node.heads)]
     lines, group = [_row(heads), "|" + "---|" * len(heads)], 0

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard
 
-from attnlab.documents.nodes import Form, Number
+from attnlab.documents.nodes import Form, Number, Table
 
 MOST_DECIMALS = 4
 TIED = "\N{NO-BREAK SPACE}"
@@ -40,6 +40,12 @@ def decimals(numbers: Iterable[Number]) -> int:
         largest = max((abs(row.value or 0) for row in rows), default=0)
         wanted = 3 - math.floor(math.log10(largest)) if largest > 0 else 0
     return min(max(wanted, 0), MOST_DECIMALS)
+
+
+def column_decimals(table: Table) -> list[int | None]:
+    """Those of every column; None where each number has its own, or there is none."""
+    columns = map(table.column, range(len(table.heads)))
+    return [decimals(numbers) if numbers else None for numbers in columns]
 
 
 def duration(seconds: float, decimals: int = 1) -> str:

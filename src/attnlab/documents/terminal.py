@@ -19,7 +19,7 @@ from rich.text import Text
 from attnlab.config.visible_text import visible, visible_lines
 from attnlab.documents import nodes as n
 from attnlab.documents.nodes import SIGNS, Inline, Node, Number, Tone, muted, parts_of, strong
-from attnlab.documents.numbers import beside, decimals, fixed, short, value_text
+from attnlab.documents.numbers import beside, column_decimals, fixed, short, value_text
 from attnlab.documents.scale import Scale
 
 STYLES = {
@@ -250,7 +250,7 @@ def table(node: n.Table, console: Console) -> RenderableType:
 
 def cells_of(node: n.Table) -> list[list[Text]]:
     """Every cell, with the decimals of its column."""
-    places = [decimals(numbers) if (numbers := node.column(p)) else None for p in range(len(node.heads))]
+    places = column_decimals(node)
     return [
         [inline(cell, places=places[place], cell=True) for place, cell in enumerate(row.cells)]
         for row in node.lines

@@ -33,6 +33,8 @@ class DocumentLosses:
     """The nats of the predicted words alone, where the loss has other parts beside them."""
     said: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """What was said of each text as a whole, and what was right, where the task is not about words."""
+    texts: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """What was written of each text and what was to be, where a model was asked to write."""
     unknown: int = 0
     """How many of all targets are the token of unknown words, which says nothing of their letters."""
 
@@ -45,7 +47,7 @@ class DocumentLosses:
         columns = {"nats": self.nats, "targets": self.targets, **self.said}
         if self.said:
             return Examples(columns)
-        return Examples(columns | {"bytes": self.bytes, "words": self.of_words.nats})
+        return Examples(columns | {"bytes": self.bytes, "words": self.of_words.nats, **self.texts})
 
     @property
     def score(self) -> Score:
@@ -108,7 +110,11 @@ def document_losses(evaluator: Evaluator) -> DocumentLosses:
             "These texts have no token to predict: each is too short, or all its words are unknown to the "
             "tokenizer. Give other texts."
         )
-    return DocumentLosses(nats, targets, bytes_, parts, words if parts else None, unknown=unknown)
+    texts = evaluator.said()
+    written = {} if texts is None else texts.columns
+    return DocumentLosses(
+        nats, targets, bytes_, parts, words if parts else None, texts=written, unknown=unknown
+    )
 
 
 def _labelled(evaluator: Evaluator, example: NDArray[np.int64]) -> DocumentLosses:

@@ -19,6 +19,7 @@ from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows
 from attnlab.evaluation.features import FeaturesOf, unknown
+from attnlab.evaluation.written_texts import TextWriter, text_scores
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.model.losses import LossSum
@@ -115,10 +116,16 @@ class Evaluator:
     device: torch.device = CPU
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext
     features: FeaturesOf = unknown
+    writer: TextWriter | None = None
     texts: Callable[[], Sequence[Example]] = no_texts
 
-    def __call__(self) -> Evaluation:
-        """The mean loss over the batches and the task's metrics, in eval mode."""
+    def said(self, count: int | None = None) -> Examples | None:
+        """What the model writes of the first examples, or of all; nothing where it is not asked to write."""
+        return None if self.writer is None else self.writer(count)
+
+    def __call__(self, *, written: int = 0) -> Evaluation:
+        """The mean loss over the batches and the task's metrics, in eval mode; and of so many examples the
+        metrics of what the model writes."""
         total, count, parts = 0.0, 0, dict[str, float]()
         columns: list[SplitColumns] = []
         rows: list[NDArray[np.int64]] = []
@@ -133,6 +140,8 @@ class Evaluator:
         examples = self.examples(columns, rows)
         metrics = {name: METRICS.build(name) for name in self.task.metrics if name != "loss"}
         scores |= {name: one.value(examples) for name, one in metrics.items() if one.applies(examples)}
+        texts = self.said(written) if written else None
+        scores |= {} if texts is None else text_scores(texts)
         return Evaluation(total / max(1, count), scores, examples)
 
     def examples(self, columns: Sequence[SplitColumns], rows: Sequence[NDArray[np.int64]]) -> Examples:

@@ -12,8 +12,14 @@ from attnlab.config.values import ConfigError
 from attnlab.config.wording import in_words
 from attnlab.documents.nodes import Grid, Node, Table
 from attnlab.explain.explanation import Explanation
-from attnlab.explain.query_rules import RuleQuery, argmax_query, linear_query
-from attnlab.explain.query_solver import FoundQuery, Numbers, best_query
+from attnlab.explain.query_solver import (
+    FoundQuery,
+    Numbers,
+    RuleQuery,
+    argmax_query,
+    best_query,
+    linear_query,
+)
 
 EXAMPLE = ((0.47, 0.65, 0.60), (0.64, 0.50, -0.59), (-0.03, -0.48, -0.88), (0.43, -0.83, 0.35))
 """Four nearly orthogonal keys, used where none are given."""

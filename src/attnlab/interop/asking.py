@@ -135,8 +135,8 @@ def answers_of(output: Any) -> Tensor:
     """The scores of an output: for each place (N,T,V), or for each text (N,C)."""
     if hasattr(output, "start_logits"):
         return torch.stack([output.start_logits, output.end_logits], -1)
-    found = getattr(output, "logits", output)
-    return found if isinstance(found, Tensor) and found.ndim == 2 else logits_of(output)
+    logits = getattr(output, "logits", output)
+    return logits if isinstance(logits, Tensor) and logits.ndim == 2 else logits_of(output)
 
 
 def claimed_mask(module: nn.Module) -> Claim:

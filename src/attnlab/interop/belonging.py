@@ -72,12 +72,12 @@ def is_special(tokenizer: Tokenizer, number: int) -> bool:
 
 def special_names(folder: Path) -> dict[str, str]:
     """The special tokens that a folder's files name, by role."""
-    found = {}
+    names = {}
     for file in NAMED_IN:
-        held = read_json(folder / file) if (folder / file).is_file() else {}
+        settings = read_json(folder / file) if (folder / file).is_file() else {}
         for role in ROLES:
-            value = held.get(f"{role}_token")
+            value = settings.get(f"{role}_token")
             content = value.get("content") if isinstance(value, Mapping) else value
             if isinstance(content, str) and content:
-                found[role] = content
-    return found
+                names[role] = content
+    return names

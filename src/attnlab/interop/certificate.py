@@ -88,11 +88,11 @@ def account(
     filled: set[int] = set()
     for group in _by_place(links, places).values():
         known |= {link.theirs for link in group}
-        found = [link for link in group if link.theirs in there]
+        present = [link for link in group if link.theirs in there]
         filled |= {id(places[name]) for name in group[0].ours}
-        if found:
-            result.loaded.append(found[0])
-            result.tied += [(link, found[0]) for link in found[1:]]
+        if present:
+            result.loaded.append(present[0])
+            result.tied += [(link, present[0]) for link in present[1:]]
         elif _accepted((group[0].theirs, *group[0].ours), accept):
             result.new += group[0].ours
         else:
@@ -116,10 +116,10 @@ def account(
 
 def _by_place(links: Iterable[Link], places: dict[str, nn.Parameter]) -> dict[tuple[int, ...], list[Link]]:
     """Links that lead to the same parameters, in the order of the table: the first is the usual one."""
-    found: dict[tuple[int, ...], list[Link]] = {}
+    by_place: dict[tuple[int, ...], list[Link]] = {}
     for link in links:
-        found.setdefault(tuple(id(places[name]) for name in link.ours), []).append(link)
-    return found
+        by_place.setdefault(tuple(id(places[name]) for name in link.ours), []).append(link)
+    return by_place
 
 
 def _accepted(names: Iterable[str], accept: Collection[str]) -> bool:
@@ -131,10 +131,10 @@ def _expected(link: Link, places: dict[str, nn.Parameter]) -> tuple[int, ...]:
 
 
 def _misshapen(link: Link, places: dict[str, nn.Parameter], weights: Weights) -> Iterator[str]:
-    wanted, found = _expected(link, places), weights.shape(link.theirs)
-    if wanted != found:
-        turned = " (it is transposed)" if wanted == found[::-1] else ""
-        yield f"{link.theirs} has shape {list(found)}, and config.json asks for {list(wanted)}{turned}"
+    wanted, shape = _expected(link, places), weights.shape(link.theirs)
+    if wanted != shape:
+        turned = " (it is transposed)" if wanted == shape[::-1] else ""
+        yield f"{link.theirs} has shape {list(shape)}, and config.json asks for {list(wanted)}{turned}"
 
 
 def _renamed(link: Link, there: set[str], places: dict[str, nn.Parameter], weights: Weights) -> str:
@@ -210,14 +210,14 @@ def taken(
     weights: dict[str, Tensor], links: Iterable[Link], *, tied: Callable[[str], bool], copies: Collection[str]
 ) -> dict[str, Tensor]:
     """Our weights under their names; of two names for one table only the first is written, and `copies`."""
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     written: set[tuple[str, ...]] = set()
     for link in links:
         once = link.ours not in written and not all(tied(name) for name in link.ours)
         if not once and link.theirs not in copies:
             continue
         written.add(link.ours)
-        found[link.theirs] = link.outward([weights[name] for name in link.ours]).clone(
+        tensors[link.theirs] = link.outward([weights[name] for name in link.ours]).clone(
             memory_format=torch.contiguous_format
         )
-    return found
+    return tensors

@@ -47,8 +47,8 @@ def labels_in(theirs: Theirs, outputs: int) -> Labels:
 def named_labels(theirs: Theirs, kind: str, outputs: int) -> Labels:
     """Labels by the names of their config.json."""
     named = theirs.get("id2label")
-    held = {int(n): str(name) for n, name in named.items()} if isinstance(named, Mapping) else {}
-    names = tuple(held.get(n, f"LABEL_{n}") for n in range(outputs))
+    by_number = {int(n): str(name) for n, name in named.items()} if isinstance(named, Mapping) else {}
+    names = tuple(by_number.get(n, f"LABEL_{n}") for n in range(outputs))
     return Labels(kind, names, (0,) * outputs)
 
 
@@ -56,11 +56,11 @@ def labels_out(labels: Labels) -> Theirs:
     """The same in their config.json; nothing where there are no labels."""
     if labels.kind not in NAMED:
         return {}
-    found: dict[str, Any] = {"problem_type": PROBLEMS[labels.kind]} if labels.kind in PROBLEMS else {}
+    fields: dict[str, Any] = {"problem_type": PROBLEMS[labels.kind]} if labels.kind in PROBLEMS else {}
     if labels.names:
-        found["id2label"] = {str(n): name for n, name in enumerate(labels.names)}
-        found["label2id"] = {name: n for n, name in enumerate(labels.names)}
-    return found
+        fields["id2label"] = {str(n): name for n, name in enumerate(labels.names)}
+        fields["label2id"] = {name: n for n, name in enumerate(labels.names)}
+    return fields
 
 
 def counted(settings: ModelSettings, labels: Labels) -> ModelSettings:

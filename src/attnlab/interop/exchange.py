@@ -8,6 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor, nn
+
 from attnlab.config.files import config_of, plain, section_of
 from attnlab.config.schema import Config, ModelSettings
 from attnlab.config.values import ConfigError
@@ -17,15 +20,17 @@ from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.interop.belonging import moved, special_names, strangeness
 from attnlab.interop.certificate import Certificate
 from attnlab.interop.class_names import NULL_THRESHOLD, labels_in, labels_out, named_labels, task_of
-from attnlab.interop.fields import Theirs
-from attnlab.interop.fold import folded
+from attnlab.interop.fields import Settings, Theirs, get
 from attnlab.interop.foreign import Foreign, built_with, load_model, resize, save_model
 from attnlab.interop.onnx import write_onnx
 from attnlab.interop.tokenizer_export import save_tokenizer
 from attnlab.model.heads.classification import Classification
+from attnlab.model.heads.language import language_head
 from attnlab.model.heads.span import Span
 from attnlab.model.heads.token_classification import TokenClassification
 from attnlab.model.model import Model
+from attnlab.model.positions.absolute import sinusoids
+from attnlab.model.trunks.transformer import transformer_of
 from attnlab.model.witness import answer, differs
 from attnlab.runs.folder import RunFolder
 from attnlab.targets import TARGETS
@@ -95,20 +100,22 @@ class Published:
 def read_published(folder: Path) -> Published:
     """The model of a folder in transformers' layout, in memory."""
     tokenizer = load_tokenizer(folder)
-    found = load_belonging(folder, tokenizer)
-    labels = labels_of(found)
-    return Published(found.model, tokenizer, labels, _run_config(found.config, labels, folder, found.theirs))
+    published = load_belonging(folder, tokenizer)
+    labels = labels_of(published)
+    return Published(
+        published.model, tokenizer, labels, _run_config(published.config, labels, folder, published.theirs)
+    )
 
 
 def load_belonging(folder: Path, tokenizer: Tokenizer) -> Foreign:
     """The model of a folder, where this tokenizer can be its own."""
-    found = load_model(folder)
-    if strange := reasons_against(tokenizer, found, folder):
+    foreign = load_model(folder)
+    if strange := reasons_against(tokenizer, foreign, folder):
         raise ConfigError(
             f"The tokenizer in {folder} does not belong to its model: {'; '.join(strange)}. Its ids would "
             "mean other words; restore the tokenizer that the model was published with."
         )
-    return found
+    return foreign
 
 
 def _tokenizer(source: Path, given: str | Path | None) -> Tokenizer:
@@ -227,3 +234,40 @@ def _special_ids(tokenizer: Tokenizer, settings: ModelSettings) -> Theirs:
     if settings.family == "encoder_decoder":
         found["decoder_start_token_id"] = tokenizer.first
     return found
+
+
+@torch.no_grad()
+def folded(model: Model, settings: Settings) -> tuple[Settings, dict[str, Tensor]]:
+    """Settings and weights of an equal model whose embedding has no scale and whose positions are a table."""
+    weights = {name: p.detach() for name, p in model.named_parameters(remove_duplicate=False)}
+    settings = dict(settings)
+    trunk = transformer_of(model.trunk)
+    scale = trunk.embedding_scale
+    if scale != 1:
+        settings["embedding_scale"] = 1.0
+        if get(settings, "output.tied") and not _divide_last_norm(model, weights, scale):
+            settings["output"] = settings["output"] | {"tied": False}  # the head keeps the table as it was
+        scaled = ["tokens", "types"] + ["positions.table"] * (settings["positions"]["kind"] == "learned")
+        for name in list(weights):
+            if name.endswith(tuple(f".embedding.{part}.weight" for part in scaled)):
+                weights[name] = weights[name] * scale
+    if settings["positions"]["kind"] == "sinusoidal":
+        settings["positions"] = {"kind": "learned", "offset": 0}
+        table = sinusoids(torch.arange(settings["length"]), settings["width"])
+        for stack in trunk.stacks():
+            weights[f"trunk.{stack}.embedding.positions.table.weight"] = table
+    return settings, weights
+
+
+def _divide_last_norm(model: Model, weights: dict[str, Tensor], scale: float) -> bool:
+    """Make what the head's table is multiplied with `scale` times smaller; False where no norm does that.
+
+    So the scores stay the same with a table that is larger, and the table can stay tied.
+    """
+    transform = language_head(model.head).transform
+    norm = transform[-1] if isinstance(transform, nn.Sequential) else transformer_of(model.trunk).last_norm
+    own = {id(parameter) for parameter in norm.parameters()}
+    for name, parameter in model.named_parameters():
+        if id(parameter) in own:
+            weights[name] = weights[name] / scale
+    return bool(own)

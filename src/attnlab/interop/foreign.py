@@ -14,6 +14,7 @@ from torch import Tensor
 from attnlab.config import schema
 from attnlab.config.files import plain, section_of
 from attnlab.config.memory import refuse_beyond_memory
+from attnlab.config.streams import stream_seed
 from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError, unknown
 from attnlab.interop.certificate import (
@@ -28,8 +29,7 @@ from attnlab.interop.certificate import (
 )
 from attnlab.interop.families import FAMILIES
 from attnlab.interop.family import Family, HeadOf, misfits
-from attnlab.interop.fields import Theirs
-from attnlab.interop.growth import resized
+from attnlab.interop.fields import Settings, Theirs
 from attnlab.interop.weights import WHOLE, Renamed, Weights, open_weights
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
@@ -94,7 +94,7 @@ def resize(found: Foreign, *, vocabulary: int, length: int, seed: int = 0) -> Fo
     if config == found.config:
         return found
     weights = {name: p.detach() for name, p in found.model.named_parameters()}
-    model = built_with(config, resized(weights, plain(config), seed=seed))
+    model = built_with(config, resize_weights(weights, plain(config), seed=seed))
     certificate = replace(found.certificate, parameters=sum(p.numel() for p in model.parameters()))
     notes = [
         f"{what}: {before:,} before, {now:,} now ({how})"
@@ -269,3 +269,46 @@ def save_model(
         loaded=tuple(tensors),
         tied=tuple(link.theirs for link in links if link.theirs not in tensors),
     )
+
+
+NOISE = 0.01
+"""Of the rows' own spread: enough that new rows differ, too little to be heard."""
+
+
+def with_words(table: Tensor, rows: int, *, seed: int) -> Tensor:
+    """A table or bias with this many rows; new ones begin as the mean of the old, and a little noise.
+
+    So a new word is at first as likely as words are on average, and disturbs nothing (Hewitt 2021,
+    "Initializing New Word Embeddings for Pretrained Language Models").
+    """
+    if rows <= len(table):
+        return table[:rows]
+    drawn = torch.Generator().manual_seed(stream_seed(seed, "growth"))
+    noise = torch.randn((rows - len(table), *table.shape[1:]), generator=drawn).to(table.dtype)
+    new = table.mean(0, keepdim=True) + NOISE * table.std(0, keepdim=True) * noise
+    return torch.cat([table, new])
+
+
+def with_positions(table: Tensor, length: int, *, offset: int) -> Tensor:
+    """A table of positions for this length; beyond its end it is repeated from its start.
+
+    So a new position begins as one that attention knows: neighbours stay neighbours (Beltagy et al.
+    2020, "Longformer"). The first `offset` rows, which stand for no position, stay.
+    """
+    apart, known = table[:offset], table[offset:]
+    repeats = -(-length // len(known))
+    return torch.cat([apart, known.repeat(repeats, 1)[:length]])
+
+
+@torch.no_grad()
+def resize_weights(weights: Mapping[str, Tensor], settings: Settings, *, seed: int) -> dict[str, Tensor]:
+    """Every weight, with the tables of words and of learned positions in the sizes of these settings."""
+    resized = dict(weights)
+    learned = settings["positions"]["kind"] == "learned"
+    for name, weight in weights.items():
+        if name.endswith(".embedding.tokens.weight") or name in ("head.table.weight", "head.bias"):
+            # one stream for all: tables that are tied stay so
+            resized[name] = with_words(weight, settings["vocabulary"], seed=seed)
+        elif learned and name.endswith(".embedding.positions.table.weight"):
+            resized[name] = with_positions(weight, settings["length"], offset=settings["positions"]["offset"])
+    return resized

@@ -35,7 +35,7 @@ from attnlab.data.example import Example
 from attnlab.data.overlap import overlap_of
 from attnlab.data.splits import Splits
 from attnlab.interop.asking import Claim, claimed_mask
-from attnlab.interop.module_checks import Point, check_module, opened, timed
+from attnlab.interop.module_checks import Point, check_module, own_tokenizer, timed_finding
 from attnlab.interop.observing import Observer, Part, SeenCall, scores_of
 from attnlab.model.apart import undisturbed
 from attnlab.model.losses import IGNORE
@@ -93,11 +93,11 @@ class LoopChecks:
         self.model, self.tokenizer = model, tokenizer
         self.pretrained = known_elsewhere(model) if pretrained is None else pretrained
         self.initial, self.begun = samples(model), False
-        found = check_module(model, tokenizer=tokenizer, length=LENGTH, whole=WHOLE, **self.asked)
+        findings = check_module(model, tokenizer=tokenizer, length=LENGTH, whole=WHOLE, **self.asked)
         if data is not None:
-            found.append(timed(lambda: contamination(data, tokenizer)))
+            findings.append(timed_finding(lambda: contamination(data, tokenizer)))
         self.observer.attach(model)
-        return self._add(found)
+        return self._add(findings)
 
     def stepping(self) -> Findings:
         """Right before the optimizer's first step, when the gradients of all its batches are there: targets,
@@ -107,12 +107,12 @@ class LoopChecks:
         self.begun, self.observer.training = True, False
         at, parts = Point(), self.observer.parts
         words = [part for part in parts if part.taught.ndim > 1]
-        found = [
-            timed(lambda: targets(words, self.asked["mask"] or claimed_mask(self.model), at)),
-            timed(lambda: first_loss(parts, self.pretrained, at)),
-            timed(lambda: accumulation(parts, at)),
+        findings = [
+            timed_finding(lambda: targets(words, self.asked["mask"] or claimed_mask(self.model), at)),
+            timed_finding(lambda: first_loss(parts, self.pretrained, at)),
+            timed_finding(lambda: accumulation(parts, at)),
         ]
-        return self._add(found)
+        return self._add(findings)
 
     def evaluated(
         self,
@@ -125,12 +125,12 @@ class LoopChecks:
         if labels is None and self.observer.labels:
             labels = torch.cat(self.observer.labels).tolist()
             predicted = torch.cat(self.observer.predicted).tolist()
-        found = []
+        findings = []
         if labels and predicted is not None:
-            found = [provisional(one) for one in judge(labels, predicted)]
-        found.append(timed(lambda: self.inputs_matter(step)))
+            findings = [provisional(one) for one in judge(labels, predicted)]
+        findings.append(timed_finding(lambda: self.inputs_matter(step)))
         self.observer.clear()
-        return self._add(found, step)
+        return self._add(findings, step)
 
     def inputs_matter(self, step: int) -> Finding:
         """The loss of a batch that was seen, with its own tokens, with shuffled ones, and with blank ones."""
@@ -153,17 +153,17 @@ class LoopChecks:
 
     def _loss(self, seen: SeenCall) -> float | None:
         with undisturbed(self.model) as model:
-            found = getattr(seen.answer(model), "loss", None)
-        return None if found is None else float(found)
+            loss = getattr(seen.answer(model), "loss", None)
+        return None if loss is None else float(loss)
 
     def finish(self, step: int, *, reload: Callable[[], nn.Module] | None = None) -> Findings:
         """At the end: what moved, and whether the model that `reload` loads gives the same scores."""
         self.observer.detach()
         at = Point("after")
-        found = [timed(lambda: self.moved(at))]
+        findings = [timed_finding(lambda: self.moved(at))]
         if reload is not None:
-            found.append(timed(lambda: self.reloaded(reload, at)))
-        return self._add(found, step)
+            findings.append(timed_finding(lambda: self.reloaded(reload, at)))
+        return self._add(findings, step)
 
     def moved(self, at: Point) -> Finding:
         if not self.begun:
@@ -188,10 +188,10 @@ class LoopChecks:
         scores = []
         for model in (self.model, built):
             with undisturbed(model):
-                found = scores_of(seen.answer(model))
-            if found is None:
+                output = scores_of(seen.answer(model))
+            if output is None:
                 return check.finding(at, Outcome.NOT_APPLICABLE, "no_scores")
-            scores.append(found.cpu())
+            scores.append(output.cpu())
         return check.judge(at, scores[0], scores[1])
 
     def add(self, found: Sequence[Finding]) -> Findings:
@@ -199,20 +199,20 @@ class LoopChecks:
         return self._add(found)
 
     def _add(self, given: Sequence[Finding], step: int = 0) -> Findings:
-        found = Findings(replace(one, step=step) for one in given)
-        told = {(one.when, one.check): one.outcome for one in self.findings}
-        self.findings = Findings(joined(self.findings, found))
+        findings = Findings(replace(one, step=step) for one in given)
+        before = {(one.when, one.check): one.outcome for one in self.findings}
+        self.findings = Findings(joined(self.findings, findings))
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             save_findings(self.folder, self.findings, self.allow)
-        stopping = [one for one in found if one.outcome is Outcome.FAIL and one.when == "before"]
+        stopping = [one for one in findings if one.outcome is Outcome.FAIL and one.when == "before"]
         stopping = [one for one in stopping if self.stop and one.check not in self.allow]
         if stopping:
             raise UnsoundError("\n".join(one.sentence for one in stopping))
-        for one in found:
-            if one.outcome in BAD and told.get((one.when, one.check)) != one.outcome:
+        for one in findings:
+            if one.outcome in BAD and before.get((one.when, one.check)) != one.outcome:
                 warnings.warn(one.sentence, UnsoundWarning, stacklevel=3)
-        return found
+        return findings
 
     @property
     def unsound(self) -> list[str]:
@@ -226,13 +226,13 @@ def known_elsewhere(model: nn.Module) -> bool:
 
 def samples(model: nn.Module) -> dict[str, Tensor]:
     """Some numbers of each parameter and the mean of all, which moves when any of them does."""
-    found = {}
+    numbers = {}
     for name, parameter in model.named_parameters():
         flat = parameter.detach().flatten()
         step = max(flat.numel() // NUMBERS, 1)
         mean = flat.double().mean()[None] if flat.numel() else flat.double()
-        found[name] = torch.cat([flat[::step][:NUMBERS].double(), mean]).cpu()
-    return found
+        numbers[name] = torch.cat([flat[::step][:NUMBERS].double(), mean]).cpu()
+    return numbers
 
 
 def targets(parts: Sequence[Part], mask: Claim, at: Point) -> Finding:
@@ -289,24 +289,24 @@ def contamination(data: Mapping[str, Iterable[Any]], tokenizer: Any = None) -> F
     """What the given data sets share, in at most 20,000 rows of each."""
     check, at = Contamination(), Point()
     texts = {name: texts_of(rows, tokenizer) for name, rows in data.items()}
-    texts = {name: found for name, found in texts.items() if found}
+    texts = {name: overlap for name, overlap in texts.items() if overlap}
     if "train" not in texts or len(texts) < 2:
         return check.finding(at, Outcome.NOT_APPLICABLE, "one_set")
-    own = opened(tokenizer) if tokenizer is not None else None
-    found = overlap_of(Splits(GivenTexts(texts), 0, 0))
-    return check.judge(at, found, None if own is None else own.text)
+    own = own_tokenizer(tokenizer) if tokenizer is not None else None
+    overlap = overlap_of(Splits(GivenTexts(texts), 0, 0))
+    return check.judge(at, overlap, None if own is None else own.text)
 
 
 def texts_of(rows: Iterable[Any], tokenizer: Any) -> list[str]:
     """Each row as a text: its own, or that of its ids."""
-    found = []
+    texts = []
     for _, row in zip(range(READ), rows, strict=False):
         if isinstance(row, str):
-            found.append(row)
+            texts.append(row)
         elif isinstance(row, Mapping) and isinstance(row.get("text"), str):
-            found.append(row["text"])
+            texts.append(row["text"])
         elif isinstance(row, Mapping) and row.get("input_ids") is not None:
             ids = [int(number) for number in row["input_ids"]]
             decode = getattr(tokenizer, "decode", None)
-            found.append(decode(ids, skip_special_tokens=True) if decode else " ".join(map(str, ids)))
-    return found
+            texts.append(decode(ids, skip_special_tokens=True) if decode else " ".join(map(str, ids)))
+    return texts

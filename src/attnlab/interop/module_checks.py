@@ -55,26 +55,26 @@ def check_module(
     try:
         asked = AskedModule.of(module, vocabulary=vocabulary, mask=mask, forward=forward)
     except TooLargeError as error:
-        found = [too_large(check, at, error) for check in (Dependency(), Invariance(), Decoding())]
+        findings = [too_large(check, at, error) for check in (Dependency(), Invariance(), Decoding())]
     else:
         work: list[Callable[[], Finding]] = [
             lambda: dependency(asked, at, length=length, whole=whole),
             lambda: invariance(asked, at),
             lambda: decoding(asked, at),
         ]
-        found = [timed(one) for one in work]
+        findings = [timed_finding(one) for one in work]
     if tokenizer is not None:
-        found.append(timed(lambda: tokenizer_of(module, tokenizer, at)))
-    return [replace(one, implementation=of) for one in found]
+        findings.append(timed_finding(lambda: tokenizer_of(module, tokenizer, at)))
+    return [replace(one, implementation=of) for one in findings]
 
 
-def timed(work: Callable[[], Finding]) -> Finding:
+def timed_finding(work: Callable[[], Finding]) -> Finding:
     began = time.perf_counter()
-    found = work()
-    return replace(found, seconds=time.perf_counter() - began)
+    finding = work()
+    return replace(finding, seconds=time.perf_counter() - began)
 
 
-def unanswered(check: Check, at: Point, error: Exception) -> Finding:
+def cannot_be_asked(check: Check, at: Point, error: Exception) -> Finding:
     """A module that cannot be asked is neither sound nor unsound."""
     reason = next(iter(str(error).splitlines()), "") or type(error).__name__
     return check.finding(at, Outcome.NOT_APPLICABLE, "cannot_be_asked", error=reason)
@@ -90,12 +90,12 @@ def dependency(asked: AskedModule, at: Point, *, length: int = 12, whole: int = 
     try:
         if not asked.each_place():
             return check.finding(at, Outcome.NOT_APPLICABLE, "one_answer")
-        found = probe(
+        probed = probe(
             asked.module, asked.vocabulary, asked.mask, length=length, whole=whole, forward=asked.probed
         )
     except ConfigError as error:
-        return unanswered(check, at, error)
-    finding = check.judge(at, found, asked.module)
+        return cannot_be_asked(check, at, error)
+    finding = check.judge(at, probed, asked.module)
     given: dict[str, Value] = {"asked_mask": asked.mask, "asked_source": asked.reads_source}
     return replace(finding, values={**finding.values, **given})
 
@@ -107,7 +107,7 @@ def invariance(asked: AskedModule, at: Point) -> Finding:
     try:
         gaps = arrangements(asked, rows)
     except Exception as error:  # whatever another project's model raises
-        return unanswered(check, at, error)
+        return cannot_be_asked(check, at, error)
     if not gaps:
         return check.finding(at, Outcome.NOT_APPLICABLE, "no_padding")
     return check.judge(at, gaps, len(rows), SLACK)
@@ -116,14 +116,14 @@ def invariance(asked: AskedModule, at: Point) -> Finding:
 def arrangements(asked: AskedModule, rows: Sequence[Tensor]) -> Mapping[str, float]:
     """How far texts score differently than alone, of the largest, in each arrangement that can be asked."""
     alone = [answers(asked, [row])[0] for row in rows]
-    found = {}
+    gaps = {}
     if asked.masks_padding or asked.mask == "causal":
-        found["padded on the right"] = gap(answers(asked, rows), alone)
-        found["in another order"] = gap(answers(asked, rows[::-1]), alone[::-1])
+        gaps["padded on the right"] = gap(answers(asked, rows), alone)
+        gaps["in another order"] = gap(answers(asked, rows[::-1]), alone[::-1])
     if asked.masks_padding and asked.places_padding and asked.forward is None and alone[0].ndim == 2:
         placed = [answers(asked, [row], side="left", places=True)[0] for row in rows]
-        found["padded on the left"] = gap(answers(asked, rows, side="left", places=True), placed)
-    return found
+        gaps["padded on the left"] = gap(answers(asked, rows, side="left", places=True), placed)
+    return gaps
 
 
 def answers(
@@ -133,11 +133,11 @@ def answers(
     ids, real = padded([row.tolist() for row in rows], side=side)
     if real is not None:
         ids = torch.where(real, ids, asked.pad)
-    found = asked.scores(ids, real, places=places)
-    if found.ndim == 2:
-        return list(found)
+    scores = asked.scores(ids, real, places=places)
+    if scores.ndim == 2:
+        return list(scores)
     kept = torch.ones_like(ids, dtype=torch.bool) if real is None else real
-    return [row[where] for row, where in zip(found, kept, strict=True)]
+    return [row[where] for row, where in zip(scores, kept, strict=True)]
 
 
 def gap(own: Sequence[Tensor], alone: Sequence[Tensor]) -> float:
@@ -155,10 +155,10 @@ def decoding(asked: AskedModule, at: Point) -> Finding:
     ids = torch.stack(asked.random_rows([CACHED], seed=3))
     try:
         whole = asked.scores(ids)[0]
-        found = cached_scores(asked, ids)
+        cached = cached_scores(asked, ids)
     except Exception as error:  # whatever another project's model raises
-        return unanswered(check, at, error)
-    return check.judge(at, distance(found, whole, float(whole.abs().max())), CACHED, SLACK)
+        return cannot_be_asked(check, at, error)
+    return check.judge(at, distance(cached, whole, float(whole.abs().max())), CACHED, SLACK)
 
 
 @torch.no_grad()
@@ -176,7 +176,7 @@ def cached_scores(asked: AskedModule, ids: Tensor) -> Tensor:
 def tokenizer_of(module: nn.Module, tokenizer: Any, at: Point) -> Finding:
     """Whether a tokenizer of transformers, or one of ours, belongs to a module."""
     check = TokenizerIdentity()
-    own = opened(tokenizer)
+    own = own_tokenizer(tokenizer)
     config = getattr(module, "config", None)
     embedding = getattr(module, "get_input_embeddings", lambda: None)()
     if own is None or not isinstance(embedding, nn.Embedding):
@@ -191,7 +191,7 @@ def tokenizer_of(module: nn.Module, tokenizer: Any, at: Point) -> Finding:
     return check.finding(at, Outcome.PASS, "fits", 0.0, ids=own.size, rows=rows)
 
 
-def opened(tokenizer: Any) -> Tokenizer | None:
+def own_tokenizer(tokenizer: Any) -> Tokenizer | None:
     """A tokenizer of ours with the same ids as a fast one of transformers, which stays as it is."""
     if isinstance(tokenizer, Tokenizer):
         return tokenizer

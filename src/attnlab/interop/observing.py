@@ -177,12 +177,12 @@ def by_row(value: Any, rows: int) -> bool:
 
 
 def ids_of(args: tuple[Any, ...], given: Mapping[str, Any]) -> Tensor | None:
-    found = given.get("input_ids", args[0] if args else None)
-    return found if isinstance(found, Tensor) and not found.is_floating_point() else None
+    ids = given.get("input_ids", args[0] if args else None)
+    return ids if isinstance(ids, Tensor) and not ids.is_floating_point() else None
 
 
 def scores_of(output: Any) -> Tensor | None:
     """The scores of classes or words in what a model returned."""
-    found = output.get("logits") if isinstance(output, dict) else getattr(output, "logits", output)
-    found = found[0] if isinstance(found, (tuple, list)) and found else found
-    return found if isinstance(found, Tensor) and found.ndim >= 2 and found.is_floating_point() else None
+    scores = output.get("logits") if isinstance(output, dict) else getattr(output, "logits", output)
+    scores = scores[0] if isinstance(scores, (tuple, list)) and scores else scores
+    return scores if isinstance(scores, Tensor) and scores.ndim >= 2 and scores.is_floating_point() else None

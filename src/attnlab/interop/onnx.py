@@ -64,14 +64,14 @@ def write_onnx(model: Model, file: Path, *, length: int, typed: bool) -> float:
 @torch.no_grad()
 def _export(plain: Plain, inputs: dict[str, Tensor], file: Path) -> None:
     free = {name: {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC} for name in inputs}
-    told: dict[str, Any] = {"dynamic_shapes": free, "output_names": ["scores"], "verbose": False}
+    options: dict[str, Any] = {"dynamic_shapes": free, "output_names": ["scores"], "verbose": False}
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)  # it tells of packages for pictures that are not there
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            program = torch.onnx.export(plain, (), kwargs=inputs, dynamo=True, **told)
+            program = torch.onnx.export(plain, (), kwargs=inputs, dynamo=True, **options)
     except torch.onnx.OnnxExporterError as error:
         cause = error.__cause__ or error
         raise ConfigError(
@@ -87,11 +87,11 @@ def _export(plain: Plain, inputs: dict[str, Tensor], file: Path) -> None:
 @torch.no_grad()
 def _difference(plain: Plain, session: Any, inputs: dict[str, Tensor]) -> float:
     """Between what the file and the model say of real tokens, as a share of the largest score."""
-    told = session.run(None, {name: value.numpy() for name, value in inputs.items()})[0]
+    scores = session.run(None, {name: value.numpy() for name, value in inputs.items()})[0]
     expected = plain(**inputs)
     real = inputs["real"] if expected.ndim == 3 else slice(None)
     largest = expected[real].abs().max().clamp(min=1)
-    return float((torch.from_numpy(told) - expected)[real].abs().max() / largest)
+    return float((torch.from_numpy(scores) - expected)[real].abs().max() / largest)
 
 
 def _runtime() -> Any:

@@ -20,7 +20,7 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.interop.asking import AskedModule, TooLargeError, claimed_mask
 from attnlab.interop.foreign import CONFIG, Foreign, load_model
-from attnlab.interop.module_checks import Point, check_module, gap, timed
+from attnlab.interop.module_checks import Point, check_module, gap, timed_finding
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, Outcome
 
@@ -44,18 +44,18 @@ def of_published(folder: Path, *, tell: Callable[[str], None] = lambda message: 
     config, tokenizer = read_json(folder / CONFIG), tokenizer_in(folder)
     tell("Loading the model with transformers")
     theirs = loaded_there(folder, config)
-    found = of_loaded(theirs, tokenizer, tell)
+    findings = of_loaded(theirs, tokenizer, tell)
     tell("Loading the model with attnlab")
     try:
         ours = load_model(folder)
     except ConfigError as error:
-        return [*found, not_run(OURS, f"attnlab cannot load this folder: {error}")]
+        return [*findings, not_run(OURS, f"attnlab cannot load this folder: {error}")]
     tell("Checking attnlab's implementation")
     mask = claimed_mask(ours.model if theirs.module is None else theirs.module)
-    found += check_module(ours.model, mask=mask, of=f"{OURS} ({ours.certificate.architecture})")
+    findings += check_module(ours.model, mask=mask, of=f"{OURS} ({ours.certificate.architecture})")
     if theirs.module is not None:
-        found.append(timed(lambda: same_answers(theirs, ours, tokenizer)))
-    return found
+        findings.append(timed_finding(lambda: same_answers(theirs, ours, tokenizer)))
+    return findings
 
 
 def of_imported(model: Model, architecture: str, origin: str) -> list[Finding]:
@@ -70,11 +70,11 @@ def of_loaded(theirs: Loaded, tokenizer: Tokenizer | None, tell: Callable[[str],
     if theirs.module is None:
         return [not_run(theirs.implementation, theirs.reason)]
     tell(f"Checking {theirs.implementation}")
-    found = check_module(theirs.module, tokenizer=tokenizer, of=theirs.implementation)
+    findings = check_module(theirs.module, tokenizer=tokenizer, of=theirs.implementation)
     if theirs.lost:
         lost = Tensors().finding(Point(), Outcome.FAIL, "not_in_files", names=list(theirs.lost))
-        found.append(replace(lost, implementation=theirs.implementation))
-    return found
+        findings.append(replace(lost, implementation=theirs.implementation))
+    return findings
 
 
 def not_run(implementation: str, reason: str) -> Finding:

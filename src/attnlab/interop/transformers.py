@@ -13,7 +13,7 @@ from transformers import PreTrainedModel, TrainerCallback
 
 from attnlab.interop.asking import Claim
 from attnlab.interop.loop_checks import LoopChecks, contamination
-from attnlab.interop.module_checks import timed
+from attnlab.interop.module_checks import timed_finding
 from attnlab.runs.findings import Finding, Findings
 
 
@@ -79,7 +79,7 @@ class Soundness(TrainerCallback):
         sets = {name: getattr(loader, "dataset", None) for name, loader in loaders.items()}
         data = {name: rows_of(rows) for name, rows in sets.items() if isinstance(rows, Sized)}
         with torch.random.fork_rng():  # rows may be made with random numbers
-            return [timed(lambda: contamination(data, given.get("processing_class")))]
+            return [timed_finding(lambda: contamination(data, given.get("processing_class")))]
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         if self.checks is None:

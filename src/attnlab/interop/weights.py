@@ -67,17 +67,17 @@ class Safe:
         return tuple(self._held[name].get_slice(name).get_shape())
 
     def dtype(self, name: str) -> str:
-        found = str(self._held[name].get_slice(name).get_dtype())
-        return TYPES.get(found, found)
+        name_of_type = str(self._held[name].get_slice(name).get_dtype())
+        return TYPES.get(name_of_type, name_of_type)
 
     def tensor(self, name: str) -> Tensor:
         from safetensors import SafetensorError
 
         try:
-            found: Tensor = self._held[name].get_tensor(name)
+            tensor: Tensor = self._held[name].get_tensor(name)
         except (SafetensorError, RuntimeError, OSError) as error:
             raise ConfigError(f"{name} cannot be read: {error}.") from error
-        return found
+        return tensor
 
 
 class Unpickled:
@@ -141,7 +141,7 @@ def _unpickled(file: Path) -> dict[Any, Any]:
             warnings.catch_warnings()
         ):  # of pickles older or newer than torch's own; they are read or refused
             warnings.simplefilter("ignore")
-            held = torch.load(file, map_location="cpu", weights_only=True, mmap=mapped)
+            stored = torch.load(file, map_location="cpu", weights_only=True, mmap=mapped)
     except pickle.UnpicklingError as error:
         raise ConfigError(
             f"{file} needs code to be executed, or is damaged; only plain tensors are read from such "
@@ -152,9 +152,9 @@ def _unpickled(file: Path) -> dict[Any, Any]:
         raise ConfigError(
             f"{file} is not a complete file of tensors ({reason}); download or write it again."
         ) from error
-    if not isinstance(held, dict):
-        raise ConfigError(f"{file} holds a {type(held).__name__}, not tensors by name.")
-    return held
+    if not isinstance(stored, dict):
+        raise ConfigError(f"{file} holds a {type(stored).__name__}, not tensors by name.")
+    return stored
 
 
 def open_weights(folder: Path) -> Weights:

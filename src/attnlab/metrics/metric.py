@@ -23,6 +23,10 @@ CLUSTER = "cluster"
 leave out all of a cluster at once. Without it every example is one of its own."""
 
 
+OF_TEXTS = ("generated", "reference")
+"""Columns of text: what a model wrote of each example, and what was to be written."""
+
+
 @dataclass(frozen=True)
 class Examples:
     """What a model said of each example of a split: named columns, (n) or (n, k), in the split's own order.

@@ -64,6 +64,12 @@ def refuse_misfits(config: schema.Config, task: Task, draft: Model) -> None:
             f"data.length {config.data.length} is more than the {config.longest_text} tokens of text that "
             f"model.length {config.model.length} leaves after those of adapter {config.adapter}; lower it."
         )
+    if config.training.generate_every != "never" and not task.writes_target:
+        others = " or ".join(kind for kind in TASKS if TASKS[kind].predicted_column == "target")
+        raise ConfigError(
+            f'training.generate_every asks for texts to score, and task "{name}" writes none; leave it out, '
+            f"or use task {others}."
+        )
     refuse_token_types(config, 1)
     for listener in config.training.listeners:
         LISTENERS[LISTENERS.resolve(listener, "training.listeners").kind].refuse_missing()

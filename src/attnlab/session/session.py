@@ -15,6 +15,7 @@ from attnlab.data.labels import Labels
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.evaluation.evaluator import Evaluator, no_texts
+from attnlab.evaluation.written_texts import TextWriter
 from attnlab.model.assemble import build_model
 from attnlab.model.counts import count
 from attnlab.model.model import Model
@@ -136,7 +137,18 @@ class Session:
             loader=self.dataset.scored(split),
             seed=self.config.data.split_seed,
             texts=partial(self.dataset.texts, split) if judged.compares_text else no_texts,
+            writer=self.writer(split) if self.config.training.generate_every != "never" else None,
             **chosen,
+        )
+
+    def writer(self, split: str) -> TextWriter:
+        """How the texts of a split are written anew."""
+        return TextWriter(
+            model=self.model,
+            tokenizer=self.tokenizer,
+            rows=self.dataset.rows(split),
+            texts=partial(self.dataset.texts, split),
+            length=self.config.longest_text - 1,
         )
 
 

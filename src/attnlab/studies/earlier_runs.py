@@ -45,8 +45,8 @@ def changes_of(job: Job) -> list[str]:
     """How the run in a job's folder differs from the one that is wanted; nothing where there is none."""
     if not (job.folder / RECORD).is_file():
         return []
-    held = to_json(RunFolder(job.folder).config())
-    return list(differences(held, job.request.config))
+    before = to_json(RunFolder(job.folder).config())
+    return list(differences(before, job.request.config))
 
 
 def make_way(work: Sequence[Job]) -> None:

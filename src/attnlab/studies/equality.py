@@ -41,20 +41,20 @@ def inequalities(
     other = study.baseline_of(arm)
     declared = {name for topic in study.about for name in TOPICS[topic]}
     changed = changed_settings(study, arm)
-    found = []
+    unequal = []
     if len(changed) > 1 and "settings" not in declared:
-        found.append(Inequality(Unequal.SETTINGS, names=tuple(changed)))
+        unequal.append(Inequality(Unequal.SETTINGS, names=tuple(changed)))
     counts = [name for name in TOLERANCES if name not in declared and differs(runs, baseline, name)]
-    found += [Inequality(Unequal.COUNT, mean(runs, name), mean(baseline, name), (name,)) for name in counts]
+    unequal += [Inequality(Unequal.COUNT, mean(runs, name), mean(baseline, name), (name,)) for name in counts]
     if "seconds" not in declared:
-        found += timed(runs, baseline)
+        unequal += time_inequality(runs, baseline)
     if "learning_rate" not in declared and not study.learning_rates:
-        found += rated(study, arm, other)
+        unequal += rate_inequality(study, arm, other)
     if runs and baseline and tokens_by_start(Basis.of(runs[0]), Basis.of(baseline[0]), changed):
-        found.append(Inequality(Unequal.TOKENIZER))
+        unequal.append(Inequality(Unequal.TOKENIZER))
     if "tuning" not in declared and tried.get(arm, 0) != tried.get(other, 0):
-        found.append(Inequality(Unequal.TUNING, tried.get(arm, 0), tried.get(other, 0)))
-    return tuple(found)
+        unequal.append(Inequality(Unequal.TUNING, tried.get(arm, 0), tried.get(other, 0)))
+    return tuple(unequal)
 
 
 def changed_settings(study: Study, arm: str) -> list[str]:
@@ -72,14 +72,14 @@ def setting(key: str) -> str:
 
 
 def settings(config: Config) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field in fields(config):
         value = getattr(config, field.name)
         if field.name in SECTIONS:
-            found |= {f"{field.name}.{inner.name}": getattr(value, inner.name) for inner in fields(value)}
+            values |= {f"{field.name}.{inner.name}": getattr(value, inner.name) for inner in fields(value)}
         else:
-            found[field.name] = value
-    return found
+            values[field.name] = value
+    return values
 
 
 def differs(runs: Sequence[RunResult], baseline: Sequence[RunResult], name: str) -> bool:
@@ -92,7 +92,7 @@ def mean(runs: Sequence[RunResult], name: str) -> float:
     return fmean(getattr(run, name) for run in runs) if runs else 0.0
 
 
-def timed(runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> list[Inequality]:
+def time_inequality(runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> list[Inequality]:
     pairs = list(zip(by_seed(runs), by_seed(baseline), strict=True))
     for first, last in ((0, 1), (1, 0)):
         longer = [pair[first] - pair[last] > LEAST_SECONDS for pair in pairs]
@@ -106,7 +106,7 @@ def by_seed(runs: Sequence[RunResult]) -> list[float]:
     return [run.seconds for run in sorted(runs, key=lambda run: run.seed)]
 
 
-def rated(study: Study, arm: str, other: str) -> list[Inequality]:
+def rate_inequality(study: Study, arm: str, other: str) -> list[Inequality]:
     one, two = (study.config(side).training.optimizer.options.get("learning_rate") for side in (arm, other))
     if not (one and two) or one == two:
         return []

@@ -49,8 +49,8 @@ def idle_seeds(arm: str, runs: Sequence[RunResult], *, batching: str) -> tuple[l
         notes.append(fixed)
     if any(run.trace is None for run in runs):
         notes.append(Note(NoteKind.UNKNOWN_SEEDS, {"arm": arm}))
-    found = {kind: seeds_in(held) for kind, held in alike.items() if held}
-    return [Reason(kind, {"arm": arm, "seeds": seeds}) for kind, seeds in found.items()], notes
+    seeds_alike = {kind: seeds_in(held) for kind, held in alike.items() if held}
+    return [Reason(kind, {"arm": arm, "seeds": seeds}) for kind, seeds in seeds_alike.items()], notes
 
 
 def fixed_order(arm: str, runs: Sequence[RunResult], batching: str) -> Note | None:
@@ -77,12 +77,12 @@ def fixed_parts(arm: str, runs: Sequence[RunResult]) -> list[Note]:
     return [Note(NoteKind.FIXED_PARTS, values)] if fixed else []
 
 
-def apart(run: RunResult, other: RunResult, *, changed: Collection[str]) -> list[Reason]:
+def training_differences(run: RunResult, other: RunResult, *, changed: Collection[str]) -> list[Reason]:
     """What two arms did not share with the same seed, though nothing that they change explains it."""
-    return [*fed_apart(run, other, changed), *started_apart(run, other, changed)]
+    return [*input_differences(run, other, changed), *weight_differences(run, other, changed)]
 
 
-def fed_apart(run: RunResult, other: RunResult, changed: Collection[str]) -> list[Reason]:
+def input_differences(run: RunResult, other: RunResult, changed: Collection[str]) -> list[Reason]:
     if touches(changed, "data.") or tokens_by_start(Basis.of(run), Basis.of(other), changed):
         return []
     first = first_difference(trail(run, "batches"), trail(other, "batches"))
@@ -97,7 +97,7 @@ def fed_apart(run: RunResult, other: RunResult, changed: Collection[str]) -> lis
     return []
 
 
-def started_apart(run: RunResult, other: RunResult, changed: Collection[str]) -> list[Reason]:
+def weight_differences(run: RunResult, other: RunResult, changed: Collection[str]) -> list[Reason]:
     one, two = start(run), start(other)
     shared = [name for name in one if name in two and shape(one[name]) == shape(two[name])]
     if touches(changed, "model."):

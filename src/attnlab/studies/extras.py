@@ -66,16 +66,16 @@ class Extras:
         return Summary()
 
 
-def measured(extras: Extras, trained: Trained) -> OwnMeasures:
+def own_measures(extras: Extras, trained: Trained) -> OwnMeasures:
     """What a study's hook measures of a run; a plain dict of the same names will do."""
-    found = extras.measure(trained)
-    return found if isinstance(found, OwnMeasures) else OwnMeasures(**_sorted_out(found, OwnMeasures))
+    given = extras.measure(trained)
+    return given if isinstance(given, OwnMeasures) else OwnMeasures(**_sorted_out(given, OwnMeasures))
 
 
-def summarised(extras: Extras, outcome: StudyOutcome, folder: Path) -> StudyOutcome:
+def with_summary(extras: Extras, outcome: StudyOutcome, folder: Path) -> StudyOutcome:
     """An outcome with what its study shows beside it; a plain dict of the same names will do."""
-    found = extras.summarise(outcome, folder)
-    own = found if isinstance(found, Summary) else Summary(**_sorted_out(found, Summary))
+    summary = extras.summarise(outcome, folder)
+    own = summary if isinstance(summary, Summary) else Summary(**_sorted_out(summary, Summary))
     notes = (*outcome.notes, *map(Note.told, own.notes))
     return replace(outcome, figures=own.figures, tables=own.tables, notes=notes, extra=own.extra)
 
@@ -103,15 +103,15 @@ class Notes:
         if self.file.exists():
             for line in self.file.read_text(encoding="utf-8").splitlines():
                 with contextlib.suppress(ValueError):  # a line that a kill cut off comes again
-                    held = json.loads(line)
-                    at[held.pop("step")] = held
-        found: dict[str, dict[str, list[float]]] = {}
+                    numbers = json.loads(line)
+                    at[numbers.pop("step")] = numbers
+        by_name: dict[str, dict[str, list[float]]] = {}
         for step in sorted(at):
             for name, value in at[step].items():
-                curve = found.setdefault(name, {"step": [], "value": []})
+                curve = by_name.setdefault(name, {"step": [], "value": []})
                 curve["step"].append(step)
                 curve["value"].append(value)
-        return found
+        return by_name
 
 
 def refuse_unseen_extras(path: Any, asker: str, *, beside: Path) -> None:

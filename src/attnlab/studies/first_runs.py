@@ -15,7 +15,7 @@ from attnlab.session.start import start_at
 from attnlab.studies.earlier_runs import ready
 from attnlab.studies.engines.engine import Job, JobRequest, Purpose, Queue
 from attnlab.studies.resolved import Resolved, arm_config
-from attnlab.studies.starts import planned
+from attnlab.studies.starts import plan_starts
 
 FACTS = ("status", "seed", "steps", "tokens", "seconds", "parameters", "unsound", "metrics")
 
@@ -43,7 +43,7 @@ def placed(resolved: Resolved, folder: Path) -> Resolved:
     if not resolved.starts:
         return resolved
     study = resolved.study
-    beginnings = planned(study, {})
+    beginnings = plan_starts(study, {})
     beginnings |= {name: start_at((folder / STARTS / name).resolve()) for name in resolved.starts}
     own = {arm for arm in study.arms if study.starts_of(arm) & resolved.starts.keys()}
     configs = {
@@ -71,14 +71,14 @@ def request(resolved: Resolved, config: Config, folder: Path, purpose: Purpose) 
     return JobRequest(folder=str(folder), config=to_json(config), purpose=purpose, imports=imports)
 
 
-def told(resolved: Resolved, folder: Path) -> list[dict[str, Any]]:
+def start_records(resolved: Resolved, folder: Path) -> list[dict[str, Any]]:
     """What arms begin from, for the study's readers: paths, and runs that were trained first."""
     study = resolved.study
     used = {name for arm in study.arms for name in study.starts_of(arm)}
     given_ones = {name: held for name, held in study.starts.items() if name in used and isinstance(held, str)}
-    found: list[dict[str, Any]] = [{"name": name, "folder": path} for name, path in given_ones.items()]
+    records: list[dict[str, Any]] = [{"name": name, "folder": path} for name, path in given_ones.items()]
     for name, config in resolved.starts.items():
         run = read_result(folder / STARTS / name) or RunResult()
         facts = {fact: getattr(run, fact) for fact in FACTS}
-        found.append({"name": name, "folder": f"{STARTS}/{name}", "config": to_json(config), **facts})
-    return found
+        records.append({"name": name, "folder": f"{STARTS}/{name}", "config": to_json(config), **facts})
+    return records

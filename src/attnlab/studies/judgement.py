@@ -18,7 +18,7 @@ from attnlab.metrics.metric import Estimate
 from attnlab.runs.reason import Reason
 from attnlab.runs.result import RunResult, RunState
 from attnlab.studies.equality import changed_settings, inequalities
-from attnlab.studies.evidence import apart, idle_seeds
+from attnlab.studies.evidence import idle_seeds, training_differences
 from attnlab.studies.extras import extras_of
 from attnlab.studies.outcome import Note, NoteKind
 from attnlab.studies.run_measures import read_documents
@@ -34,12 +34,12 @@ def estimate(values: Sequence[float], *, of: str = "") -> Estimate:
     values = [math.log(value) for value in values] if exponential else values
     if not all(map(math.isfinite, values)):
         return Estimate(math.nan, math.nan, math.nan, len(values))
-    found = mean_of_seeds(values)
+    mean = mean_of_seeds(values)
     least, most = limits_of(of)
-    value, low, high = found.value, max(found.low, least), min(found.high, most)
+    value, low, high = mean.value, max(mean.low, least), min(mean.high, most)
     if exponential:
         value, low, high = (math.exp(min(end, 700.0)) for end in (value, low, high))
-    return Estimate(value, low, high, found.n)
+    return Estimate(value, low, high, mean.n)
 
 
 def limits_of(measure: str) -> tuple[float, float]:
@@ -66,14 +66,14 @@ def comparisons(
     """
     facts = Facts(study, folder, idle or {}, tried or {})
     usable, apart = comparable(study, runs)
-    rows = compared(facts, usable, metrics[study.metric])
+    rows = comparisons_by(facts, usable, metrics[study.metric])
     by_bytes = replace(study, metric=SURVIVES)
     again, still_apart = comparable(by_bytes, runs)
     still = (note for arm, note in still_apart.items() if arm in apart)
     notes = list(dict.fromkeys([*apart.values(), *still]))
     others = {arm: held for arm, held in again.items() if arm in study.baselines or arm not in usable}
     if any(arm not in study.baselines for arm in others) and study.baseline in others:
-        rows += compared(replace(facts, study=by_bytes), others, metrics[SURVIVES])
+        rows += comparisons_by(replace(facts, study=by_bytes), others, metrics[SURVIVES])
         named = [arm for arm in others if arm not in study.baselines]
         notes.append(Note(NoteKind.BY_BYTES, {"metric": SURVIVES, "arms": named}))
     return rows, notes
@@ -89,7 +89,9 @@ class Facts:
     tried: Mapping[str, int]
 
 
-def compared(facts: Facts, usable: Mapping[str, Sequence[RunResult]], metric: Measure) -> list[Comparison]:
+def comparisons_by(
+    facts: Facts, usable: Mapping[str, Sequence[RunResult]], metric: Measure
+) -> list[Comparison]:
     """Arms against their baselines over the seeds that all of them have finished, corrected together."""
     study = facts.study
     if study.baseline not in usable or len(usable) < 2:
@@ -107,11 +109,11 @@ def compared(facts: Facts, usable: Mapping[str, Sequence[RunResult]], metric: Me
         "invalid": {arm: unsound for arm, held in usable.items() if (unsound := unsound_of(held))},
         "doubts": {arm: doubts_of(facts, arm, paired) for arm in paired},
     }
-    found = []
+    compared = []
     for baseline in (name for name in study.baselines if name in results):
         beside = {arm: held for arm, held in results.items() if study.baseline_of(arm) == baseline}
-        found += differences(beside, baseline, **settings)
-    return [beside_the_change(facts, comparison, paired) for comparison in corrected(found)]
+        compared += differences(beside, baseline, **settings)
+    return [beside_the_change(facts, comparison, paired) for comparison in corrected(compared)]
 
 
 def doubts_of(facts: Facts, arm: str, paired: Mapping[str, Sequence[RunResult]]) -> list[Reason]:
@@ -121,12 +123,12 @@ def doubts_of(facts: Facts, arm: str, paired: Mapping[str, Sequence[RunResult]])
         return own
     changed = {*changed_settings(study, arm), *(["model.feedforward"] if study.match else [])}
     by_seed = {run.seed: run for run in paired[arm]}
-    found = []
+    by_seeds = []
     for other in paired.get(study.baseline_of(arm), ()):
         run = by_seed[other.seed]
         compared = comparability(Basis.of(run), Basis.of(other), changed=changed)
-        found.append(apart(run, other, changed=changed) or compared.doubts)
-    return [*own, *next(filter(None, found), [])]  # what is wrong with one seed is mostly so with all
+        by_seeds.append(training_differences(run, other, changed=changed) or compared.doubts)
+    return [*own, *next(filter(None, by_seeds), [])]  # what is wrong with one seed is mostly so with all
 
 
 def beside_the_change(
@@ -153,14 +155,14 @@ def idle_arms(
     study: Study, runs: Sequence[RunResult], folder: Path
 ) -> tuple[dict[str, list[Reason]], list[Note]]:
     """Why the seeds of an arm are not independent results, for each arm where they are not; and notes."""
-    found, notes = dict[str, list[Reason]](), list[Note]()
+    idle, notes = dict[str, list[Reason]](), list[Note]()
     for arm in study.arms:
         done = [r for r in runs if r.arm == arm and r.trained]
         reasons, said = idle_seeds(arm, done, batching=study.config(arm).data.batching.kind)
         reasons = reasons or [*copies(arm, [seed_result(run, folder, study.metric) for run in done])]
-        found |= {arm: reasons} if reasons else {}
+        idle |= {arm: reasons} if reasons else {}
         notes += said
-    return found, [*notes, *([Note(NoteKind.IDLE_SEEDS)] if found else [])]
+    return idle, [*notes, *([Note(NoteKind.IDLE_SEEDS)] if idle else [])]
 
 
 def comparable(study: Study, runs: Sequence[RunResult]) -> tuple[dict[str, list[RunResult]], dict[str, Note]]:

@@ -26,7 +26,7 @@ def parameters(model: schema.ModelSettings) -> int:
     return sum(term.count for term in parameter_terms(build_model(model, device="meta")))
 
 
-def matched(
+def match_parameters(
     configs: Mapping[str, Config], baseline: str, *, given: Mapping[str, Collection[str]]
 ) -> tuple[dict[str, Config], list[Note]]:
     """Every arm resized to the baseline's parameters, and a note for each that was.
@@ -37,24 +37,24 @@ def matched(
 
     drafts = {arm: draft_settings(config) for arm, config in configs.items()}
     target = parameters(drafts[baseline])
-    found, notes = dict(configs), list[Note]()
+    sized, notes = dict(configs), list[Note]()
     for arm, config in configs.items():
         before = parameters(drafts[arm])
         if before == target:
             continue
-        model = resized(drafts[arm], target, keep_width="model.width" in given[arm])
+        model = resize(drafts[arm], target, keep_width="model.width" in given[arm])
         if model is None:
             raise ConfigError(
                 f'Arm "{arm}" has {before:,} parameters, the baseline {target:,}, and neither a feed-forward '
                 f"of {1 / STRETCH:g} to {STRETCH:g} times its size nor another width brings it within "
                 f'{TOLERANCE:.0%}; change its sizes, or leave out match = "parameters".'
             )
-        found[arm] = replace(config, model=replace(model, vocabulary=config.model.vocabulary))
+        sized[arm] = replace(config, model=replace(model, vocabulary=config.model.vocabulary))
         notes.append(_note(arm, config.model, model, before, target))
-    return found, notes
+    return sized, notes
 
 
-def resized(model: schema.ModelSettings, target: int, *, keep_width: bool) -> schema.ModelSettings | None:
+def resize(model: schema.ModelSettings, target: int, *, keep_width: bool) -> schema.ModelSettings | None:
     """The nearest model: by its feed-forward while that keeps its character, else by its width."""
     others = [] if keep_width else widths(model, target)
     for tried in ([model], others):

@@ -271,11 +271,11 @@ class StudyOutcome:
     @cached_property
     def at_majority(self) -> dict[str, tuple[list[int], int]]:
         """The arms of which runs ended at the majority share: these seeds, of how many that trained."""
-        found = {}
+        by_arm = {}
         for arm in dict.fromkeys(run.arm for run in self.runs if learned_nothing(run)):
             trained = [run for run in self.runs if run.arm == arm and run.trained]
-            found[arm] = [run.seed for run in trained if learned_nothing(run)], len(trained)
-        return found
+            by_arm[arm] = [run.seed for run in trained if learned_nothing(run)], len(trained)
+        return by_arm
 
     @property
     def verdict(self) -> str:

@@ -20,7 +20,7 @@ from attnlab.studies.engines.engine import Job, Purpose, Queue, View
 from attnlab.studies.first_runs import hardly_trained, request
 from attnlab.studies.judgement import seed_result
 from attnlab.studies.outcome import StudyOutcome
-from attnlab.studies.prepare import prepared
+from attnlab.studies.prepare import prepare_data
 from attnlab.studies.resolved import Resolved
 from attnlab.studies.runner import RESULTS, at_once, request_of, threads_for, unseen
 from attnlab.studies.spec import OF_STUDY
@@ -61,9 +61,9 @@ def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen, engine: str 
         with interrupt.heard():
             resolved = hardly_trained(resolved, Path(place), queue)
         refuse_stopped(interrupt)
-        prepared(resolved)
+        prepare_data(resolved)
         with interrupt.heard():
-            paces, reasons = timed(resolved, Path(place), queue)
+            paces, reasons = paces_of(resolved, Path(place), queue)
         refuse_stopped(interrupt)
     reasons = {arm: f"failed: {why}" for arm, why in reasons.items()}
     reasons |= {arm: f"refused: {why}" for arm, why in resolved.refused.items()}
@@ -104,7 +104,7 @@ def refuse_stopped(interrupt: Interrupt) -> None:
         raise KeyboardInterrupt
 
 
-def timed(resolved: Resolved, folder: Path, queue: Queue) -> tuple[dict[str, Pace], dict[str, str]]:
+def paces_of(resolved: Resolved, folder: Path, queue: Queue) -> tuple[dict[str, Pace], dict[str, str]]:
     """The pace of each arm and of each run that comes first, and why one has none."""
     seed = resolved.study.all_seeds[0]
     work = [
@@ -132,8 +132,8 @@ def earlier_spread(resolved: Resolved, runs: Path = Path("runs")) -> tuple[Sprea
     best: tuple[int, float, Spread, str] | None = None
     for file in runs.glob(f"{resolved.study.name}-*/{RESULTS}"):
         for spread, seeds in sound_spreads(file, resolved.study.metric):
-            found = (seeds, spread.seeds, spread, str(file.parent))
-            best = max(best, found, key=lambda f: f[:2]) if best else found
+            candidate = (seeds, spread.seeds, spread, str(file.parent))
+            best = max(best, candidate, key=lambda f: f[:2]) if best else candidate
     return (best[2], best[3]) if best else (Spread(1.0), "")
 
 
@@ -141,22 +141,22 @@ def sound_spreads(file: Path, metric: str) -> list[tuple[Spread, int]]:
     """Those of an earlier study; nothing where its files are damaged."""
     try:
         with reading(file):
-            held = StudyOutcome.of_json(json.loads(file.read_text(encoding="utf-8")))
-            return list(spreads(held, file.parent, metric))
+            outcome = StudyOutcome.of_json(json.loads(file.read_text(encoding="utf-8")))
+            return list(spreads(outcome, file.parent, metric))
     except (ConfigError, RunError):
         return []
 
 
 def spreads(outcome: StudyOutcome, folder: Path, metric: str) -> Iterator[tuple[Spread, int]]:
     """The spread of each sound arm's difference from its baseline, with the number of its seeds."""
-    held: dict[str, dict[int, RunResult]] = {}
+    by_arm: dict[str, dict[int, RunResult]] = {}
     invalid = {arm.name for arm in outcome.arms if not arm.sound}
     for run in outcome.runs:
         if run.arm not in invalid and run.status is RunState.FINISHED and metric in run.metrics:
-            held.setdefault(run.arm, {})[run.seed] = run
+            by_arm.setdefault(run.arm, {})[run.seed] = run
     study = outcome.study
-    baselines = {name: held.pop(name, {}) for name in study.baselines}
-    for arm, runs in held.items():
+    baselines = {name: by_arm.pop(name, {}) for name in study.baselines}
+    for arm, runs in by_arm.items():
         baseline = baselines[study.against.get(arm, study.baseline)]
         seeds = sorted(runs.keys() & baseline.keys())
         if len(seeds) > 1:

@@ -13,7 +13,7 @@ from attnlab.studies.resolved import Resolved
 BINS = 25
 
 
-def prepared(resolved: Resolved) -> dict[str, Any]:
+def prepare_data(resolved: Resolved) -> dict[str, Any]:
     """Fill the cache that workers share; gives the lengths of the baseline's training texts.
 
     Where an arm's own text cannot be read, its runs say so and the others go on; the baseline's is

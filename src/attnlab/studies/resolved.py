@@ -14,11 +14,12 @@ from attnlab.config.schema import Config
 from attnlab.config.upgrade import renamed, renamed_keys
 from attnlab.config.values import ConfigError
 from attnlab.metrics import METRICS
+from attnlab.metrics.metric import OF_TEXTS
 from attnlab.session.start import Start
-from attnlab.studies.matching import matched
+from attnlab.studies.matching import match_parameters
 from attnlab.studies.outcome import Note, NoteKind
 from attnlab.studies.spec import Study
-from attnlab.studies.starts import begun, planned, trained_first
+from attnlab.studies.starts import plan_starts, trained_first, with_start
 from attnlab.studies.study_files import GIVEN, study_of
 
 SHARED = ("name", "match", "learning_rates", "probes", "sentence", "extras", "is_quick")
@@ -46,9 +47,9 @@ class Resolved:
     @property
     def imports(self) -> list[dict[str, Any]]:
         """The code of a person's own that its runs use, and their processes import."""
-        found = code_of(*self.configs.values())
-        refuse_loose(found)
-        return found
+        code = code_of(*self.configs.values())
+        refuse_loose(code)
+        return code
 
     @property
     def identity(self) -> str:
@@ -73,7 +74,7 @@ def resolve(study: Study) -> Resolved:
     """Every arm's config, matched where asked. An arm that cannot be built is refused here, and the others
     run; where that is a baseline, nothing could be compared, and the study is refused."""
     starts = trained_first(study)
-    beginnings = planned(study, starts)
+    beginnings = plan_starts(study, starts)
     written = {arm: study.config(arm) for arm in study.arms}  # a slip of the pen stops all
     configs, refused, notes = dict[str, Config](), dict[str, str](), list[Note]()
     for arm, config in written.items():
@@ -84,24 +85,30 @@ def resolve(study: Study) -> Resolved:
                 raise ConfigError(f'Arm "{arm}" of {study.name}: {error}') from error
             refused[arm] = str(error)
     if study.match == "parameters":
-        configs, notes = matched(configs, study.baseline, given=study.arms)
+        configs, notes = match_parameters(configs, study.baseline, given=study.arms)
     base = load(study.base, set=layered(study.budgeted(), study.set))
     return Resolved(study, base, configs, tuple(notes + _equal(configs)), refused, starts)
 
 
 def arm_config(study: Study, config: Config, beginnings: Mapping[str, Start]) -> Config:
     """An arm's config with what its start decides; refused if it could not be trained."""
-    checked = begun(config, beginnings)
-    _check_metric(study.metric, checked.task.kind)
+    checked = with_start(config, beginnings)
+    _check_metric(study.metric, checked)
     return checked
 
 
-def _check_metric(metric: str, task: str) -> None:
+def _check_metric(metric: str, config: Config) -> None:
     """Refuse a metric that the task's examples do not have what it needs for."""
     from attnlab.tasks import TASKS
 
+    task, writes = config.task.kind, config.training.generate_every != "never"
     given = TASKS[task].metrics
-    columns = {column for name in given for column in METRICS[name].needs}
+    columns = {column for name in given for column in METRICS[name].needs} | {*(OF_TEXTS if writes else ())}
+    if metric in METRICS and not writes and not {*OF_TEXTS}.isdisjoint(METRICS[metric].needs):
+        raise ConfigError(
+            f'metric "{metric}" is of texts that a model writes; set training.generate_every, at which steps '
+            "it does."
+        )
     if metric in METRICS and not columns.issuperset(METRICS[metric].needs):
         raise ConfigError(
             f'metric "{metric}" is made of {" and ".join(METRICS[metric].needs)}, which "{task}" does not '
@@ -111,10 +118,10 @@ def _check_metric(metric: str, task: str) -> None:
 
 def _equal(configs: Mapping[str, Config]) -> list[Note]:
     """Arms that are one and the same: a comparison of a thing with itself should find nothing."""
-    held: dict[str, str] = {}
+    first_of: dict[str, str] = {}
     notes = []
     for arm, config in configs.items():
-        same = held.setdefault(repr(config), arm)
+        same = first_of.setdefault(repr(config), arm)
         if same != arm:
             notes.append(Note(NoteKind.SAME_CONFIG, {"arms": [same, arm]}))
     return notes
@@ -149,7 +156,7 @@ def _upgrade(held: Mapping[str, Any]) -> dict[str, Any]:
 
 def from_record(record: Mapping[str, Any]) -> Study:
     """The study that a folder was begun with."""
-    held = _upgrade(record["study"])
-    require_code(record.get("imports", ()), f"Study {held['name']}")
-    extra = {name: held.pop(name) for name in GIVEN if name in held}
-    return replace(study_of(held, name=held["name"]), **extra)
+    settings = _upgrade(record["study"])
+    require_code(record.get("imports", ()), f"Study {settings['name']}")
+    extra = {name: settings.pop(name) for name in GIVEN if name in settings}
+    return replace(study_of(settings, name=settings["name"]), **extra)

@@ -29,8 +29,8 @@ from attnlab.runs.typed import Value
 from attnlab.session.session import draft_settings
 from attnlab.studies.earlier_runs import left_over
 from attnlab.studies.equality import mean
-from attnlab.studies.extras import extras_of, summarised
-from attnlab.studies.first_runs import told as told_starts
+from attnlab.studies.extras import extras_of, with_summary
+from attnlab.studies.first_runs import start_records as told_starts
 from attnlab.studies.judgement import DOCUMENTS, comparisons, estimate, idle_arms, unsound_of
 from attnlab.studies.matching import parameters
 from attnlab.studies.outcome import (
@@ -56,7 +56,7 @@ def gather(
 ) -> StudyOutcome:
     """Everything that is known of a study by now."""
     study = resolved.study
-    each = [gathered(study, folder, arm, seed) for seed in study.all_seeds for arm in resolved.configs]
+    each = [run_result(study, folder, arm, seed) for seed in study.all_seeds for arm in resolved.configs]
     runs = without_texts(each, folder)
     idle, said = idle_arms(study, runs, folder)
     tried = Counter(rate.arm for rate in tuning if rate.value is not None)
@@ -93,7 +93,7 @@ def gather(
         date=time.strftime("%Y-%m-%d %H:%M"),
         again=record["again"],
     )
-    return summarised(extras_of(study.extras), outcome, folder)
+    return with_summary(extras_of(study.extras), outcome, folder)
 
 
 def refused_arm(arm: str, why: str) -> ArmOutcome:
@@ -106,7 +106,7 @@ def facts_of(resolved: Resolved, tuning: Sequence[TunedRate], runs: Sequence[Run
     study = resolved.study
     own = extras_of(study.extras).metrics
     known = measures(own)
-    told = dict.fromkeys([study.metric, *own, *(name for run in runs for name in run.metrics)])
+    names = dict.fromkeys([study.metric, *own, *(name for run in runs for name in run.metrics)])
     return StudyFacts(
         name=study.name,
         question=study.question,
@@ -117,7 +117,7 @@ def facts_of(resolved: Resolved, tuning: Sequence[TunedRate], runs: Sequence[Run
         metric=study.metric,
         metrics=tuple(
             NamedMeasure(name, known[name].definition, known[name].lower_is_better)
-            for name in told
+            for name in names
             if name in known
         ),
         seeds=tuple(study.all_seeds),
@@ -129,17 +129,17 @@ def facts_of(resolved: Resolved, tuning: Sequence[TunedRate], runs: Sequence[Run
     )
 
 
-def gathered(study: Study, folder: Path, arm: str, seed: int) -> RunResult:
+def run_result(study: Study, folder: Path, arm: str, seed: int) -> RunResult:
     """One run: what its worker left, or that it has not come to its end, or that its files are damaged."""
     place = Path("runs") / arm / f"seed-{seed}"
     try:
-        return _gathered(study, folder, place, arm, seed)
+        return _run_result(study, folder, place, arm, seed)
     except RunError as error:  # its neighbours are still there to be compared
         reason = Reason(ReasonKind.DAMAGED, {"error": str(error)})
         return RunResult(reason=reason, arm=arm, seed=seed, folder=str(place))
 
 
-def _gathered(study: Study, folder: Path, place: Path, arm: str, seed: int) -> RunResult:
+def _run_result(study: Study, folder: Path, place: Path, arm: str, seed: int) -> RunResult:
     begun = (folder / place / RECORD).is_file()
     missing = Reason(ReasonKind.STOPPED if begun else ReasonKind.NOT_BEGUN)
     run = replace(
@@ -161,16 +161,16 @@ def _gathered(study: Study, folder: Path, place: Path, arm: str, seed: int) -> R
 
 def refuse_disagreement(run: RunResult, file: Path, metric: str) -> None:
     """A result that its own texts do not come to: one of the two files is not what the run wrote."""
-    documents, told = read_documents(file), run.metrics.get(metric, math.nan)
-    if documents is None or metric not in METRICS or not math.isfinite(told):
+    documents, reported = read_documents(file), run.metrics.get(metric, math.nan)
+    if documents is None or metric not in METRICS or not math.isfinite(reported):
         return
     with reading(file):
         whole, targets = METRICS.build(metric).value(documents.examples), int(documents.targets.sum())
     of = run.metrics.get("targets", targets)
-    if not comes_to(whole, told) or targets != of:
+    if not comes_to(whole, reported) or targets != of:
         raise RunError(
             f"{file} and {RESULT} disagree: its texts come to a {metric} of {whole:g} over {targets:,} "
-            f"targets, the result says {told:g} over {of:,.0f}. {RESTORE}"
+            f"targets, the result says {reported:g} over {of:,.0f}. {RESTORE}"
         )
 
 
@@ -200,8 +200,8 @@ def left_out_notes(runs: Sequence[RunResult]) -> list[Note]:
 
 def begun_of(run: Path) -> dict[str, Any]:
     """How far a run came that has no result of its own: what its events say."""
-    found = read_result(run)
-    if found is not None and found.trained:
+    result = read_result(run)
+    if result is not None and result.trained:
         return {}
     events = list(read_events(run / METRICS_FILE))
     sizes = [event["parameters"] for event in events if event["event"] == "started"]
@@ -268,9 +268,9 @@ def code_notes(folder: Path, runs: Sequence[RunResult]) -> list[Note]:
     versions: dict[str, dict[str, list[str]]] = {}
     for run in (run for run in runs if (folder / run.folder / RECORD).is_file()):
         with suppress(RunError):  # told where the run is
-            for held in read_record(folder / run.folder).get("imports", ()):
-                by_hash = versions.setdefault(Path(held["file"]).name, {})
-                by_hash.setdefault(held["hash"], []).append(f"{run.arm} seed {run.seed}")
+            for code_file in read_record(folder / run.folder).get("imports", ()):
+                by_hash = versions.setdefault(Path(code_file["file"]).name, {})
+                by_hash.setdefault(code_file["hash"], []).append(f"{run.arm} seed {run.seed}")
     return [
         Note(
             NoteKind.OTHER_CODE,

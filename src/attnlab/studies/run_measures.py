@@ -17,6 +17,7 @@ from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.sample_quality import quality
 from attnlab.evaluation.texts import sampled_texts
+from attnlab.evaluation.written_texts import read_texts, save_texts
 from attnlab.explain.attention_maps import attention_weights
 from attnlab.generation.sample_file import line, sampled
 from attnlab.metrics import METRICS
@@ -55,16 +56,18 @@ def losses(trained: Trained, documents: Path) -> dict[str, float]:
     evaluators = {split: trained.evaluator(split) for split in splits}
     size = min(len(evaluator.loader.plan(0)) for evaluator in evaluators.values())
     train = replace(evaluators["train"], batches=size)()
-    found = {
+    metrics = {
         TRAIN + name: value for name, value in {"loss": train.loss, **train.scores}.items() if name in METRICS
     }
     if "dev" in evaluators:
         dev = document_losses(evaluators["dev"])
-        found |= values_of(dev.examples) | {"targets": int(dev.targets.sum())}
-        found |= {UNKNOWN: dev.unknown_share} if "bits_per_byte" in found else {}
+        if dev.texts:
+            save_texts(documents.parent, dev.texts)
+        metrics |= values_of(dev.examples) | {"targets": int(dev.targets.sum())}
+        metrics |= {UNKNOWN: dev.unknown_share} if "bits_per_byte" in metrics else {}
         replace_bytes(documents, save(columns(dev)))
-        add_findings(trained.folder, [confirm(evaluators["dev"], dev, found)])
-    return found
+        add_findings(trained.folder, [confirm(evaluators["dev"], dev, metrics)])
+    return metrics
 
 
 def values_of(examples: Examples) -> dict[str, float]:
@@ -75,8 +78,8 @@ def values_of(examples: Examples) -> dict[str, float]:
 
 def columns(found: DocumentLosses) -> dict[str, Any]:
     """What is kept of each text."""
-    held = {name: getattr(found, name) for name in OF_WORDS}
-    return {name: column for name, column in held.items() if column is not None} | dict(found.said)
+    stored = {name: getattr(found, name) for name in OF_WORDS}
+    return {name: column for name, column in stored.items() if column is not None} | dict(found.said)
 
 
 def read_documents(file: Path) -> DocumentLosses | None:
@@ -84,38 +87,43 @@ def read_documents(file: Path) -> DocumentLosses | None:
     if not file.is_file():
         return None
     with reading(file):
-        held = _columns_in(file)
-        said = {name: column for name, column in held.items() if name not in OF_WORDS}
+        stored = _columns_in(file)
+        said = {name: column for name, column in stored.items() if name not in OF_WORDS}
         return DocumentLosses(
-            held["nats"], held["targets"], held["bytes"], words=held.get("words"), said=said
+            stored["nats"],
+            stored["targets"],
+            stored["bytes"],
+            words=stored.get("words"),
+            said=said,
+            texts=read_texts(file.parent),
         )
 
 
 def _columns_in(file: Path) -> dict[str, Any]:
     """Columns of numbers, one for each text: all as long as the first."""
     try:
-        held: dict[str, Any] = load(file.read_bytes())
+        stored: dict[str, Any] = load(file.read_bytes())
     except SafetensorError as error:
         raise ValueError(str(error)) from error
-    sizes = {len(column) if column.ndim else -1 for column in held.values()}
+    sizes = {len(column) if column.ndim else -1 for column in stored.values()}
     if len(sizes) > 1:
         raise ValueError(f"its columns are of {len(sizes)} lengths")
-    return held
+    return stored
 
 
 def token_by_token(trained: Trained) -> dict[str, float]:
     """The loss of a few texts all at once, and token by token; nothing where each sees all its text."""
     if "dev" not in trained.dataset.splits.names or not trained.task.predicts_words:
         return {}
-    found = honesty(trained.model, trained.task, sampled_texts(trained.evaluator("dev"), HONEST_TEXTS))
-    if found is None:
+    compared = honesty(trained.model, trained.task, sampled_texts(trained.evaluator("dev"), HONEST_TEXTS))
+    if compared is None:
         return {}
     return {
-        "parallel_loss": found.parallel.loss,
-        "token_by_token_loss": found.token_by_token.loss,
-        "parallel_perplexity": found.parallel.perplexity,
-        "token_by_token_perplexity": found.token_by_token.perplexity,
-        "leak": found.difference,
+        "parallel_loss": compared.parallel.loss,
+        "token_by_token_loss": compared.token_by_token.loss,
+        "parallel_perplexity": compared.parallel.perplexity,
+        "token_by_token_perplexity": compared.token_by_token.perplexity,
+        "leak": compared.difference,
     }
 
 

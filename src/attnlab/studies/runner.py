@@ -27,12 +27,12 @@ from attnlab.studies.engines.engine import Job, JobRequest, Queue, View
 from attnlab.studies.first_runs import train_starts
 from attnlab.studies.live_view import live
 from attnlab.studies.outcome import ArmOutcome, StudyOutcome, TunedRate
-from attnlab.studies.prepare import prepared
+from attnlab.studies.prepare import prepare_data
 from attnlab.studies.resolved import Resolved, from_record, resolve, to_record
 from attnlab.studies.results import gather
 from attnlab.studies.shown import measured_number
 from attnlab.studies.spec import Study
-from attnlab.studies.tuning import tuned
+from attnlab.studies.tuning import tune_rates
 from attnlab.studies.wording import verdict_phrase
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.machine import cores, threads_for_step, versions
@@ -170,10 +170,10 @@ def run_study(
         with interrupt.heard():
             resolved, tuning = train_starts(resolved, folder, queue), list[TunedRate]()
         if not interrupt.asked:
-            record |= {"lengths": prepared(resolved)}
+            record |= {"lengths": prepare_data(resolved)}
             replace_json(folder / STUDY_FILE, record)
             with interrupt.heard():
-                resolved, tuning = tuned(resolved, folder, queue)
+                resolved, tuning = tune_rates(resolved, folder, queue)
                 queue.run(ready(work_of(resolved, folder), tell))
         outcome = gather(resolved, folder, record=record, tuning=tuning)
         replace_json(folder / RESULTS, outcome.as_json())
@@ -197,8 +197,8 @@ def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> di
             f"--resume --out {folder}, or give another --out."
         )
     begun = {"threads": threads_for(resolved), "versions": versions()}
-    held = again or record.get("again") or f"attnlab run --resume --out {folder}"
-    return begun | record | to_record(resolved) | {"again": held}
+    command = again or record.get("again") or f"attnlab run --resume --out {folder}"
+    return begun | record | to_record(resolved) | {"again": command}
 
 
 def other_study(resolved: Resolved, record: Mapping[str, Any]) -> list[str]:

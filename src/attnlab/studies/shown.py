@@ -21,8 +21,8 @@ BANDS = "Lines are means over the seeds, bands go from the lowest seed to the hi
 
 def runs_by_arm(outcome: StudyOutcome) -> dict[str, list[RunResult]]:
     """The runs of each arm that came to their end, in the order of the arms; none without one."""
-    held = {arm.name: [run for run in outcome.runs_of(arm.name) if run.trained] for arm in outcome.arms}
-    return {arm: runs for arm, runs in held.items() if runs}
+    trained = {arm.name: [run for run in outcome.runs_of(arm.name) if run.trained] for arm in outcome.arms}
+    return {arm: runs for arm, runs in trained.items() if runs}
 
 
 def measured_number(score: Estimate | None, **options: Any) -> Number:
@@ -32,8 +32,8 @@ def measured_number(score: Estimate | None, **options: Any) -> Number:
 
 def mean(runs: Sequence[RunResult], metric: str) -> float | None:
     """A measure's mean over the runs that have it."""
-    found = [run.metrics[metric] for run in runs if metric in run.metrics]
-    return fmean(found) if found else None
+    values = [run.metrics[metric] for run in runs if metric in run.metrics]
+    return fmean(values) if values else None
 
 
 def rounded(digits: int, *values: float | None) -> list[float | None]:
@@ -64,8 +64,8 @@ def figure(
     log_y: bool = False,
     note: str = BANDS,
 ) -> Figure:
-    held = {"title": title, "x": x, "y": y, "log_x": log_x, "log_y": log_y}
-    return held | {"series": list(series), "note": note}
+    axes = {"title": title, "x": x, "y": y, "log_x": log_x, "log_y": log_y}
+    return axes | {"series": list(series), "note": note}
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> Table:

@@ -16,7 +16,7 @@ from attnlab.runs.reason import reasons_phrase
 from attnlab.runs.result import RunState
 from attnlab.runs.summary import RunSummary, read_summary
 from attnlab.runs.typed import Value
-from attnlab.studies.evidence import fed_apart
+from attnlab.studies.evidence import input_differences
 from attnlab.studies.outcome import Note, NoteKind
 from attnlab.studies.wording import pair_phrase
 
@@ -53,8 +53,8 @@ def side_by_side(folders: Sequence[Path]) -> SideBySide:
         notes += said
         withheld |= kept_back
     notes += list(remarks(runs))
-    told = [m for m in (*METRICS, *BESIDE) if any(m in run.result.metrics for run in runs)]
-    shown = [measure for measure in told if measure not in withheld]
+    measured = [m for m in (*METRICS, *BESIDE) if any(m in run.result.metrics for run in runs)]
+    shown = [measure for measure in measured if measure not in withheld]
     return SideBySide(runs, shown, list(dict.fromkeys(notes)))
 
 
@@ -72,12 +72,12 @@ def beside(run: RunSummary, first: RunSummary) -> tuple[list[Note], set[str]]:
     by_measure = {name: comparability(*bases, metric=name, changed=meant) for name in of_task}
     refuse_other_questions(pair, by_measure["loss"])
     apart = {name: found.reasons for name, found in by_measure.items() if found.reasons}
-    told = [reason for name in ("loss", SURVIVES) for reason in apart.get(name, ())]
-    why = [reason.as_json() for reason in told]
-    notes = [Note(NoteKind.OTHER_MEANING, {**pair, "reasons": why})] if told else []
+    reasons = [reason for name in ("loss", SURVIVES) for reason in apart.get(name, ())]
+    why = [reason.as_json() for reason in reasons]
+    notes = [Note(NoteKind.OTHER_MEANING, {**pair, "reasons": why})] if reasons else []
     trained = by_measure["loss"].doubts
     if not trained and one.seed == other.seed:
-        trained = fed_apart(one, other, changed=changed)
+        trained = input_differences(one, other, changed=changed)
     unfair = [Note(NoteKind.UNFAIR, {**pair, "why": reason.as_json()}) for reason in trained]
     return [*notes, *unfair], {*apart}
 
@@ -98,26 +98,26 @@ def basis_of(run: RunSummary) -> Basis:
 
 def changed_settings(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """The settings in which two recorded configs differ: "model.attention"."""
-    found = []
+    changed = []
     for name in dict.fromkeys([*one, *other]):
         mine, theirs = one.get(name), other.get(name)
         if name in SECTIONS and isinstance(mine, dict) and isinstance(theirs, dict):
-            found += [f"{name}.{key}" for key in {*mine, *theirs} if mine.get(key) != theirs.get(key)]
+            changed += [f"{name}.{key}" for key in {*mine, *theirs} if mine.get(key) != theirs.get(key)]
         elif mine != theirs:
-            found.append(name)
-    return found
+            changed.append(name)
+    return changed
 
 
 def remarks(runs: Sequence[RunSummary]) -> Iterator[Note]:
     """What a reader must know of each run, and of all of them together."""
-    for run, found in ((run, run.result) for run in runs):
-        if found.sound is False:
-            yield Note(NoteKind.UNSOUND_RUN, {"folder": found.folder, "failures": found.failures})
-        if found.status is not RunState.FINISHED:
-            values: dict[str, Value] = {"folder": found.folder, "status": found.status.value}
-            yield Note(NoteKind.UNFINISHED_RUN, values | {"step": found.steps})
+    for run, result in ((run, run.result) for run in runs):
+        if result.sound is False:
+            yield Note(NoteKind.UNSOUND_RUN, {"folder": result.folder, "failures": result.failures})
+        if result.status is not RunState.FINISHED:
+            values: dict[str, Value] = {"folder": result.folder, "status": result.status.value}
+            yield Note(NoteKind.UNFINISHED_RUN, values | {"step": result.steps})
         if not run.whole:
-            yield Note(NoteKind.PART_OF_DEV, {"folder": found.folder})
+            yield Note(NoteKind.PART_OF_DEV, {"folder": result.folder})
     seeds = dict.fromkeys(str(run.result.seed) for run in runs)
     if len(seeds) > 1:
         yield Note(NoteKind.OTHER_SEEDS, {"seeds": list(seeds)})

@@ -255,10 +255,10 @@ def change_start(starts: dict[str, Any], key: str, value: Any) -> None:
     name, _, setting = key.partition(".")
     if name not in starts:
         raise unknown("starts", name, starts)
-    held = starts[name]
-    if setting and isinstance(held, str):
-        raise ConfigError(f"--set starts.{key}: {held} is trained already; give another path.")
-    starts[name] = held | {"set": {**held["set"], setting: value}} if setting else value
+    start = starts[name]
+    if setting and isinstance(start, str):
+        raise ConfigError(f"--set starts.{key}: {start} is trained already; give another path.")
+    starts[name] = start | {"set": {**start["set"], setting: value}} if setting else value
 
 
 def change_arms(arms: dict[str, Mapping[str, Any]], key: str, value: Any) -> None:
@@ -275,11 +275,11 @@ def change_arms(arms: dict[str, Mapping[str, Any]], key: str, value: Any) -> Non
 
 def flat(changes: Mapping[str, Any], where: str = "") -> dict[str, Any]:
     """Nested tables as dotted keys; a table with `kind` is a choice and stays whole."""
-    found: dict[str, Any] = {}
+    keys: dict[str, Any] = {}
     for key, value in changes.items():
         name = f"{where}.{key}" if where else key
         if isinstance(value, Mapping) and "kind" not in value:
-            found |= flat(value, name)
+            keys |= flat(value, name)
         else:
-            found[name] = value
-    return found
+            keys[name] = value
+    return keys

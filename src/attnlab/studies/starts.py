@@ -26,7 +26,7 @@ def trained_first(study: Study) -> dict[str, Config]:
     return configs
 
 
-def planned(study: Study, first: Mapping[str, Config]) -> dict[str, Start]:
+def plan_starts(study: Study, first: Mapping[str, Config]) -> dict[str, Start]:
     """Every start, before any is trained."""
     wanted = {name for arm in study.arms for name in study.starts_of(arm)}
     there = {name: path for name, path in study.starts.items() if name in wanted and isinstance(path, str)}
@@ -36,7 +36,7 @@ def planned(study: Study, first: Mapping[str, Config]) -> dict[str, Start]:
     return starts
 
 
-def begun(config: Config, starts: Mapping[str, Start]) -> Config:
+def with_start(config: Config, starts: Mapping[str, Start]) -> Config:
     """A config with the study's names of starts replaced by what they stand for, validated."""
     named = str(config.data.tokenizer.options.get("path", ""))
     if named.startswith(OF_STUDY):

@@ -66,7 +66,7 @@ class Stopwatch:
         return Pace(median(counted), steps, self.evaluation, self.first, epochs)
 
 
-def timed(config: Config, folder: Path, allow: Collection[str]) -> Pace:
+def measure_pace(config: Config, folder: Path, allow: Collection[str]) -> Pace:
     """The pace of a config; its budget stays as it is, since progress tells how many steps it holds."""
     training = replace(config.training, checkpoint_every=10**9, listeners=())
     evaluates = training.evaluate_every != "never" and config.data.dev_share > 0

@@ -20,7 +20,7 @@ SEED = 1_000_003
 """No study's own: what a rate was chosen by is not what it is judged by."""
 
 
-def tuned(resolved: Resolved, folder: Path, queue: Queue) -> tuple[Resolved, list[TunedRate]]:
+def tune_rates(resolved: Resolved, folder: Path, queue: Queue) -> tuple[Resolved, list[TunedRate]]:
     """Each arm at its best rate of the grid, and the whole grid for the report."""
     rates = resolved.study.learning_rates
     if not rates:

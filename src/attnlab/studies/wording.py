@@ -418,8 +418,8 @@ def left_out_sentence(arm: Any, note: Any) -> str:
 
 def majority_sentence(arms: Mapping[str, tuple[Sequence[int], int]]) -> str:
     """The arms and seeds that ended at the majority share; nothing where there is none."""
-    told = [f"{arm} ({seeds_phrase(seeds, of)})" for arm, (seeds, of) in arms.items()]
-    return f"No better than always giving the most frequent label: {in_words(told)}." if told else ""
+    named = [f"{arm} ({seeds_phrase(seeds, of)})" for arm, (seeds, of) in arms.items()]
+    return f"No better than always giving the most frequent label: {in_words(named)}." if named else ""
 
 
 def seeds_phrase(seeds: Sequence[int], trained: int) -> str:

@@ -37,10 +37,10 @@ from attnlab.session.session import Session, default_cache
 from attnlab.session.trained import Trained
 from attnlab.session.training import Run, train
 from attnlab.studies.engines.engine import JobRequest, Purpose
-from attnlab.studies.extras import extras_of, measured
+from attnlab.studies.extras import extras_of, own_measures
 from attnlab.studies.run_curves import curves, placed
 from attnlab.studies.run_measures import measure_run
-from attnlab.studies.timing import timed
+from attnlab.studies.timing import measure_pace
 
 DOCUMENTS = "documents.safetensors"
 ORPHANED = 0.5  # seconds between two looks at whether the parent lives
@@ -55,7 +55,7 @@ def work(request: JobRequest) -> int:
     try:
         import_again(request.imports)
         if request.purpose is Purpose.TIME:
-            pace = timed(config_of(request.config), folder / "run", request.allow)
+            pace = measure_pace(config_of(request.config), folder / "run", request.allow)
             result = RunResult(status=RunState.FINISHED, extra={"pace": asdict(pace)})
         else:
             run = trained_run(request, folder)
@@ -89,13 +89,13 @@ def finished(request: JobRequest, run: Run) -> RunResult:
     memory, began = peak_memory(), time.perf_counter()
     trained = Trained.at(run.folder, which="last")  # arms are compared at the end of one budget
     trained.dataset = run.session.dataset
-    found = measure_run(
+    measured = measure_run(
         trained,
         probes=request.probes,
         sentence=request.sentence,
         documents=run.folder / DOCUMENTS,
     )
-    added = measured(extras_of(request.extras), trained)
+    added = own_measures(extras_of(request.extras), trained)
     record, state, checks = read_record(run.folder), run.state, read_findings(run.folder)
     speed = state.tokens / state.seconds if state.seconds else 0.0
     costs: dict[str, Any] = {
@@ -111,7 +111,7 @@ def finished(request: JobRequest, run: Run) -> RunResult:
     }
     Checkpoints.of(run.folder).prune(1, state.step)  # the last model is the study's; others go
     return replace(
-        found,
+        measured,
         status=RunState.FINISHED,
         seed=record["seed"],
         identity=record["identity"],
@@ -124,7 +124,7 @@ def finished(request: JobRequest, run: Run) -> RunResult:
         evaluation_seconds=time.perf_counter() - began,
         unsound=tuple(failed_checks(checks)),
         checks=tuple(checks),
-        metrics={**found.metrics, **costs, **added.metrics},
+        metrics={**measured.metrics, **costs, **added.metrics},
         fingerprints=fingerprints_of(record),
         trace=record.get("trace"),
         initial=record.get("initial"),
@@ -139,8 +139,8 @@ def finished(request: JobRequest, run: Run) -> RunResult:
 
 def untrained(run: Run) -> dict[str, Any]:
     """The baselines of a classifier; nothing of other models."""
-    found = [] if run.session.task.predicts_words else keep_baselines(run.session, run.folder)
-    return {"baselines": [asdict(one) for one in found]} if found else {}
+    baselines = [] if run.session.task.predicts_words else keep_baselines(run.session, run.folder)
+    return {"baselines": [asdict(one) for one in baselines]} if baselines else {}
 
 
 def parameters_of(file: Path) -> int:

@@ -285,6 +285,11 @@ class Task(ABC):
         """Whether tokens hidden within a text are predicted from all of the text."""
         return self.predicts_words and self.sees == "all"
 
+    @property
+    def writes_target(self) -> bool:
+        """Whether a text of its own is written after each source, to be compared with the right one."""
+        return self.predicts_words and self.predicted_column == "target"
+
     def read(self, text: Ids, seed: int) -> Ids:
         """What an encoder reads of a row's ids (T), where the task is for one with a decoder."""
         return text

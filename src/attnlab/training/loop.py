@@ -190,6 +190,12 @@ class Loop:
         due = self.epoch_ended() if every == "epoch" else step % every == 0
         return due or self.progress(self.state) >= 1
 
+    def texts_due(self) -> int:
+        """How many texts are written at this evaluation, to be scored too."""
+        every, step = self.settings.generate_every, self.state.step
+        due = every != "never" and (step % every == 0 or self.progress(self.state) >= 1)
+        return self.settings.generate_examples if due else 0
+
     def epoch_ended(self) -> bool:
         """Whether the last step took the last batch of an epoch, alone or with some of the next."""
         return self.loader.batch == len(self.loader) or self.loader.batch < self.settings.accumulate
@@ -198,7 +204,7 @@ class Loop:
         """A pass over dev, on its own random stream; the state remembers the best."""
         assert self.evaluate_model is not None
         began = time.perf_counter()
-        evaluation = self.evaluation = self.evaluate_model()
+        evaluation = self.evaluation = self.evaluate_model(written=self.texts_due())
         score, before = evaluation.score(self.task.metrics[0]), self.state.best_score
         best = before is None or METRICS[self.task.metrics[0]].is_better(score, before)
         self.state = replace(

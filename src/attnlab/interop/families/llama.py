@@ -19,13 +19,17 @@ class Rope(Field):
     """The base of the rotation, under its old name and its new one."""
 
     def read(self, theirs: Theirs, ours: Settings) -> None:
-        held = theirs.get("rope_parameters") or theirs.get("rope_scaling") or {}
-        kind = held.get("rope_type", held.get("type", "default")) if isinstance(held, Mapping) else held
+        scaling = theirs.get("rope_parameters") or theirs.get("rope_scaling") or {}
+        kind = (
+            scaling.get("rope_type", scaling.get("type", "default"))
+            if isinstance(scaling, Mapping)
+            else scaling
+        )
         if kind != "default":
             raise ConfigError(
                 f"config.json stretches its rotary positions ({kind!r}); only plain ones are known here."
             )
-        put(ours, "positions.base", held.get("rope_theta", theirs.get("rope_theta", 10_000.0)))
+        put(ours, "positions.base", scaling.get("rope_theta", theirs.get("rope_theta", 10_000.0)))
 
     def write(self, ours: Settings, theirs: Theirs) -> None:
         base = get(ours, "positions.base") or 10_000.0

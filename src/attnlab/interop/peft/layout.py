@@ -68,13 +68,13 @@ class NamedModel:
 
     def maps(self, *, bare: bool = False) -> dict[str, Map]:
         """Their linear modules, by name; `bare`: as the trunk alone names them."""
-        found = {}
+        links = {}
         for link in self.links(bare=bare):
             module, _, leaf = link.theirs.rpartition(".")
             ours = tuple(name.rpartition(".")[0] for name in link.ours)
             if leaf == "weight" and all(isinstance(self.model.get_submodule(n), nn.Linear) for n in ours):
-                found[module] = Map(ours, link.transposed)
-        return found
+                links[module] = Map(ours, link.transposed)
+        return links
 
     # ------------------------------------------------------------ the head beside the adapter
     def head_out(self, adapter: Adapter) -> tuple[Tensors, list[str]]:

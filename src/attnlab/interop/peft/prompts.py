@@ -134,7 +134,7 @@ def _count(config: Config) -> int:
 def _embeddings(tensors: Tensors) -> Tensor:
     if NAME not in tensors:
         raise ConfigError(f"The adapter's file lacks {NAME}, which holds all that such an adapter is.")
-    found = tensors.pop(NAME)
-    if found.ndim != 2:
-        raise ConfigError(f"{NAME} has shape {list(found.shape)}; it must have rows and columns.")
-    return found
+    embeddings = tensors.pop(NAME)
+    if embeddings.ndim != 2:
+        raise ConfigError(f"{NAME} has shape {list(embeddings.shape)}; it must have rows and columns.")
+    return embeddings

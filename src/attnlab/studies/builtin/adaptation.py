@@ -94,13 +94,13 @@ NOTE = (
 
 
 def row_of(arm: ArmOutcome, metric: str, verdict: str) -> list[Any]:
-    found = arm.scores.get(metric)
+    score = arm.scores.get(metric)
     tuned, parameters = arm.tuned_parameters, arm.parameters
     seconds, memory = (
         arm.scores[name].value if name in arm.scores else None for name in ("seconds", "peak_memory_bytes")
     )
-    scores = rounded(4, *((found.value, found.low, found.high) if found else [None] * 3))
+    scores = rounded(4, *((score.value, score.low, score.high) if score else [None] * 3))
     share = percent(tuned / parameters) if tuned and parameters else None
     megabytes = round(memory / 1e6) if memory else None
-    n = found.n if found else None
+    n = score.n if score else None
     return [arm.name, n, *scores, tuned, share, *rounded(1, seconds), megabytes, verdict]

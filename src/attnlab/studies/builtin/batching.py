@@ -69,8 +69,8 @@ class Waste(Extras):
 
     def measure(self, trained: Trained) -> OwnMeasures:
         config, dataset = trained.config, trained.dataset
-        by_size = [planned(dataset, sized(config.data.batching, f), config.seed) for f in FACTORS]
-        metrics = planned(dataset, config.data.batching, config.seed)
+        by_size = [padding_of(dataset, sized(config.data.batching, f), config.seed) for f in FACTORS]
+        metrics = padding_of(dataset, config.data.batching, config.seed)
         return OwnMeasures(metrics, extra={"by_size": by_size})
 
     def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
@@ -119,7 +119,7 @@ def sized(choice: Choice, factor: float) -> Choice:
     return Choice(choice.kind, options)
 
 
-def planned(dataset: Dataset, choice: Choice, seed: int) -> dict[str, float]:
+def padding_of(dataset: Dataset, choice: Choice, seed: int) -> dict[str, float]:
     """Padding and tokens a step of a run's first epoch, in the order of its seed."""
     from attnlab.config.streams import stream_seed
     from attnlab.data.batching import BATCHING

@@ -78,20 +78,22 @@ class Worth(Extras):
     }
 
     def measure(self, trained: Trained) -> OwnMeasures:
-        from attnlab.explain.head_predictors import head_pictures, rank_correlations
+        from attnlab.explain.head_losses import head_pictures, rank_correlations
 
-        found, reading = trained.heads(texts=TEXTS), trained.reading
+        ablation, reading = trained.heads(texts=TEXTS), trained.reading
         examples = trained.dataset.first("dev", PICTURES)
         rows = [reading.row(reading.cut(example.text)) for example in examples]
         pictures = head_pictures(trained.model, rows)
-        spare = sum(head.change.value < SMALL for head in found.heads) / len(found.heads)
-        correlations = rank_correlations(pictures, found.heads)
+        spare = sum(head.change.value < SMALL for head in ablation.heads) / len(ablation.heads)
+        correlations = rank_correlations(pictures, ablation.heads)
         metrics = {f"{name}_correlation": value for name, value in correlations.items()}
         heads = [
             {"head": str(head.name), "change": head.change.value, **vars(pictures[head.name])}
-            for head in found.ranked
+            for head in ablation.ranked
         ]
-        return OwnMeasures({"heads_to_spare": spare} | metrics, extra={"heads": heads, "texts": found.texts})
+        return OwnMeasures(
+            {"heads_to_spare": spare} | metrics, extra={"heads": heads, "texts": ablation.texts}
+        )
 
     def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
         arms = runs_by_arm(outcome)
@@ -141,11 +143,11 @@ def correlation_rows(arm: str, runs: Sequence[RunResult]) -> list[list[Any]]:
     """Each number of the picture with its mean correlation over seeds and the interval."""
     heads = len(runs[0].extra["heads"])
     rows = []
-    for name, told in MEASURES.items():
-        found = estimate(runs, name)
-        if found is not None:
-            interval = f"{found.low:+.2f} to {found.high:+.2f}" if len(runs) > 1 else "one seed: unknown"
-            rows.append([arm, told, len(runs), heads, found.value, interval])
+    for name, title in MEASURES.items():
+        mean = estimate(runs, name)
+        if mean is not None:
+            interval = f"{mean.low:+.2f} to {mean.high:+.2f}" if len(runs) > 1 else "one seed: unknown"
+            rows.append([arm, title, len(runs), heads, mean.value, interval])
     return rows
 
 
@@ -159,17 +161,17 @@ def estimate(runs: Sequence[RunResult], name: str) -> Any:
     values = [run.metrics[f"{name}_correlation"] for run in runs if f"{name}_correlation" in run.metrics]
     if not values:
         return None
-    found = mean_of_seeds([math.atanh(max(-CLOSE, min(CLOSE, value))) for value in values])
-    value, low, high = map(math.tanh, (found.value, found.low, found.high))
-    return replace(found, value=value, low=low, high=high)
+    mean = mean_of_seeds([math.atanh(max(-CLOSE, min(CLOSE, value))) for value in values])
+    value, low, high = map(math.tanh, (mean.value, mean.low, mean.high))
+    return replace(mean, value=value, low=low, high=high)
 
 
 def verdict(arm: str, runs: Sequence[RunResult]) -> str:
     """Whether pictures were shown to predict, in a sentence."""
-    found = {name: estimate(runs, name) for name in MEASURES}
+    estimates = {name: estimate(runs, name) for name in MEASURES}
     shown = [
         f"{MEASURES[name]} ({one.value:+.2f})"
-        for name, one in found.items()
+        for name, one in estimates.items()
         if one is not None and (one.low > 0 or one.high < 0)
     ]
     spare = mean(runs, "heads_to_spare")

@@ -69,10 +69,12 @@ class ByRate(Extras):
 
     def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
         metric = outcome.study.metric
-        held = {arm.name: (arm, arm.scores.get(metric)) for arm in outcome.arms}
+        by_name = {arm.name: (arm, arm.scores.get(metric)) for arm in outcome.arms}
         series = []
         for epochs in EPOCHS:
-            points = [held[f"{name}-{epochs}-epochs"] for name in RATES if f"{name}-{epochs}-epochs" in held]
+            points = [
+                by_name[f"{name}-{epochs}-epochs"] for name in RATES if f"{name}-{epochs}-epochs" in by_name
+            ]
             series.append(line(f"{epochs} epochs", [(a, m) for a, m in points if m]))
         return Summary(
             figures=[
@@ -90,5 +92,5 @@ class ByRate(Extras):
 
 def line(name: str, points: list[tuple[ArmOutcome, Estimate]]) -> Series:
     columns = {"y": "value", "low": "low", "high": "high"}
-    drawn = {key: [getattr(found, column) for _, found in points] for key, column in columns.items()}
+    drawn = {key: [getattr(score, column) for _, score in points] for key, column in columns.items()}
     return {"name": name, "x": [arm.learning_rate for arm, _ in points], **drawn}

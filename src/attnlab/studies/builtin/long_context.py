@@ -72,7 +72,7 @@ class Growth(Extras):
 
     def measure(self, trained: Trained) -> OwnMeasures:
         lengths = lengths_up_to(trained.config.longest_text)
-        seconds = timed(trained.config.model, lengths)
+        seconds = layer_seconds(trained.config.model, lengths)
         memory = [float(kept_bytes(trained.config.model, length)) for length in lengths]
         slopes = {"time_slope": slope(lengths, seconds), "memory_slope": slope(lengths, memory)}
         operations = [float(operations_of(trained.config.model, length)) for length in lengths]
@@ -174,7 +174,7 @@ class Layer:
         self.forward().backward()
 
 
-def timed(settings: ModelSettings, lengths: Sequence[int]) -> list[float]:
+def layer_seconds(settings: ModelSettings, lengths: Sequence[int]) -> list[float]:
     """Processor seconds of a forward and backward at each length, the least of several rounds."""
     from time import process_time
 

@@ -75,9 +75,9 @@ class Longer(Extras):
         beyond = [loss for row in losses for loss in row[length - 1 :]]
         if not beyond:
             return OwnMeasures(extra={"refused": f"No dev text is longer than {length} tokens."})
-        found = {"loss_within": sum(within) / len(within), "loss_beyond": sum(beyond) / len(beyond)}
+        losses_by_part = {"loss_within": sum(within) / len(within), "loss_beyond": sum(beyond) / len(beyond)}
         counts = {"texts": len(rows), "tokens": len(beyond)}
-        return OwnMeasures(found, extra={"long": counts | {"by_place": by_place(losses)}})
+        return OwnMeasures(losses_by_part, extra={"long": counts | {"by_place": by_place(losses)}})
 
     def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
         arms, series, rows = runs_by_arm(outcome), [], []

@@ -106,9 +106,9 @@ class ByPairs(Extras):
         rows = [(held.ragged("ids", row).tolist(), int(sources[row])) for row in range(min(ROWS, len(held)))]
         by_pairs = counted(predicted(trained.model, rows), rows)
         right, asked = (sum(pair[place] for pair in by_pairs.values()) for place in (0, 1))
-        found = {"recall_accuracy": right / asked} if asked else {}
+        metrics = {"recall_accuracy": right / asked} if asked else {}
         each = {str(pairs): held for pairs, held in by_pairs.items()}
-        return OwnMeasures(found, extra={"by_pairs": each})
+        return OwnMeasures(metrics, extra={"by_pairs": each})
 
     def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
         arms = runs_by_arm(outcome)
@@ -177,13 +177,13 @@ def predicted(model: Model, rows: Sequence[Row]) -> list[list[int]]:
     from attnlab.model.tokens import Tokens
 
     model.eval()
-    found = []
+    predictions = []
     with torch.no_grad():
         for ids, source in rows:
             marks = torch.arange(len(ids))[None] < source
             logits = model(torch.tensor([ids]), Tokens.of(len(ids), source=marks))
-            found.append(logits[0].argmax(-1).tolist())
-    return found
+            predictions.append(logits[0].argmax(-1).tolist())
+    return predictions
 
 
 def counted(guesses: Sequence[Sequence[int]], rows: Sequence[Row]) -> dict[int, tuple[int, int]]:
@@ -191,10 +191,10 @@ def counted(guesses: Sequence[Sequence[int]], rows: Sequence[Row]) -> dict[int, 
 
     An answer is key, value, key, value … and the token that ends it: its values are every second token.
     """
-    found: dict[int, tuple[int, int]] = {}
+    counts: dict[int, tuple[int, int]] = {}
     for guess, (ids, source) in zip(guesses, rows, strict=True):
         places = range(source + 1, len(ids) - 1, 2)
-        right, asked = found.get(len(places), (0, 0))
+        right, asked = counts.get(len(places), (0, 0))
         right += sum(guess[place - 1] == ids[place] for place in places)
-        found[len(places)] = right, asked + len(places)
-    return dict(sorted(found.items()))
+        counts[len(places)] = right, asked + len(places)
+    return dict(sorted(counts.items()))

@@ -72,7 +72,7 @@ class TimeToLoss(Extras):
         arms, baseline = runs_by_arm(outcome), outcome.study.baseline
         if baseline not in arms:
             return Summary()
-        rows, notes = compared(arms, baseline)
+        rows, notes = times_to_loss(arms, baseline)
         columns = ("seed", "dev loss", "arm", "steps", "tokens", "seconds", f"{baseline}'s time / its time")
         return Summary(
             figures=[times(arms)],
@@ -89,7 +89,7 @@ class TimeToLoss(Extras):
         )
 
 
-def compared(arms: Runs, baseline: str) -> tuple[list[list[Any]], list[str]]:
+def times_to_loss(arms: Runs, baseline: str) -> tuple[list[list[Any]], list[str]]:
     """A row a seed and arm, and a sentence an arm with the mean ratio of times."""
     ends = {run.seed: run.dev_curve for run in arms[baseline] if run.dev_curve.get("loss")}
     rows: list[list[Any]] = []
@@ -137,6 +137,6 @@ def times(arms: Runs) -> dict[str, Any]:
     levels = [top - (top - bottom) * n / (LEVELS - 1) for n in range(LEVELS)] if bottom < top else []
     series = []
     for arm, runs in arms.items():
-        found = [[reached(run.dev_curve, level, "seconds") or 0.0 for level in levels] for run in runs]
-        series.append(over_seeds(arm, levels, found))
+        seconds = [[reached(run.dev_curve, level, "seconds") or 0.0 for level in levels] for run in runs]
+        series.append(over_seeds(arm, levels, seconds))
     return figure("Time to a dev loss", x="dev loss (nats per token)", y="seconds", series=series, note=BANDS)

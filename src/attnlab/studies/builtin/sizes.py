@@ -66,7 +66,7 @@ class BySize(Extras):
             "low": [row.low for row in rows],
             "high": [row.high for row in rows],
         }
-        told = [
+        cells = [
             [row.arm, row.baseline, size, row.difference, row.low, row.high, verdict_phrase(row)]
             for row, size in zip(rows, sizes, strict=True)
         ]
@@ -83,7 +83,7 @@ class BySize(Extras):
                 ),
                 losses(outcome),
             ],
-            tables=[table("The verdict by size", columns, told, "Corrected together for their number.")],
+            tables=[table("The verdict by size", columns, cells, "Corrected together for their number.")],
             notes=[holds(rows)],
         )
 
@@ -94,11 +94,11 @@ def losses(outcome: StudyOutcome) -> Figure:
     sizes = {arm.name: arm.parameters or 0 for arm in outcome.arms}
     arms, series = runs_by_arm(outcome), []
     for rule in RULES:
-        held = [(sizes[arm], runs) for arm, runs in arms.items() if arm.startswith(f"{rule}-")]
-        if held and all(mean(runs, metric) is not None for _, runs in held):
-            least = min(len(runs) for _, runs in held)
-            values = [[runs[seed].metrics[metric] for _, runs in held] for seed in range(least)]
-            series.append(over_seeds(rule, [size for size, _ in held], values))
+        by_size = [(sizes[arm], runs) for arm, runs in arms.items() if arm.startswith(f"{rule}-")]
+        if by_size and all(mean(runs, metric) is not None for _, runs in by_size):
+            least = min(len(runs) for _, runs in by_size)
+            values = [[runs[seed].metrics[metric] for _, runs in by_size] for seed in range(least)]
+            series.append(over_seeds(rule, [size for size, _ in by_size], values))
     return figure(f"Dev {metric} by size", x="parameters", y=metric, series=series, log_x=True)
 
 

@@ -91,8 +91,8 @@ class HiddenWords(Extras):
             nats = mean(runs, "hidden_loss")
             sees = "both sides" if runs[0].extra.get("sees") == "all" else "what stands before"
             perplexity = math.exp(nats) if nats is not None else None
-            told = (mean(runs, name) for name in ("hidden_accuracy", "tokens_per_second", "seconds"))
-            rows.append([arm, sees, len(runs), mean(runs, "hidden_words"), nats, perplexity, *told])
+            others = (mean(runs, name) for name in ("hidden_accuracy", "tokens_per_second", "seconds"))
+            rows.append([arm, sees, len(runs), mean(runs, "hidden_words"), nats, perplexity, *others])
         columns = (
             "arm",
             "sees",

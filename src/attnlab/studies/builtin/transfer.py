@@ -118,7 +118,7 @@ def point(arm: str, runs: list[RunResult], metric: str) -> dict[str, Any]:
         name: [run.metrics[name] for run in runs if name in run.metrics]
         for name in (metric, f"train_{metric}", "seconds")
     }
-    found = score_json(estimate(values[metric], of=metric)) if values[metric] else {}
+    score = score_json(estimate(values[metric], of=metric)) if values[metric] else {}
     others = {name: estimate(held).value if held else None for name, held in values.items()}
     return {
         "arm": arm,
@@ -126,7 +126,7 @@ def point(arm: str, runs: list[RunResult], metric: str) -> dict[str, Any]:
         "labels": max(run.extra.get("labelled_rows", 0) for run in runs),
         "train": others[f"train_{metric}"],
         "seconds": others["seconds"],
-        **{name: known(found.get(name)) for name in ("value", "low", "high", "n")},
+        **{name: known(score.get(name)) for name in ("value", "low", "high", "n")},
     }
 
 

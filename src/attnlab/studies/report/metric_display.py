@@ -112,8 +112,8 @@ def _exponential(loss: float) -> float:
 def quality(study: StudyResults) -> list[DisplayedMetric]:
     """Measures of how well the arms did: the study's own metric first, then ours, then others that it has."""
     elsewhere = {m.name for m in COST} | RUNS_ONLY - {study.metric}
-    found = dict.fromkeys(name for arm in study.arms for name in arm.scores if name not in elsewhere)
-    order = dict.fromkeys([study.metric, *(m.name for m in QUALITY), *found])
+    names = dict.fromkeys(name for arm in study.arms for name in arm.scores if name not in elsewhere)
+    order = dict.fromkeys([study.metric, *(m.name for m in QUALITY), *names])
     return [metric(study, name) for name in order if any(estimate(arm, name) for arm in study.arms)]
 
 
@@ -125,7 +125,7 @@ def _has(arm: Arm, measure: DisplayedMetric) -> bool:
 
 def cost(study: StudyResults) -> list[DisplayedMetric]:
     """Measures of what the arms took."""
-    told = [m for m in COST if any(_has(arm, m) for arm in study.arms)]
+    known_costs = [m for m in COST if any(_has(arm, m) for arm in study.arms)]
     outcomes = [arm.outcome for arm in study.arms]
     all_tuned = all(one.tuned_parameters in (None, one.parameters) for one in outcomes)
-    return [metric(study, m.name) for m in told if not (all_tuned and m.name == "tuned_parameters")]
+    return [metric(study, m.name) for m in known_costs if not (all_tuned and m.name == "tuned_parameters")]

@@ -66,14 +66,14 @@ STRUCK = ("Its numbers are ", toned(Tone.STRUCK, "struck"), " wherever they are 
 
 def _failures(arm: Arm) -> Inline:
     """The checks that an arm failed, and what that means."""
-    told: list[Inline] = [
+    failures: list[Inline] = [
         (
             *("The check ", Reference(toned(Tone.ITALIC, finding.check), "checks"), " failed. "),
             f"{sentence(finding.meaning or finding.found)} ",
         )
         for finding in arm.findings("fail")
     ]
-    return tuple(told) or f"{sentence(arm.reason)} "
+    return tuple(failures) or f"{sentence(arm.reason)} "
 
 
 def _verdict(study: StudyResults, arm: Arm) -> VerdictPill:

@@ -122,13 +122,13 @@ class StudyResults:
     @cached_property
     def card(self) -> dict[str, str]:
         """The paragraphs of the study's card by the word that they begin with; "" holds the rest."""
-        found: dict[str, str] = {}
+        paragraphs: dict[str, str] = {}
         for paragraph in self.facts.card.split("\n\n"):
             text = " ".join(paragraph.split())
             label, colon, rest = text.partition(": ")
             known = label if colon and label in CARD else ""
-            found[known] = "\n".join(filter(None, [found.get(known, ""), rest if known else text]))
-        return found
+            paragraphs[known] = "\n".join(filter(None, [paragraphs.get(known, ""), rest if known else text]))
+        return paragraphs
 
     @cached_property
     def arms(self) -> list[Arm]:

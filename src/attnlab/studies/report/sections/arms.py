@@ -71,14 +71,14 @@ def comparable(arms: Sequence[Arm]) -> list[list[Arm]]:
         if basis is None:  # an arm that never ran has no numbers to set beside others
             unknown.append(arm)
             continue
-        held = next((held for one, held in groups if not comparability(basis, one).reasons), None)
-        if held is None:
+        group = next((group for one, group in groups if not comparability(basis, one).reasons), None)
+        if group is None:
             groups.append((basis, [arm]))
         else:
-            held.append(arm)
-    found = [held for _, held in groups] or [[]]
-    found[0] += unknown
-    return found
+            group.append(arm)
+    grouped = [group for _, group in groups] or [[]]
+    grouped[0] += unknown
+    return grouped
 
 
 def _rows(

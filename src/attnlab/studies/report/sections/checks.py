@@ -40,9 +40,9 @@ def checks(study: StudyResults) -> list[Node]:
         [(name, *(_cell(arm, name) for arm in checked)) for name in names],
         caption="The worst outcome of an arm's seeds: ✓ passed, ! warning, ✗ failed, – not applicable.",
     )
-    told = [group for outcome in reversed(ORDER) for group in _alike(checked, outcome)]
-    bad = [_card(group) for group in told if group.finding.outcome in TROUBLE]
-    quiet = [_card(group) for group in told if group.finding.outcome not in TROUBLE]
+    groups = [group for outcome in reversed(ORDER) for group in _alike(checked, outcome)]
+    bad = [_card(group) for group in groups if group.finding.outcome in TROUBLE]
+    quiet = [_card(group) for group in groups if group.finding.outcome not in TROUBLE]
     rest = Details("What the other checks found", [Cards(quiet, "findings")], only_pages=True)
     return [table, *([Cards(bad, "findings")] if bad else []), *([rest] if quiet else [])]
 
@@ -98,8 +98,8 @@ def _card(group: Alike) -> CardItem:
     finding, sentences = group.finding, [sentence(_found(one)) for one in group.each.values()]
     if more := len(sentences) - TOLD:
         sentences[TOLD:] = [f"{more} similar finding{'' if more == 1 else 's'}."] if more > 0 else []
-    told = {"Found": " ".join(sentences), "Meaning": sentence(finding.meaning), "Fix": sentence(finding.fix)}
+    parts = {"Found": " ".join(sentences), "Meaning": sentence(finding.meaning), "Fix": sentence(finding.fix)}
     arms = ", ".join(f"{name} ({count_of(len(seeds), 'seed')})" for name, seeds in group.seeds.items())
     sign = Sign(MARKS.get(finding.outcome, "?"), finding.outcome)
     title = (sign, f" {finding.check} ", muted(f"{finding.outcome}: {arms}"))
-    return CardItem(title, [Definitions([(n, w) for n, w in told.items() if w], "")], kind=finding.outcome)
+    return CardItem(title, [Definitions([(n, w) for n, w in parts.items() if w], "")], kind=finding.outcome)

@@ -61,9 +61,9 @@ def _changed(arm: Arm) -> Inline:
 def _spent(arm: Arm) -> str:
     """What the arm's runs really took, whatever was planned: means over its seeds."""
     counts = {name: getattr(arm.outcome, name) for name, _, _ in COUNTS}
-    told = [f"{FORMS[form](counts[name], 0)} {noun}" for name, noun, form in COUNTS if counts[name]]
+    spent = [f"{FORMS[form](counts[name], 0)} {noun}" for name, noun, form in COUNTS if counts[name]]
     rate = arm.outcome.learning_rate
-    return ", ".join([*told, *([f"learning rate {rate:g}"] if known(rate) else [])]) or "–"
+    return ", ".join([*spent, *([f"learning rate {rate:g}"] if known(rate) else [])]) or "–"
 
 
 def starts(study: StudyResults) -> list[Node]:
@@ -109,5 +109,5 @@ def _start(start: Mapping[str, Any]) -> TableRow:
 def hypothesis(study: StudyResults) -> list[Node]:
     """What was expected, before anything was seen."""
     given = [study.facts.hypothesis, study.card.get("Hypothesis", "")]
-    told = {" ".join(text.split()).casefold(): text for text in given if text}  # a card often repeats it
-    return [Sentence(emphasised(sentence(text)), "prose") for text in told.values()]
+    texts = {" ".join(text.split()).casefold(): text for text in given if text}  # a card often repeats it
+    return [Sentence(emphasised(sentence(text)), "prose") for text in texts.values()]

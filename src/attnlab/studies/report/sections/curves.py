@@ -21,28 +21,32 @@ Drawn = Mapping[str, dict[str, list[Any]]]
 
 
 def curves(study: StudyResults) -> list[Node]:
-    found = {name: by_arm(study, name) for name in _names(study)}
-    found = {name: arms for name, arms in found.items() if any(arms.values())}
-    present = {axis for arms in found.values() for runs in arms.values() for curve in runs for axis in curve}
+    by_name = {name: by_arm(study, name) for name in _names(study)}
+    by_name = {name: arms for name, arms in by_name.items() if any(arms.values())}
+    present = {
+        axis for arms in by_name.values() for runs in arms.values() for curve in runs for axis in curve
+    }
     axes = [axis for axis in AXES if axis in present]
-    if not found or not axes:
+    if not by_name or not axes:
         return []
-    drawn = {name: {arm: over_seeds(cs) for arm, cs in arms.items() if cs} for name, arms in found.items()}
+    drawn = {name: {arm: over_seeds(cs) for arm, cs in arms.items() if cs} for name, arms in by_name.items()}
     views = {
         f"{i},{j}": [_chart(study, drawn[name], name, axis)]
-        for i, name in enumerate(found)
+        for i, name in enumerate(by_name)
         for j, axis in enumerate(axes)
     }
     arms = [arm for arm in study.arms if any(arm.name in lines for lines in drawn.values())]
     averaged = (
-        max(len(c["step"]) for arms in found.values() for cs in arms.values() for c in cs) > MOST_POINTS
+        max(len(c["step"]) for arms in by_name.values() for cs in arms.values() for c in cs) > MOST_POINTS
     )
     several = len(study.seeds) > 1
     note = "Lines are means of the seeds, bands run from the lowest seed to the highest." if several else ONE
     note += " Long curves are averaged over neighbouring steps." if averaged else ""
     note += " By seconds, a point stands at the mean time of the seeds." if several else ""
-    alt = f"{' and '.join(found)} by {', '.join(axes)}, a line an arm: {', '.join(arm.label for arm in arms)}"
-    controls = [Control("Show", list(found)), Control("by", axes)]
+    alt = (
+        f"{' and '.join(by_name)} by {', '.join(axes)}, a line an arm: {', '.join(arm.label for arm in arms)}"
+    )
+    controls = [Control("Show", list(by_name)), Control("by", axes)]
     return [
         Figure(views, note=note + HIDE, anchor="curves", alt=alt, controls=controls, legend=_legend(arms))
     ]
@@ -140,11 +144,13 @@ def _line(arm: Arm, curve: dict[str, list[Any]], axis: str) -> Line:
 # ---------------------------------------------------------------- by epoch
 def by_epoch(study: StudyResults) -> list[Node]:
     """Train and dev side by side on one scale: every arm in one figure."""
-    found = {name: [_by_epoch(study, side) for side in sides] for name, sides in _sides(study).items()}
-    if not found:
+    by_name = {name: [_by_epoch(study, side) for side in sides] for name, sides in _sides(study).items()}
+    if not by_name:
         return []
-    views = {str(i): _panels(study, name, sides) for i, (name, sides) in enumerate(found.items())}
-    arms = [arm for arm in study.arms if any(arm.name in side for sides in found.values() for side in sides)]
+    views = {str(i): _panels(study, name, sides) for i, (name, sides) in enumerate(by_name.items())}
+    arms = [
+        arm for arm in study.arms if any(arm.name in side for sides in by_name.values() for side in sides)
+    ]
     bands = (
         "Lines are means of the seeds; bands, or bars where there are few points, go from the lowest seed to "
         "the highest."
@@ -159,8 +165,8 @@ def by_epoch(study: StudyResults) -> list[Node]:
             views,
             note=(bands if len(study.seeds) > 1 else ONE) + note + HIDE,
             anchor="epochs",
-            alt=f"{' and '.join(found)} of train and of dev by epoch, a line an arm",
-            controls=[Control("Show", list(found))],
+            alt=f"{' and '.join(by_name)} of train and of dev by epoch, a line an arm",
+            controls=[Control("Show", list(by_name))],
             panels=(None, None),
             legend=_legend(arms),
         )
@@ -176,8 +182,8 @@ def _sides(study: StudyResults) -> dict[str, tuple[str, str]]:
 
 
 def _by_epoch(study: StudyResults, name: str) -> Drawn:
-    held = {arm: [c for c in runs if c.get("epoch")] for arm, runs in by_arm(study, name).items()}
-    return {arm: over_seeds(runs, by="epoch") for arm, runs in held.items() if runs}
+    placed = {arm: [c for c in runs if c.get("epoch")] for arm, runs in by_arm(study, name).items()}
+    return {arm: over_seeds(runs, by="epoch") for arm, runs in placed.items() if runs}
 
 
 def _panels(study: StudyResults, name: str, sides: Sequence[Drawn]) -> list[Lines]:

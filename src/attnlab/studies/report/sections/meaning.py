@@ -28,10 +28,10 @@ from attnlab.studies.wording import because_phrase, inequalities_sentence
 def interpretation(study: StudyResults) -> list[Node]:
     """How to read it, what each arm comes to, and notes."""
     guide = study.card.get("How to read it", "")
-    told = [_told(study, arm) for arm in study.arms if not arm.baseline]
+    rows = [_told(study, arm) for arm in study.arms if not arm.baseline]
     notes = [str(note) for note in study.outcome.notes]
     shown: list[Node] = [Sentence(emphasised(sentence(guide)), "prose")] if guide else []
-    shown += [Definitions(told, "told")] if told else []
+    shown += [Definitions(rows, "told")] if rows else []
     shown += [Heading("Notes", 3, "notes"), Items(notes)] if notes else []
     return shown
 
@@ -57,8 +57,8 @@ def limits(study: StudyResults) -> list[Node]:
     """What the verdict does not show: the conditions it holds under, and what was not tested."""
     if not study.outcome.comparisons:
         return []
-    told = [*_conditions(study), *_starts(study), *_missed(study), *_rates(study), *_metric(study)]
-    return [Items(told)]
+    sentences = [*_conditions(study), *_starts(study), *_missed(study), *_rates(study), *_metric(study)]
+    return [Items(sentences)]
 
 
 def _conditions(study: StudyResults) -> Iterator[str]:

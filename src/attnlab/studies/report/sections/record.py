@@ -39,14 +39,14 @@ def tuning(study: StudyResults) -> list[Node]:
     if not tried:
         return []
     rates = sorted({row.learning_rate for row in tried})
-    found = {(row.arm, row.learning_rate): row for row in tried}
+    by_rate = {(row.arm, row.learning_rate): row for row in tried}
     arms = [arm for arm in study.arms if any(row.arm == arm.name for row in tried)]
     title = metric(study, tried[0].metric).title.capitalize()
     caption = (
         f"{title} at each learning rate, the same rates for every arm, one run each (interval unknown); ● "
         "was chosen."
     )
-    rows = [(arm.shown, *(_tried(arm, found.get((arm.name, rate))) for rate in rates)) for arm in arms]
+    rows = [(arm.shown, *(_tried(arm, by_rate.get((arm.name, rate))) for rate in rates)) for arm in arms]
     return [Table(["arm", *(TableColumn(f"{rate:g}", right=True) for rate in rates)], rows, caption=caption)]
 
 
@@ -101,10 +101,10 @@ def _cost(run: RunResult, name: str) -> float | None:
 
 def configs(study: StudyResults) -> list[Node]:
     """The exact config of the base, and what differs between the arms."""
-    found = study.outcome.configs
-    if not found:
+    all_configs = study.outcome.configs
+    if not all_configs:
         return []
-    base = found.get("base") or {}
+    base = all_configs.get("base") or {}
     changed = {arm.name: arm.outcome.changes for arm in study.arms}
     keys = sorted({key for changes in changed.values() for key in changes})
     differing = Table(
@@ -113,7 +113,7 @@ def configs(study: StudyResults) -> list[Node]:
         caption="All that differs between the arms; muted values are the base's.",
         look="wide",
     )
-    whole = [_whole(name, list(flat(config))) for name, config in found.items()]
+    whole = [_whole(name, list(flat(config))) for name, config in all_configs.items()]
     return [*([differing] if keys else []), *whole]
 
 
@@ -150,8 +150,8 @@ def origin(study: StudyResults) -> list[Node]:
     for part, title in TITLES.items():
         facts = getattr(study.outcome, part)
         rows = list(flat(facts)) if isinstance(facts, Mapping) else [("", facts)]
-        told = [(name.replace("_", " "), anything(value)) for name, value in rows]
-        columns += [CardItem(title, [Definitions(told, "config")])] if told else []
+        facts_shown = [(name.replace("_", " "), anything(value)) for name, value in rows]
+        columns += [CardItem(title, [Definitions(facts_shown, "config")])] if facts_shown else []
     return [
         *([Code(" ".join(again.split()))] if again else []),
         *([Cards(columns, "columns")] if columns else []),

@@ -49,11 +49,11 @@ def collapses(study: StudyResults) -> list[Node]:
 
 
 def _collapse(arm: Arm) -> str:
-    found = {run.seed: collapse_sentence(_at_the_end(run)) for run in arm.runs}
-    seeds = [seed for seed, told in found.items() if told]
+    sentences = {run.seed: collapse_sentence(_at_the_end(run)) for run in arm.runs}
+    seeds = [seed for seed, told in sentences.items() if told]
     if not seeds:
         return ""
-    return f"{arm.name} ({seeds_phrase(seeds, len(arm.runs))}). {found[seeds[0]]}"
+    return f"{arm.name} ({seeds_phrase(seeds, len(arm.runs))}). {sentences[seeds[0]]}"
 
 
 def _at_the_end(run: RunResult) -> list[Finding]:
@@ -149,9 +149,9 @@ def _test(study: StudyResults, measure: DisplayedMetric, row: ShownDifference) -
         "unknown" if row.without_leak or math.isnan(p) else Number(p, form="chance", sound=sound)
         for p in (one.p, one.p_corrected)
     ]
-    told = (None, None) if row.without_leak else (one.smallest, one.documents)
-    smallest = estimate_of({"value": told[0]}, form=measure.form, sound=sound)
-    texts = estimate_of({"value": told[1]}, form="count")
+    numbers = (None, None) if row.without_leak else (one.smallest, one.documents)
+    smallest = estimate_of({"value": numbers[0]}, form=measure.form, sound=sound)
+    texts = estimate_of({"value": numbers[1]}, form="count")
     difference = _difference(study, measure, row)
     cells = (_arm(study, row).shown, measure.title, difference, *chances, smallest, texts, _pill(row))
     return TableRow(cells, sound=sound)

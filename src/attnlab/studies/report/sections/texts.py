@@ -101,8 +101,8 @@ def _card(arm: Arm, run: RunResult) -> CardItem:
 
 def lengths(study: StudyResults) -> list[Node]:
     """How long the texts are."""
-    found = study.outcome.lengths
-    edges, counts = found.get("edges") or [], found.get("counts") or []
+    histogram = study.outcome.lengths
+    edges, counts = histogram.get("edges") or [], histogram.get("counts") or []
     if not counts or len(edges) != len(counts) + 1:
         return []
     total, most = sum(counts), max(range(len(counts)), key=counts.__getitem__)
