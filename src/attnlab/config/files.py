@@ -111,12 +111,12 @@ def is_limit(key: str, value: Any) -> bool:
 
 def layered(*levels: Mapping[str, Any]) -> dict[str, Any]:
     """Dotted keys of several levels as one. Of the limits of a run those that were set last count, alone."""
-    found: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for level in levels:
         if any(is_limit(key, value) for key, value in level.items()):
-            found = {key: value for key, value in found.items() if not f"{key}.".startswith(f"{BUDGET}.")}
-        found |= level
-    return found
+            merged = {key: value for key, value in merged.items() if not f"{key}.".startswith(f"{BUDGET}.")}
+        merged |= level
+    return merged
 
 
 def override_all(settings: dict[str, Any], overrides: Iterable[tuple[str, Any]]) -> None:
@@ -266,9 +266,9 @@ def to_json(config: Config) -> dict[str, Any]:
 def plain(value: Any) -> Any:
     """A section or a choice as the tables that files hold."""
     if is_dataclass(value) and not isinstance(value, (type, Choice)):
-        held = {f.name: getattr(value, f.name) for f in fields(value)}
-        later = [f.name for f in fields(value) if f.metadata.get("later") and held[f.name] == f.default]
-        return {name: plain(setting) for name, setting in held.items() if name not in later}
+        settings = {f.name: getattr(value, f.name) for f in fields(value)}
+        later = [f.name for f in fields(value) if f.metadata.get("later") and settings[f.name] == f.default]
+        return {name: plain(setting) for name, setting in settings.items() if name not in later}
     return as_json(value)
 
 

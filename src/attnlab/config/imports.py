@@ -53,13 +53,13 @@ _EXECUTED: dict[str, str] = {}
 # ---------------------------------------------------------------- named by a person
 def import_code(source: str | Path) -> OwnCode:
     """Run the code of a file or module that a person named; once, unless the file has changed."""
-    found = find(str(source), Path.cwd())
-    if found is None:
+    code = find(str(source), Path.cwd())
+    if code is None:
         raise ConfigError(f"--import {source}: there is neither a file nor a module of that name.")
-    if loaded_from(found.file) is None or _EXECUTED.get(found.file, found.hash) != found.hash:
-        _execute(found)
-    IMPORTED[found.file] = found
-    return found
+    if loaded_from(code.file) is None or _EXECUTED.get(code.file, code.hash) != code.hash:
+        _execute(code)
+    IMPORTED[code.file] = code
+    return code
 
 
 def find(source: str, beside: Path) -> OwnCode | None:
@@ -160,16 +160,16 @@ def refuse_unseen(names: Any, asker: str | Path, *, beside: Path, key: str = "im
         )
     unseen = []
     for name in names:
-        found = find(name, beside)
-        if found is None:
+        code = find(name, beside)
+        if code is None:
             raise ConfigError(
                 f'{asker}: {key} asks for "{name}", and there is neither a file '
                 f"{name.removesuffix('.py')}.py in its folder nor a module of that name."
             )
-        if loaded_from(found.file) is None:
-            unseen.append(found)
+        if loaded_from(code.file) is None:
+            unseen.append(code)
         else:
-            IMPORTED[found.file] = found
+            IMPORTED[code.file] = code
     if unseen:
         raise ConfigError(f"{asker} asks to run the code of {listed(unseen)}. {consent(unseen)}")
 

@@ -26,10 +26,10 @@ CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memo
 def machine_bytes() -> int:
     """The memory of this machine, or of the container that this is; 0 where the system does not tell."""
     try:
-        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        limit = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 0
     for file in CONTAINER:
         with suppress(OSError, ValueError):  # not there, or "max"
-            found = min(found, int(file.read_text(encoding="ascii")))
-    return found
+            limit = min(limit, int(file.read_text(encoding="ascii")))
+    return limit

@@ -31,8 +31,8 @@ def _registered(name: str, path: str) -> dict[str, str]:
 def _variants(module: str, table: str) -> dict[str, str]:
     """The lines of a table, up to the bracket that closes it: a name, and where its class is."""
     _, _, definition = f"\n{_source(module)}".partition(f"\n{table}")
-    found = VARIANT.findall(definition.partition("\n)\n")[0])
-    return {name: _summaries(place).get(kind, "") for name, place, kind in found}
+    lines = VARIANT.findall(definition.partition("\n)\n")[0])
+    return {name: _summaries(place).get(kind, "") for name, place, kind in lines}
 
 
 @cache

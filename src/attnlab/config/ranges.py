@@ -31,8 +31,8 @@ class Range:
 
     def rule(self, value: float) -> str:
         """What a value that is not in it must be. The end of all counts is told where it was passed."""
-        told = None if self.most == MOST and value <= MOST else self.most
-        words = {"at least": self.least, "above": self.above, "at most": told, "below": self.below}
+        most = None if self.most == MOST and value <= MOST else self.most
+        words = {"at least": self.least, "above": self.above, "at most": most, "below": self.below}
         return " and ".join(f"{word} {end:,}" for word, end in words.items() if end is not None)
 
 

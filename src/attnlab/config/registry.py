@@ -157,8 +157,8 @@ class Registry(Generic[T]):
 
     def _is_again(self, name: str, variant: type[T]) -> bool:
         """Whether a class is the one that was registered under this name, defined once more."""
-        held = self._variants[name]
-        return not isinstance(held, str) and _place(held) == _place(variant)
+        registered = self._variants[name]
+        return not isinstance(registered, str) and _place(registered) == _place(variant)
 
     def unregister(self, name: str) -> None:
         """Take a variant out of the table again."""
@@ -252,10 +252,10 @@ class Registry(Generic[T]):
 
     def _resolved(self, value: Any, option: Option, where: str) -> Any:
         if not option.nested:
-            found = coerce(value, option.kind, where)
-            if isinstance(found, int) and found < 0:
-                raise ConfigError(f"{where} is {found}; a whole number here must be at least 0.")
-            return found
+            number = coerce(value, option.kind, where)
+            if isinstance(number, int) and number < 0:
+                raise ConfigError(f"{where} is {number}; a whole number here must be at least 0.")
+            return number
         if typing.get_origin(option.kind) is tuple:
             if not isinstance(value, (list, tuple)):
                 raise ConfigError(f"{where} takes a list of choices, not {value!r}.")

@@ -102,9 +102,9 @@ def _comments(holder: Any) -> dict[str, str]:
     beside = {t.start[0]: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
     (body,) = ast.parse(source).body
     assert isinstance(body, ast.ClassDef)
-    found = {}
+    comments = {}
     for node in body.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-            found[node.target.id] = " ".join(beside[line] for line in lines if line in beside)
-    return found
+            comments[node.target.id] = " ".join(beside[line] for line in lines if line in beside)
+    return comments

@@ -28,7 +28,7 @@ def read_json(file: Path, *, most: int = 16 * MEBIBYTE) -> dict[str, Any]:
             raise ConfigError(
                 f"{file} has {size:,} bytes, and more than {most:,} are not read: that is no such file."
             )
-        held = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{file} does not exist.") from None
     except ConfigError:
@@ -39,9 +39,9 @@ def read_json(file: Path, *, most: int = 16 * MEBIBYTE) -> dict[str, Any]:
         raise ConfigError(f"{file} is not JSON: {error}.") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{file} cannot be read: it has {beyond_python(error)}.") from None
-    if not isinstance(held, dict):
-        raise ConfigError(f"{file} must hold a JSON object, not a {type(held).__name__}.")
-    return held
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file} must hold a JSON object, not a {type(content).__name__}.")
+    return content
 
 
 def beyond_python(error: Exception) -> str:

@@ -31,12 +31,12 @@ def upgrade(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def renamed_keys(changes: Mapping[str, Any]) -> dict[str, Any]:
     """Dotted keys with today's names, and what is within their values: {"training.optimizer.rate": 1e-3}."""
-    found = {}
+    renamed_changes = {}
     for key, value in changes.items():
         above, _, _ = key.rpartition(".")
         name = f"{above}.{RENAMED[key]}".lstrip(".") if key in RENAMED else key
-        found[name] = renamed(value, f"{key}.") if isinstance(value, Mapping) else value
-    return found
+        renamed_changes[name] = renamed(value, f"{key}.") if isinstance(value, Mapping) else value
+    return renamed_changes
 
 
 def renamed(settings: Mapping[str, Any], path: str = "") -> dict[str, Any]:

@@ -249,5 +249,5 @@ def unknown(where: str, word: object, known: Iterable[object], none: str = "no")
     names = [str(k) for k in known]
     valid = f"Known: {', '.join(names)}." if names else "There are none."
     near = nearest(word, names)
-    told = near if near and len(names) > MANY else f"{near} {valid}"
-    return ConfigError(f'{where}: there is {none} "{word}".{told}')
+    hint = near if near and len(names) > MANY else f"{near} {valid}"
+    return ConfigError(f'{where}: there is {none} "{word}".{hint}')

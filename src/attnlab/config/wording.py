@@ -13,9 +13,9 @@ def in_words(items: Iterable[object]) -> str:
 
 def first_few(names: Iterable[str], most: int = 3) -> str:
     """The first names, and how many more there are: "a, b, c and 4 more"."""
-    held = list(names)
-    more = f" and {len(held) - most} more" if len(held) > most else ""
-    return ", ".join(held[:most]) + more if held else "nothing"
+    listed = list(names)
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more if listed else "nothing"
 
 
 def count_of(count: int, noun: str) -> str:

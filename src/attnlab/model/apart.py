@@ -66,16 +66,18 @@ def copy_module(module: AnyModule, known: dict[int, Any]) -> AnyModule:
     if any(getattr(type(module), name, None) != getattr(nn.Module, name, None) for name in OWN_WAYS):
         return copy.deepcopy(module, known)
     made = known[id(module)] = object.__new__(type(module))
-    held = vars(made)
+    attributes = vars(made)
     for name, value in vars(module).items():
         if name == "_modules":
-            held[name] = {n: None if one is None else copy_module(one, known) for n, one in value.items()}
+            attributes[name] = {
+                n: None if one is None else copy_module(one, known) for n, one in value.items()
+            }
         elif type(value) in UNCHANGING:
-            held[name] = value
+            attributes[name] = value
         elif type(value) in CONTAINERS and not value:
-            held[name] = type(value)()
+            attributes[name] = type(value)()
         else:
-            held[name] = copy.deepcopy(value, known)
+            attributes[name] = copy.deepcopy(value, known)
     return made
 
 

@@ -72,7 +72,7 @@ class CrossAttention(Attention):
         return self.merge(self.attend(self.projections.queries(x), k, v, scope.cross_pairs))
 
 
-class Alone(nn.Module):
+class PositionWise(nn.Module):
     """A part that looks at nothing but its own token, such as a feed-forward."""
 
     def __init__(self, part: nn.Module):

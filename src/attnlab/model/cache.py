@@ -61,10 +61,10 @@ class KeyValues(LayerMemory):
         B, H, count, K = new.shape
         if buffer is not None and self.stop + count <= buffer.shape[2]:
             return buffer
-        held = self.stop - self.start
-        larger = new.new_empty(B, H, max(2 * (held + count), 16), K)
+        length = self.stop - self.start
+        larger = new.new_empty(B, H, max(2 * (length + count), 16), K)
         if buffer is not None:
-            larger[:, :, :held] = buffer[:, :, self.start : self.stop]
+            larger[:, :, :length] = buffer[:, :, self.start : self.stop]
         return larger
 
     def select(self, rows: Tensor) -> None:

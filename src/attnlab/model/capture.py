@@ -208,10 +208,10 @@ class Attending:
     def _heads(self, y: Tensor) -> Tensor:
         y = self._flow("heads", y)
         heads = [head for part, head in self.names if part == "heads" and head is not None]
-        found = {head: self._flow("heads", y[:, head], head) for head in heads}
+        flows = {head: self._flow("heads", y[:, head], head) for head in heads}
         if not any(self.taps.patches.get(self.names["heads", head]) for head in heads):
             return y
-        return torch.stack([found.get(head, y[:, head]) for head in range(y.shape[1])], 1)
+        return torch.stack([flows.get(head, y[:, head]) for head in range(y.shape[1])], 1)
 
 
 def weighted_values(rule: Rule, weights: Tensor, v: Tensor) -> Tensor:

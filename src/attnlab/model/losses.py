@@ -120,10 +120,10 @@ class _Products:
         x = self.x[rows]
         room = self.buffer[: len(x)]
         if self.bias is None:
-            found = torch.mm(x, self.table.T, out=room)
+            logits = torch.mm(x, self.table.T, out=room)
         else:
-            found = torch.addmm(self.bias, x, self.table.T, out=room)
-        return found.float() if x.dtype in (torch.float16, torch.bfloat16) else found
+            logits = torch.addmm(self.bias, x, self.table.T, out=room)
+        return logits.float() if x.dtype in (torch.float16, torch.bfloat16) else logits
 
 
 class _Losses:

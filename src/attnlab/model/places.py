@@ -29,7 +29,7 @@ from typing import Literal
 from torch import nn
 
 from attnlab.config.values import ConfigError
-from attnlab.model.blocks import Alone, Attention, Block, CrossAttention, Residual
+from attnlab.model.blocks import Attention, Block, CrossAttention, PositionWise, Residual
 from attnlab.model.stack import Stack
 from attnlab.model.trunks.transformer import transformer_of
 from attnlab.model.trunks.trunk import Trunk
@@ -70,7 +70,7 @@ def _of_stack(stack: Stack) -> Iterator[tuple[str, Place]]:
 
 
 def _of_part(part: nn.Module) -> Iterator[tuple[str, Place]]:
-    if isinstance(part, Alone):
+    if isinstance(part, PositionWise):
         yield "feedforward.output", Place(part, "output")
     if not isinstance(part, Attention):
         return
@@ -86,15 +86,15 @@ def _of_part(part: nn.Module) -> Iterator[tuple[str, Place]]:
 def matching(places: dict[str, Place], pattern: str) -> list[str]:
     """The names that a pattern means; one that means none is answered with the places there are."""
     wanted = pattern.split(".")
-    found = [
+    matching = [
         name
         for name in places
         if len(parts := name.split(".")) == len(wanted)
         and all(fnmatchcase(part, want) for part, want in zip(parts, wanted, strict=True))
     ]
-    if not found:
+    if not matching:
         raise ConfigError(f'This model has no place "{pattern}". {_near(places, pattern)}{_listed(places)}')
-    return found
+    return matching
 
 
 def _near(places: dict[str, Place], pattern: str) -> str:

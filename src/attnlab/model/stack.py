@@ -169,9 +169,9 @@ def _sources(
     projections: Projections, encoded: Tensor | None, cache: Cache | None, layer: int
 ) -> tuple[Tensor, Tensor]:
     """A cross-attention's keys and values, which a cache computes once."""
-    held = None if cache is None else cache.sources[layer]
-    if held is not None:
-        return held
+    cached = None if cache is None else cache.sources[layer]
+    if cached is not None:
+        return cached
     if encoded is None:
         raise ValueError("This decoder attends to a source: give `source`, or what `encode` made of it.")
     made = projections.sources(encoded)

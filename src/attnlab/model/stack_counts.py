@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from attnlab.model.blocks import Alone, Attention, CrossAttention, Residual
+from attnlab.model.blocks import Attention, CrossAttention, PositionWise, Residual
 from attnlab.model.feedforward import FeedForward, Gated
 from attnlab.model.stack import Embedding, Stack
 from attnlab.model.terms import Term, linear, terms_of
@@ -70,7 +70,7 @@ def _embedding_terms(embedding: Embedding, seen: set[int]) -> list[Term]:
 
 def _residual_terms(part: Residual) -> list[Term]:
     inner = part.inner
-    if isinstance(inner, Alone):
+    if isinstance(inner, PositionWise):
         name, terms = "feedforward", terms_of(inner.part)
     else:
         assert isinstance(inner, Attention)
@@ -92,7 +92,7 @@ def flop_terms(stacks: Stacks, length: int, source_length: int) -> list[Term]:
         maps = between = crossing = 0
         for part in stack.parts():
             inner = part.inner
-            if isinstance(inner, Alone):
+            if isinstance(inner, PositionWise):
                 assert isinstance(inner.part, FeedForward)
                 maps += inner.part.flops(queries)
                 continue
@@ -102,8 +102,8 @@ def flop_terms(stacks: Stacks, length: int, source_length: int) -> list[Term]:
             maps += p.flops(queries, source_length if crosses else 0)
             maps += 2 * queries * p.heads * p.head_width * p.width
             keys = source_length if crosses else queries
-            found = inner.rule.flops(queries, keys, p.heads, p.head_width)
-            between, crossing = between + (0 if crosses else found), crossing + (found if crosses else 0)
+            flops = inner.rule.flops(queries, keys, p.heads, p.head_width)
+            between, crossing = between + (0 if crosses else flops), crossing + (flops if crosses else 0)
         terms.append(Term(f"{name} maps", f"L·2{letter}·(weights of a block)", maps))
         terms.append(Term(f"{name} self-attention", f"O({letter}²d)", between))
         if crossing:
@@ -126,7 +126,7 @@ def activation_terms(stacks: Stacks, length: int, source_length: int) -> list[Te
 def _kept(part: Residual, queries: int, source_length: int) -> int:
     """Inputs of the norm, of the maps, of the rule, of the activation."""
     inner = part.inner
-    if isinstance(inner, Alone):
+    if isinstance(inner, PositionWise):
         assert isinstance(inner.part, FeedForward)
         hidden = (4 if isinstance(inner.part, Gated) else 2) * inner.part.hidden
         return queries * (2 * inner.part.width + hidden)

@@ -117,17 +117,19 @@ class Tokens:
     def join(self, after: Tokens) -> Tokens:
         """These tokens and then those."""
         rows = max(self.rows, after.rows)
-        one = self.position is self.index and after.position is after.index
+        is_plain = self.position is self.index and after.position is after.index
         joined = {}
         for name in FIELDS:
-            if (getattr(self, name) is None and getattr(after, name) is None) or (one and name == "position"):
+            if (getattr(self, name) is None and getattr(after, name) is None) or (
+                is_plain and name == "position"
+            ):
                 continue
             first, second = self._known(name), after._known(name)
             if first is None or second is None:
                 raise ValueError(f"{name} is known for only one part of the sequence; give it for both.")
             rows_of = max(first.shape[0], second.shape[0]) if name == "index" else rows
             joined[name] = torch.cat([first.expand(rows_of, -1), second.expand(rows_of, -1)], 1)
-        if one:
+        if is_plain:
             joined["position"] = joined["index"]
         adjoin = bool(self.span) and bool(after.span) and self.span.stop == after.span.start
         span = range(self.span.start, after.span.stop) if adjoin else range(0)

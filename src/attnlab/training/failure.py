@@ -30,9 +30,9 @@ def gradient_norm(model: nn.Module) -> Tensor:
 
 def not_finite(tensors: Mapping[str, Tensor]) -> str:
     """The first of these that is not finite, and how many more there are; nothing when all are sound."""
-    found = [name for name, tensor in tensors.items() if not bool(torch.isfinite(tensor).all())]
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return f"{found[0]}{more}" if found else ""
+    broken = [name for name, tensor in tensors.items() if not bool(torch.isfinite(tensor).all())]
+    more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+    return f"{broken[0]}{more}" if broken else ""
 
 
 def fault_of(model: nn.Module, loss: float, norm: Tensor) -> str:
@@ -66,8 +66,8 @@ class Failure:
         replace_bytes(file, save(tensors_of(batches)))
         if not not_finite(last.model):
             save_checkpoint(self.checkpoints, step - 1, last)
-        told = f"Step {step}: {fault} The batch is in {file.name}, and {self._last_good()}. {CURE}"
-        return DivergedError(told)
+        message = f"Step {step}: {fault} The batch is in {file.name}, and {self._last_good()}. {CURE}"
+        return DivergedError(message)
 
     def refuse_broken(self, snapshot: Checkpoint) -> None:
         """Weights that are not finite are never saved as if they were good."""
@@ -86,12 +86,12 @@ class Failure:
 
 def tensors_of(batches: list[Prepared]) -> dict[str, Tensor]:
     """Every tensor of the batches by name, for the file that shows what went in."""
-    found = {}
+    tensors = {}
     for number, batch in enumerate(batches):
         for name, value in vars(batch).items():
             if isinstance(value, Tensor):
-                found[f"{number}.{name}"] = value.contiguous()
+                tensors[f"{number}.{name}"] = value.contiguous()
             elif isinstance(value, Tokens):
                 marks = {k: v for k, v in vars(value).items() if isinstance(v, Tensor)}
-                found |= {f"{number}.{name}.{k}": v.clone().contiguous() for k, v in marks.items()}
-    return found
+                tensors |= {f"{number}.{name}.{k}": v.clone().contiguous() for k, v in marks.items()}
+    return tensors

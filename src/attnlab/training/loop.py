@@ -204,8 +204,8 @@ class Loop:
         """A pass over dev, on its own random stream; the state remembers the best."""
         assert self.evaluate_model is not None
         began = time.perf_counter()
-        found = self.evaluation = self.evaluate_model(written=self.texts_due())
-        score, before = found.score(self.task.metrics[0]), self.state.best_score
+        evaluation = self.evaluation = self.evaluate_model(written=self.texts_due())
+        score, before = evaluation.score(self.task.metrics[0]), self.state.best_score
         best = before is None or METRICS[self.task.metrics[0]].is_better(score, before)
         self.state = replace(
             self.state,
@@ -213,25 +213,27 @@ class Loop:
             best_step=self.state.step if best else self.state.best_step,
             best_score=score if best else before,
             since_best=0 if best else self.state.since_best + 1,
-            settled=self.task.settle(found.examples.columns),
+            settled=self.task.settle(evaluation.examples.columns),
         )
-        scores = {**found.scores, **self.train_scores()}
+        scores = {**evaluation.scores, **self.train_scores()}
         seconds = time.perf_counter() - began
-        self.tell(Evaluated(step=self.state.step, loss=found.loss, seconds=seconds, best=best, scores=scores))
+        self.tell(
+            Evaluated(step=self.state.step, loss=evaluation.loss, seconds=seconds, best=best, scores=scores)
+        )
 
     def best_evaluation(self) -> Evaluation | None:
         """What the best checkpoint says of dev: the one that is opened later, which need not be the last."""
         best = self.state.best_step
-        held = self.evaluation is not None and best == self.state.evaluated
-        if held or self.evaluate_model is None or best not in self.checkpoints.steps():
+        is_current = self.evaluation is not None and best == self.state.evaluated
+        if is_current or self.evaluate_model is None or best not in self.checkpoints.steps():
             return self.evaluation
         try:
-            found = read_checkpoint(self.checkpoints, best)
+            checkpoint = read_checkpoint(self.checkpoints, best)
         except DamagedError as damage:
             self.warn(f"The best checkpoint, of step {best}, is damaged: {damage} The last step is judged.")
             return self.evaluation
         last = {name: weights.clone() for name, weights in weights_of(self.model).items()}
-        load_weights(self.model, found.model)
+        load_weights(self.model, checkpoint.model)
         try:
             return self.evaluate_model()
         finally:
@@ -241,9 +243,9 @@ class Loop:
         """Loss and metrics of the sample of training rows, where one is scored beside dev."""
         if self.evaluate_train is None:
             return {}
-        found = self.evaluate_train()
-        told = {"loss": found.loss, **found.scores}
-        return {f"{TRAIN}{name}": value for name, value in told.items()}
+        evaluation = self.evaluate_train()
+        scores = {"loss": evaluation.loss, **evaluation.scores}
+        return {f"{TRAIN}{name}": value for name, value in scores.items()}
 
     def save_due(self) -> bool:
         step = self.state.step
@@ -271,9 +273,9 @@ class Loop:
         """Go on from a checkpoint as if nothing had happened."""
         load_checked(self.model, checkpoint)
         self.optimizer.restore(checkpoint.optimizer)
-        held = dict(checkpoint.state)
-        self.loader.restore(held.pop("data"))
-        self.state = State.of(held)
+        state = dict(checkpoint.state)
+        self.loader.restore(state.pop("data"))
+        self.state = State.of(state)
         self.saved = self.state.step
 
     def warn(self, message: str) -> None:

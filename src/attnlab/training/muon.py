@@ -61,10 +61,10 @@ def _fast_type(x: Tensor) -> torch.dtype:
 
 def _alike(matrices: Iterable[Tensor]) -> Iterable[list[Tensor]]:
     """Those that are of one shape, type and device, or of that shape transposed."""
-    found: dict[object, list[Tensor]] = defaultdict(list)
+    groups: dict[object, list[Tensor]] = defaultdict(list)
     for p in matrices:
-        found[(*sorted(p.shape), p.dtype, p.device)].append(p)
-    return found.values()
+        groups[(*sorted(p.shape), p.dtype, p.device)].append(p)
+    return groups.values()
 
 
 def _is_wide(matrix: Tensor) -> bool:

@@ -93,15 +93,15 @@ def content(tensor: Tensor) -> bytes:
 
 def batch_content(batch: Batch) -> bytes:
     """All that a batch holds; the numbers of its rows aside, which no model reads."""
-    held = {name: column for name, column in batch.columns.items() if name != "rows"}
-    return b"".join(name.encode() + content(column) for name, column in held.items())
+    columns = {name: column for name, column in batch.columns.items() if name != "rows"}
+    return b"".join(name.encode() + content(column) for name, column in columns.items())
 
 
 def input_content(prepared: Prepared) -> bytes:
     """What the model reads, and what it is to predict."""
     names = "ids", "targets", "source", "types", "second", "vectors"
-    held = (getattr(prepared, name) for name in names)
-    return b"".join(content(column) for column in held if column is not None)
+    tensors = (getattr(prepared, name) for name in names)
+    return b"".join(content(column) for column in tensors if column is not None)
 
 
 @contextmanager
@@ -117,8 +117,8 @@ def seeded(seed: int, device: torch.device, drawn: list[bytes]) -> Iterator[None
 def generator_state(device: torch.device) -> bytes:
     """The state of the generator that dropout on this device draws from."""
     source: Any = torch if device.type == "cpu" else torch.get_device_module(device)
-    held: Tensor = source.get_rng_state()
-    return held.cpu().numpy().tobytes()
+    state: Tensor = source.get_rng_state()
+    return state.cpu().numpy().tobytes()
 
 
 def initial_weights(model: nn.Module) -> dict[str, str]:

@@ -93,14 +93,14 @@ class AdamWUpdate(GroupwiseUpdate):
         return {"step": torch.zeros((), device=parameter.device), **super().begin(parameter)}
 
     def move(self, parameters: list[nn.Parameter], learning_rate: float, weight_decay: float) -> None:
-        held = [self.state[p] for p in parameters]
+        states = [self.state[p] for p in parameters]
         adamw(
             list(parameters),
             [p.grad for p in parameters if p.grad is not None],
-            [one["exp_avg"] for one in held],
-            [one["exp_avg_sq"] for one in held],
+            [one["exp_avg"] for one in states],
+            [one["exp_avg_sq"] for one in states],
             [],
-            [one["step"] for one in held],
+            [one["step"] for one in states],
             fused=True,
             amsgrad=False,
             beta1=self.betas[0],

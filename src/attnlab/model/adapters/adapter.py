@@ -89,14 +89,14 @@ class Adapter:
             if name not in parts and name not in known:
                 raise unknown("train", name, [name for name, _ in model.named_children()])
         trained = {id(p) for part in train if part in parts for p in parts[part].parameters()}
-        found = {name: p for name, p in known.items() if id(p) in trained or name in train}
+        tuned = {name: p for name, p in known.items() if id(p) in trained or name in train}
         for name in (*self.borrows(model), *self.learned):
             if name not in known or (name in self.learned and self.learned[name].shape != known[name].shape):
                 raise ValueError(
                     f"This model has no {name} of this adapter's; it is of other sizes or shape."
                 )
-            found[name] = known[name]
-        return found
+            tuned[name] = known[name]
+        return tuned
 
     def detach(self) -> None:
         """Come off: the model is what it was, bit for bit."""

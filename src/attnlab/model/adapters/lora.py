@@ -166,12 +166,12 @@ def plain_map(inputs: int, outputs: int, like: Tensor) -> nn.Linear:
 def map_named(model: Model, name: str) -> nn.Linear:
     """A map of the model, by its whole name."""
     try:
-        found = model.get_submodule(name)
+        module = model.get_submodule(name)
     except AttributeError:
-        found = None
-    if not isinstance(found, nn.Linear):
+        module = None
+    if not isinstance(module, nn.Linear):
         raise ValueError(f"This model has no map {name}; the adapter was made for a model of another shape.")
-    return found
+    return module
 
 
 def chosen_maps(model: Model, targets: Iterable[str]) -> dict[str, nn.Linear]:

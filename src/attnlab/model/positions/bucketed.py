@@ -43,8 +43,8 @@ class Bucketed(Position):
 
     def _bias(self, queries: Tokens, keys: Tokens) -> Tensor:
         distance = keys.position[:, None, :] - queries.position[:, :, None]
-        found: Tensor = self.table(self.bucket(distance))
-        return found.permute(0, 3, 1, 2)
+        bias: Tensor = self.table(self.bucket(distance))
+        return bias.permute(0, 3, 1, 2)
 
     def bucket(self, distance: Tensor) -> Tensor:
         """The bucket of key position − query position."""

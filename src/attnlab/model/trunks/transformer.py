@@ -12,9 +12,8 @@ from attnlab.config.schema import ModelSettings
 from attnlab.config.values import Choice, ConfigError
 from attnlab.model import stack_counts
 from attnlab.model.attention import ATTENTION
-from attnlab.model.blocks import RESIDUALS, Alone, Attention, Block, CrossAttention, SelfAttention
+from attnlab.model.blocks import RESIDUALS, Attention, Block, CrossAttention, PositionWise, SelfAttention
 from attnlab.model.cache import Cache, coordinates
-from attnlab.model.colours import Colours, embedded, refined
 from attnlab.model.combinations import Parts, refusal
 from attnlab.model.feedforward import FEEDFORWARDS
 from attnlab.model.initial import table_std
@@ -25,6 +24,7 @@ from attnlab.model.positions import POSITIONS
 from attnlab.model.positions.position import Position
 from attnlab.model.projections import PROJECTIONS
 from attnlab.model.reach import square
+from attnlab.model.refinement import Colours, embedded, refined
 from attnlab.model.stack import Embedding, Stack
 from attnlab.model.terms import Term
 from attnlab.model.tokens import Tokens
@@ -281,7 +281,7 @@ def _block(settings: ModelSettings, attention: Choice, cross: bool) -> Block:
     feedforward = FEEDFORWARDS.build(
         settings.feedforward, width=settings.width, bias=settings.biased("feedforward")
     )
-    parts.append(Alone(feedforward))
+    parts.append(PositionWise(feedforward))
     residuals = (
         RESIDUALS.build(
             settings.residual, norm=_norm(settings, settings.width), inner=part, dropout=settings.dropout
