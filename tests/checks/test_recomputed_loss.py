@@ -20,7 +20,7 @@ from attnlab.evaluation.perplexity import Score
 from attnlab.metrics.metric import Examples
 from attnlab.model.heads.language import LanguageModel
 from attnlab.tasks import TASKS
-from attnlab.training import accumulate
+from attnlab.training.loop import backward
 from tests.checks.cases import case, config, found, made, of
 from tests.contracts import grid
 from tests.training.small_run import set_up
@@ -76,10 +76,10 @@ def test_smoothing_is_for_the_gradient_alone():
     batch = about.task.prepare(*first_batch(about))
     model, plain = about.model, made("seq2seq").task
     model.eval().training = True
-    loss, _ = accumulate.backward(model, about.task, [batch])
+    loss, _ = backward(model, about.task, [batch])
     smooth = {name: p.grad.clone() for name, p in model.named_parameters()}
     model.zero_grad()
-    wanted, _ = accumulate.backward(model, plain, [batch])
+    wanted, _ = backward(model, plain, [batch])
     assert loss == pytest.approx(wanted, rel=1e-6)
     gaps = [(smooth[n] - p.grad).abs().max() / p.grad.abs().max() for n, p in model.named_parameters()]
     assert max(gaps) > 0.1
@@ -235,17 +235,17 @@ def test_losses_by_text_that_are_wrong(fault, monkeypatch):
 
 
 def trained_mean_of_means(model, batches, task):
-    means = [accumulate.backward(model, task, [batch])[0] for batch in batches]
+    means = [backward(model, task, [batch])[0] for batch in batches]
     return sum(means) / len(means), {}
 
 
 def trained_with_smoothing(model, batches, task):
-    loss, _ = accumulate.backward(model, task, batches)
+    loss, _ = backward(model, task, batches)
     return loss + 0.01, {}
 
 
 def trained_by_rows(model, batches, task):
-    loss, _ = accumulate.backward(model, task, batches)
+    loss, _ = backward(model, task, batches)
     return loss * sum(b.count for b in batches) / sum(b.ids.numel() for b in batches), {}
 
 

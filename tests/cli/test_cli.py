@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import attnlab
 from attnlab.cli import app, main
-from attnlab.config.overview import overview
 from attnlab.config.registry import TABLES, card, table
+from attnlab.config.setting_cards import overview
 
 
 def run(*arguments):

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnlab.data.encode import ENCODINGS
-from attnlab.data.encode.encoding import Encoding
+from attnlab.data.encode.encoding import Encoding, windows
 from attnlab.data.encode.pair import kept
-from attnlab.data.encode.windows import windows
 from attnlab.data.errors import DataError
 from attnlab.data.example import Answer, Example
 from attnlab.data.row import Row

@@ -6,7 +6,7 @@ import pytest
 
 from attnlab.config.files import load
 from attnlab.config.values import ConfigError
-from attnlab.data.strata import drawn
+from attnlab.data.splits import drawn
 from attnlab.session.session import Session
 from tests.training.small_run import for_task, merged, settings
 

@@ -15,7 +15,7 @@ from attnlab.data.labels import Labels
 from attnlab.model.losses import LossSum
 from attnlab.model.model import hidden_states
 from attnlab.tasks import TASKS
-from attnlab.training.accumulate import backward
+from attnlab.training.loop import backward
 from tests.tasks.examples import SIZE, batch, text, vocabulary
 
 CLASSES = Labels("class", ("a", "b", "c"), (6, 3, 1), 10)

@@ -26,7 +26,7 @@ from attnlab.session.predicting import Predictor
 from attnlab.session.trained import Trained
 from attnlab.targets import TARGETS
 from attnlab.tasks import TASKS
-from attnlab.training.accumulate import backward
+from attnlab.training.loop import backward
 from tests.session.commands import answer, command
 from tests.tasks.examples import SIZE, batch, vocabulary
 from tests.training.small_run import config, for_task, merged, tagged, train

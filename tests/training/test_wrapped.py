@@ -19,9 +19,8 @@ from attnlab.runs.metrics_file import read_events
 from attnlab.session.session import Session
 from attnlab.session.training import train
 from attnlab.tasks import TASKS
-from attnlab.training.accumulate import backward
 from attnlab.training.checkpoint import read_checkpoint
-from attnlab.training.loop import Loop
+from attnlab.training.loop import Loop, backward
 from tests.checks.cases import case
 from tests.training.small_run import config
 

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.real import batch_of, piece, prepared_of, rows_of
-from attnlab.model.apart import sample_of
+from attnlab.model.isolation import sample_of
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.typed import Value
 from attnlab.tasks.task import Prepared, Task
-from attnlab.training.accumulate import backward
+from attnlab.training.loop import backward
 
 ROWS, LENGTH = 4, 16
 EQUAL, ROUNDED = 1e-9, 0.02

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from attnlab.checks.check import Case, Check
 from attnlab.checks.real import batch_of, held_out, piece, prepared_of
-from attnlab.model.apart import copy_of
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.attention.dot import Dot
 from attnlab.model.attention.rule import Rule, masked_softmax
 from attnlab.model.blocks import Attention as Layer
+from attnlab.model.isolation import copy_of
 from attnlab.model.model import hidden_states
 from attnlab.model.pairs import Pairs
 from attnlab.model.projections import SharedQK, SharedQKV

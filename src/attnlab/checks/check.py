@@ -19,7 +19,7 @@ from attnlab.data.workers import in_order
 from attnlab.evaluation.evaluator import Evaluator
 from attnlab.generation.generate import Written
 from attnlab.metrics.metric import Examples
-from attnlab.model.apart import sampled_layers
+from attnlab.model.isolation import sampled_layers
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.typed import Value

@@ -15,7 +15,7 @@ from attnlab.checks.dependency import EQUAL, LENGTH, prefix_gap
 from attnlab.generation.beam import beam_searches
 from attnlab.generation.decoder import Decoder
 from attnlab.generation.generate import generate
-from attnlab.model.apart import sample_of
+from attnlab.model.isolation import sample_of
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, Outcome, When

@@ -13,9 +13,9 @@ from attnlab.checks.measure import Leak, Measured
 from attnlab.checks.paths import paths_of, place_by_place
 from attnlab.checks.probing import Probe, cut_gap, measure_model, worst
 from attnlab.checks.real import real
-from attnlab.model.apart import sample_of
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.blocks import Attention
+from attnlab.model.isolation import sample_of
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, Outcome, When

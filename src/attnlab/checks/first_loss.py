@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.real import batch_of, device_of, piece, prepared_of
-from attnlab.model.apart import undisturbed
+from attnlab.model.isolation import undisturbed
 from attnlab.runs.findings import Finding, Outcome, When
 
 ROWS = 8

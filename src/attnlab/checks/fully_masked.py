@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks.check import Case, Check
-from attnlab.model.apart import sample_of
+from attnlab.model.isolation import sample_of
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, Outcome, When

@@ -8,7 +8,7 @@ from attnlab.checks.check import Case, Check
 from attnlab.checks.real import evaluator_of, uneven
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.texts import texts_of
-from attnlab.model.apart import undisturbed
+from attnlab.model.isolation import undisturbed
 from attnlab.runs.findings import Finding, Outcome, When
 
 LINES, TOKENS = 4, 1500

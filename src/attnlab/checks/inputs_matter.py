@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attnlab.checks.check import EARLY, Case, Check, Moment
 from attnlab.checks.real import batch_of, device_of, held_out, piece, prepared_of
-from attnlab.model.apart import undisturbed
+from attnlab.model.isolation import undisturbed
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.typed import Value
 from attnlab.tasks.task import Prepared

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from attnlab.checks.check import Case, Check, Moment
 from attnlab.generation.decoder import padded
-from attnlab.model.apart import sample_of
 from attnlab.model.heads.head import Head
+from attnlab.model.isolation import sample_of
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, Outcome, When

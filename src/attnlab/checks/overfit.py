@@ -11,8 +11,8 @@ from torch import Tensor
 
 from attnlab.checks.check import Case, Check
 from attnlab.checks.real import batch_of, piece, prepared_of
-from attnlab.model.apart import copy_of
 from attnlab.model.heads.boundary import SpanBoundary
+from attnlab.model.isolation import copy_of
 from attnlab.model.losses import IGNORE
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, Outcome, When

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from attnlab.checks.check import Case, Check
 from attnlab.checks.real import batch_of, device_of, piece, prepared_of
-from attnlab.model.apart import undisturbed
+from attnlab.model.isolation import undisturbed
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.metrics_file import TAIL, events_of, last_events
 from attnlab.runs.typed import Value

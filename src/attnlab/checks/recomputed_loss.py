@@ -18,14 +18,14 @@ from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.texts import MisreadError, Text, nats_alone, sampled_texts, texts_of
-from attnlab.model.apart import copy_of, undisturbed
+from attnlab.model.isolation import copy_of, undisturbed
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.typed import Value
 from attnlab.tasks.task import Prepared
-from attnlab.training.accumulate import backward
+from attnlab.training.loop import backward
 
 LINES, TEXTS, FEW = 6, 12, 4
 EQUAL = 1e-6

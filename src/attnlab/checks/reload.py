@@ -9,10 +9,10 @@ import torch
 from attnlab.checks.check import Case, Check, Moment
 from attnlab.checks.real import batch_of, held_out, piece, prepared_of
 from attnlab.checks.tensors import saved
-from attnlab.model.apart import copy_of
+from attnlab.model.isolation import copy_of
 from attnlab.model.model import Model
+from attnlab.runs.faults import RunError
 from attnlab.runs.findings import Finding, Outcome, When
-from attnlab.runs.run_error import RunError
 from attnlab.tasks.task import Prepared
 from attnlab.training.checkpoint import load_weights
 

@@ -12,9 +12,8 @@ import typer
 
 from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.files import load, ready_configs, to_json
-from attnlab.config.overview import overview
 from attnlab.config.registry import TABLES, Card, Option, as_json, card, table
-from attnlab.config.setting_cards import IMPORTS, SettingCard, section_text, setting_cards
+from attnlab.config.setting_cards import IMPORTS, SettingCard, overview, section_text, setting_cards
 from attnlab.config.values import Choice, unknown
 from attnlab.documents.nodes import CardItem, Cards, Code, Sentence, Table, TableColumn, TableRow
 

@@ -16,7 +16,7 @@ from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Heading, Inline, Node, Sentence, Table, TableColumn, Tone, strong, toned
 from attnlab.documents.numbers import duration, estimate_of
-from attnlab.runs.damage import reading
+from attnlab.runs.faults import reading
 from attnlab.studies.wording import FEW, because_phrase, verdict_phrase
 
 if TYPE_CHECKING:

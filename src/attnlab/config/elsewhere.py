@@ -11,7 +11,7 @@ from attnlab.config.values import Choice, ConfigError, unknown
 
 
 @dataclass(frozen=True)
-class Ours:
+class OurSetting:
     """A setting of ours that stands for one of theirs.
 
     Their value is written in `form`, unless it is one of `values`; without a form it is no value of ours,
@@ -54,14 +54,18 @@ def _plain(value: Any) -> str:
     return str(value) if isinstance(value, (str, int, float)) else ""
 
 
-LENGTH = Ours(("model.length", "data.length"))
-LEARNING_RATE = Ours(("training.optimizer.learning_rate",))
-WEIGHT_DECAY = Ours(("training.optimizer.weight_decay",), but_in="training.schedule")
-BATCH_SIZE = Ours(("data.batching.batch_size",))
-WIDTH, LAYERS, HEADS = Ours(("model.width",)), Ours(("model.layers",)), Ours(("model.heads",))
-KEY_HEADS = Ours(("model.projections",), "grouped(shared={})")
-HIDDEN = Ours(("model.feedforward.expand",), "", example="4", note="a multiple of model.width")
-DROPOUT, ATTENTION_DROPOUT = Ours(("model.dropout",)), Ours(("model.attention_dropout",))
+LENGTH = OurSetting(("model.length", "data.length"))
+LEARNING_RATE = OurSetting(("training.optimizer.learning_rate",))
+WEIGHT_DECAY = OurSetting(("training.optimizer.weight_decay",), but_in="training.schedule")
+BATCH_SIZE = OurSetting(("data.batching.batch_size",))
+WIDTH, LAYERS, HEADS = (
+    OurSetting(("model.width",)),
+    OurSetting(("model.layers",)),
+    OurSetting(("model.heads",)),
+)
+KEY_HEADS = OurSetting(("model.projections",), "grouped(shared={})")
+HIDDEN = OurSetting(("model.feedforward.expand",), "", example="4", note="a multiple of model.width")
+DROPOUT, ATTENTION_DROPOUT = OurSetting(("model.dropout",)), OurSetting(("model.attention_dropout",))
 ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_new": "gelu(approximate=tanh)",
@@ -70,13 +74,13 @@ ACTIVATIONS = {
     "silu": "swiglu",
     "swish": "swiglu",
 }
-ACTIVATION = Ours(("model.feedforward",), "", ACTIVATIONS, "gelu")
-NORM_EPS, TIED = Ours(("model.norm.eps",)), Ours(("model.output.tied",))
-STEPS, EPOCHS = Ours(("training.budget.steps",)), Ours(("training.budget.epochs",))
-ACCUMULATE = Ours(("training.accumulate",), note="batches of one step")
-CLIP = Ours(("training.clip",), values={0: "off"})
-WARMUP_STEPS = Ours(("training.schedule.warmup",), "", example="0.02", note="a share of the budget")
-WARMUP = Ours(("training.schedule.warmup",))
+ACTIVATION = OurSetting(("model.feedforward",), "", ACTIVATIONS, "gelu")
+NORM_EPS, TIED = OurSetting(("model.norm.eps",)), OurSetting(("model.output.tied",))
+STEPS, EPOCHS = OurSetting(("training.budget.steps",)), OurSetting(("training.budget.epochs",))
+ACCUMULATE = OurSetting(("training.accumulate",), note="batches of one step")
+CLIP = OurSetting(("training.clip",), values={0: "off"})
+WARMUP_STEPS = OurSetting(("training.schedule.warmup",), "", example="0.02", note="a share of the budget")
+WARMUP = OurSetting(("training.schedule.warmup",))
 SCHEDULES = {
     "cosine": "cosine",
     "linear": "linear",
@@ -84,43 +88,46 @@ SCHEDULES = {
     "constant_with_warmup": "constant",
     "warmup_stable_decay": "wsd",
 }
-SCHEDULE = Ours(("training.schedule",), "", SCHEDULES, "cosine")
-EVALUATE_EVERY, CHECKPOINT_EVERY = Ours(("training.evaluate_every",)), Ours(("training.checkpoint_every",))
-EVERY_STEP = Ours((), note="every step is written to metrics.jsonl of the run's folder")
-BETAS = Ours(("training.optimizer.betas",))
-BETA = Ours(("training.optimizer.betas",), "", example="[0.9, 0.95]", note="both of them")
-EPS = Ours(("training.optimizer.eps",))
+SCHEDULE = OurSetting(("training.schedule",), "", SCHEDULES, "cosine")
+EVALUATE_EVERY, CHECKPOINT_EVERY = (
+    OurSetting(("training.evaluate_every",)),
+    OurSetting(("training.checkpoint_every",)),
+)
+EVERY_STEP = OurSetting((), note="every step is written to metrics.jsonl of the run's folder")
+BETAS = OurSetting(("training.optimizer.betas",))
+BETA = OurSetting(("training.optimizer.betas",), "", example="[0.9, 0.95]", note="both of them")
+EPS = OurSetting(("training.optimizer.eps",))
 HALF = {True: "bfloat16", False: "float32"}
-BFLOAT16 = Ours(("training.precision",), "", HALF, "bfloat16")
-FLOAT16 = Ours(("training.precision",), "", HALF, "bfloat16", "float32 or bfloat16")
+BFLOAT16 = OurSetting(("training.precision",), "", HALF, "bfloat16")
+FLOAT16 = OurSetting(("training.precision",), "", HALF, "bfloat16", "float32 or bfloat16")
 DTYPES = {name: name for name in ("float32", "bfloat16")}
-DTYPE = Ours(("training.precision",), "", DTYPES, "bfloat16", "float32 or bfloat16")
-CHECKPOINTING = Ours(("training.gradient_checkpointing",))
+DTYPE = OurSetting(("training.precision",), "", DTYPES, "bfloat16", "float32 or bfloat16")
+CHECKPOINTING = OurSetting(("training.gradient_checkpointing",))
 TRACKERS = {name: f'["{name}"]' for name in ("tensorboard", "wandb", "mlflow")}
-LISTENERS = Ours(("training.listeners",), "", TRACKERS, '["tensorboard"]')
-LABELS = Ours((), note="the number of classes is that of the labels in the data")
-OUT = Ours((), note="the folder of a run is given with --out DIR")
+LISTENERS = OurSetting(("training.listeners",), "", TRACKERS, '["tensorboard"]')
+LABELS = OurSetting((), note="the number of classes is that of the labels in the data")
+OUT = OurSetting((), note="the folder of a run is given with --out DIR")
 
-ELSEWHERE: dict[str, Ours] = {
+ELSEWHERE: dict[str, OurSetting] = {
     **dict.fromkeys(("d_model", "hidden_size", "n_embd", "dim", "embed_dim"), WIDTH),
     **dict.fromkeys(("n_layer", "n_layers", "num_layers", "num_hidden_layers"), LAYERS),
     **dict.fromkeys(("n_head", "n_heads", "num_heads", "num_attention_heads"), HEADS),
     **dict.fromkeys(("n_kv_head", "n_kv_heads", "num_kv_heads", "num_key_value_heads"), KEY_HEADS),
-    "head_dim": Ours(("model.head_width",)),
+    "head_dim": OurSetting(("model.head_width",)),
     **dict.fromkeys(("block_size", "max_seq_len", "max_seq_length", "max_length", "seq_len"), LENGTH),
     **dict.fromkeys(("max_position_embeddings", "n_positions", "n_ctx", "context_length"), LENGTH),
-    "vocab_size": Ours(("data.tokenizer.vocabulary",)),
+    "vocab_size": OurSetting(("data.tokenizer.vocabulary",)),
     **dict.fromkeys(("intermediate_size", "d_ff", "ffn_dim", "n_inner"), HIDDEN),
     **dict.fromkeys(("hidden_dropout_prob", "resid_pdrop", "embd_pdrop", "dropout_rate"), DROPOUT),
     **dict.fromkeys(("attn_pdrop", "attention_probs_dropout_prob"), ATTENTION_DROPOUT),
     **dict.fromkeys(("hidden_act", "activation_function"), ACTIVATION),
-    "rope_theta": Ours(("model.positions",), "rotary(base={})"),
-    "rms_norm_eps": Ours(("model.norm",), "rms(eps={})"),
+    "rope_theta": OurSetting(("model.positions",), "rotary(base={})"),
+    "rms_norm_eps": OurSetting(("model.norm",), "rms(eps={})"),
     **dict.fromkeys(("layer_norm_eps", "layer_norm_epsilon", "norm_eps"), NORM_EPS),
     **dict.fromkeys(("tie_word_embeddings", "tie_embeddings"), TIED),
     **dict.fromkeys(("lr", "learning_rate", "rate"), LEARNING_RATE),
     **dict.fromkeys(("weight_decay", "decay"), WEIGHT_DECAY),
-    "adamw_rate": Ours(("training.optimizer",), "muon(adamw_learning_rate={})"),
+    "adamw_rate": OurSetting(("training.optimizer",), "muon(adamw_learning_rate={})"),
     **dict.fromkeys(("betas", "adam_betas"), BETAS),
     **dict.fromkeys(("beta1", "beta2", "adam_beta1", "adam_beta2"), BETA),
     **dict.fromkeys(("eps", "adam_epsilon"), EPS),
@@ -135,17 +142,17 @@ ELSEWHERE: dict[str, Ours] = {
     **dict.fromkeys(("eval_interval", "eval_steps"), EVALUATE_EVERY),
     **dict.fromkeys(("save_steps", "save_interval"), CHECKPOINT_EVERY),
     **dict.fromkeys(("logging_steps", "log_interval"), EVERY_STEP),
-    "save_total_limit": Ours(("training.keep",)),
-    "early_stopping_patience": Ours(("training.patience",)),
+    "save_total_limit": OurSetting(("training.keep",)),
+    "early_stopping_patience": OurSetting(("training.patience",)),
     "bf16": BFLOAT16,
     "fp16": FLOAT16,
     **dict.fromkeys(("dtype", "torch_dtype"), DTYPE),
-    "torch_compile": Ours(("training.compile",)),
+    "torch_compile": OurSetting(("training.compile",)),
     **dict.fromkeys(("gradient_checkpointing", "activation_checkpointing", "recompute"), CHECKPOINTING),
     "report_to": LISTENERS,
     **dict.fromkeys(("output_dir", "out_dir"), OUT),
     **dict.fromkeys(("num_labels", "num_classes"), LABELS),
-    "objective": Ours(("task",)),
+    "objective": OurSetting(("task",)),
 }
 """Their names. A name of ours is here too where people write it in another place than its own."""
 

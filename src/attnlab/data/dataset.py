@@ -25,20 +25,18 @@ from attnlab.data.example import Example
 from attnlab.data.labels import WRITTEN, LabelReader, Labels
 from attnlab.data.loader import Loader
 from attnlab.data.overlap import Gathering, overlap_between, overlap_of
-from attnlab.data.reading import TextObserver, read_for
+from attnlab.data.reading import JointProgress, SplitEncoder, TextObserver, read_for
 from attnlab.data.row import Row
 from attnlab.data.rows import Rows, in_memory
-from attnlab.data.sealed import seal, unseal
-from attnlab.data.split_encoder import JointProgress, SplitEncoder
-from attnlab.data.splits import Splits, fraction
-from attnlab.data.strata import drawn
+from attnlab.data.splits import Splits, drawn, fraction
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import cached, load
 from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe
 from attnlab.data.tokenizers.training_text import text_of
+from attnlab.data.verified_arrays import seal, unseal
 from attnlab.data.workers import cores
-from attnlab.runs.damage import FAULTS
+from attnlab.runs.faults import FAULTS
 
 ProgressOf = Callable[[str], shards.Progress]
 """Gives the progress of a piece of work, which it is told by name."""

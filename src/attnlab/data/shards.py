@@ -15,9 +15,8 @@ from typing import Any
 
 from attnlab.data.row import Row
 from attnlab.data.rows import Columns, Rows, columns_of, joined
-from attnlab.data.sealed import seal, unseal
-from attnlab.data.verified_arrays import DamagedArrayError, load_array, save_array
-from attnlab.runs.damage import FAULTS
+from attnlab.data.verified_arrays import DamagedArrayError, load_array, save_array, seal, unseal
+from attnlab.runs.faults import FAULTS
 
 FORMAT = 3
 SHARD_TOKENS = 1 << 20

@@ -5,6 +5,7 @@ A kill leaves the folder as the last manifest says: what was being written is no
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.data.errors import DataError
-from attnlab.data.sealed import seal, unseal
-from attnlab.runs.damage import FAULTS
+from attnlab.runs.atomic import replace_bytes
+from attnlab.runs.faults import FAULTS
 
 FORMAT = 2
 MANIFEST = "manifest.json"
@@ -125,3 +126,22 @@ def files_named(held: Any) -> Iterator[str]:
         for value in held:
             if not isinstance(value, str):
                 yield from files_named(value)
+
+
+# ---------------------------------------------------------------- jSON with a checksum of what it holds, fo
+def seal(file: Path, held: Any) -> None:
+    """Write what JSON can hold, whole or not at all; several processes may write the same."""
+    replace_bytes(file, json.dumps({"crc": checksum(held), "held": held}).encode())
+
+
+def unseal(file: Path) -> Any:
+    """What was sealed; a fault of `runs/faults.py` where it is not just that."""
+    sealed = json.loads(file.read_text(encoding="utf-8"))
+    content = sealed["held"]
+    if sealed["crc"] != checksum(content):
+        raise ValueError("its checksum is not that of what it holds")
+    return content
+
+
+def checksum(held: Any) -> int:
+    return zlib.crc32(json.dumps(held, sort_keys=True).encode())

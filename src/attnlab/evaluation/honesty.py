@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from attnlab.evaluation.perplexity import Score
 from attnlab.evaluation.texts import Cut, Text, nats_alone, nats_token_by_token
-from attnlab.model.apart import copy_of
+from attnlab.model.isolation import copy_of
 from attnlab.model.model import Model
 from attnlab.tasks.task import Task
 

@@ -19,7 +19,7 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.generation.generate import generate
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import OF_TEXTS, Examples
-from attnlab.model.apart import undisturbed
+from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model
 from attnlab.runs.atomic import replace_bytes
 

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.model.apart import undisturbed
 from attnlab.model.capture import patch
 from attnlab.model.heads.head import Head
+from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 

@@ -16,8 +16,8 @@ from attnlab.explain import attention_page
 from attnlab.explain.ablation import HeadName, effect_definition, effects
 from attnlab.explain.explanation import Explanation
 from attnlab.explain.head_kinds import KINDS, NAMED_AT, REPEATED, TIMES, distance, entropy, kind_of, shares
-from attnlab.model.apart import undisturbed
 from attnlab.model.capture import capture
+from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens
 

@@ -21,9 +21,9 @@ from attnlab.explain.attention_maps import RowOfText
 from attnlab.explain.explanation import Explanation
 from attnlab.explain.head_kinds import distance, entropy
 from attnlab.metrics.metric import Estimate
-from attnlab.model.apart import undisturbed
 from attnlab.model.attention.rule import spread
 from attnlab.model.capture import capture, patch
+from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model, hidden_states
 from attnlab.model.places import places_of
 

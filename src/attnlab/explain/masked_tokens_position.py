@@ -12,7 +12,7 @@ from torch import Tensor
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Grid, Node, Table
 from attnlab.explain.explanation import Explanation
-from attnlab.model.apart import undisturbed
+from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens
 

@@ -15,8 +15,8 @@ from attnlab.config.values import ConfigError
 from attnlab.data.encode.translation import ends
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.explain.attention_maps import AttentionMaps, RowOfText, attention_maps
-from attnlab.model.apart import undisturbed
 from attnlab.model.capture import capture
+from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens
 

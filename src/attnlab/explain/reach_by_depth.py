@@ -11,9 +11,9 @@ from torch import Tensor
 
 from attnlab.documents.nodes import Axis, Figure, Line, Lines, Node, Table
 from attnlab.explain.explanation import Explanation
-from attnlab.model.apart import undisturbed
 from attnlab.model.capture import capture, patch
 from attnlab.model.depth import DeclaredReach, declared_reach
+from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens
 

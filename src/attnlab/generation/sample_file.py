@@ -20,7 +20,7 @@ from attnlab.data.encode.translation import ends
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.generation.generate import Written, generate
 from attnlab.generation.rules import Sample
-from attnlab.model.apart import undisturbed
+from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model
 from attnlab.runs.events import Evaluated, Event
 from attnlab.tasks.task import Task

@@ -15,7 +15,7 @@ from attnlab.config.values import ConfigError
 from attnlab.config.wording import first_few
 from attnlab.interop.names import Link
 from attnlab.interop.weights import TYPES, Weights
-from attnlab.model.assign import assign
+from attnlab.model.initial import assign
 
 SHOWN = 8
 """Problems that one message tells of."""

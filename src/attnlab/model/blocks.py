@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from attnlab.config.registry import Registry
 from attnlab.model.attention.rule import Rule
 from attnlab.model.cache import LayerMemory
-from attnlab.model.dropout import Dropout
+from attnlab.model.draws import Dropout
 from attnlab.model.pairs import Pairs
 from attnlab.model.positions.position import Rotation
 from attnlab.model.projections import Projections

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attnlab.config.ranges import BelowOne, Multiple
 from attnlab.config.registry import Registry
-from attnlab.model.dropout import Dropout
+from attnlab.model.draws import Dropout
 from attnlab.model.terms import Term, linear
 
 Approximate = Literal["none", "tanh"]

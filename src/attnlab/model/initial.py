@@ -5,8 +5,10 @@ So two models that differ in one part start from the same numbers everywhere els
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from attnlab.config.streams import stream_seed
 from attnlab.model.blocks import Attention
@@ -58,3 +60,18 @@ def _quiet_residuals(stack: Stack) -> None:
             inner.output.weight.mul_(len(parts) ** -0.5)
         elif isinstance(inner, FeedForward):
             inner.down.weight.mul_(len(parts) ** -0.5)
+
+
+# ---------------------------------------------------------------- weights put in their places as they are,
+def assign(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Make each tensor the parameter of its name. A tied table is one module, and so stays tied."""
+    for name, tensor in weights.items():
+        path, _, leaf = name.rpartition(".")
+        module = model.get_submodule(path)
+        assert leaf in module._parameters, name
+        module.register_parameter(leaf, nn.Parameter(tensor))
+
+
+def without_memory(model: nn.Module) -> bool:
+    """Whether a model was built on "meta"."""
+    return any(parameter.is_meta for parameter in model.parameters())

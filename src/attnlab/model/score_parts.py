@@ -15,11 +15,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attnlab.config.values import ConfigError
-from attnlab.model.apart import undisturbed
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.attention.dot import Dot
 from attnlab.model.attention.rule import spread
 from attnlab.model.blocks import Block, PreNorm, Residual, SelfAttention
+from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model
 from attnlab.model.norms import LayerNorm, RMSNorm
 from attnlab.model.positions.absolute import Concat, Learned, Sinusoidal

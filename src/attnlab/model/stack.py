@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from attnlab.model.attention.rule import Rule
 from attnlab.model.blocks import Attention, Block, Residual, Scope, SelfAttention
 from attnlab.model.cache import Cache
-from attnlab.model.dropout import Dropout
+from attnlab.model.draws import Dropout
 from attnlab.model.masks import Mask
 from attnlab.model.pairs import BiasOf, Pairs
 from attnlab.model.positions.position import Position

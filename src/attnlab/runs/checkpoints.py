@@ -17,9 +17,7 @@ from typing import Any, Required, TypedDict
 
 from attnlab.config.untrusted import refuse_device
 from attnlab.runs.atomic import as_bytes, hash_of, replace_bytes, sync_folder, write_bytes
-from attnlab.runs.damage import FAULTS
-from attnlab.runs.damage import described as told
-from attnlab.runs.run_error import RunError
+from attnlab.runs.faults import FAULTS, RunError, fault_phrase
 from attnlab.runs.typed import check_record
 
 FORMAT = 1
@@ -105,7 +103,7 @@ class Checkpoints:
             if name in self._shared:
                 continue
             content, file = content_of(), self.folder / name
-            expected = described(content)
+            expected = size_and_hash(content)
             if not file.is_file() or hash_of(file) != expected["sha256"]:
                 replace_bytes(file, content)
             self._shared[name] = expected
@@ -144,12 +142,12 @@ def _fill(folder: Path, files: Mapping[str, Callable[[], bytes]], facts: Mapping
     for name, content_of in files.items():
         content = content_of()
         write_bytes(folder / name, content)
-        written[name] = described(content)
+        written[name] = size_and_hash(content)
     write_bytes(folder / MANIFEST, as_bytes({"format": FORMAT, "files": written, **facts}))
     sync_folder(folder)
 
 
-def described(content: bytes) -> dict[str, Any]:
+def size_and_hash(content: bytes) -> dict[str, Any]:
     return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
@@ -162,7 +160,7 @@ def verify(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise DamagedError("manifest.json is missing.") from None
     except FAULTS as error:
-        raise DamagedError(f"manifest.json cannot be read ({told(error)}).") from error
+        raise DamagedError(f"manifest.json cannot be read ({fault_phrase(error)}).") from error
     if manifest.get("format") != FORMAT:
         raise RunError(f"{folder} was written by another version (format {manifest.get('format')}).")
     shared = {f"../{name}": expected for name, expected in manifest.get("shared", {}).items()}

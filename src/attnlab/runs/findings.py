@@ -15,7 +15,7 @@ from attnlab.checks.wording.template import Sentences
 from attnlab.documents.nodes import DocumentPage, Inline, Table, Tone, toned
 from attnlab.documents.notebook import SelfShowing
 from attnlab.runs.atomic import replace_json
-from attnlab.runs.damage import read_object, reading
+from attnlab.runs.faults import read_object, reading
 from attnlab.runs.typed import Value
 
 CHECKS_FILE = "checks.json"

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from attnlab.runs.damage import FAULTS
+from attnlab.runs.faults import FAULTS
 from attnlab.runs.metrics_file import METRICS_FILE
 
 KEEP = 0.95  # of what was seen before: a few dozen steps decide the speed that is shown

@@ -11,8 +11,8 @@ from typing import Any, get_args
 
 from attnlab.config.untrusted import refuse_device
 from attnlab.runs.atomic import replace_bytes
-from attnlab.runs.damage import FAULTS
 from attnlab.runs.events import Checking, Evaluated, Event, Started, Stepped
+from attnlab.runs.faults import FAULTS
 from attnlab.runs.typed import check_record
 
 METRICS_FILE = "metrics.jsonl"

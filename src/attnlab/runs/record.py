@@ -8,7 +8,7 @@ from typing import Any, Required, TypedDict
 
 from attnlab.config.upgrade import upgrade
 from attnlab.config.values import ConfigError
-from attnlab.runs.damage import read_object, reading
+from attnlab.runs.faults import read_object, reading
 
 RECORD = "run.json"
 

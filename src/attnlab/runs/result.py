@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Required, TypedDict
 
 from attnlab.runs.atomic import replace_json
-from attnlab.runs.damage import read_object, reading
+from attnlab.runs.faults import read_object, reading
 from attnlab.runs.findings import Finding, failures
 from attnlab.runs.reason import Reason
 

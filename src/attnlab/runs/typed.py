@@ -60,7 +60,7 @@ def check_type(value: Any, kind: Any, where: str, *, unknown: bool = False) -> N
             f"{where} is about 10^{int(math.log10(abs(value)))}, and no number of a run is so large"
         )
     if not fits(value, kind):
-        raise TypeError(f"{where} is {NAMES.get(type(value), type(value).__name__)}, not {described(kind)}")
+        raise TypeError(f"{where} is {NAMES.get(type(value), type(value).__name__)}, not {type_phrase(kind)}")
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         chosen = next(option for option in arguments if fits(value, option))
@@ -96,11 +96,11 @@ def fits(value: Any, kind: Any) -> bool:
     return isinstance(value, kind)
 
 
-def described(kind: Any) -> str:
+def type_phrase(kind: Any) -> str:
     """A type in words."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(map(described, arguments))
+        return " or ".join(map(type_phrase, arguments))
     if origin is Literal:
         return " or ".join(map(repr, arguments))
     if is_enum(kind):

@@ -22,8 +22,8 @@ from attnlab.model.terms import Term, gather
 from attnlab.session.session import Session
 from attnlab.session.training import in_order
 from attnlab.targets.wording import labels_sentence
-from attnlab.training.accumulate import backward
 from attnlab.training.budget import amount
+from attnlab.training.loop import backward
 
 FORMULAS = 4
 """The most terms of a closed form that are shown one by one."""

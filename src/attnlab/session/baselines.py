@@ -17,7 +17,7 @@ from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.model.heads import HEADS
 from attnlab.runs.atomic import replace_json
-from attnlab.runs.damage import read_object
+from attnlab.runs.faults import read_object
 from attnlab.session.predicting import example
 from attnlab.session.session import Session
 from attnlab.session.start import start_at

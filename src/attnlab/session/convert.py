@@ -13,8 +13,7 @@ from attnlab.data.labels import Labels
 from attnlab.interop.certificate import Certificate
 from attnlab.interop.class_names import counted, in_unit, to_unit
 from attnlab.interop.exchange import give_onnx, give_out, take_in
-from attnlab.interop.fetch import fetch
-from attnlab.interop.foreign import CONFIG, layout_of
+from attnlab.interop.foreign import CONFIG, fetch, layout_of
 from attnlab.interop.peft.adapter_files import write_adapter
 from attnlab.runs.record import RECORD
 from attnlab.session.stored import model_folder, without_adapter

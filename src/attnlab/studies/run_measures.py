@@ -25,7 +25,7 @@ from attnlab.metrics.measures import TRAIN
 from attnlab.metrics.metric import Examples
 from attnlab.model.tokens import Tokens
 from attnlab.runs.atomic import replace_bytes
-from attnlab.runs.damage import reading
+from attnlab.runs.faults import reading
 from attnlab.runs.findings import add_findings
 from attnlab.runs.result import AttentionMap, RunResult, ScoredProbe
 from attnlab.session.evaluating import evaluate_probes

@@ -19,13 +19,12 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from attnlab.config.wording import first_few
-from attnlab.model.assign import assign, without_memory
+from attnlab.model.initial import assign, without_memory
 from attnlab.model.model import Model
 from attnlab.model.witness import differs
 from attnlab.runs.atomic import as_bytes
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
-from attnlab.runs.damage import FAULTS, described, reading
-from attnlab.runs.run_error import RunError
+from attnlab.runs.faults import FAULTS, RunError, fault_phrase, reading
 
 FROZEN, STATE = "frozen.safetensors", "state.json"
 
@@ -100,7 +99,7 @@ def read_checkpoint(checkpoints: Checkpoints, step: int) -> Checkpoint:
     try:
         return _read(folder, checkpoints, manifest)
     except (*FAULTS, OSError, SafetensorError) as error:
-        raise DamagedError(f"its files are not those of a checkpoint ({described(error)}).") from error
+        raise DamagedError(f"its files are not those of a checkpoint ({fault_phrase(error)}).") from error
 
 
 def _read(folder: Path, checkpoints: Checkpoints, manifest: dict[str, Any]) -> Checkpoint:

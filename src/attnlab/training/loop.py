@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from attnlab.config.schema import TrainingSettings
 from attnlab.config.streams import stream_seed
@@ -19,12 +19,13 @@ from attnlab.evaluation.evaluator import Evaluation, Evaluator
 from attnlab.evaluation.features import FeaturesOf, unknown
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import TRAIN
+from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.model.witness import answer
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
 from attnlab.runs.events import Ended, Evaluated, Event, Listener, Saved, Started, Stepped, Warned
 from attnlab.tasks.task import Prepared, Task
-from attnlab.training import accumulate, budget
+from attnlab.training import budget
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import (
     Checkpoint,
@@ -145,7 +146,7 @@ class Loop:
         def around(number: int) -> AbstractContextManager[None]:
             return seeded(stream_seed(self.seed, "dropout", self.state.step, number), self.device, drawn)
 
-        return accumulate.backward(model, self.task, batches, autocast=self.autocast, around=around)
+        return backward(model, self.task, batches, autocast=self.autocast, around=around)
 
     def traced(self, batches: list[tuple[Batch, Prepared]], drawn: list[bytes]) -> Trace:
         """What the run was really given up to here, these batches included."""
@@ -284,3 +285,31 @@ class Loop:
     def tell(self, event: Event) -> None:
         for listener in self.listeners:
             listener(event)
+
+
+# ---------------------------------------------------------------- the gradient of a step, over as many batc
+def backward(
+    model: nn.Module,
+    task: Task,
+    batches: Sequence[Prepared],
+    *,
+    autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    around: Callable[[int], AbstractContextManager[Any]] = nullcontext,
+) -> tuple[float, dict[str, float]]:
+    """The gradient of the mean over all targets of all batches; gives the mean cross-entropy, and its parts.
+
+    What smoothing and z-loss add has its gradient, but is no part of that mean: it stays comparable.
+    The model may be wrapped, in DDP or FSDP. `around` is entered for each batch with its number: to seed
+    what is drawn in it.
+    """
+    count = max(1, sum(batch.count for batch in batches))
+    sums: dict[str, Tensor] = {}
+    for number, batch in enumerate(batches):
+        with around(number):
+            with autocast():
+                loss: LossSum = model(**batch.inputs, objective=task.loss_of(batch))
+            (loss.total / count).backward()
+        for name, part in {"": loss.reported, **loss.parts}.items():
+            sums[name] = sums.get(name, 0) + part.detach()
+    means = {name: float(total) / count for name, total in sums.items()}
+    return means.pop(""), means

@@ -229,3 +229,15 @@ def chunks(examples: Iterable[tuple[str, Example]]) -> Iterator[tuple[str, list[
             yield split, by_group.pop(split)
             characters[split] = 0
     yield from by_group.items()
+
+
+# ---------------------------------------------------------------- long texts in parts that overlap
+def windows(count: int, room: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """Stretches of at most `room` that cover `count` tokens, neighbours sharing `overlap`."""
+    begin = 0
+    while True:
+        end = min(begin + room, count)
+        yield begin, end
+        if end >= count:
+            return
+        begin = end - overlap

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from attnlab.config.ranges import Count, Whole
-from attnlab.data.encode.encoding import Encoding, cut_to
-from attnlab.data.encode.windows import windows
+from attnlab.data.encode.encoding import Encoding, cut_to, windows
 from attnlab.data.errors import DataError
 from attnlab.data.example import Answer, Example
 from attnlab.data.row import Row

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from attnlab.config.ranges import Whole
-from attnlab.data.encode.encoding import Encoding
-from attnlab.data.encode.windows import windows
+from attnlab.data.encode.encoding import Encoding, windows
 from attnlab.data.example import Example, Word
 from attnlab.data.labels import WRITTEN, LabelReader
 from attnlab.data.row import Row

@@ -1,4 +1,4 @@
-"""Files of a run that were cut, edited or written by something else: one sentence that names the file."""
+"""What goes wrong with runs: a run that failed, and files that were cut, edited or written by others."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ from typing import Any
 from attnlab.config.imports import MissingCodeError
 from attnlab.config.untrusted import refuse_device
 from attnlab.config.values import ConfigError, shortened
-from attnlab.runs.run_error import RunError
 from attnlab.runs.typed import check_record
 
 FAULTS = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError)
 """What reading a file raises whose content is not what was written: other types, names or bytes."""
+
+
+class RunError(RuntimeError):
+    """A failed run, in words for the person who started it: what happened, what is safe, what to do."""
+
+
+class UnsoundError(RunError):
+    """A check failed before the first step."""
 
 
 @contextmanager
@@ -34,7 +41,7 @@ def reading(file: Path) -> Iterator[None]:
         raise RunError(f"{error.filename or file} cannot be read: {error.strerror or error}.") from error
     except FAULTS as error:
         raise RunError(
-            f"{file} is damaged, or not a file of attnlab: {described(error)}. Restore it from a copy, or "
+            f"{file} is damaged, or not a file of attnlab: {fault_phrase(error)}. Restore it from a copy, or "
             "remove its folder."
         ) from error
 
@@ -49,7 +56,7 @@ def read_object(file: Path, record: Any) -> dict[str, Any]:
         return value
 
 
-def described(error: BaseException) -> str:
+def fault_phrase(error: BaseException) -> str:
     """An error in a few words of its own."""
     if isinstance(error, KeyError):
         return f"there is no {error}"

@@ -11,8 +11,8 @@ from torch import nn
 from attnlab.checks.check import run_checks
 from attnlab.checks.paths import paths_of
 from attnlab.checks.probing import measure_model, worst
-from attnlab.model.apart import DEEPEST, copy_of, sample_of, sampled_layers, undisturbed
 from attnlab.model.assemble import build_model
+from attnlab.model.isolation import DEEPEST, copy_of, sample_of, sampled_layers, undisturbed
 from tests.checks.cases import case
 from tests.checks.faults import VOCABULARY, Leaky, next_token, small
 
