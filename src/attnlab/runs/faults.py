@@ -1,4 +1,4 @@
-"""What goes wrong with runs: a run that failed, and files that were cut, edited or written by others."""
+"""Files of a run that were cut, edited or written by something else: one sentence that names the file."""
 
 from __future__ import annotations
 
@@ -11,18 +11,11 @@ from typing import Any
 from attnlab.config.imports import MissingCodeError
 from attnlab.config.untrusted import refuse_device
 from attnlab.config.values import ConfigError, shortened
+from attnlab.runs.run_error import RunError
 from attnlab.runs.typed import check_record
 
 FAULTS = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError)
 """What reading a file raises whose content is not what was written: other types, names or bytes."""
-
-
-class RunError(RuntimeError):
-    """A failed run, in words for the person who started it: what happened, what is safe, what to do."""
-
-
-class UnsoundError(RunError):
-    """A check failed before the first step."""
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
 from attnlab.config.wording import first_few
-from attnlab.runs.faults import RunError
+from attnlab.runs.run_error import RunError
 
 
 @dataclass(frozen=True)
