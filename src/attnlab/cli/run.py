@@ -14,8 +14,19 @@ import typer
 from attnlab.cli.console import MOST, JsonOption, SetOption, emit, err, fail, out
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Heading, Inline, Node, Sentence, Table, TableColumn, Tone, strong, toned
-from attnlab.documents.numbers import duration, estimate_of
+from attnlab.documents.nodes import (
+    Heading,
+    Inline,
+    Node,
+    Number,
+    Sentence,
+    Table,
+    TableColumn,
+    Tone,
+    strong,
+    toned,
+)
+from attnlab.documents.numbers import duration
 from attnlab.runs.faults import reading
 from attnlab.studies.wording import FEW, because_phrase, verdict_phrase
 
@@ -187,9 +198,8 @@ def arms_table(outcome: StudyOutcome) -> Table:
     rows: list[tuple[Inline, ...]] = []
     for arm in outcome.arms:
         state = toned(TONES.get(arm.state, Tone.WARNING), arm.state.value)
-        numbers = [
-            estimate_of(None if (score := arm.scores.get(name)) is None else vars(score)) for name in names
-        ]
+        scores = [arm.scores.get(name) for name in names]
+        numbers = [Number(None) if s is None else Number.within(s.value, s.interval) for s in scores]
         rows.append((arm.name, state, *([] if alike else [arm.parameters or 0]), *numbers))
     for arm in outcome.refused:
         rest = [""] * (len(names) + (0 if alike else 1))
@@ -200,7 +210,10 @@ def arms_table(outcome: StudyOutcome) -> Table:
         *([] if alike else [TableColumn("parameters", right=True)]),
         *(TableColumn(name.replace("_", " "), right=True) for name in names),
     ]
-    return Table(columns, rows, note=alike)
+    counts = sorted({score.n for arm in outcome.arms for score in arm.scores.values() if score.interval})
+    seeds = " or ".join(map(str, counts))
+    intervals = f"Below each number: its 95% interval over {seeds} seeds." if counts else ""
+    return Table(columns, rows, note=". ".join(filter(None, [alike, intervals])))
 
 
 # ---------------------------------------------------------------- before anything is trained
