@@ -255,7 +255,7 @@ def _model(family: str | None, seed: int, settings: dict[str, Any]) -> Model:
     from attnlab.config.memory import refuse_beyond_memory
     from attnlab.model.assemble import build_model
 
-    held = section_of("model", settings if family is None else settings | {"family": family})
-    draft = build_model(held, device="meta")
+    resolved = section_of("model", settings if family is None else settings | {"family": family})
+    draft = build_model(resolved, device="meta")
     refuse_beyond_memory(sum(p.numel() for p in draft.parameters()), "This model", "make it smaller")
-    return build_model(held, seed=seed)
+    return build_model(resolved, seed=seed)

@@ -101,7 +101,7 @@ def counts_of(split: str, found: FoundAnswers) -> dict[str, Value]:
 
 def look(dataset: Dataset, split: str, longest: int) -> FoundAnswers:
     """The first questions of a split, and their rows."""
-    found, rows = FoundAnswers(), dataset.rows(split)
+    answers, rows = FoundAnswers(), dataset.rows(split)
     windows: dict[int, list[int]] = defaultdict(list)
     for row, number in enumerate(rows.scalars("example").tolist()):
         if number >= QUESTIONS:
@@ -110,12 +110,12 @@ def look(dataset: Dataset, split: str, longest: int) -> FoundAnswers:
     texts = dataset.first(split, QUESTIONS)
     for number, numbers in windows.items():
         example = texts[number]
-        found.questions += 1
+        answers.questions += 1
         gone = [answer for answer in example.answers if not stands(example, answer)]
-        found.outside += [NamedAnswer.of(example, answer.text) for answer in gone]
-        if not found.outside:
-            _look_at(example, numbers, rows, longest, found)
-    return found
+        answers.outside += [NamedAnswer.of(example, answer.text) for answer in gone]
+        if not answers.outside:
+            _look_at(example, numbers, rows, longest, answers)
+    return answers
 
 
 def _look_at(example: Example, held: list[int], rows: Rows, longest: int, found: FoundAnswers) -> None:

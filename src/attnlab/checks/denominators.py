@@ -74,14 +74,14 @@ class Denominators(Check):
 
     def recounted(self, case: Case) -> Finding:
         """The bytes of some rows against those of their text."""
-        held, read, texts = bytes_of_rows_and_text(case)
-        if abs(held - read) > BYTES * read:
-            ratio = read / held if held else math.inf
-            values = {"texts": texts, "read": read, "held": held, "ratio": ratio}
-            more = held / read if read else math.inf
+        in_rows, read, texts = bytes_of_rows_and_text(case)
+        if abs(in_rows - read) > BYTES * read:
+            ratio = read / in_rows if in_rows else math.inf
+            values = {"texts": texts, "read": read, "held": in_rows, "ratio": ratio}
+            more = in_rows / read if read else math.inf
             return self.finding(case, Outcome.FAIL, "bytes", more, **values)
         targets = case.scores["targets"]
-        return self.finding(case, Outcome.PASS, "right", targets, targets=targets, held=held, texts=texts)
+        return self.finding(case, Outcome.PASS, "right", targets, targets=targets, held=in_rows, texts=texts)
 
 
 def of_words(scores: Mapping[str, float]) -> float:
@@ -121,20 +121,20 @@ def bytes_of_rows_and_text(case: Case) -> tuple[int, int, int]:
     """The bytes that the rows of some texts say, those of their text, and of how many texts."""
     dataset, rows = case.dataset, case.dataset.rows("dev")
     examples = dataset.first("dev", TEXTS)
-    held = read = tokens = row = 0
+    in_rows = read = tokens = row = 0
     for number, example in enumerate(examples):
         text = Retokenised(dataset.tokenizer, example)
         while row < len(rows) and rows.scalar("example", row) == number:
             ids, sizes = predicted(case.task, rows, row)
-            held, read, tokens = (
-                held + int(sizes.sum()),
+            in_rows, read, tokens = (
+                in_rows + int(sizes.sum()),
                 read + text.bytes_of(ids.tolist()),
                 tokens + len(ids),
             )
             row += 1
         if tokens > TOKENS:
-            return held, read, number + 1
-    return held, read, len(examples)
+            return in_rows, read, number + 1
+    return in_rows, read, len(examples)
 
 
 class Retokenised:

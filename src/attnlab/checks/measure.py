@@ -165,8 +165,8 @@ def sloped(path: Path) -> Tensor:
     if vectors is None or not total.requires_grad:
         return torch.zeros(outputs, path.ids.shape[1], dtype=torch.float64)
     (slope,) = torch.autograd.grad(total, vectors, allow_unused=True, materialize_grads=True)
-    found = slope.abs().amax(-1).double().cpu().nan_to_num(torch.inf)
-    return found / (float(found.max()) or 1.0)
+    slopes = slope.abs().amax(-1).double().cpu().nan_to_num(torch.inf)
+    return slopes / (float(slopes.max()) or 1.0)
 
 
 @contextmanager
@@ -211,10 +211,10 @@ def first_moved(
 ) -> str:
     """The first module of which that `part` of its output differs between two computations."""
     for (name, before), (_, after) in zip(recorded(model, plain), recorded(model, other), strict=True):
-        held, new = part(before), part(after)
-        if before.shape != after.shape or held is None or new is None:
+        old, new = part(before), part(after)
+        if before.shape != after.shape or old is None or new is None:
             continue
-        if float((held - new).abs().max()) > ROUNDING * max(float(before.abs().max()), 1.0):
+        if float((old - new).abs().max()) > ROUNDING * max(float(before.abs().max()), 1.0):
             return name
     return ""
 

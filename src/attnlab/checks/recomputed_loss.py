@@ -163,14 +163,14 @@ def evaluated(evaluator: Evaluator, truth: Truth) -> Iterator[Gap]:
     """The task's loss target by target, and the evaluation's means."""
     for (_, _, loss), each in zip(evaluator.losses(), truth.each, strict=True):
         yield token_gap(loss.of_words, each)
-    found, known = evaluator(), {"targets", *evaluator.task.metrics}
-    parts = {name: value for name, value in found.scores.items() if name not in known}
-    words = next(iter(parts.values()), found.loss)
-    yield Gap("targets", found.scores["targets"], truth.count)
+    evaluation, known = evaluator(), {"targets", *evaluator.task.metrics}
+    parts = {name: value for name, value in evaluation.scores.items() if name not in known}
+    words = next(iter(parts.values()), evaluation.loss)
+    yield Gap("targets", evaluation.scores["targets"], truth.count)
     yield Gap("loss", words, truth.loss)
-    yield Gap("sum", found.loss, sum(parts.values()) or truth.loss)
-    if "perplexity" in found.scores:
-        yield Gap("perplexity", log(found.scores["perplexity"]), truth.loss)
+    yield Gap("sum", evaluation.loss, sum(parts.values()) or truth.loss)
+    if "perplexity" in evaluation.scores:
+        yield Gap("perplexity", log(evaluation.scores["perplexity"]), truth.loss)
 
 
 def token_gap(loss: LossSum, each: Tensor) -> Gap:
@@ -275,16 +275,16 @@ def label_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor
     """(B) the loss of each row's label when the model reads that row and nothing else, written out."""
     if prepared.second is not None:
         return pair_nats(evaluator, batch, prepared)
-    model, target, found = evaluator.model, evaluator.task.target, []
+    model, target, nats = evaluator.model, evaluator.task.target, []
     for line, real in enumerate(batch.real):
         ids, tokens = prepared.ids[line][real][None], Tokens.of(int(real.sum()))
         beside = {"types": prepared.types, "vectors": prepared.vectors}
         given = {name: column[line][real][None] for name, column in beside.items() if column is not None}
         scores = model(ids, tokens, **given)[0].double()
-        held = {"words": prepared.words, "char_start": batch.char_start, "targets": prepared.targets}
-        row = {name: column[line] for name, column in held.items() if column is not None}
-        found.append(target.plain_loss(scores, row | {"real": real}))
-    return torch.stack(found)
+        columns = {"words": prepared.words, "char_start": batch.char_start, "targets": prepared.targets}
+        row = {name: column[line] for name, column in columns.items() if column is not None}
+        nats.append(target.plain_loss(scores, row | {"real": real}))
+    return torch.stack(nats)
 
 
 def pair_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor:

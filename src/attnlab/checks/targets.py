@@ -84,15 +84,15 @@ class Targets(OfTargets):
         if task.target.compares_batch:
             return self.of_pairs(case, rows)
         examples = case.dataset.first("train", EXAMPLES)
-        held = labels_of(rows, len(examples))
-        right = {number: wanted(rows, task, examples[number]) for number in held}
-        wrong = [number for number in held if not agree(held[number], right[number])]
+        stored = labels_of(rows, len(examples))
+        right = {number: wanted(rows, task, examples[number]) for number in stored}
+        wrong = [number for number in stored if not agree(stored[number], right[number])]
         if not wrong:
-            return self.finding(case, Outcome.PASS, "labels_agree", 0.0, texts=len(held))
+            return self.finding(case, Outcome.PASS, "labels_agree", 0.0, texts=len(stored))
         first = wrong[0]
-        values: dict[str, Value] = {"wrong": len(wrong), "texts": len(held), "example": first}
-        values |= {"held": str(held[first]), "right": str(right[first])}
-        return self.finding(case, Outcome.FAIL, "labels_differ", len(wrong) / len(held), **values)
+        values: dict[str, Value] = {"wrong": len(wrong), "texts": len(stored), "example": first}
+        values |= {"held": str(stored[first]), "right": str(right[first])}
+        return self.finding(case, Outcome.FAIL, "labels_differ", len(wrong) / len(stored), **values)
 
     def of_answers(self, case: Case, found: FoundAnswers) -> Finding:
         """Where a text has an answer; see the check `answers`."""
@@ -185,9 +185,9 @@ class Answering:
 
     def loss(self, case: Case, prepared: Prepared, answers: Tensor) -> float:
         """The loss of a model that gives these answers (B,T), without a doubt."""
-        said = self.table[answers.clamp(min=0)] * LOUD
+        scores = self.table[answers.clamp(min=0)] * LOUD
         # without spans: what boundaries say of them is a loss of its own
-        given = replace(prepared, spans=None, features=said)
+        given = replace(prepared, spans=None, features=scores)
         return float(case.task.loss(self.model, given).total)
 
 
@@ -245,8 +245,8 @@ def share(prepared: Prepared, answers: Tensor) -> float:
 def example(prepared: Prepared, tokenizer: Tokenizer) -> dict[str, str]:
     """An input and its target, as a person reads them, from the middle of the first row that has one."""
     row, place = (prepared.targets != IGNORE).nonzero()[prepared.count // 2].tolist()
-    read, said = int(prepared.ids[row, place]), int(prepared.targets[row, place])
-    return {"read": tokenizer.token(read), "target": tokenizer.token(said)}
+    read, wanted = int(prepared.ids[row, place]), int(prepared.targets[row, place])
+    return {"read": tokenizer.token(read), "target": tokenizer.token(wanted)}
 
 
 def labels_of(rows: Rows, count: int) -> dict[int, Any]:

@@ -11,11 +11,11 @@ from attnlab.config.values import ConfigError
 
 def refuse_beyond_memory(elements: int, what: str, fix: str = "") -> None:
     """Stop before more float32 numbers are allocated than this machine can hold."""
-    needed, held = 4 * elements, machine_bytes()
-    if held and needed > held:
+    needed, available = 4 * elements, machine_bytes()
+    if available and needed > available:
         raise ConfigError(
             f"{what} needs {needed / 2**30:,.1f} GiB as float32, and this machine has "
-            f"{held / 2**30:,.1f} GiB{'; ' * bool(fix)}{fix}."
+            f"{available / 2**30:,.1f} GiB{'; ' * bool(fix)}{fix}."
         )
 
 

@@ -213,9 +213,9 @@ def refuse_number(value: float, kind: type[int | float], where: str) -> None:
     """Numbers that no setting can mean, and that libraries underneath answer with errors of their own."""
     if isinstance(value, float) and not math.isfinite(value):
         raise NumberError(f"{where} is {value}; it must be a finite number.")
-    largest, told = (LARGEST, "2^63 (9.2 × 10^18)") if kind is int else (sys.float_info.max, "1.8 × 10^308")
+    largest, limit = (LARGEST, "2^63 (9.2 × 10^18)") if kind is int else (sys.float_info.max, "1.8 × 10^308")
     if abs(value) >= largest:
-        raise NumberError(f"{where} is about 10^{int(math.log10(abs(value)))}; it must be below {told}.")
+        raise NumberError(f"{where} is about 10^{int(math.log10(abs(value)))}; it must be below {limit}.")
 
 
 def described(kind: Any) -> str:

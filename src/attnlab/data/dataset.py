@@ -286,10 +286,10 @@ class Dataset:
     def _found(self, split: str) -> Rows | None:
         """The rows of a split where they are in the cache."""
         fingerprint = self.fingerprint(split)
-        found = shards.opened(self._folder(fingerprint), fingerprint)
-        if found is None:
+        stored = shards.opened(self._folder(fingerprint), fingerprint)
+        if stored is None:
             return None
-        rows, about = found
+        rows, about = stored
         self.cuts[split] = Cuts(**about["cuts"])
         return rows
 

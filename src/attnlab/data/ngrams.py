@@ -124,13 +124,13 @@ def best_matches(queries: Worded, references: Worded, own: Sequence[int]) -> Mat
     A reference is cut in blocks; a stretch of it is a block with the next one, so that what lies across the
     border of two is whole in one stretch.
     """
-    asked, held = queries.runs(2), references.runs(2)
+    asked, known_runs = queries.runs(2), references.runs(2)
     kinds, kind = np.unique(asked.hashes, return_inverse=True)
     matches = Matches(np.zeros(len(queries)), np.full(len(queries), -1), np.zeros(len(queries), np.int64))
-    if not len(kinds) or not len(held.hashes):
+    if not len(kinds) or not len(known_runs.hashes):
         return matches
-    place = np.minimum(np.searchsorted(kinds, held.hashes), len(kinds) - 1)
-    known = kinds[place] == held.hashes
+    place = np.minimum(np.searchsorted(kinds, known_runs.hashes), len(kinds) - 1)
+    known = kinds[place] == known_runs.hashes
     common = np.bincount(place[known], minlength=len(kinds)) > COMMON
     asks = distinct(kind * len(queries) + asked.text)  # each pair of a query once
     asks = asks[~common[asks // len(queries)]]
@@ -139,7 +139,9 @@ def best_matches(queries: Worded, references: Worded, own: Sequence[int]) -> Mat
     used = known & ~common[place]
     blocks = 1 + references.lengths // WINDOW
     begins = np.cumsum(blocks) - blocks
-    ask, text, block = joined(asks // len(queries), place[used], held.text[used], held.place[used] // WINDOW)
+    ask, text, block = joined(
+        asks // len(queries), place[used], known_runs.text[used], known_runs.place[used] // WINDOW
+    )
     foreign = np.asarray(own, np.int64)[asker[ask]] != text
     ask, stretch = ask[foreign], (begins[text] + block)[foreign]
     before = np.maximum(stretch - 1, begins[text[foreign]])

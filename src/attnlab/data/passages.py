@@ -117,18 +117,18 @@ def text_of_row(record: Record) -> str:
 
 def passages_of(lines: Iterable[str]) -> Iterator[PlacedPassage]:
     """The passages of a text: paragraphs, a heading with what follows it, a long one divided."""
-    held: list[str] = []
+    gathered: list[str] = []
     first = last = 0
     for start, paragraph in paragraphs(lines):
         for line, end, part in pieces(start, paragraph):
-            if held and (not is_heading(held[-1]) or count(" ".join((*held, part))) > WORDS):
-                yield PlacedPassage("\n".join(held), told(first, last))
-                held = []
-            first = line if not held else first
-            held.append(part)
+            if gathered and (not is_heading(gathered[-1]) or count(" ".join((*gathered, part))) > WORDS):
+                yield PlacedPassage("\n".join(gathered), told(first, last))
+                gathered = []
+            first = line if not gathered else first
+            gathered.append(part)
             last = end
-    if held:
-        yield PlacedPassage("\n".join(held), told(first, last))
+    if gathered:
+        yield PlacedPassage("\n".join(gathered), told(first, last))
 
 
 def pieces(start: int, paragraph: str) -> Iterator[tuple[int, int, str]]:

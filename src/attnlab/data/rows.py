@@ -67,8 +67,8 @@ class Rows:
     def _lengths(self, column: str) -> NDArray[np.int64]:
         lengths = np.empty(len(self), np.int64)  # filled in place: of millions of rows one copy is enough
         for part, end in zip(self.parts, self.ends, strict=True):
-            found = np.diff(part[f"{column}.bounds"])
-            lengths[end - len(found) : end] = found
+            sizes = np.diff(part[f"{column}.bounds"])
+            lengths[end - len(sizes) : end] = sizes
         return lengths
 
 

@@ -83,11 +83,11 @@ class PairedResults:
 
 def repeated(results: Sequence[SeedResult]) -> list[int]:
     """Seeds whose texts have the losses of another seed, equal to the bit: one result, counted again."""
-    held = [(r.seed, r.documents.nats) for r in results if r.documents is not None and len(r.documents)]
+    by_seed = [(r.seed, r.documents.nats) for r in results if r.documents is not None and len(r.documents)]
     return [
         seed
-        for seed, nats in held
-        if any(seed != other and np.array_equal(nats, theirs) for other, theirs in held)
+        for seed, nats in by_seed
+        if any(seed != other and np.array_equal(nats, theirs) for other, theirs in by_seed)
     ]
 
 

@@ -78,12 +78,12 @@ def sampled_texts(evaluator: Evaluator, count: int) -> list[Text]:
     """About so many texts with targets, from batches all over a split: those of one are alike in length."""
     plan = evaluator.loader.plan(0)
     numbers = sorted({round(at * (len(plan) - 1) / max(SPREAD - 1, 1)) for at in range(SPREAD)})
-    each, found = math.ceil(count / len(numbers)), list[Text]()
+    each, sampled = math.ceil(count / len(numbers)), list[Text]()
     for number in numbers:
         batch = evaluator.loader.load(plan, number)
         texts = texts_of(batch, evaluator.prepare(batch, number), evaluator.loader.rows)
-        found += [text for text in texts if len(text.asked)][:each]
-    return found[:count]
+        sampled += [text for text in texts if len(text.asked)][:each]
+    return sampled[:count]
 
 
 def owners_of(batch: Batch, rows: Rows) -> Iterator[list[int]]:

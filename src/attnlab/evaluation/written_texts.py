@@ -53,8 +53,8 @@ class TextWriter:
         start, stop = ends(self.tokenizer)
         rows = range(at, min(at + TOGETHER, count))
         sources = [self.rows.ragged("ids", row).astype(np.int64).tolist() for row in rows]
-        found = generate(model, [[start]] * len(rows), sources=sources, length=self.length, stop={stop})
-        return [self.tokenizer.decode([token for token in one.new if token != stop]) for one in found]
+        written = generate(model, [[start]] * len(rows), sources=sources, length=self.length, stop={stop})
+        return [self.tokenizer.decode([token for token in one.new if token != stop]) for one in written]
 
 
 def of_texts(texts: Sequence[str]) -> NDArray[Any]:

@@ -197,8 +197,8 @@ def fill(model: nn.Module, result: Account, weights: Weights) -> None:
     seen: set[int] = set()
     for link in result.loaded:
         parts = [places[name] for name in link.ours]
-        found = link.inward(weights.tensor(link.theirs), [len(part) for part in parts])
-        for name, part, tensor in zip(link.ours, parts, found, strict=True):
+        tensors = link.inward(weights.tensor(link.theirs), [len(part) for part in parts])
+        for name, part, tensor in zip(link.ours, parts, tensors, strict=True):
             own = tensor.to(part.dtype).contiguous()
             shared = own.data_ptr() in seen  # by two names in a pickle; parameters never share
             assign(model, {name: own.clone() if shared else own})

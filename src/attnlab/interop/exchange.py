@@ -55,27 +55,27 @@ def take_in(
 ) -> Certificate:
     """A folder that `open_run` opens, from one of transformers'."""
     own = _tokenizer(source, tokenizer)
-    found = load_model(source, output=output, accept=accept)
-    sizes = found.config.tokens, found.config.length
-    found = resize(found, vocabulary=vocabulary or sizes[0], length=length or sizes[1])
-    strange = reasons_against(own, found, source)
+    foreign = load_model(source, output=output, accept=accept)
+    sizes = foreign.config.tokens, foreign.config.length
+    foreign = resize(foreign, vocabulary=vocabulary or sizes[0], length=length or sizes[1])
+    strange = reasons_against(own, foreign, source)
     if strange and "tokenizer" not in accept:
         raise ConfigError(
             f"The tokenizer does not belong to this model: {'; '.join(strange)}. Its ids would mean other "
             "words; give the model's own with --tokenizer, or proceed anyway with --accept tokenizer."
         )
-    spare = found.config.tokens - own.size
+    spare = foreign.config.tokens - own.size
     if spare < 0:  # what cannot be accepted: an id without a row is an error at the first text that has it
         raise ConfigError(
-            f"The tokenizer has {own.size:,} tokens, and the model's table {found.config.tokens:,} rows: "
+            f"The tokenizer has {own.size:,} tokens, and the model's table {foreign.config.tokens:,} rows: "
             f"some ids would have none. Add rows for them: --vocabulary {own.size}."
         )
-    certificate = found.certificate.with_notes(
-        f"the tokenizer has {own.size:,} tokens, the model {found.config.tokens:,}"
+    certificate = foreign.certificate.with_notes(
+        f"the tokenizer has {own.size:,} tokens, the model {foreign.config.tokens:,}"
         + (f" ({spare:,} rows to spare)" if spare > 0 else ""),
         *(f"accepted: {reason}" for reason in strange),
     )
-    _write_run(target, found, own, certificate, str(source))
+    _write_run(target, foreign, own, certificate, str(source))
     return certificate
 
 
@@ -230,10 +230,10 @@ def _special_ids(tokenizer: Tokenizer, settings: ModelSettings) -> Theirs:
     """The ids that their generation needs."""
     specials = tokenizer.specials
     ids = {"pad": specials.pad, "bos": specials.start, "eos": specials.stop}
-    found: Theirs = {f"{role}_token_id": number for role, number in ids.items() if number is not None}
+    special: Theirs = {f"{role}_token_id": number for role, number in ids.items() if number is not None}
     if settings.family == "encoder_decoder":
-        found["decoder_start_token_id"] = tokenizer.first
-    return found
+        special["decoder_start_token_id"] = tokenizer.first
+    return special
 
 
 @torch.no_grad()

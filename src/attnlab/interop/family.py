@@ -137,26 +137,34 @@ def misfits(wanted: Settings, given: Settings) -> Iterator[str]:
 
 def _essential(settings: Settings) -> dict[str, Any]:
     """Settings by dotted path, in one form for those that mean the same, without what changes no answer."""
-    held = dict(settings)
-    if held["head_width"] == "even":
-        held["head_width"] = held["width"] / held["heads"]
-    if held["embedding_scale"] == "root":
-        held["embedding_scale"] = held["width"] ** 0.5
-    if isinstance(held["attention"], list):  # one for each layer, which no family has
-        held["attention"] = {"kind": f"[{', '.join(choice['kind'] for choice in held['attention'])}]"}
-    if held["projections"] == {"kind": "grouped", "shared": held["heads"], "query_key_norm": "none"}:
-        held["projections"] = {"kind": "separate", "query_key_norm": "none"}
-    held["bias"] = {
-        part: part in biased_parts(held["bias"])
+    essential = dict(settings)
+    if essential["head_width"] == "even":
+        essential["head_width"] = essential["width"] / essential["heads"]
+    if essential["embedding_scale"] == "root":
+        essential["embedding_scale"] = essential["width"] ** 0.5
+    if isinstance(essential["attention"], list):  # one for each layer, which no family has
+        essential["attention"] = {
+            "kind": f"[{', '.join(choice['kind'] for choice in essential['attention'])}]"
+        }
+    if essential["projections"] == {
+        "kind": "grouped",
+        "shared": essential["heads"],
+        "query_key_norm": "none",
+    }:
+        essential["projections"] = {"kind": "separate", "query_key_norm": "none"}
+    essential["bias"] = {
+        part: part in biased_parts(essential["bias"])
         for part in BIASED
-        if part != "norm" or held["norm"]["kind"] == "layer"  # which alone of norms has one
+        if part != "norm" or essential["norm"]["kind"] == "layer"  # which alone of norms has one
     }
-    if held["family"] != "encoder_decoder":
-        del held["cross_attention"]
-    hidden = held["feedforward"].get("expand")
+    if essential["family"] != "encoder_decoder":
+        del essential["cross_attention"]
+    hidden = essential["feedforward"].get("expand")
     if hidden is not None:
-        held["feedforward"] = held["feedforward"] | {"expand": round(hidden * held["width"]) / held["width"]}
-    flat = dict(_flat(held, ""))
+        essential["feedforward"] = essential["feedforward"] | {
+            "expand": round(hidden * essential["width"]) / essential["width"]
+        }
+    flat = dict(_flat(essential, ""))
     return {path: value for path, value in flat.items() if path not in TRAINING_ONLY}
 
 

@@ -76,9 +76,9 @@ class Also(Field):
         theirs[self.theirs] = get(ours, self.ours)
 
     def notes(self, theirs: Theirs) -> Iterator[str]:
-        held, used = theirs.get(self.theirs), theirs.get(self.first)
-        if held is not None and used is not None and held != used:
-            yield f"{self.theirs} {held} is taken as {used}, the model's one rate of dropout"
+        value, used = theirs.get(self.theirs), theirs.get(self.first)
+        if value is not None and used is not None and value != used:
+            yield f"{self.theirs} {value} is taken as {used}, the model's one rate of dropout"
 
 
 @dataclass(frozen=True)
@@ -159,9 +159,9 @@ class Fixed(Field):
     alike: tuple[Any, ...] = field(default=())
 
     def read(self, theirs: Theirs, ours: Settings) -> None:
-        found = theirs.get(self.theirs, self.value)
-        if found != self.value and found not in self.alike:
-            raise ConfigError(f"config.json has {self.theirs} = {found!r}: {self.otherwise}.")
+        value = theirs.get(self.theirs, self.value)
+        if value != self.value and value not in self.alike:
+            raise ConfigError(f"config.json has {self.theirs} = {value!r}: {self.otherwise}.")
 
     def write(self, ours: Settings, theirs: Theirs) -> None:
         theirs[self.theirs] = self.value

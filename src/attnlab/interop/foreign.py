@@ -65,19 +65,19 @@ def load_model(folder: Path, *, output: Any = None, accept: Collection[str] = ()
     head = family.head_of(theirs)
     config = _settings(family, head, theirs, weights, output)
     draft = _draft(config, folder)
-    found = _accounted(family, head, config, draft, weights, accept, replaced=output is not None)
-    refuse(found.problems, str(folder))
+    accounted = _accounted(family, head, config, draft, weights, accept, replaced=output is not None)
+    refuse(accounted.problems, str(folder))
     refuse_beyond_memory(sum(p.numel() for p in draft.parameters()), str(folder))
-    settle_ties(found, weights, head.copies)
-    refuse(found.problems, str(folder))
-    model = build_model(config, seed=seed) if found.new else draft
-    fill(model, found, weights)
+    settle_ties(accounted, weights, head.copies)
+    refuse(accounted.problems, str(folder))
+    model = build_model(config, seed=seed) if accounted.new else draft
+    fill(model, accounted, weights)
     witness = _witness(weights)
-    if not found.new and output is None and "answer" in witness:
+    if not accounted.new and output is None and "answer" in witness:
         difference = differs(model, list(witness["answer"]))
         if difference:
             raise ConfigError(f"{folder} does not hold the model that was saved: {difference}.")
-    certificate = _certificate(family, head, model, found, weights, family.notes(theirs, head))
+    certificate = _certificate(family, head, model, accounted, weights, family.notes(theirs, head))
     return Foreign(model.eval(), config, certificate, theirs, witness)
 
 
@@ -176,15 +176,15 @@ def _accounted(
 
 def _witness(weights: Weights) -> dict[str, Any]:
     try:
-        held = json.loads(weights.metadata.get(WITNESS, "{}"))
+        witness = json.loads(weights.metadata.get(WITNESS, "{}"))
     except (ValueError, RecursionError):
         return {}
-    if not isinstance(held, dict):
+    if not isinstance(witness, dict):
         return {}
-    numbers = held.get("answer")
+    numbers = witness.get("answer")
     if not isinstance(numbers, list) or not all(isinstance(number, float) for number in numbers):
-        held.pop("answer", None)
-    return held
+        witness.pop("answer", None)
+    return witness
 
 
 def _certificate(

@@ -63,9 +63,9 @@ class Link:
 def links(table: Table, layers: int, known: Container[str], *, prefix: str = "") -> Iterator[Link]:
     """The lines of a table whose parameters a model has; `known` are the names of those."""
     for theirs, value in table.items():
-        held = Held((value,)) if isinstance(value, str) else value
+        parts = Held((value,)) if isinstance(value, str) else value
         for layer in range(layers) if "{layer}" in theirs else (0,):
-            for leaf in LEAVES if held.holds(layer, known) else ():
-                ours = tuple(name.format(layer=layer) + leaf for name in held.ours)
+            for leaf in LEAVES if parts.holds(layer, known) else ():
+                ours = tuple(name.format(layer=layer) + leaf for name in parts.ours)
                 if all(name in known for name in ours):
-                    yield Link(prefix + theirs.format(layer=layer) + leaf, ours, held.transposed)
+                    yield Link(prefix + theirs.format(layer=layer) + leaf, ours, parts.transposed)

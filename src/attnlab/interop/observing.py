@@ -97,9 +97,9 @@ class SeenCall:
 
     @property
     def ids(self) -> Tensor:
-        found = ids_of(self.args, self.given)
-        assert found is not None
-        return found
+        ids = ids_of(self.args, self.given)
+        assert ids is not None
+        return ids
 
     @property
     def labels(self) -> Tensor | None:

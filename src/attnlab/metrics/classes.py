@@ -64,16 +64,16 @@ class ClassCounts(Metric):
 
     def parts(self, examples: Examples) -> Floats:
         each, classes = np.arange(len(examples)), examples["probabilities"].shape[1]
-        label, said = examples["label"], predicted(examples)
+        label, predictions = examples["label"], predicted(examples)
         counts = np.zeros((len(examples), 3, classes))
-        counts[each, 0, label] = label == said
+        counts[each, 0, label] = label == predictions
         counts[each, 1, label] = 1
-        counts[each, 2, said] = 1
+        counts[each, 2, predictions] = 1
         return counts.reshape(len(examples), 3 * classes)
 
     def of(self, sums: Floats) -> Floats:
-        right, labels, said = np.moveaxis(sums.reshape(*sums.shape[:-1], 3, -1), -2, 0)
-        return self.of_counts(right, labels, said)
+        right, labels, predictions = np.moveaxis(sums.reshape(*sums.shape[:-1], 3, -1), -2, 0)
+        return self.of_counts(right, labels, predictions)
 
     @abstractmethod
     def of_counts(self, right: Floats, labels: Floats, said: Floats) -> Floats:

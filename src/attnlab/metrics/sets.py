@@ -29,8 +29,10 @@ class MicroF1(Metric):
     needs = ("labels", "chances")
 
     def parts(self, examples: Examples) -> Floats:
-        said, right = chosen(examples), examples["labels"].astype(bool)
-        return np.stack([2 * (said & right).sum(1), said.sum(1) + right.sum(1)], 1).astype(np.float64)
+        predicted, right = chosen(examples), examples["labels"].astype(bool)
+        return np.stack([2 * (predicted & right).sum(1), predicted.sum(1) + right.sum(1)], 1).astype(
+            np.float64
+        )
 
     def of(self, sums: Floats) -> Floats:
         return ratio(sums[..., 0], sums[..., 1])

@@ -146,6 +146,6 @@ class InvalidTags(Metric):
 
 def by_label(examples: Examples, labels: Sequence[str]) -> list[ClassScores]:
     """Each label's entities."""
-    right, true, said = examples["entities"].sum(0).reshape(3, -1)
-    counts = zip(labels, right, true, said, strict=True)
+    right, true, predicted = examples["entities"].sum(0).reshape(3, -1)
+    counts = zip(labels, right, true, predicted, strict=True)
     return [ClassScores.of(name, right=r, true=t, said=s) for name, r, t, s in counts]

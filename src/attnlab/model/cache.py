@@ -22,10 +22,10 @@ class LayerMemory:
 
     def remember(self, k: Tensor, v: Tensor, tokens: Tokens) -> tuple[Tensor, Tensor, Tokens]:
         """Add to the history; gives all of it."""
-        held, past = (KeyValues(), None) if self.history is None else self.history
+        memory, past = (KeyValues(), None) if self.history is None else self.history
         tokens = tokens if past is None else past.join(tokens)
-        self.history = held, tokens
-        return *held.extend(k.detach(), v.detach()), tokens
+        self.history = memory, tokens
+        return *memory.extend(k.detach(), v.detach()), tokens
 
     def select(self, rows: Tensor) -> None:
         """Keep these rows of the batch, in this order: a beam's survivors."""
@@ -105,9 +105,9 @@ class Cache:
         for layer in self.layers:
             layer.select(rows)
             if layer.history is not None:
-                held, tokens = layer.history
-                held.select(rows)
-                layer.history = held, tokens.select(rows)
+                memory, tokens = layer.history
+                memory.select(rows)
+                layer.history = memory, tokens.select(rows)
         self.tokens = None if self.tokens is None else self.tokens.select(rows)
         self.source_tokens = None if self.source_tokens is None else self.source_tokens.select(rows)
         self.sources = [s and (s[0][rows], s[1][rows]) for s in self.sources]

@@ -32,14 +32,14 @@ def answer(model: Model) -> tuple[float, ...]:
 
 def differs(model: Model, expected: Sequence[float]) -> str:
     """How the model answers otherwise than it did when it was saved; nothing when it answers the same."""
-    found, wanted = torch.tensor(answer(model)), torch.tensor(list(expected))
-    if found.shape != wanted.shape:
-        return f"it gives {len(found)} numbers for the fixed input, not {len(wanted)}"
+    scores, wanted = torch.tensor(answer(model)), torch.tensor(list(expected))
+    if scores.shape != wanted.shape:
+        return f"it gives {len(scores)} numbers for the fixed input, not {len(wanted)}"
     largest = max(float(wanted.nan_to_num(0, 0, 0).abs().max()), 1e-6)
-    if torch.allclose(found, wanted, rtol=TOLERANCE, atol=TOLERANCE * largest, equal_nan=True):
+    if torch.allclose(scores, wanted, rtol=TOLERANCE, atol=TOLERANCE * largest, equal_nan=True):
         return ""
-    worst = int((found - wanted).abs().nan_to_num(torch.inf).argmax())
-    return f"to the fixed input it answers {found[worst]:.5g} where it answered {wanted[worst]:.5g}"
+    worst = int((scores - wanted).abs().nan_to_num(torch.inf).argmax())
+    return f"to the fixed input it answers {scores[worst]:.5g} where it answered {wanted[worst]:.5g}"
 
 
 def _eager() -> AbstractContextManager[Any]:

@@ -76,15 +76,15 @@ class Predictor:
     def _chunk(self, examples: list[Example]) -> list[Prediction]:
         tokenizer, task = self.trained.tokenizer, self.trained.deciding
         rows = in_memory(self.encoding.rows(examples), vocabulary=tokenizer.size)
-        said: list[SplitColumns] = []
+        judged: list[SplitColumns] = []
         read: list[NDArray[np.int64]] = []
         model = self.trained.model.eval()
         for places in self._batches(rows):
             batch = collate(rows, [places[n : n + 1] for n in range(len(places))], pad=tokenizer.pad)
             scores = task.predict(model, task.unlabelled(batch))
-            said.append({name: array_of(column) for name, column in scores.items()})
+            judged.append({name: array_of(column) for name, column in scores.items()})
             read.append(places)
-        columns, numbers = task.by_example(joined(said), rows.scalars("example")[np.concatenate(read)])
+        columns, numbers = task.by_example(joined(judged), rows.scalars("example")[np.concatenate(read)])
         predictions = task.predictions(columns, [examples[n] for n in numbers])
         by_number = dict(zip(numbers.tolist(), predictions, strict=True))
         return [by_number[number] for number in range(len(examples))]

@@ -134,8 +134,8 @@ class ArmOutcome:
         """`status` and `reason` as words too, which nothing reads back where there are `reasons`."""
         reasons = [reason.as_json() for reason in self.reasons]
         if self.state is ArmState.REFUSED:
-            told = {"name": self.name, "status": self.state.value, "reason": self.reason}
-            return told | {"reasons": reasons}
+            words = {"name": self.name, "status": self.state.value, "reason": self.reason}
+            return words | {"reasons": reasons}
         tuned = {} if self.tuned_parameters is None else {"tuned_parameters": self.tuned_parameters}
         return {
             "name": self.name,
@@ -159,8 +159,8 @@ class ArmOutcome:
     @classmethod
     def of_json(cls, held: Mapping[str, Any]) -> ArmOutcome:
         same = ("learning_rate", "steps", "tokens", "flops", "parameters", "tuned_parameters")
-        told = Reason.error(str(held.get("reason") or ""))
-        reasons = map(Reason.of_json, held["reasons"]) if "reasons" in held else filter(None, [told])
+        error = Reason.error(str(held.get("reason") or ""))
+        reasons = map(Reason.of_json, held["reasons"]) if "reasons" in held else filter(None, [error])
         return cls(
             name=held["name"],
             changes=held.get("changes") or {},
@@ -208,10 +208,10 @@ class StudyFacts:
         return tuple(dict.fromkeys([self.baseline, *self.against.values()]))
 
     def as_json(self, notes: Sequence[Note]) -> dict[str, Any]:
-        held = {name: getattr(self, name) for name in FACTS}
-        held |= {"metrics": [vars(one) for one in self.metrics], "seeds": list(self.seeds)}
-        held |= {"notes": [str(note) for note in notes], "tuning": [vars(one) for one in self.tuning]}
-        return held
+        values = {name: getattr(self, name) for name in FACTS}
+        values |= {"metrics": [vars(one) for one in self.metrics], "seeds": list(self.seeds)}
+        values |= {"notes": [str(note) for note in notes], "tuning": [vars(one) for one in self.tuning]}
+        return values
 
     @classmethod
     def of_json(cls, held: Mapping[str, Any]) -> StudyFacts:
@@ -294,7 +294,7 @@ class StudyOutcome:
         """As results.json holds it. Maps of attention are told by arm, and a run's initial weights, a line
         for each parameter, stay in its own folder."""
         runs = [replace(run, attention=None, initial=None).as_json() for run in self.runs]
-        held = {
+        values = {
             "study": self.study.as_json(self.notes),
             "verdict": self.verdict,
             "arms": [arm.as_json() for arm in self.arms],
@@ -306,7 +306,7 @@ class StudyOutcome:
             "format": FORMAT,
             "notes": [note.as_json() for note in self.notes],
         }
-        return dict(without_nan(held))
+        return dict(without_nan(values))
 
     @classmethod
     def of_json(cls, held: Mapping[str, Any]) -> StudyOutcome:
@@ -316,14 +316,14 @@ class StudyOutcome:
         if missing:
             raise ValueError(f"Results need a study and its runs; {', '.join(missing)} is missing.")
         new = held.get("format") == FORMAT
-        told = [Note.told(text) for text in held["study"].get("notes") or ()]
+        texts = [Note.told(text) for text in held["study"].get("notes") or ()]
         return cls(
             study=StudyFacts.of_json(held["study"]),
             arms=tuple(map(ArmOutcome.of_json, held.get("arms") or ())),
             refused=tuple(map(ArmOutcome.of_json, held.get("refused") or ())),
             runs=tuple(map(RunResult.of_json, held["runs"])),
             comparisons=tuple(map(Comparison.of_json, held.get("comparisons") or () if new else ())),
-            notes=tuple(map(Note.of_json, held["notes"])) if new and "notes" in held else tuple(told),
+            notes=tuple(map(Note.of_json, held["notes"])) if new and "notes" in held else tuple(texts),
             **{name: held[name] for name in PARTS if held.get(name)},
             extra={name: value for name, value in held.items() if name not in KEYS},
         )

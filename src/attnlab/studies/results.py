@@ -58,7 +58,7 @@ def gather(
     study = resolved.study
     each = [run_result(study, folder, arm, seed) for seed in study.all_seeds for arm in resolved.configs]
     runs = without_texts(each, folder)
-    idle, said = idle_arms(study, runs, folder)
+    idle, idle_notes = idle_arms(study, runs, folder)
     tried = Counter(rate.arm for rate in tuning if rate.value is not None)
     arms = [
         arm_of(resolved, arm, [r for r in runs if r.arm == arm], idle=idle.get(arm, []), tried=tried[arm])
@@ -78,7 +78,7 @@ def gather(
             *resolved.notes,
             *left_over(folder, study.arms),
             *left_out_notes(runs),
-            *said,
+            *idle_notes,
             *code_notes(folder, runs),
             *notes,
         ),

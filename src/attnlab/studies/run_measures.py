@@ -88,13 +88,13 @@ def read_documents(file: Path) -> DocumentLosses | None:
         return None
     with reading(file):
         stored = _columns_in(file)
-        said = {name: column for name, column in stored.items() if name not in OF_WORDS}
+        by_text = {name: column for name, column in stored.items() if name not in OF_WORDS}
         return DocumentLosses(
             stored["nats"],
             stored["targets"],
             stored["bytes"],
             words=stored.get("words"),
-            said=said,
+            said=by_text,
             texts=read_texts(file.parent),
         )
 

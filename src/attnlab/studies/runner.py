@@ -72,9 +72,9 @@ class EndedStudy(SelfShowing):
     def faults(self) -> list[str]:
         """Why its results are not what was asked for: failed runs, and arms invalid without being allowed."""
         failed = [f"{run.arm} (seed {run.seed})" for run in self.runs if run.status is RunState.FAILED]
-        said = [f"{len(failed)} of {len(self.runs)} runs failed: {', '.join(failed)}."] if failed else []
-        said += [f"{arm.name} was refused: {arm.reason}" for arm in self.outcome.refused]
-        return said + [
+        sentences = [f"{len(failed)} of {len(self.runs)} runs failed: {', '.join(failed)}."] if failed else []
+        sentences += [f"{arm.name} was refused: {arm.reason}" for arm in self.outcome.refused]
+        return sentences + [
             f"{arm.name} is invalid, which the study does not expect: {arm.reason}. {cure(arm)}"
             for arm in self.outcome.arms
             if not arm.sound and not (arm.name in self.allowed and arm.unsound)
@@ -276,7 +276,7 @@ def at_once(jobs: int, threads: int) -> int:
 def told_jobs(runs: int, jobs: int, threads: int) -> str:
     """How many runs go at once, with how many threads; and that more than the cores gain nothing."""
     jobs = min(jobs, runs)
-    said = f"{runs} run{'s'[: runs > 1]}, {jobs} at once, {threads} thread{'s'[: threads > 1]} each."
+    sentence = f"{runs} run{'s'[: runs > 1]}, {jobs} at once, {threads} thread{'s'[: threads > 1]} each."
     if jobs <= (room := at_once(jobs, threads)):
-        return said
-    return f"{said} The machine has {cores()} cores: it takes as long as {room} at once, and more memory."
+        return sentence
+    return f"{sentence} The machine has {cores()} cores: it takes as long as {room} at once, and more memory."

@@ -79,15 +79,15 @@ def _reason(kind: str, values: Values) -> str:
 
 def reasons_phrase(reasons: Sequence[tuple[str, Values]]) -> str:
     """Several reasons; what seeds of an arm have in common is said of them once."""
-    said: dict[tuple[str, ...], list[str]] = {}
+    phrases: dict[tuple[str, ...], list[str]] = {}
     for kind, values in reasons:
         if kind in ALIKE and "seeds" in values:
             key = (f"seeds {in_words(values['seeds'])} of {values.get('arm')} have",)
-            said.setdefault(key, []).append(ALIKE[kind])
+            phrases.setdefault(key, []).append(ALIKE[kind])
         else:
-            said.setdefault((reason_phrase(kind, values), str(len(said))), [])
+            phrases.setdefault((reason_phrase(kind, values), str(len(phrases))), [])
     return "; ".join(
-        dict.fromkeys(f"{key[0]} {in_words(alike)}" if alike else key[0] for key, alike in said.items())
+        dict.fromkeys(f"{key[0]} {in_words(alike)}" if alike else key[0] for key, alike in phrases.items())
     )
 
 
@@ -136,8 +136,8 @@ def _note(kind: str, values: Values) -> str:
         why = reasons_phrase([(one["kind"], one["values"]) for one in values["reasons"]])
         return f"{values['arm']} is not compared with {values['baseline']}: {why}."
     if kind == "failed_runs":
-        told = "{arm}: {failed} of {runs} runs failed. The rest are a biased sample: they get no verdict."
-        return told.format_map(values)
+        template = "{arm}: {failed} of {runs} runs failed. The rest are a biased sample: they get no verdict."
+        return template.format_map(values)
     if kind == "other_meaning":
         why = reasons_phrase([(one["kind"], one["values"]) for one in values["reasons"]])
         return f"{pair_phrase(values)}: {why}."
@@ -175,7 +175,7 @@ def phrase_of(why: Values) -> str:
 # ---------------------------------------------------------------- what arms differ in beside their change
 def inequalities_sentence(unequal: Sequence[Any], arm: str, baseline: str, *, exact: bool = True) -> str:
     """How an arm differs from its baseline beyond what is compared; with the counts behind the ratios."""
-    said = [
+    phrases = [
         f"{arm} changes {len(one.names)} settings: {', '.join(one.names)}."
         for one in unequal
         if one.kind == "settings"
@@ -191,8 +191,8 @@ def inequalities_sentence(unequal: Sequence[Any], arm: str, baseline: str, *, ex
         has.append(f"{how} {nouns}{behind if exact and first.names[0] != 'flops' else ''}")
     has += [_inequality(one, baseline, exact) for one in unequal if one.kind not in ("settings", "count")]
     if has:
-        said.append(f"{'It' if said else arm} had {('; ' if exact else ', ').join(has)}.")
-    return " ".join(said)
+        phrases.append(f"{'It' if phrases else arm} had {('; ' if exact else ', ').join(has)}.")
+    return " ".join(phrases)
 
 
 def ratio_phrase(ratio: float) -> str:
@@ -243,12 +243,12 @@ def because_phrase(comparison: Any) -> str:
 
 def _measured(comparison: Any) -> str:
     c = comparison
-    said = f"{c.metric} {shown(c, c.difference)}{_interval(c, c.low, c.high)}, {chance(c.p_corrected)}"
+    sentence = f"{c.metric} {shown(c, c.difference)}{_interval(c, c.low, c.high)}, {chance(c.p_corrected)}"
     if c.comparisons > 1:
-        said += f" after correction for {c.comparisons} comparisons"
+        sentence += f" after correction for {c.comparisons} comparisons"
     if c.verdict in ("better", "worse") and c.p_same <= 1 - c.level:
-        said += f"; smaller than {c.margin:g}, the smallest difference that matters"
-    return f"{said}; {_unseen(c)}" if c.verdict == "inconclusive" else said
+        sentence += f"; smaller than {c.margin:g}, the smallest difference that matters"
+    return f"{sentence}; {_unseen(c)}" if c.verdict == "inconclusive" else sentence
 
 
 def _unseen(comparison: Any) -> str:
@@ -317,9 +317,11 @@ def verdict_sentences(outcome: Any) -> str:
     }
     failed = [said for arm in outcome.all_arms if (said := failure_sentence(arm, apart.get(arm.name)))]
     if len(comparisons) > FEW:
-        told = [counts_sentence([one for one in comparisons if one.metric == outcome.study.metric])]
+        compared_sentences = [
+            counts_sentence([one for one in comparisons if one.metric == outcome.study.metric])
+        ]
     else:
-        told = [comparison_sentence(one, arms) for one in comparisons]
+        compared_sentences = [comparison_sentence(one, arms) for one in comparisons]
     compared = {one.arm for one in comparisons} | {*baselines}
     others = [
         arm
@@ -335,7 +337,9 @@ def verdict_sentences(outcome: Any) -> str:
         why = " ".join(rest) or ("" if failed else alone)
         rest = [f"No verdict yet: {why}" if why else "No verdict yet."]
     majority = majority_sentence(outcome.at_majority)
-    return " ".join(filter(None, [majority, *failed, *told, *_more_than_compared(comparisons), *rest]))
+    return " ".join(
+        filter(None, [majority, *failed, *compared_sentences, *_more_than_compared(comparisons), *rest])
+    )
 
 
 def counts_sentence(comparisons: Sequence[Any]) -> str:
@@ -343,10 +347,10 @@ def counts_sentence(comparisons: Sequence[Any]) -> str:
     by_verdict: dict[str, list[str]] = {}
     for one in comparisons:
         by_verdict.setdefault(str(one.verdict), []).append(one.arm)
-    said = [f"{len(arms)} {verdict} ({', '.join(arms)})" for verdict, arms in by_verdict.items()]
+    counts = [f"{len(arms)} {verdict} ({', '.join(arms)})" for verdict, arms in by_verdict.items()]
     baselines = in_words(dict.fromkeys(one.baseline for one in comparisons))
     metric = comparisons[0].metric.replace("_", " ")
-    return f"{len(comparisons)} comparisons with {baselines} by {metric}: {', '.join(said)}."
+    return f"{len(comparisons)} comparisons with {baselines} by {metric}: {', '.join(counts)}."
 
 
 def comparison_sentence(comparison: Any, arms: Mapping[str, Any]) -> str:
@@ -358,10 +362,10 @@ def comparison_sentence(comparison: Any, arms: Mapping[str, Any]) -> str:
         alone = without_leak_sentence(comparison, arms) if comparison.leaks else ""
         return f"{arm} is invalid: {fault_phrase(checks)} ({named}).{alone}"
     if verdict in ("better", "worse"):
-        said = f"{arm} is {verdict} than {baseline}"
+        sentence = f"{arm} is {verdict} than {baseline}"
     else:
-        said = f"{arm} compared with {baseline} (baseline): {verdict_phrase(comparison)}"
-    return f"{said}: {because_phrase(comparison)}."
+        sentence = f"{arm} compared with {baseline} (baseline): {verdict_phrase(comparison)}"
+    return f"{sentence}: {because_phrase(comparison)}."
 
 
 def _more_than_compared(comparisons: Sequence[Any]) -> list[str]:

@@ -77,8 +77,8 @@ class ClassTarget(NamedTarget):
         return entropy(given, targets.tolist())
 
     def predictions(self, examples: Examples, labels: Labels) -> Predictions:
-        right, said = ([labels.names[n] for n in one] for one in (examples["label"], predicted(examples)))
-        return Predictions(right, said, classes=labels.names)
+        right, guesses = ([labels.names[n] for n in one] for one in (examples["label"], predicted(examples)))
+        return Predictions(right, guesses, classes=labels.names)
 
     def report(self, task: PredictingTask, texts: Sequence[Example], examples: Examples) -> TargetReport:
         number, share = most_frequent(Counter(examples["label"].tolist()))
@@ -128,8 +128,8 @@ class SetTarget(NamedTarget):
     def predictions(self, examples: Examples, labels: Labels) -> Predictions:
         """A set of labels counts as one."""
         sets = examples["labels"], examples["chances"] > 0.5
-        right, said = ([" + ".join(chosen(labels, row)) or "none" for row in flags] for flags in sets)
-        return Predictions(right, said)
+        right, guesses = ([" + ".join(chosen(labels, row)) or "none" for row in flags] for flags in sets)
+        return Predictions(right, guesses)
 
     def report(self, task: PredictingTask, texts: Sequence[Example], examples: Examples) -> TargetReport:
         wrong = ((examples["chances"] > 0.5) != examples["labels"]).any(1)
@@ -174,10 +174,10 @@ def worst(
     order = places[np.argsort(-by[places], kind="stable")][:WRONG]
     columns = {name: column[order] for name, column in examples.columns.items()}
     chosen = [texts[number] for number in order]
-    said = task.predictions(columns, chosen)
+    predictions = task.predictions(columns, chosen)
     return tuple(
         Mistake(text.place, shown(text), task.label_of(text), one.answer, one.confidence)
-        for text, one in zip(chosen, said, strict=True)
+        for text, one in zip(chosen, predictions, strict=True)
     )
 
 

@@ -77,27 +77,27 @@ def majority(given: Predictions) -> Finding:
 def collapse(given: Predictions) -> Finding:
     """How many of the classes are ever predicted."""
     same_length(given)
-    labels, said = Counter(given.labels), Counter(given.predicted)
+    labels, predictions = Counter(given.labels), Counter(given.predicted)
     if len(labels) < 2:
         return one_label("collapse")
     n = len(given.labels)
-    classes = len(set(given.classes) | labels.keys() | said.keys())
+    classes = len(set(given.classes) | labels.keys() | predictions.keys())
     due = [name for name, count in labels.items() if count / n >= FEW_LABELS]
-    never = unsaid(labels, said, classes) if len(said) > 1 else []
+    never = unsaid(labels, predictions, classes) if len(predictions) > 1 else []
     missing = never if not never or renamed(given) is None else []
     outcome, kind = Outcome.PASS, "several"
-    if len(said) == 1:
+    if len(predictions) == 1:
         outcome, kind = Outcome.FAIL, "one_class"
-    elif missing or len(said) == 2 < len(due):
+    elif missing or len(predictions) == 2 < len(due):
         outcome, kind = Outcome.WARN, "never_predicted"
     values: dict[str, Value] = {
-        "predicted": len(said),
+        "predicted": len(predictions),
         "classes": classes,
-        "shares": [[str(name), count / n] for name, count in said.most_common(3)],
+        "shares": [[str(name), count / n] for name, count in predictions.most_common(3)],
         "never": [[str(name), labels[name] / n] for name in missing[:3]],
         "due": len(due),
     }
-    about: dict[str, Any] = {"check": "collapse", "when": "evaluation", "number": float(len(said))}
+    about: dict[str, Any] = {"check": "collapse", "when": "evaluation", "number": float(len(predictions))}
     return Finding(outcome=outcome, kind=kind, values=values, **about)
 
 
@@ -110,16 +110,16 @@ def unsaid(labels: Counter[Hashable], said: Counter[Hashable], classes: int) -> 
 def repeated(given: Predictions) -> Finding:
     """Texts that are there more than once: with other labels, other predictions, or the same."""
     same_length(given)
-    labels, said = defaultdict[str, Counter[Hashable]](Counter), defaultdict[str, set[Hashable]](set)
+    labels, predictions = defaultdict[str, Counter[Hashable]](Counter), defaultdict[str, set[Hashable]](set)
     for text, label, prediction in zip(given.texts, given.labels, given.predicted, strict=True):
         labels[" ".join(text.casefold().split())][label] += 1
-        said[text].add(prediction)
+        predictions[text].add(prediction)
     n = len(given.labels)
     again = n - len(labels)
     torn = {text: counts for text, counts in labels.items() if len(counts) > 1}
     conflicts = sum(counts.total() for counts in torn.values())
     best = sum(max(counts.values()) for counts in labels.values()) / n
-    unsteady = sum(len(answers) > 1 for answers in said.values())
+    unsteady = sum(len(answers) > 1 for answers in predictions.values())
     values: dict[str, Value] = {"n": n, "again": again, "conflicts": conflicts}
 
     def judged(outcome: Outcome, kind: str, number: float, **more: Value) -> Finding:

@@ -47,25 +47,25 @@ class Names:
 
 def by_chance(given: Predictions) -> float:
     """The accuracy of the same predictions in random order."""
-    labels, said, n = Counter(given.labels), Counter(given.predicted), len(given.labels)
-    return sum(count * said[name] for name, count in labels.items()) / n**2
+    labels, predictions, n = Counter(given.labels), Counter(given.predicted), len(given.labels)
+    return sum(count * predictions[name] for name, count in labels.items()) / n**2
 
 
 def renamed(given: Predictions) -> Names | None:
     """Whether predictions are written in other names than labels."""
-    labels, said = Counter(given.labels), Counter(given.predicted)
+    labels, predictions = Counter(given.labels), Counter(given.predicted)
     foreign = {
-        name: count for name, count in said.items() if name not in labels and name not in given.classes
+        name: count for name, count in predictions.items() if name not in labels and name not in given.classes
     }
     plain = {spelt(name): name for name in labels}
     other_spelling = {name: plain[spelt(name)] for name in foreign if spelt(name) in plain}
-    if said.keys() & labels.keys() and not other_spelling:
+    if predictions.keys() & labels.keys() and not other_spelling:
         return None
     if not foreign:
         return None
-    matching = other_spelling or {said: label for said, label in best_names(given).items() if said in foreign}
+    matching = other_spelling or {name: label for name, label in best_names(given).items() if name in foreign}
     right = sum(matching.get(p, p) == label for label, p in zip(given.labels, given.predicted, strict=True))
-    pairs = [(str(said), str(label)) for said, label in list(matching.items())[:3]]
+    pairs = [(str(name), str(label)) for name, label in list(matching.items())[:3]]
     n = len(given.labels)
     return Names("renamed", pairs, right / n, foreign=sum(foreign.values()) / n)
 
@@ -107,8 +107,8 @@ def best_names(given: Predictions) -> dict[Hashable, Hashable]:
         linear_sum_assignment,
     )  # takes a while to import: only where there are predictions
 
-    labels, said = list(Counter(given.labels)), list(Counter(given.predicted))
-    names = list(dict.fromkeys([*labels, *said]))
+    labels, predictions = list(Counter(given.labels)), list(Counter(given.predicted))
+    names = list(dict.fromkeys([*labels, *predictions]))
     place = {name: number for number, name in enumerate(names)}
     table = [[0] * len(names) for _ in names]
     for label, prediction in zip(given.labels, given.predicted, strict=True):

@@ -72,13 +72,13 @@ class TagTarget(NamedTarget):
 
     def collapse(self, examples: Examples, labels: Labels) -> Finding:
         """Whether entities are predicted at all."""
-        _, true, said = (int(n) for n in EntityF1().parts(examples).sum(0))
+        _, true, predicted = (int(n) for n in EntityF1().parts(examples).sum(0))
         if not true:
             return finding("collapse", Outcome.NOT_APPLICABLE, "nothing_to_find")
-        outcome, kind = (Outcome.PASS, "entities") if said else (Outcome.FAIL, "no_entities")
+        outcome, kind = (Outcome.PASS, "entities") if predicted else (Outcome.FAIL, "no_entities")
         invalid = int(np.sum(examples["invalid"]))
-        values: dict[str, Value] = {"predicted": said, "there": true, "invalid": invalid}
-        return finding("collapse", outcome, kind, float(said), **values)
+        values: dict[str, Value] = {"predicted": predicted, "there": true, "invalid": invalid}
+        return finding("collapse", outcome, kind, float(predicted), **values)
 
     def report(self, task: PredictingTask, texts: Sequence[Example], examples: Examples) -> TargetReport:
         names = task.labels.names

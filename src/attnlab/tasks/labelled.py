@@ -75,7 +75,7 @@ class Labelled(Task):
 def summed(each: Tensor, plain: Tensor | None = None, count: int | None = None) -> LossSum:
     """A loss out of those of each example (B), of `count` targets where an example has several; `plain` are
     those to report, where training adds to them."""
-    found = torch.tensor(len(each) if count is None else count, device=each.device)
+    denominator = torch.tensor(len(each) if count is None else count, device=each.device)
     total = each.sum()
     penalty = None if plain is None else (total - plain.sum()).detach()
-    return LossSum(total, found, each=None if each.requires_grad else each, penalty=penalty)
+    return LossSum(total, denominator, each=None if each.requires_grad else each, penalty=penalty)

@@ -78,12 +78,12 @@ class Span(Task):
         ids, candidates = batch.ids.numpy(), maskable(batch, self.vocabulary)
         document, seen = documents(batch), batch.real.numpy()
         words = words_of(ids, candidates, document, self.vocabulary)
-        found: list[tuple[int, int, int]] = []
+        hidden_spans: list[tuple[int, int, int]] = []
         for row in range(len(ids)):
             spans = self.spans(candidates[row], seen[row], words[row], document[row], generator)
-            found += [(row, start, end) for start, end in spans]
+            hidden_spans += [(row, start, end) for start, end in spans]
         chosen, units = np.zeros_like(candidates), np.zeros_like(ids)
-        for number, (row, start, end) in enumerate(found):
+        for number, (row, start, end) in enumerate(hidden_spans):
             chosen[row, start : end + 1], units[row, start : end + 1] = True, number
         read = self.replacement.apply(ids, chosen, units, self.vocabulary, generator)
         return Prepared(
@@ -92,7 +92,7 @@ class Span(Task):
             tokens=tokens_of(batch),
             types=batch.types,
             vectors=batch.vectors,
-            spans=placed(found),
+            spans=placed(hidden_spans),
         )
 
     def spans(

@@ -54,11 +54,13 @@ def expected_end(budget: Budget, *, epoch_steps: float, epoch_tokens: int) -> st
     if not known:
         return f"Ends after {' or '.join(unknown)}."
     first, *later = sorted(known, key=lambda name: known[name])
-    said = f"Ends after {amount(budget.limits[first], first)} ({_length(first, known[first], epoch_steps)})"
+    sentence = (
+        f"Ends after {amount(budget.limits[first], first)} ({_length(first, known[first], epoch_steps)})"
+    )
     if later:
         others = (f"{amount(budget.limits[n], n)} ({_length(n, known[n], epoch_steps)})" for n in later)
-        said += f", before {' and '.join(others)}"
-    return said + (f"; or after {' or '.join(unknown)}, if that is sooner." if unknown else ".")
+        sentence += f", before {' and '.join(others)}"
+    return sentence + (f"; or after {' or '.join(unknown)}, if that is sooner." if unknown else ".")
 
 
 def _length(limit: str, steps: float, epoch_steps: float) -> str:

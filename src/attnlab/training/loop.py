@@ -169,12 +169,12 @@ class Loop:
     def expected_end(self) -> str:
         """Which limit will end the run, and when."""
         steps, patience = len(self.loader) / self.settings.accumulate, self.settings.patience
-        said = budget.expected_end(
+        sentence = budget.expected_end(
             self.settings.budget, epoch_steps=steps, epoch_tokens=self.loader.epoch_tokens
         )
         if patience == "unlimited" or self.evaluate_model is None:
-            return said
-        return f"{said} Earlier after {patience} evaluations without a better dev {self.task.metrics[0]}."
+            return sentence
+        return f"{sentence} Earlier after {patience} evaluations without a better dev {self.task.metrics[0]}."
 
     def end(self, interrupt: Interrupt) -> str:
         """Why the run is over; nothing while it is not."""

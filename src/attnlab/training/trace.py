@@ -86,9 +86,9 @@ def digest(*parts: bytes) -> str:
 
 def content(tensor: Tensor) -> bytes:
     """A tensor's type, shape and values."""
-    held = tensor.detach().cpu().contiguous()
-    values = held.flatten().view(torch.uint8).numpy().tobytes()
-    return f"{held.dtype}{tuple(held.shape)}".encode() + values
+    plain = tensor.detach().cpu().contiguous()
+    values = plain.flatten().view(torch.uint8).numpy().tobytes()
+    return f"{plain.dtype}{tuple(plain.shape)}".encode() + values
 
 
 def batch_content(batch: Batch) -> bytes:

@@ -55,7 +55,7 @@ def answer_phrase(answer: Values) -> str:
 
 
 def splits_of_answers(values: Values) -> str:
-    said = []
+    phrases = []
     for one in values["splits"]:
         parts = ["{split}: {answers:,} answers of {questions:,} questions are at their place".format_map(one)]
         lost = ((one["unheld"], "whole in no window"), (one["too_long"], "longer than {longest} tokens"))
@@ -63,8 +63,8 @@ def splits_of_answers(values: Values) -> str:
             if some["count"]:
                 where = what.format_map(values)
                 parts.append(f"{some['count']:,} {where}, such as {answer_phrase(some['example'])}")
-        said.append(", ".join(parts))
-    return "; ".join(said)
+        phrases.append(", ".join(parts))
+    return "; ".join(phrases)
 
 
 def taught_wrong(values: Values) -> Sentences:
@@ -104,8 +104,8 @@ def cuts_phrase(cuts: Values) -> str:
 
 
 def splits_cut(values: Values) -> str:
-    said = "; ".join(f"{split}: {cuts_phrase(cuts)}" for split, cuts in values["splits"].items())
-    return f"{said} at data.length {values['length']}"
+    splits = "; ".join(f"{split}: {cuts_phrase(cuts)}" for split, cuts in values["splits"].items())
+    return f"{splits} at data.length {values['length']}"
 
 
 def overlap_of_pair(pair: Values) -> str:
@@ -180,12 +180,12 @@ def sides(values: Values) -> Sentences:
 
 
 def costs(values: Values) -> str:
-    said = []
+    phrases = []
     for run in values["runs"]:
         units = (("parameters", "parameters"), ("flops", "FLOPs"), ("seconds", "s"))
         known = [f"{run[name]:,.0f} {unit}" for name, unit in units if run[name] is not None]
-        said.append(f"{run['name']}: {', '.join(known) or 'not known'}")
-    return "; ".join(said)
+        phrases.append(f"{run['name']}: {', '.join(known) or 'not known'}")
+    return "; ".join(phrases)
 
 
 OF_DATA: Mapping[tuple[str, str], Template] = {

@@ -136,8 +136,8 @@ def of_probe(values: Values) -> Sentences:
 def cached_use(values: Values) -> Sentences:
     stops = "cached decoding of {use} stops: {error}"
     moved = "scores for {use} differ by {number:.2g} of the largest from those of each text alone, uncached"
-    found = (stops if values["error"] else moved).format_map(values)
-    return Sentences(found, MISWRITES, DECODING_FIXES[values["use"]])
+    what = (stops if values["error"] else moved).format_map(values)
+    return Sentences(what, MISWRITES, DECODING_FIXES[values["use"]])
 
 
 def sharp(values: Values) -> Sentences:
@@ -152,9 +152,9 @@ def sharp(values: Values) -> Sentences:
 
 
 def heads(values: Values) -> Sentences:
-    found = "{heads} heads, normalised entropy: median {median:.2f}, lowest {number:.2f}".format_map(values)
+    what = "{heads} heads, normalised entropy: median {median:.2f}, lowest {number:.2f}".format_map(values)
     trained = f"; {values['sharp']} attend to few tokens, as trained heads may" * (values["sharp"] > 0)
-    return Sentences(found + trained)
+    return Sentences(what + trained)
 
 
 def gradient_phrase(values: Values) -> str:

@@ -117,9 +117,9 @@ def classes_phrase(values: Values) -> str:
 
 def never_predicted(values: Values) -> Sentences:
     never = ", ".join(f"“{name}” ({share:.0%} of the labels)" for name, share in values["never"])
-    found = classes_phrase(values)
+    what = classes_phrase(values)
     return Sentences(
-        f"{found}; never {never}" if never else found,
+        f"{what}; never {never}" if never else what,
         "The model knows {predicted} classes; {due} are frequent enough to be learned.".format_map(values),
         "Look at the classes that are never predicted: are their labels read, are they weighed?",
     )
@@ -152,8 +152,8 @@ def dishonest(values: Values) -> Sentences:
 
 def misreported(values: Values) -> Sentences:
     where = REPORTED[values["where"]].format_map(values)
-    found = "{reported:.6g}, recomputed {recomputed:.6g}".format_map(values)
-    return Sentences(f"{where} {found}", *NOT_CROSS_ENTROPY)
+    what = "{reported:.6g}, recomputed {recomputed:.6g}".format_map(values)
+    return Sentences(f"{where} {what}", *NOT_CROSS_ENTROPY)
 
 
 def miscounted(values: Values) -> Sentences:

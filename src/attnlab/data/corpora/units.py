@@ -37,18 +37,18 @@ def divided(text: str, unit: Unit) -> Iterator[str]:
 
 def paragraphs(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     """Stretches of lines between blank ones with the number of their first line, read as they come."""
-    held: list[str] = []
+    gathered: list[str] = []
     size, first = 0, 1
     for number, line in enumerate(lines, start=1):
         if line.strip():
-            first = first if held else number
-            held.append(line)
+            first = first if gathered else number
+            gathered.append(line)
             size += len(line)
-        if held and (not line.strip() or size >= LARGEST_PARAGRAPH):
-            yield first, "".join(held).strip("\r\n")
-            held, size = [], 0
-    if held:
-        yield first, "".join(held).strip("\r\n")
+        if gathered and (not line.strip() or size >= LARGEST_PARAGRAPH):
+            yield first, "".join(gathered).strip("\r\n")
+            gathered, size = [], 0
+    if gathered:
+        yield first, "".join(gathered).strip("\r\n")
 
 
 def sentences(text: str) -> Iterator[str]:

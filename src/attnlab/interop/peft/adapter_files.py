@@ -67,13 +67,13 @@ def read_adapter(folder: Path, model: Model, *, family: str, architecture: str) 
 def _tensors(folder: Path, inner: str) -> Tensors:
     if not (folder / WEIGHTS).is_file():
         raise ConfigError(f"{folder} holds no {WEIGHTS}; have peft save it with safe_serialization.")
-    held = Safe([folder / WEIGHTS])
-    for name in held.names():
-        if held.dtype(name) not in TYPES.values():
+    stored = Safe([folder / WEIGHTS])
+    for name in stored.names():
+        if stored.dtype(name) not in TYPES.values():
             raise ConfigError(
-                f"{name} is {held.dtype(name)}, and what is trained is one of {', '.join(TYPES.values())}."
+                f"{name} is {stored.dtype(name)}, and what is trained is one of {', '.join(TYPES.values())}."
             )
-    return {name.removeprefix(inner): held.tensor(name) for name in held.names()}
+    return {name.removeprefix(inner): stored.tensor(name) for name in stored.names()}
 
 
 def write_adapter(

@@ -181,12 +181,12 @@ def chosen_maps(model: Model, targets: Iterable[str]) -> dict[str, nn.Linear]:
     }
     chosen: dict[str, nn.Linear] = {}
     for target in targets:
-        found = {name: part for name, part in maps.items() if f".{name}".endswith(f".{target}")}
-        if not found:
+        matching = {name: part for name, part in maps.items() if f".{name}".endswith(f".{target}")}
+        if not matching:
             last = sorted({name.rpartition(".")[2] for name in maps})
             raise ConfigError(
                 f'lora.targets: no map of this model is named "{target}".{nearest(target, last)} '
                 f"Its maps: {', '.join(last)}."
             )
-        chosen |= found
+        chosen |= matching
     return {name: part for name, part in maps.items() if name in chosen}

@@ -138,7 +138,7 @@ def _blocks(x: Tensor, y: Tensor, left_only: bool) -> Iterator[tuple[slice, slic
     if separable:
         x, y = (2 * x).exp(), (2 * y).exp()
     x, y = x.contiguous()[..., None], y.contiguous()[:, :, None, :]
-    one = x.new_ones(())
+    unit = x.new_ones(())
     height = min(T, ROWS) if left_only else max(1, min(T, BLOCK // (A * S)))
     for top in range(0, T, height):
         rows = slice(top, min(top + height, T))
@@ -148,7 +148,7 @@ def _blocks(x: Tensor, y: Tensor, left_only: bool) -> Iterator[tuple[slice, slic
             some = slice(first, first + heads)
             left, right = x[some, :, rows], y[some, :, :, columns]
             r = (
-                torch.addcmul(one, left, right).reciprocal_()
+                torch.addcmul(unit, left, right).reciprocal_()
                 if separable
                 else torch.sigmoid(-2 * (left + right))
             )

@@ -101,13 +101,15 @@ class ByPairs(Extras):
     }
 
     def measure(self, trained: Trained) -> OwnMeasures:
-        held = trained.dataset.rows("dev")
-        sources = held.scalars("source")
-        rows = [(held.ragged("ids", row).tolist(), int(sources[row])) for row in range(min(ROWS, len(held)))]
+        stored = trained.dataset.rows("dev")
+        sources = stored.scalars("source")
+        rows = [
+            (stored.ragged("ids", row).tolist(), int(sources[row])) for row in range(min(ROWS, len(stored)))
+        ]
         by_pairs = counted(predicted(trained.model, rows), rows)
         right, asked = (sum(pair[place] for pair in by_pairs.values()) for place in (0, 1))
         metrics = {"recall_accuracy": right / asked} if asked else {}
-        each = {str(pairs): held for pairs, held in by_pairs.items()}
+        each = {str(pairs): stored for pairs, stored in by_pairs.items()}
         return OwnMeasures(metrics, extra={"by_pairs": each})
 
     def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:

@@ -111,11 +111,11 @@ def _forest_row(
 ) -> ForestRow:
     arm, verdict = _arm(study, row), _pill(row)
     failed = [] if arm.sound else [finding.check for finding in arm.findings("fail")]
-    said = "scored with later tokens removed" if measure.honest else ", ".join([verdict.words, *failed])
+    phrase = "scored with later tokens removed" if measure.honest else ", ".join([verdict.words, *failed])
     return ForestRow(
         arm.shown,
         _difference(study, measure, row),
-        replace(verdict, words=said, plain=True),
+        replace(verdict, words=phrase, plain=True),
         beside=f"minus {row.comparison.baseline}" if own else "",
         sets_scale=measure.honest or arm.sound,
     )

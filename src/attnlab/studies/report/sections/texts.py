@@ -90,12 +90,12 @@ def _cards(arms: list[Arm], seed: int) -> Cards:
 
 
 def _card(arm: Arm, run: RunResult) -> CardItem:
-    told = " · ".join(
+    caption = " · ".join(
         f"{QUALITY.get(name, name.replace('_', ' '))}: "
         + (f"{value:.0%}" if name in SHARES else anything(value))
         for name, value in run.quality.items()
     )
-    quality = [Sentence(told, "fine")] if told else []
+    quality = [Sentence(caption, "fine")] if caption else []
     return CardItem(arm.shown, [*quality, Items(run.samples, "samples", ordered=True)], sound=arm.sound)
 
 
