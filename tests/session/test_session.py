@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from attnlab.config.values import ConfigError
 from attnlab.runs.run_error import RunError
 from attnlab.session import session as session_module
 from attnlab.session import start as start_module
@@ -59,3 +60,11 @@ def test_a_session_is_trained_once(tmp_path, unchecked):
     with pytest.raises(RunError, match="trained already"):
         train(session, tmp_path / "two")
     assert not (tmp_path / "two").exists()
+
+
+def test_a_session_whose_folder_was_refused_can_be_trained_elsewhere(tmp_path, unchecked):
+    train(Session(config(tmp_path)), tmp_path / "one")
+    session = Session(config(tmp_path))
+    with pytest.raises(ConfigError, match="already holds a run"):
+        train(session, tmp_path / "one")
+    assert train(session, tmp_path / "two").reason == "budget"

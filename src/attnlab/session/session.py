@@ -106,11 +106,10 @@ class Session:
         refuse_token_types(self.config, max(self.tokenizer.form.pair_types(1, 1)) + 1)
         return model, origin
 
-    def take(self) -> None:
-        """Mark the model as one that is trained, which happens once: a second run would not begin anew."""
+    def refuse_second_training(self) -> None:
+        """A model is trained once: a second run would not begin at its beginning."""
         if self.taken:
             raise RunError("This session was trained already; make another of the same config.")
-        self.taken = True
 
     @property
     def initial(self) -> Callable[[], Model] | None:

@@ -71,7 +71,7 @@ def train(
     the run is marked as not sound. `listeners` are asked for when the parts are made.
     """
     known(allow)
-    session.take()
+    session.refuse_second_training()
     config, folder = session.config, RunFolder(out)
     with folder.opened(config, resume=resume, versions=versions(), changed=go_on) as warnings:
         _ = session.model  # text that cannot be used is refused here
@@ -82,6 +82,7 @@ def train(
             folder.note(truncation=cut, labels=asdict(session.labels))
             folder.note(fresh=session.origin.fresh, certificate=session.origin.certificate)
             warnings += session.task.target.warnings(session.labels)
+            session.taken = True
             loop = _loop(session, folder)
             warnings += _restored(loop, folder)
             own = {"evaluator": _reading_again(loop.evaluate_model), "backward": loop.backward}
