@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from attnlab.cli import app
 from attnlab.config.values import ConfigError
 from attnlab.model.cache import KeyValues
-from attnlab.runs.run_error import UnsoundError
+from attnlab.runs.faults import UnsoundError
 from attnlab.runs.summary import read_summary
 from tests.training.small_run import config, settings, train
 

@@ -132,7 +132,7 @@ def alive(process):
 
 
 def test_columns_joined_are_those_of_all_rows():
-    from attnlab.data.row import Row
+    from attnlab.data.columns import Row
     from attnlab.data.rows import columns_of, joined
 
     sizes = [[300 if n == 7 else 1] * (n % 5 + 1) for n in range(20)]

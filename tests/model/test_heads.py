@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import attnlab as lab
-from attnlab.model.heads.classification import pooled
+from attnlab.model.heads.labels import pooled
 from attnlab.model.losses import IGNORE
 from attnlab.model.tokens import Tokens
 

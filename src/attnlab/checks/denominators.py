@@ -13,6 +13,7 @@ from attnlab.checks.check import Case, Check
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows, Stored
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.metrics import METRICS
 from attnlab.model.losses import IGNORE
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.tasks.task import Task
@@ -86,8 +87,8 @@ class Denominators(Check):
 
 def of_words(scores: Mapping[str, float]) -> float:
     """The loss; where it is a sum of parts the first of them, which is that of the words."""
-    known = {"loss", "perplexity", "targets", "bits_per_byte"}
-    return next((part for name, part in scores.items() if name not in known), scores["loss"])
+    parts = (part for name, part in scores.items() if name not in METRICS and name != "targets")
+    return next(parts, scores["loss"])
 
 
 def expected(case: Case) -> tuple[int, int, int]:

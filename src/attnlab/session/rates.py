@@ -16,10 +16,9 @@ from attnlab.evaluation.documents import document_losses
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.metrics import METRICS
 from attnlab.runs.atomic import replace_json
-from attnlab.runs.faults import read_object, reading
+from attnlab.runs.faults import RunError, read_object, reading
 from attnlab.runs.findings import collapse_sentence
 from attnlab.runs.record import RECORD
-from attnlab.runs.run_error import RunError
 from attnlab.session.trained import Trained
 from attnlab.session.training import Run
 from attnlab.tasks import TASKS

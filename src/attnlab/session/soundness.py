@@ -14,8 +14,8 @@ from attnlab.config.values import unknown
 from attnlab.evaluation.evaluator import Evaluation
 from attnlab.generation.sample_file import SampleFile
 from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Warned
+from attnlab.runs.faults import UnsoundError
 from attnlab.runs.findings import Finding, When, failed_checks, joined, read_findings, save_findings
-from attnlab.runs.run_error import UnsoundError
 from attnlab.session.session import Session
 from attnlab.training.loop import Loop
 

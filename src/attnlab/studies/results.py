@@ -18,13 +18,12 @@ from attnlab.config.schema import Config
 from attnlab.evaluation.paired_results import comes_to
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measures
-from attnlab.runs.faults import reading
+from attnlab.runs.faults import RunError, reading
 from attnlab.runs.findings import read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.reason import LEFT_OUT, Reason, ReasonKind
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import RESULT, AttentionMap, RunResult, RunState, read_result
-from attnlab.runs.run_error import RunError
 from attnlab.runs.typed import Value
 from attnlab.session.session import draft_settings
 from attnlab.studies.earlier_runs import left_over

@@ -25,13 +25,13 @@ from attnlab.config.files import config_of
 from attnlab.config.imports import fault_in_own_code, import_again
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.events import Listener
+from attnlab.runs.faults import RunError
 from attnlab.runs.findings import failed_checks, read_findings
 from attnlab.runs.folder import lock
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.reason import Reason
 from attnlab.runs.record import fingerprints_of, read_record
 from attnlab.runs.result import RESULT, RunResult, RunState, write_result
-from attnlab.runs.run_error import RunError
 from attnlab.session.baselines import keep_baselines
 from attnlab.session.session import Session, default_cache
 from attnlab.session.trained import Trained
