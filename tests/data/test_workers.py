@@ -59,7 +59,7 @@ def test_a_persons_interrupt_is_answered_here_alone():
         "begin = workers._begin\n"
         "def late(*given):\n    time.sleep(os.getpid() % 2); begin(*given)\n"  # one of two has hardly begun
         "workers._begin = late\n"
-        "def wait(n):\n    os.write(1, b'x\\n'); time.sleep(0.5)\n"
+        "def wait(n):\n    os.write(1, b'x\\n'); time.sleep(2)\n"
         "try:\n    list(workers.in_order(wait, range(1), processes=2))\n"
         "except KeyboardInterrupt:\n    print('stopped')\n"
     )
