@@ -37,7 +37,7 @@ class NoteKind(StrEnum):
     SORTED_BATCHES = "sorted_batches"
     ONE_BATCH = "one_batch"
     IDLE_SEEDS = "idle_seeds"
-    OTHER_CODE = "other_code"
+    MIXED_RUNS = "mixed_runs"
     NOT_COMPARED = "not_compared"
     FAILED_RUNS = "failed_runs"
     BY_BYTES = "by_bytes"

@@ -66,6 +66,8 @@ def _reason(kind: str, values: Values) -> str:
         return f"seeds {seeds} of {values['arm']} have the same loss for every text, to the bit"
     if kind == "checks":
         return f"failed the check {' and '.join(values['failures'])}"
+    if kind == "mixed_runs":
+        return mixed_phrase(values)
     if kind == "without_result":
         each = [
             f"seed {run['seed']}: {reason_phrase(run['why']['kind'], run['why']['values'])}"
@@ -75,6 +77,21 @@ def _reason(kind: str, values: Values) -> str:
     memory = "; the machine may be out of memory" if values.get("signal") == "SIGKILL" else ""
     seed = f"with seed {values['seed']} " if values.get("seed") is not None else ""
     return REASONS[kind].format_map({**values, "memory": memory, "seed": seed})
+
+
+MIXED = {"text": "text", "tokenizer": "tokenizers", "rows": "rows of the same text"}
+
+
+def mixed_phrase(values: Values) -> str:
+    """Which runs used which version of what they should share; of code with its hash."""
+    what = MIXED.get(values["what"])
+    groups = [
+        in_words(group["runs"]) + ("" if what else f" (hash {group['version']})")
+        for group in values["versions"]
+    ]
+    used = "used" if what is None else "were trained and judged with"
+    thing = f"versions of {values['what']}" if what is None else what
+    return f"runs {used} different {thing}: {'; '.join(groups)}"
 
 
 def reasons_phrase(reasons: Sequence[tuple[str, Values]]) -> str:
@@ -106,6 +123,8 @@ NOTES: Mapping[str, str] = {
     "sorts them. Other seeds vary the rest.",
     "one_batch": "The batches of {arm} came in the same order with every seed: all training text is one "
     "batch. Other seeds vary the rest.",
+    "mixed_runs": "Runs of one study must share their data, tokenizer and code: restore those that it began "
+    "with, or remove the folders of the runs that used others, and resume.",
     "idle_seeds": "Seeds that change nothing: look for code with its own generator (torch.manual_seed, a "
     "fixed seed in initialise, in the loader or in dropout) where the run's named streams belong.",
     "part_of_dev": "{folder} was evaluated on a part of dev only (training.evaluate_batches).",
@@ -149,9 +168,6 @@ def _note(kind: str, values: Values) -> str:
     if kind == "other_seeds":
         seeds = ", ".join(values["seeds"])
         return f"Their seeds differ ({seeds}): another start, and another order of the examples."
-    if kind == "other_code":
-        used = "; ".join(f"hash {one['hash']} in {', '.join(one['runs'])}" for one in values["versions"])
-        return f"The runs used different versions of {values['file']}: {used}."
     if kind == "resized":
         width = "its width went from {width[0]} to {width[1]} and " if values["width"] else ""
         return (
@@ -335,7 +351,8 @@ def verdict_sentences(outcome: Any) -> str:
             f"{', '.join(ended)} ended, with nothing to be compared with." if ended else "no run has ended."
         )
         why = " ".join(rest) or ("" if failed else alone)
-        rest = [f"No verdict yet: {why}" if why else "No verdict yet."]
+        yet = "" if any(arm.state == "invalid" for arm in others) else " yet"
+        rest = [f"No verdict{yet}: {why}" if why else "No verdict yet."]
     majority = majority_sentence(outcome.at_majority)
     return " ".join(
         filter(None, [majority, *failed, *compared_sentences, *_more_than_compared(comparisons), *rest])
@@ -414,6 +431,9 @@ def failure_sentence(arm: Any, note: Any) -> str:
 
 def left_out_sentence(arm: Any, note: Any) -> str:
     """Why an arm was not compared."""
+    mixed = [reason for reason in arm.reasons if reason.kind == "mixed_runs"]
+    if mixed:
+        return f"{arm.name}: invalid: {'; '.join(map(str, mixed))}."
     if note is not None:
         return note_sentence(note.kind, note.values)
     ours = arm.reasons and all(reason.kind not in QUOTED for reason in arm.reasons)
