@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Required, TypedDict
 
+from attnlab.config.imports import CodeRecord
 from attnlab.config.upgrade import upgrade
 from attnlab.config.values import ConfigError
 from attnlab.runs.faults import read_object, reading
 
 RECORD = "run.json"
-
-
-class CodeRecord(TypedDict, total=False):
-    """Code of a person's own, as it is recorded with what used it."""
-
-    module: Required[str]
-    file: Required[str]
-    hash: Required[str]
-    parts: list[list[str]]
 
 
 class BestRecord(TypedDict, total=False):
@@ -74,6 +67,19 @@ class RunRecord(TypedDict, total=False):
     epoch_batches: int | None
     trace: dict[str, dict[str, str] | None] | None
     initial: dict[str, str] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fingerprints:
+    """What decides a run's batches and their order, as run.json holds it."""
+
+    text: str | None
+    data: Mapping[str, str]
+    tokenizer: str
+    order: str
+    tokenizer_identity: Mapping[str, Any]
+    tokenizer_text: Mapping[str, Any] | None
+    start: str
 
 
 def read_record(path: Path) -> dict[str, Any]:

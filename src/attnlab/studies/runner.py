@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
@@ -18,7 +18,7 @@ from attnlab.runs.folder import lock, make_folder
 from attnlab.runs.record import differences
 from attnlab.runs.result import RunResult, RunState
 from attnlab.runs.run_error import RunError
-from attnlab.runs.summary import STUDY_FILE, StudyRecord
+from attnlab.runs.summary import STUDY_FILE, ResolvedRecord, StudyRecord
 from attnlab.session.session import step_flops
 from attnlab.studies import report
 from attnlab.studies.earlier_runs import ready
@@ -170,7 +170,7 @@ def run_study(
         with interrupt.heard():
             resolved, tuning = train_starts(resolved, folder, queue), list[TunedRate]()
         if not interrupt.asked:
-            record |= {"lengths": prepare_data(resolved)}
+            record["lengths"] = prepare_data(resolved)
             replace_json(folder / STUDY_FILE, record)
             with interrupt.heard():
                 resolved, tuning = tune_rates(resolved, folder, queue)
@@ -181,7 +181,7 @@ def run_study(
     return EndedStudy(folder, outcome, interrupt.signal, frozenset(resolved.study.allow))
 
 
-def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> dict[str, Any]:
+def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> StudyRecord:
     """study.json as it begins, or as it stands; refused where it would become another study."""
     record = read_study_record(folder)
     if record and not resume:
@@ -197,11 +197,11 @@ def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> di
             f"--resume --out {folder}, or give another --out."
         )
     begun = {"threads": threads_for(resolved), "versions": versions()}
-    command = again or record.get("again") or f"attnlab run --resume --out {folder}"
-    return begun | record | to_record(resolved) | {"again": command}
+    before = record["again"] if record else f"attnlab run --resume --out {folder}"
+    return cast(StudyRecord, {**begun, **(record or {}), **to_record(resolved), "again": again or before})
 
 
-def other_study(resolved: Resolved, record: Mapping[str, Any]) -> list[str]:
+def other_study(resolved: Resolved, record: ResolvedRecord) -> list[str]:
     """How a folder's study differs from this one in what all its runs share; nothing where it is this one.
 
     One that an earlier version began is told by today's names.
@@ -211,10 +211,10 @@ def other_study(resolved: Resolved, record: Mapping[str, Any]) -> list[str]:
     return list(differences(resolve(from_record(record)).shared, resolved.shared))
 
 
-def read_study_record(folder: Path) -> dict[str, Any]:
-    """A study's study.json; empty where there is none."""
+def read_study_record(folder: Path) -> StudyRecord | None:
+    """A study's study.json, where there is one."""
     file = folder / STUDY_FILE
-    return read_object(file, StudyRecord) if file.is_file() else {}
+    return cast(StudyRecord, read_object(file, StudyRecord)) if file.is_file() else None
 
 
 def work_of(resolved: Resolved, folder: Path) -> list[Job]:
@@ -248,7 +248,8 @@ def default_folder(resolved: Resolved, runs: Path = Path("runs")) -> Path:
         return usual
     for file in sorted(runs.glob(f"{resolved.study.name}-*/{STUDY_FILE}")):
         with contextlib.suppress(ConfigError, RunError, *FAULTS):  # of one that needs what is not here
-            if not other_study(resolved, read_study_record(file.parent)):
+            record = read_study_record(file.parent)
+            if record and not other_study(resolved, record):
                 return file.parent  # of an earlier version, which named it otherwise
     return usual
 

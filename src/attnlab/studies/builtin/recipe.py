@@ -27,7 +27,7 @@ from typing import Any
 
 from attnlab.runs.result import Curve, RunResult
 from attnlab.studies.extras import Extras, Summary
-from attnlab.studies.outcome import StudyOutcome
+from attnlab.studies.outcome import FigureRecord, StudyOutcome
 from attnlab.studies.shown import BANDS, figure, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -130,7 +130,7 @@ def reached(curve: Curve, target: float, axis: str) -> float | None:
     return None
 
 
-def times(arms: Runs) -> dict[str, Any]:
+def times(arms: Runs) -> FigureRecord:
     """Seconds to every loss between the highest first evaluation's and the lowest that all runs reached."""
     losses = [run.dev_curve["loss"] for runs in arms.values() for run in runs if run.dev_curve.get("loss")]
     top, bottom = min((c[0] for c in losses), default=0.0), max((min(c) for c in losses), default=0.0)

@@ -24,8 +24,8 @@ from pathlib import Path
 
 from attnlab.evaluation.comparison import Comparison, Verdict
 from attnlab.studies.extras import Extras, Summary
-from attnlab.studies.outcome import StudyOutcome
-from attnlab.studies.shown import Figure, figure, mean, over_seeds, runs_by_arm, table
+from attnlab.studies.outcome import FigureRecord, SeriesRecord, StudyOutcome
+from attnlab.studies.shown import figure, mean, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 from attnlab.studies.wording import verdict_phrase
 
@@ -59,7 +59,7 @@ class BySize(Extras):
             return Summary()
         arms, metric = {arm.name: arm for arm in outcome.arms}, outcome.study.metric
         sizes = [arms[row.arm].parameters for row in rows]
-        series = {
+        series: SeriesRecord = {
             "name": "difference",
             "x": sizes,
             "y": [row.difference for row in rows],
@@ -88,7 +88,7 @@ class BySize(Extras):
         )
 
 
-def losses(outcome: StudyOutcome) -> Figure:
+def losses(outcome: StudyOutcome) -> FigureRecord:
     """Each rule's measure against the size of its arms."""
     metric = outcome.study.metric
     sizes = {arm.name: arm.parameters or 0 for arm in outcome.arms}
