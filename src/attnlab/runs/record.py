@@ -93,22 +93,34 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def refuse_changes(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
-    changes = list(differences(before, now))
+    changes = "; ".join(map(str, differences(before, now)))
     if changes:
         raise ConfigError(
-            f"The config is not the one that {path} was begun with: {'; '.join(changes)}. Resume with the "
+            f"The config is not the one that {path} was begun with: {changes}. Resume with the "
             "config unchanged, or start a new run with another --out."
         )
 
 
-def differences(before: Any, now: Any, where: str = "") -> Iterator[str]:
-    """What changed between two configs, one line a value."""
+@dataclass(frozen=True)
+class Change:
+    """A setting by its dotted name, with the value that it had and the one it has."""
+
+    setting: str
+    before: Any
+    now: Any
+
+    def __str__(self) -> str:
+        return f"{self.setting} was {self.before}, now {self.now}"
+
+
+def differences(before: Any, now: Any, where: str = "") -> Iterator[Change]:
+    """What changed between two configs."""
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for key in dict.fromkeys([*before, *now]):
             inner = f"{where}.{key}" if where else str(key)
             yield from differences(before.get(key, "absent"), now.get(key, "absent"), inner)
     elif before != now and not (isinstance(before, (list, tuple)) and list(before) == list(now)):
-        yield f"{where} was {before}, now {now}"
+        yield Change(where, before, now)
 
 
 def other_versions(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

@@ -38,12 +38,12 @@ class OwnMeasures:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a study shows beside the common numbers: figures and tables (see `shown.py`), and notes in its own
-    words; `extra` is kept in results.json under its own names."""
+    """What a study shows beside the common numbers: figures and tables (see `shown.py`), and notes, as
+    facts or in its own words; `extra` is kept in results.json under its own names."""
 
     figures: Sequence[FigureRecord] = ()
     tables: Sequence[TableRecord] = ()
-    notes: Sequence[str] = ()
+    notes: Sequence[Note | str] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -79,7 +79,7 @@ def with_summary(extras: Extras, outcome: StudyOutcome, folder: Path) -> StudyOu
     """An outcome with what its study shows beside it; a plain dict of the same names will do."""
     summary = extras.summarise(outcome, folder)
     own = summary if isinstance(summary, Summary) else _record_of(summary, Summary)
-    notes = (*outcome.notes, *map(Note.told, own.notes))
+    notes = (*outcome.notes, *(note if isinstance(note, Note) else Note.of_text(note) for note in own.notes))
     return replace(outcome, figures=own.figures, tables=own.tables, notes=notes, extra=own.extra)
 
 

@@ -49,6 +49,15 @@ class NoteKind(StrEnum):
     PART_OF_DEV = "part_of_dev"
     OTHER_SEEDS = "other_seeds"
     SINGLE_RUNS = "single_runs"
+    RUNS_FAILED = "runs_failed"  # why a study's results are not what was asked for
+    ARM_REFUSED = "arm_refused"
+    ARM_INVALID = "arm_invalid"
+    TIME_TO_LOSS = "time_to_loss"  # of built-in studies
+    NOT_LEARNED = "not_learned"
+    HEADS_PREDICTED = "heads_predicted"
+    SAME_AT_EVERY_SIZE = "same_at_every_size"
+    OTHER_BY_SIZE = "other_by_size"
+    OTHER_TASKS = "other_tasks"
     TOLD = "told"
 
 
@@ -58,7 +67,7 @@ class Note:
     values: Mapping[str, Value] = field(default_factory=dict, hash=False)
 
     @classmethod
-    def told(cls, text: str) -> Note:
+    def of_text(cls, text: str) -> Note:
         """A note in a study's own words."""
         return cls(NoteKind.TOLD, {"text": text})
 
@@ -377,7 +386,7 @@ class StudyOutcome:
         if missing:
             raise ValueError(f"Results need a study and its runs; {', '.join(missing)} is missing.")
         new = held.get("format") == FORMAT
-        texts = [Note.told(text) for text in held["study"].get("notes") or ()]
+        texts = [Note.of_text(text) for text in held["study"].get("notes") or ()]
         return cls(
             study=StudyFacts.of_json(held["study"]),
             arms=tuple(map(ArmOutcome.of_json, held.get("arms") or ())),

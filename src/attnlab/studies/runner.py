@@ -19,21 +19,22 @@ from attnlab.runs.record import differences
 from attnlab.runs.result import RunResult, RunState
 from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import STUDY_FILE, ResolvedRecord, StudyRecord
+from attnlab.runs.typed import Value
 from attnlab.session.session import step_flops
-from attnlab.studies import report
+from attnlab.studies import report, wording
 from attnlab.studies.earlier_runs import ready
 from attnlab.studies.engines import ENGINES
 from attnlab.studies.engines.engine import Job, JobRequest, Queue, View
 from attnlab.studies.first_runs import train_starts
 from attnlab.studies.live_view import live
-from attnlab.studies.outcome import ArmOutcome, StudyOutcome, TunedRate
+from attnlab.studies.outcome import ArmOutcome, Note, NoteKind, StudyOutcome, TunedRate
 from attnlab.studies.prepare import prepare_data
 from attnlab.studies.resolved import Resolved, from_record, resolve, to_record
 from attnlab.studies.results import gather
 from attnlab.studies.shown import measured_number
 from attnlab.studies.spec import Study
 from attnlab.studies.tuning import tune_rates
-from attnlab.studies.wording import verdict_phrase
+from attnlab.studies.wording import failed_run_phrase, refused_sentence, verdict_phrase
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.machine import cores, threads_for_step, versions
 
@@ -64,25 +65,26 @@ class EndedStudy(SelfShowing):
 
     @property
     def failed(self) -> list[str]:
-        """The runs that did not come to their end, and why."""
-        failed = [run for run in self.runs if run.status is RunState.FAILED]
-        return [f"{run.arm}, seed {run.seed}: {run.reason}" for run in failed]
+        """The runs that did not come to their end, and why, in words."""
+        return [failed_run_phrase(run) for run in self.runs if run.status is RunState.FAILED]
 
     @property
-    def faults(self) -> list[str]:
+    def faults(self) -> list[Note]:
         """Why its results are not what was asked for: failed runs, and arms invalid without being allowed."""
-        failed = [f"{run.arm} (seed {run.seed})" for run in self.runs if run.status is RunState.FAILED]
-        sentences = [f"{len(failed)} of {len(self.runs)} runs failed: {', '.join(failed)}."] if failed else []
-        sentences += [f"{arm.name} was refused: {arm.reason}" for arm in self.outcome.refused]
-        return sentences + [
-            f"{arm.name} is invalid, which the study does not expect: {arm.reason}. {cure(arm)}"
+        failed: list[Value] = [
+            {"arm": run.arm, "seed": run.seed} for run in self.runs if run.status is RunState.FAILED
+        ]
+        faults = [Note(NoteKind.RUNS_FAILED, {"failed": failed, "runs": len(self.runs)})] if failed else []
+        faults += [Note(NoteKind.ARM_REFUSED, reasons_of(arm)) for arm in self.outcome.refused]
+        return faults + [
+            Note(NoteKind.ARM_INVALID, reasons_of(arm) | {"unsound": list(arm.unsound)})
             for arm in self.outcome.arms
             if not arm.sound and not (arm.name in self.allowed and arm.unsound)
         ]
 
     def document(self) -> DocumentPage:
         study = self.outcome.study
-        verdicts = {one.arm: verdict_phrase(one) for one in self.outcome.comparisons}
+        verdicts = {row.arm: verdict_phrase(row) for row in self.outcome.comparisons}
         verdicts[study.baseline] = "baseline"
         rows = [
             (
@@ -125,13 +127,9 @@ class RunnableStudy(Study):
             return run_study(resolved, folder, jobs=jobs, resume=resume, engine=engine, view=view)
 
 
-def cure(arm: ArmOutcome) -> str:
-    """What a person can do about an invalid arm."""
-    if not arm.unsound:  # its seeds changed nothing, which no study can mean
-        return "The report names the cause."
-    checks = ", ".join(f'"{check}"' for check in arm.unsound)
-    allow = f"allow = {{ {arm.name} = [{checks}] }}"
-    return f"Fix it, or declare in the study that it is expected to fail: {allow}."
+def reasons_of(arm: ArmOutcome) -> dict[str, Value]:
+    """An arm with why it is not finished, as the values of a note."""
+    return {"arm": arm.name, "reasons": [reason.as_json() for reason in arm.reasons]}
 
 
 def unseen(work: Sequence[Job]) -> None:
@@ -158,14 +156,14 @@ def run_study(
     """
     make_folder(folder)
     for arm, reason in resolved.refused.items():
-        tell(f"{arm} is refused, and the other arms run: {reason}")
+        tell(refused_sentence(arm, reason))
     with lock(folder / "lock"):
         record = _record(resolved, folder, resume=resume, again=again)
         interrupt = Interrupt()
         threads = record["threads"]
         executed = ENGINES.build(engine)
         queue = Queue(executed, jobs=jobs or cores(), threads=threads, view=view, interrupt=interrupt)
-        tell(told_jobs(len(work_of(resolved, folder)), jobs or cores(), threads))
+        tell(jobs_sentence(len(work_of(resolved, folder)), jobs or cores(), threads))
         replace_json(folder / STUDY_FILE, record)
         with interrupt.heard():
             resolved, tuning = train_starts(resolved, folder, queue), list[TunedRate]()
@@ -208,7 +206,7 @@ def other_study(resolved: Resolved, record: ResolvedRecord) -> list[str]:
     """
     if record["identity"] == resolved.identity:
         return []
-    return list(differences(resolve(from_record(record)).shared, resolved.shared))
+    return list(map(str, differences(resolve(from_record(record)).shared, resolved.shared)))
 
 
 def read_study_record(folder: Path) -> StudyRecord | None:
@@ -274,10 +272,7 @@ def at_once(jobs: int, threads: int) -> int:
     return max(1, min(jobs, cores() // threads))
 
 
-def told_jobs(runs: int, jobs: int, threads: int) -> str:
+def jobs_sentence(runs: int, jobs: int, threads: int) -> str:
     """How many runs go at once, with how many threads; and that more than the cores gain nothing."""
     jobs = min(jobs, runs)
-    sentence = f"{runs} run{'s'[: runs > 1]}, {jobs} at once, {threads} thread{'s'[: threads > 1]} each."
-    if jobs <= (room := at_once(jobs, threads)):
-        return sentence
-    return f"{sentence} The machine has {cores()} cores: it takes as long as {room} at once, and more memory."
+    return wording.jobs_sentence(runs, jobs, threads=threads, room=at_once(jobs, threads), cores=cores())

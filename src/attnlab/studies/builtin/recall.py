@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from attnlab.metrics.measures import Measure
 from attnlab.studies.extras import Extras, OwnMeasures, Summary
-from attnlab.studies.outcome import SeriesRecord, StudyOutcome
+from attnlab.studies.outcome import Note, NoteKind, SeriesRecord, StudyOutcome
 from attnlab.studies.shown import BANDS, figure, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -155,12 +155,11 @@ class ByPairs(Extras):
         )
 
 
-def unlearned(series: Sequence[SeriesRecord], guess: Sequence[float]) -> list[str]:
+def unlearned(series: Sequence[SeriesRecord], guess: Sequence[float]) -> list[Note]:
     """Arms that do no better than guessing: nothing follows from where they fall off."""
     level = fmean(guess)
     return [
-        f"{line['name']} has not learned to recall (accuracy {fmean(line['y']):.2f}, a guess among the "
-        f"values shown {level:.2f}): train longer before its rule is judged."
+        Note(NoteKind.NOT_LEARNED, {"arm": line["name"], "accuracy": fmean(line["y"]), "guess": level})
         for line in series
         if fmean(line["y"]) < 1.5 * level
     ]

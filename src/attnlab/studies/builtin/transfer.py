@@ -108,7 +108,7 @@ NOTE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
+class LabelledArm:
     """An arm's place in the figure; what is not known is None."""
 
     arm: str
@@ -122,7 +122,7 @@ class Point:
     n: int | None = None
 
 
-def point(arm: str, runs: list[RunResult], metric: str) -> Point:
+def point(arm: str, runs: list[RunResult], metric: str) -> LabelledArm:
     """An arm's place in the figure: its labelled texts, and its mean over seeds with the interval."""
     values = {
         name: [run.metrics[name] for run in runs if name in run.metrics]
@@ -130,7 +130,7 @@ def point(arm: str, runs: list[RunResult], metric: str) -> Point:
     }
     others = {name: estimate(column).value if column else None for name, column in values.items()}
     score = estimate(values[metric], of=metric) if values[metric] else None
-    return Point(
+    return LabelledArm(
         arm=arm,
         start=arm.partition("-")[0],
         labels=max(run.extra.get("labelled_rows", 0) for run in runs),
@@ -147,7 +147,7 @@ def known(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def line(name: str, points: list[Point]) -> SeriesRecord:
+def line(name: str, points: list[LabelledArm]) -> SeriesRecord:
     ordered = sorted((p for p in points if p.value is not None), key=lambda p: p.labels)
     lows = [p.low for p in ordered if p.low is not None]
     highs = [p.high for p in ordered if p.high is not None]
