@@ -60,7 +60,7 @@ def five_arms(seeds: int = 5) -> dict[str, Any]:
         "date": "2026-11-14T09:30:00+00:00",
         "again": "attnlab run attention --seeds 5 --set data.corpus=wikitext-2/train.txt",
         "format": 2,
-        "notes": [Note.told(text).as_json() for text in NOTES],
+        "notes": [Note.of_text(text).as_json() for text in NOTES],
     }
 
 
@@ -242,7 +242,7 @@ def hostile() -> dict[str, Any]:
             found["samples"] = texts
             found["probes"][0]["text"] = script
     results["study"]["notes"] = [*results["study"]["notes"], image]
-    results["notes"].append(Note.told(image).as_json())
+    results["notes"].append(Note.of_text(image).as_json())
     results["study"]["question"] += script
     results["configs"]["base"]["data"]["corpus"]["path"] = script
     results["figures"][0]["title"] = results["figures"][0]["series"][0]["name"] = image + "<b>bold</b>"

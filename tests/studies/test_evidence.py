@@ -22,6 +22,7 @@ from attnlab.studies.builtin import STUDIES, builtin
 from attnlab.studies.equality import changed_settings
 from attnlab.studies.evidence import idle_seeds, mixed_runs, training_differences, weight_differences
 from attnlab.studies.resolved import resolve
+from attnlab.studies.run_measures import WrittenSamples
 from attnlab.studies.runner import run_study
 from attnlab.training import loop
 from attnlab.training.loop import Loop
@@ -43,7 +44,7 @@ def bare(place, monkeypatch):
     monkeypatch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
     monkeypatch.setattr("attnlab.studies.worker.default_cache", lambda: place / "cache")
     monkeypatch.setattr("attnlab.studies.runner.report.write", lambda results, folder: None)
-    monkeypatch.setattr("attnlab.studies.run_measures.written", lambda trained: {})
+    monkeypatch.setattr("attnlab.studies.run_measures.written_samples", lambda trained: WrittenSamples())
     monkeypatch.setattr("attnlab.studies.run_measures.HONEST_TEXTS", 2)
 
 

@@ -17,6 +17,10 @@ FAULTS = (ValueError, KeyError, TypeError, AttributeError, IndexError, Recursion
 """What reading a file raises whose content is not what was written: other types, names or bytes."""
 
 
+class FileConfigError(ConfigError):
+    """A setting that cannot be used, with the file that it is in."""
+
+
 @contextmanager
 def reading(file: Path) -> Iterator[None]:
     """While a file's content is read and used. A file that is not there is not damaged."""
@@ -25,8 +29,10 @@ def reading(file: Path) -> Iterator[None]:
         yield
     except (RunError, MissingCodeError):
         raise  # it says already what is wrong
+    except FileConfigError:
+        raise  # it names the file
     except ConfigError as error:
-        raise error if str(file) in str(error) else ConfigError(f"{file}: {error}") from error
+        raise FileConfigError(f"{file}: {error}") from error
     except OSError as error:
         if isinstance(error, FileNotFoundError):
             raise

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.schema import Config
@@ -24,18 +23,21 @@ from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.reason import LEFT_OUT, Reason, ReasonKind
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import RESULT, AttentionMap, RunResult, RunState, read_result
+from attnlab.runs.summary import Histogram, StudyRecord
 from attnlab.runs.typed import Value
 from attnlab.session.session import draft_settings
 from attnlab.studies.earlier_runs import left_over
 from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of, with_summary
-from attnlab.studies.first_runs import start_records as told_starts
+from attnlab.studies.first_runs import start_records
 from attnlab.studies.judgement import DOCUMENTS, comparisons, doubtful_arms, estimate, unsound_of
 from attnlab.studies.matching import parameters
 from attnlab.studies.outcome import (
     OF_MAJORITY,
     ArmOutcome,
+    ArmsAttention,
     ArmState,
+    MachineRecord,
     NamedMeasure,
     Note,
     NoteKind,
@@ -51,7 +53,7 @@ from attnlab.studies.wording import RESTORE
 
 
 def gather(
-    resolved: Resolved, folder: Path, *, record: Mapping[str, Any], tuning: Sequence[TunedRate]
+    resolved: Resolved, folder: Path, *, record: StudyRecord, tuning: Sequence[TunedRate]
 ) -> StudyOutcome:
     """Everything that is known of a study by now."""
     study = resolved.study
@@ -81,9 +83,9 @@ def gather(
             *idle_notes,
             *notes,
         ),
-        attention=attention_of(study.sentence, maps),
-        lengths=record.get("lengths", {}),
-        starts=told_starts(resolved, folder),
+        attention=attention_maps(study.sentence, maps),
+        lengths=record.get("lengths", Histogram()),
+        starts=start_records(resolved, folder),
         configs={"base": to_json(resolved.base)}
         | {arm: to_json(config) for arm, config in resolved.configs.items()},
         versions=record["versions"],
@@ -141,9 +143,9 @@ def run_result(study: Study, folder: Path, arm: str, seed: int) -> RunResult:
 def _run_result(study: Study, folder: Path, place: Path, arm: str, seed: int) -> RunResult:
     begun = (folder / place / RECORD).is_file()
     missing = Reason(ReasonKind.STOPPED if begun else ReasonKind.NOT_BEGUN)
+    result = read_result(folder / place) or RunResult(reason=missing)
     run = replace(
-        read_result(folder / place) or RunResult(reason=missing),
-        **begun_of(folder / place),
+        result if result.trained else with_progress(result, folder / place),
         arm=arm,
         seed=seed,
         folder=str(place),
@@ -197,14 +199,12 @@ def left_out_notes(runs: Sequence[RunResult]) -> list[Note]:
     ]
 
 
-def begun_of(run: Path) -> dict[str, Any]:
-    """How far a run came that has no result of its own: what its events say."""
-    result = read_result(run)
-    if result is not None and result.trained:
-        return {}
+def with_progress(result: RunResult, run: Path) -> RunResult:
+    """A result of a run that did not end, with how far it came by its events."""
     events = list(read_events(run / METRICS_FILE))
     sizes = [event["parameters"] for event in events if event["event"] == "started"]
-    return {"parameters": max(sizes, default=0), "steps": sum(e["event"] == "stepped" for e in events)}
+    steps = sum(event["event"] == "stepped" for event in events)
+    return replace(result, parameters=max(sizes, default=0), steps=steps)
 
 
 def arm_of(
@@ -232,7 +232,7 @@ def arm_of(
         state=state,
         reasons=reasons,
         unsound=tuple(unsound_of(done)),
-        scores={name: estimate(found, of=name) for name, found in values.items()},
+        scores={name: estimate(column, of=name) for name, column in values.items()},
         tried=tried,
     )
 
@@ -272,14 +272,14 @@ def codes_of(folder: Path, runs: Sequence[RunResult]) -> dict[str, dict[str, str
     return codes
 
 
-def attention_of(sentence: str, maps: Mapping[str, AttentionMap]) -> dict[str, Any]:
+def attention_maps(sentence: str, maps: Mapping[str, AttentionMap]) -> ArmsAttention:
     """The maps of each arm's first seed, where they are of the same tokens."""
-    tokens: list[str] = next((found.get("tokens", []) for found in maps.values()), [])
-    same = {arm: found["weights"] for arm, found in maps.items() if found.get("tokens") == tokens}
+    tokens: list[str] = next((drawn.get("tokens", []) for drawn in maps.values()), [])
+    same = {arm: drawn["weights"] for arm, drawn in maps.items() if drawn.get("tokens") == tokens}
     return {"sentence": sentence, "tokens": tokens, "arms": same}
 
 
-def machine(threads: int) -> dict[str, Any]:
+def machine(threads: int) -> MachineRecord:
     return {
         "system": platform.platform(),
         "processor": platform.processor() or platform.machine(),

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from attnlab.metrics.measures import Measure
 from attnlab.studies.extras import Extras, OwnMeasures, Summary
-from attnlab.studies.outcome import StudyOutcome
+from attnlab.studies.outcome import Note, NoteKind, StudyOutcome
 from attnlab.studies.shown import mean, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -114,10 +114,7 @@ class HiddenWords(Extras):
                     "span, which see both sides, a pseudo-perplexity and not that of a text.",
                 )
             ],
-            notes=[
-                "Dev loss, perplexity, train loss and bits per byte are each task's own and are not "
-                "compared across tasks; hidden words and time are."
-            ],
+            notes=[Note(NoteKind.OTHER_TASKS)],
         )
 
 
