@@ -84,7 +84,7 @@ class ByRate(Extras):
                     y=metric,
                     series=[one for one in series if one["x"]],
                     log_x=True,
-                    note="Means over seeds with 95 % intervals.",
+                    note="Means over seeds with 95% intervals.",
                 )
             ]
         )
