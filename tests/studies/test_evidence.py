@@ -113,7 +113,7 @@ def test_seeds_that_do_nothing_make_the_verdict_invalid(results, monkeypatch, fa
     found = results()
     (row,) = found["comparisons"]
     assert row["verdict"] == "invalid" and {arm["status"] for arm in found["arms"]} == {"invalid"}
-    assert row["words"].endswith("is no evidence. linear had 11 % fewer FLOPs.")
+    assert row["words"].endswith("is no evidence. linear had 11% fewer FLOPs.")
     assert any(note.startswith("Seeds that change nothing: look for") for note in found["study"]["notes"])
     for words in named:
         assert words in found["verdict"] and "seeds 0 and 1 of linear" in found["verdict"]

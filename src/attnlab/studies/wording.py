@@ -310,7 +310,7 @@ def inequalities_sentence(unequal: Sequence[Any], arm: str, baseline: str, *, ex
 
 def ratio_phrase(ratio: float) -> str:
     """Counts that differ by the same ratio, as steps and tokens do, are said together."""
-    near = f"{100 * abs(ratio - 1):.2g} % {'more' if ratio > 1 else 'fewer'}"
+    near = f"{100 * abs(ratio - 1):.2g}% {'more' if ratio > 1 else 'fewer'}"
     return near if 0.8 < ratio < 1.25 else f"{ratio:.2g} × the"
 
 
@@ -373,7 +373,7 @@ def _unseen(comparison: Any) -> str:
         return f"the same in all {c.seeds} seeds, so there is no spread to test it against"
     if c.p <= 1 - c.level:
         return f"{chance(c.p)} before correction, not significant among {c.comparisons} comparisons"
-    return f"minimum detectable effect with {c.seeds} seeds at 80 % power: {_rounded(c, c.smallest)}"
+    return f"minimum detectable effect with {c.seeds} seeds at 80% power: {_rounded(c, c.smallest)}"
 
 
 def _over_texts(comparison: Any) -> str:
@@ -389,7 +389,7 @@ def _interval(comparison: Any, low: float, high: float) -> str:
     if math.isnan(low):
         return ""
     ends = f"{shown(comparison, low)} to {shown(comparison, high)}"
-    return f" ({100 * comparison.level:g} % from {ends})"
+    return f" ({100 * comparison.level:g}% from {ends})"
 
 
 def shown(comparison: Any, value: float) -> str:
