@@ -63,8 +63,8 @@ ONE = {"model.attention": "linear"}
             {},
             "arm had 4 × the learning rate (0.002, base 0.0005).",
         ),
-        (ONE, {"parameters": 4_100}, "arm had 2.5 % more parameters (4,100 parameters, base 4,000)."),
-        (ONE, {"flops": 4.5e9}, "arm had 10 % fewer FLOPs."),
+        (ONE, {"parameters": 4_100}, "arm had 2.5% more parameters (4,100 parameters, base 4,000)."),
+        (ONE, {"flops": 4.5e9}, "arm had 10% fewer FLOPs."),
         (ONE, {"seconds": 75.0}, "arm had 2.5 × the training time (75 s, base 30 s)."),
         (
             ONE | {"model.heads": 1, "model.norm": "rms"},

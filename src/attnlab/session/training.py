@@ -20,6 +20,7 @@ from attnlab.runs.events import Listener
 from attnlab.runs.findings import collapse_sentence, failures
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import MetricsFile
+from attnlab.runs.record import Fingerprints
 from attnlab.session.session import Session
 from attnlab.session.soundness import RunChecks, Watch, known
 from attnlab.training.budget import State
@@ -78,7 +79,7 @@ def train(
         with folder.recorded():
             expected, cut = fingerprints(session), truncation(session)  # all text is encoded, or refused
             session.tokenizer.save(out)
-            folder.expect(**expected)
+            folder.expect(expected)
             folder.note(truncation=cut, labels=asdict(session.labels))
             folder.note(fresh=session.origin.fresh, certificate=session.origin.certificate)
             warnings += session.task.target.warnings(session.labels)
@@ -135,18 +136,18 @@ def in_order(session: Session) -> Loader:
     return session.dataset.trained(session.config.seed)
 
 
-def fingerprints(session: Session) -> dict[str, Any]:
-    """What decides the batches and their order: a resumed run must find the same."""
+def fingerprints(session: Session) -> Fingerprints:
+    """What decides the batches and their order: a resumed run must have the same."""
     dataset, tokenizer = session.dataset, session.tokenizer
-    return {
-        "text": dataset.text_fingerprint,
-        "data": {split: dataset.fingerprint(split) for split in dataset.splits.names},
-        "tokenizer": tokenizer.fingerprint,
-        "order": in_order(session).fingerprint,
-        "tokenizer_identity": tokenizer.identity(),
-        "tokenizer_text": tokenizer.text.identity if tokenizer.text else None,
-        "start": session.origin.start,
-    }
+    return Fingerprints(
+        text=dataset.text_fingerprint,
+        data={split: dataset.fingerprint(split) for split in dataset.splits.names},
+        tokenizer=tokenizer.fingerprint,
+        order=in_order(session).fingerprint,
+        tokenizer_identity=tokenizer.identity(),
+        tokenizer_text=tokenizer.text.identity if tokenizer.text else None,
+        start=session.origin.start,
+    )
 
 
 def truncation(session: Session) -> dict[str, dict[str, float]]:

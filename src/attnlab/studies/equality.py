@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnlab.config.schema import SECTIONS, Config
 from attnlab.evaluation.comparability import Basis, tokens_by_start
@@ -71,8 +71,9 @@ def setting(key: str) -> str:
     return f"{section}.{rest.partition('.')[0]}" if section in SECTIONS else section
 
 
-def settings(config: Config) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def settings(config: Config) -> dict[str, object]:
+    """Every setting by its dotted name."""
+    values: dict[str, object] = {}
     for field in fields(config):
         value = getattr(config, field.name)
         if field.name in SECTIONS:

@@ -18,7 +18,7 @@ from attnlab.metrics.metric import Estimate
 from attnlab.runs.reason import Reason
 from attnlab.runs.result import RunResult, RunState
 from attnlab.studies.equality import changed_settings, inequalities
-from attnlab.studies.evidence import idle_seeds, training_differences
+from attnlab.studies.evidence import Codes, idle_seeds, mixed_runs, training_differences
 from attnlab.studies.extras import extras_of
 from attnlab.studies.outcome import Note, NoteKind
 from attnlab.studies.run_measures import read_documents
@@ -151,18 +151,26 @@ def without_leak(runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> Es
     return mean_of_seeds(gaps)
 
 
-def idle_arms(
-    study: Study, runs: Sequence[RunResult], folder: Path
+def doubtful_arms(
+    study: Study, runs: Sequence[RunResult], folder: Path, codes: Codes
 ) -> tuple[dict[str, list[Reason]], list[Note]]:
-    """Why the seeds of an arm are not independent results, for each arm where they are not; and notes."""
-    idle, notes = dict[str, list[Reason]](), list[Note]()
+    """Why the runs of an arm are no evidence, for each arm of which they are none; and notes.
+
+    They do not rest on the same data or code, or their seeds did nothing.
+    """
+    mixed, idle, notes = dict[str, list[Reason]](), dict[str, list[Reason]](), list[Note]()
     for arm in study.arms:
-        done = [r for r in runs if r.arm == arm and r.trained]
+        done, baseline = (
+            [r for r in runs if r.arm == a and r.trained] for a in (arm, study.baseline_of(arm))
+        )
+        baseline = [] if arm in study.baselines else baseline
+        mixed[arm] = mixed_runs(arm, done, baseline, changed=changed_settings(study, arm), codes=codes)
         reasons, said = idle_seeds(arm, done, batching=study.config(arm).data.batching.kind)
-        reasons = reasons or [*copies(arm, [seed_result(run, folder, study.metric) for run in done])]
-        idle |= {arm: reasons} if reasons else {}
+        idle[arm] = reasons or [*copies(arm, [seed_result(run, folder, study.metric) for run in done])]
         notes += said
-    return idle, [*notes, *([Note(NoteKind.IDLE_SEEDS)] if idle else [])]
+    notes += [Note(NoteKind.MIXED_RUNS)] if any(mixed.values()) else []
+    notes += [Note(NoteKind.IDLE_SEEDS)] if any(idle.values()) else []
+    return {arm: reasons for arm in study.arms if (reasons := [*mixed[arm], *idle[arm]])}, notes
 
 
 def comparable(study: Study, runs: Sequence[RunResult]) -> tuple[dict[str, list[RunResult]], dict[str, Note]]:
