@@ -73,21 +73,23 @@ class Answers(Check):
     def run(self, case: Case) -> Finding:
         task = case.task
         if not isinstance(task, AnswerSpans):
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_answers")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_answers")
         splits = [split for split in SPLITS if split in case.dataset.splits.names]
         by_split = {split: look(case.dataset, split, task.longest_answer) for split in splits}
         wrong = [answer for one in by_split.values() for answer in (*one.outside, *one.misplaced)]
         if wrong:
             count, example = len(wrong), asdict(wrong[0])
-            return self.finding(case, Outcome.FAIL, "misplaced", float(count), wrong=count, example=example)
+            return self.finding(
+                case.when, Outcome.FAIL, "misplaced", float(count), wrong=count, example=example
+            )
         values: dict[str, Value] = {
             "splits": [counts_of(split, one) for split, one in by_split.items()],
             "longest": task.longest_answer,
         }
         worst = max(one.lost / max(1, one.answers) for one in by_split.values())
         if worst <= MUCH:
-            return self.finding(case, Outcome.PASS, "in_place", worst, **values)
-        return self.finding(case, Outcome.WARN, "lost", worst, **values)
+            return self.finding(case.when, Outcome.PASS, "in_place", worst, **values)
+        return self.finding(case.when, Outcome.WARN, "lost", worst, **values)
 
 
 def counts_of(split: str, found: FoundAnswers) -> dict[str, Value]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from attnlab.checks.check import Case, Check, Moment
+from attnlab.checks.check import Case, Check
 from attnlab.data.tokenizers.training_text import TrainingText
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.typed import Value
@@ -57,10 +57,10 @@ class Contamination(Check):
     def run(self, case: Case) -> Finding:
         dataset = case.dataset
         if len(dataset.splits.names) < 2:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "one_split")
-        return self.judge(case, dataset.overlap, dataset.tokenizer.text)
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "one_split")
+        return self.judge(case.when, dataset.overlap, dataset.tokenizer.text)
 
-    def judge(self, at: Moment, found: Counts, tokenizer_text: TrainingText | None = None) -> Finding:
+    def judge(self, when: When, found: Counts, tokenizer_text: TrainingText | None = None) -> Finding:
         """What splits share (see data/overlap.py), and the text that the tokenizer was trained on."""
         pairs, tokenizer = found["pairs"], tokenizer_overlaps(tokenizer_text, found)
         worst = max(pairs, key=lambda pair: float(pair["same_share"]))
@@ -71,7 +71,7 @@ class Contamination(Check):
         }
         if worst["same_share"] >= SAME:
             values["worst"] = {"split": worst["split"], "other": worst["in"]}
-            return self.finding(at, Outcome.FAIL, "same", worst["same_share"], **values)
+            return self.finding(when, Outcome.FAIL, "same", worst["same_share"], **values)
         reasons = [
             {"kind": kind, "split": pair["split"], "other": pair["in"]}
             for pair in pairs
@@ -79,8 +79,8 @@ class Contamination(Check):
         ]
         reasons += [{"kind": "tokenizer", "split": one["split"]} for one in tokenizer if one["too_much"]]
         if reasons:
-            return self.finding(at, Outcome.WARN, "shared", worst["same_share"], reasons=reasons, **values)
-        return self.finding(at, Outcome.PASS, "apart", worst["same_share"], **values)
+            return self.finding(when, Outcome.WARN, "shared", worst["same_share"], reasons=reasons, **values)
+        return self.finding(when, Outcome.PASS, "apart", worst["same_share"], **values)
 
 
 def values_of(pair: Counts, own: Counts) -> dict[str, Value]:

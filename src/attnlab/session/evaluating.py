@@ -31,7 +31,6 @@ from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, s
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
 from attnlab.explain.head_losses import HeadLosses, head_losses
-from attnlab.interop.module_checks import Point
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measure_of
 from attnlab.session.baselines import Wording, baselines_of, wording_of
@@ -259,7 +258,7 @@ def _with_examples(
     examples = losses.examples
     report = task.target.report(task, texts, examples)
     if isinstance(task, AnswerSpans):
-        threshold = Threshold().judge(Point("evaluation"), examples, fixed=task.threshold != "dev")
+        threshold = Threshold().judge("evaluation", examples, fixed=task.threshold != "dev")
         report = replace(report, checks=(*(report.checks or ()), threshold))
     return replace(
         result,
