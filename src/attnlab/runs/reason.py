@@ -26,6 +26,7 @@ class ReasonKind(StrEnum):
     OTHER_INPUTS = "other_inputs"
     OTHER_DRAWS = "other_draws"
     OTHER_WEIGHTS = "other_weights"
+    OTHER_LOAD = "other_load"
     SAME_WEIGHTS = "same_weights"  # seeds that did nothing
     SAME_BATCHES = "same_batches"
     SAME_DRAWS = "same_draws"

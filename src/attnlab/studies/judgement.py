@@ -13,11 +13,11 @@ from attnlab.evaluation.comparison import Comparison
 from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.statistics import copies, corrected, differences, mean_of_seeds
 from attnlab.metrics import METRICS
-from attnlab.metrics.measures import COSTS, Measure
+from attnlab.metrics.measures import COSTS, TIMES, Measure
 from attnlab.metrics.metric import Estimate
-from attnlab.runs.reason import Reason
+from attnlab.runs.reason import Reason, ReasonKind
 from attnlab.runs.result import RunResult, RunState
-from attnlab.studies.equality import changed_settings, inequalities
+from attnlab.studies.equality import as_busy, changed_settings, inequalities, waiting
 from attnlab.studies.evidence import Codes, idle_seeds, mixed_runs, training_differences
 from attnlab.studies.extras import extras_of
 from attnlab.studies.outcome import Note, NoteKind
@@ -128,7 +128,24 @@ def doubts_of(facts: Facts, arm: str, paired: Mapping[str, Sequence[RunResult]])
         run = by_seed[other.seed]
         compared = comparability(Basis.of(run), Basis.of(other), changed=changed)
         by_seeds.append(training_differences(run, other, changed=changed) or compared.doubts)
+    own += load_doubts(study.metric, paired[arm], paired.get(study.baseline_of(arm), ()))
     return [*own, *next(filter(None, by_seeds), [])]  # what is wrong with one seed is mostly so with all
+
+
+def load_doubts(metric: str, runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> list[Reason]:
+    """That times were taken while the machine was busier for one side; none of other metrics."""
+    if metric not in TIMES or as_busy(runs, baseline):
+        return []
+    return [Reason(ReasonKind.OTHER_LOAD, {"shares": [waiting(runs), waiting(baseline)]})]
+
+
+def load_notes(study: Study, runs: Sequence[RunResult]) -> list[Note]:
+    """That seconds and tokens a second of arms do not mean the same, for all that they concern at once."""
+    by_arm = {arm: [run for run in runs if run.arm == arm and run.trained] for arm in study.arms}
+    other = [arm for arm in by_arm if not as_busy(by_arm[arm], by_arm[study.baseline_of(arm)])]
+    named = dict.fromkeys([study.baseline_of(arm) for arm in other] + other)
+    shares = [{"arm": arm, "share": waiting(by_arm[arm])} for arm in named]
+    return [Note(NoteKind.BUSY_MACHINE, {"arms": shares})] if other else []
 
 
 def beside_the_change(
@@ -168,6 +185,7 @@ def doubtful_arms(
         reasons, said = idle_seeds(arm, done, batching=study.config(arm).data.batching.kind)
         idle[arm] = reasons or [*copies(arm, [seed_result(run, folder, study.metric) for run in done])]
         notes += said
+    notes += load_notes(study, runs)
     notes += [Note(NoteKind.MIXED_RUNS)] if any(mixed.values()) else []
     notes += [Note(NoteKind.IDLE_SEEDS)] if any(idle.values()) else []
     return {arm: reasons for arm in study.arms if (reasons := [*mixed[arm], *idle[arm]])}, notes

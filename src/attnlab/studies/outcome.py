@@ -39,6 +39,7 @@ class NoteKind(StrEnum):
     ONE_BATCH = "one_batch"
     IDLE_SEEDS = "idle_seeds"
     MIXED_RUNS = "mixed_runs"
+    BUSY_MACHINE = "busy_machine"
     NOT_COMPARED = "not_compared"
     FAILED_RUNS = "failed_runs"
     BY_BYTES = "by_bytes"

@@ -33,6 +33,8 @@ REASONS: Mapping[str, str] = {
     "other_draws": "{seed}dropout drew other numbers (in batch {batch} or before)",
     "other_weights": "{seed}{differ} of the {shared} parameters that both have started from other weights "
     "({first} first)",
+    "other_load": "the machine was not as busy for both: they waited {shares[0]:.0%} and {shares[1]:.0%} of "
+    "their time for a processor",
     "refused": "{error}",
     "error": "{error}",
     "killed": "The worker was ended by {signal}{memory}. Continue with --resume.",
@@ -170,6 +172,9 @@ def _note(kind: str, values: Values) -> str:
     if kind == "other_seeds":
         seeds = ", ".join(values["seeds"])
         return f"Their seeds differ ({seeds}): another start, and another order of the examples."
+    if kind == "busy_machine":
+        shares = in_words([f"{one['arm']} {one['share']:.0%}" for one in values["arms"]])
+        return f"Seconds and tokens/s are not compared: of its time each arm waited for a processor {shares}."
     if kind in FAULTS:
         return FAULTS[kind](values)
     if kind in BUILTIN:
