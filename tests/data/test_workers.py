@@ -54,12 +54,13 @@ def test_a_process_that_is_ended_from_outside_is_told_as_memory():
 
 def test_a_persons_interrupt_is_answered_here_alone():
     code = (
-        "import os, time\n"
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background job ignores it
         "from attnlab.data import workers\n"
         "begin = workers._begin\n"
         "def late(*given):\n    time.sleep(os.getpid() % 2); begin(*given)\n"  # one of two has hardly begun
         "workers._begin = late\n"
-        "def wait(n):\n    os.write(1, b'x\\n'); time.sleep(2)\n"
+        "def wait(n):\n    os.write(1, b'x\\n'); time.sleep(0.5)\n"
         "try:\n    list(workers.in_order(wait, range(1), processes=2))\n"
         "except KeyboardInterrupt:\n    print('stopped')\n"
     )
