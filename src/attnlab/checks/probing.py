@@ -18,7 +18,7 @@ from attnlab.checks.wording import sentences
 from attnlab.config.values import Choice, ConfigError
 from attnlab.model.masks import MASKS, Mask
 from attnlab.model.model import Model
-from attnlab.model.reach import joined
+from attnlab.model.reach import combined_reach
 
 SLACK = 1e-4
 """Of the largest score: what prefixes may differ by, since many models compute in float32 inside."""
@@ -100,7 +100,7 @@ def probe(
     def row(count: int) -> Path:
         """A row of so many random tokens, in evaluation."""
         near = allows(given, count, min(source, count))
-        reach = closure(near) if layers is None else joined([near] * layers)
+        reach = closure(near) if layers is None else combined_reach([near] * layers)
         ids = torch.randint(size, (1, count), generator=torch.Generator().manual_seed(0))
         return path_of(copied, ids, near, reach, first, call)
 

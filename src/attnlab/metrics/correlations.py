@@ -41,7 +41,7 @@ class Spearman(Pearson):
     """
 
     def parts(self, examples: Examples) -> Floats:
-        return products(*(mean_ranks(one) for one in numbers_of(examples)))
+        return products(*(mean_ranks(values) for values in numbers_of(examples)))
 
     def influences(self, examples: Examples) -> Floats:
         x, y = numbers_of(examples)
@@ -52,8 +52,8 @@ class Spearman(Pearson):
     def _without(self, x: Floats, y: Floats, left_out: slice) -> Floats:
         """(m) the value without each of some examples: those that were above it move down by one."""
         ranks = [
-            mean_ranks(one) - (one > one[left_out, None]) - 0.5 * (one == one[left_out, None])
-            for one in (x, y)
+            mean_ranks(values) - (values > values[left_out, None]) - 0.5 * (values == values[left_out, None])
+            for values in (x, y)
         ]
         own = np.arange(len(x))[left_out]
         parts = products(*ranks)
