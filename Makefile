@@ -14,7 +14,7 @@ help:
 	@echo "make demo      see the laboratory at work on real text"
 	@echo "make test      lint, types and tests, as CI runs them"
 	@echo "make test-all  the same with every combination in every contract"
-	@echo "make look      pictures of a study's report, in look/ (REPORT=a report.html, otherwise an invented one)"
+	@echo "make look      pictures of pages, terminal and notebooks, in look/ (REPORT=a report.html for that alone)"
 	@echo "make bench     speed side by side with peers, written to benchmarks/results.json"
 
 .venv/ready: pyproject.toml constraints.txt
@@ -43,7 +43,7 @@ bench: .venv/ready
 	@$(BIN)/python -m benchmarks
 
 look: .venv/ready
-	@$(BIN)/python -m tests.studies.look "$(REPORT)"
+	@$(BIN)/python -m tests.look "$(REPORT)"
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

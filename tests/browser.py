@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+AXE = Path(sys.prefix) / "node_modules" / "axe-core" / "axe.min.js"
+"""Rules of access, where `npm install --prefix .venv axe-core` brought them."""
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"),
     *("--no-first-run", "--disable-extensions", "--disable-background-networking", "--remote-debugging-pipe"),
@@ -88,6 +91,27 @@ class Page:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
+    def barriers(self) -> list[str]:
+        """What axe-core calls serious or critical on this page: rule, element and why, a line each."""
+        self.run(AXE.read_text(encoding="utf-8"))  # by the debugger: the page's own policy lets nothing in
+        answer = self.run("axe.run(document, {resultTypes: ['violations']})")
+        return [
+            f"{rule['id']} ({rule['impact']}): {node['html']} {node['failureSummary']}"
+            for rule in answer["violations"]
+            if rule["impact"] in ("serious", "critical")
+            for node in rule["nodes"]
+        ]
+
+    def press(self, key: str) -> None:
+        """A key of the keyboard, by its name: Tab, Enter, ArrowDown."""
+        code = {"Tab": 9, "Enter": 13, " ": 32, "Escape": 27}.get(key)
+        arrows = ("End", "Home", "ArrowLeft", "ArrowUp", "ArrowRight", "ArrowDown")
+        number = 35 + arrows.index(key) if code is None else code
+        text = {"Enter": "\r", " ": " "}.get(key, "")
+        pressed = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": number}
+        self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **pressed)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **pressed)
+
     def until(self, condition: str, seconds: float = 30) -> None:
         end = time.monotonic() + seconds
         while not self.run(condition):
@@ -101,6 +125,13 @@ class Page:
             "Page.captureScreenshot", format="png", **({"clip": {**clip, "scale": 1}} if clip else {})
         )
         file.write_bytes(base64.b64decode(found["data"]))
+
+
+def without_axe() -> str:
+    """Why axe-core cannot be asked here; nothing where it can."""
+    if CHROMIUM is None:
+        return "not run: no Chromium"
+    return "" if AXE.is_file() else "not run: no axe-core (npm install --prefix .venv axe-core)"
 
 
 @contextlib.contextmanager

@@ -9,8 +9,8 @@ import torch
 from safetensors.numpy import save
 
 from attnlab.data.batching import BATCHING
+from attnlab.data.columns import Row
 from attnlab.data.loader import Loader
-from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.documents import document_losses
 from attnlab.evaluation.evaluator import Evaluator

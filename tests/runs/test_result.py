@@ -45,6 +45,7 @@ FULL = RunResult(
     dev_curve={"step": [1], "loss": [3.0]},
     extra_curves={"gradient norm": {"step": [1], "value": [0.1]}},
     extra={"by_pairs": {"1": [3, 4]}},
+    waited=0.1,
 )
 
 

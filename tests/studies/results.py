@@ -12,7 +12,7 @@ import numpy as np
 from attnlab.studies import report
 from attnlab.studies.outcome import Note, StudyOutcome
 from tests.studies.records import comparison
-from tests.studies.runs import ARMS, PROBES, run, summary
+from tests.studies.runs import ARMS, LEAKS, MORE_ARMS, PROBES, run, summary
 
 NOTES = ["Sentences are cut at 100 tokens.", "The vocabulary has 10,000 words; others are <UNK>."]
 
@@ -190,6 +190,24 @@ def two_arms(seeds: int = 5) -> dict[str, Any]:
     kept = {"dot", "additive"}
     for part in ("arms", "runs", "comparisons"):
         results[part] = [row for row in results[part] if row.get("name", row.get("arm")) in kept]
+    return results
+
+
+def many_arms(seeds: int = 5) -> dict[str, Any]:
+    """Fourteen arms, as a large study has them: two are invalid, one failed, and names are long."""
+    results, random = five_arms(seeds), np.random.default_rng(11)
+    drawn = random.normal(0, 0.006, seeds)
+    runs = {name: [run(name, seed, drawn[seed], random) for seed in range(seeds)] for name in MORE_ARMS}
+    results["runs"] += [one for own in runs.values() for one in own]
+    results["arms"] += [summary(name, own) for name, own in runs.items()]
+    base = ARMS["dot"][1]
+    for name, (_, level, *_rest) in MORE_ARMS.items():
+        middle, half = level - base, random.uniform(0.004, 0.011)
+        verdict = "invalid" if name in LEAKS else "worse" if middle > half else "better"
+        verdict = "inconclusive" if abs(middle) < half else verdict
+        facts = {"difference": middle, "low": middle - half, "high": middle + half, "seeds": seeds}
+        p = 0.3 if verdict == "inconclusive" else 0.0002
+        results["comparisons"].append(compared(name, "loss", verdict, p=p, p_corrected=p, **facts))
     return results
 
 

@@ -249,7 +249,7 @@ def test_arms_are_set_beside_the_baseline_of_their_own_size():
     rows = [comparison(f"linear-{width}", f"dot-{width}", "worse") for width in sizes.WIDTHS]
     said = verdict_of(asked, map(ended, asked.arms), rows)
     for width in sizes.WIDTHS[:2]:
-        assert f"linear-{width} is worse than dot-{width}: loss +0.20 (95 % from" in said
+        assert f"linear-{width} is worse than dot-{width}: loss +0.20 (95% from" in said
     assert "not compared" not in said
 
 

@@ -59,7 +59,7 @@ class Answers(Check):
     first gold answer and no more than the rest of its first and last token, and every token of a row is the
     same stretch of the text as in the passage; a row without the whole answer points at its first token; (c)
     answers that no window holds whole (data.length, the encoding's overlap) and those of more tokens than
-    task.longest_answer are counted: no model can give them. Above 2 % of the answers is a warning.
+    task.longest_answer are counted: no model can give them. Above 2% of the answers is a warning.
 
     When it helps: offsets that are off by one after a normalisation, or bytes taken for characters, teach
     and score other words than the answer. An answer that is cut off is trained as "no answer".
@@ -73,21 +73,23 @@ class Answers(Check):
     def run(self, case: Case) -> Finding:
         task = case.task
         if not isinstance(task, AnswerSpans):
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_answers")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_answers")
         splits = [split for split in SPLITS if split in case.dataset.splits.names]
         by_split = {split: look(case.dataset, split, task.longest_answer) for split in splits}
         wrong = [answer for one in by_split.values() for answer in (*one.outside, *one.misplaced)]
         if wrong:
             count, example = len(wrong), asdict(wrong[0])
-            return self.finding(case, Outcome.FAIL, "misplaced", float(count), wrong=count, example=example)
+            return self.finding(
+                case.when, Outcome.FAIL, "misplaced", float(count), wrong=count, example=example
+            )
         values: dict[str, Value] = {
             "splits": [counts_of(split, one) for split, one in by_split.items()],
             "longest": task.longest_answer,
         }
         worst = max(one.lost / max(1, one.answers) for one in by_split.values())
         if worst <= MUCH:
-            return self.finding(case, Outcome.PASS, "in_place", worst, **values)
-        return self.finding(case, Outcome.WARN, "lost", worst, **values)
+            return self.finding(case.when, Outcome.PASS, "in_place", worst, **values)
+        return self.finding(case.when, Outcome.WARN, "lost", worst, **values)
 
 
 def counts_of(split: str, found: FoundAnswers) -> dict[str, Value]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import torch
 
@@ -62,13 +62,6 @@ class Case:
     told: Callable[[int, int], None] = lambda done, of: None
 
 
-class Moment(Protocol):
-    """What a finding is about: a case of ours, or a moment in someone else's training."""
-
-    @property
-    def when(self) -> When: ...
-
-
 class Check(ABC):
     """One question about a run. Its docstring is its card; its class says when and for how long it runs.
 
@@ -87,34 +80,34 @@ class Check(ABC):
         """Look at the case and say what was found."""
 
     def finding(
-        self, at: Moment, outcome: Outcome, kind: str, number: float | None = None, **values: Value
+        self, when: When, outcome: Outcome, kind: str, number: float | None = None, **values: Value
     ) -> Finding:
         """What was found: its kind, whose words are in `checks/wording`, and the values that they hold."""
         name = CHECKS.name_of(type(self))
-        return Finding(check=name, when=at.when, outcome=outcome, kind=kind, number=number, values=values)
+        return Finding(check=name, when=when, outcome=outcome, kind=kind, number=number, values=values)
 
-    def passed(self, at: Moment, found: str, number: float | None = None) -> Finding:
+    def passed(self, case: Case, found: str, number: float | None = None) -> Finding:
         """For checks of one's own, which say in their own words what they found; so do the next three."""
-        return self._told(at, Outcome.PASS, found, number)
+        return self._worded(case, Outcome.PASS, found, number)
 
     def warned(
-        self, at: Moment, found: str, number: float | None = None, *, meaning: str, fix: str
+        self, case: Case, found: str, number: float | None = None, *, meaning: str, fix: str
     ) -> Finding:
-        return self._told(at, Outcome.WARN, found, number, meaning=meaning, fix=fix)
+        return self._worded(case, Outcome.WARN, found, number, meaning=meaning, fix=fix)
 
     def failed(
-        self, at: Moment, found: str, number: float | None = None, *, meaning: str, fix: str
+        self, case: Case, found: str, number: float | None = None, *, meaning: str, fix: str
     ) -> Finding:
-        return self._told(at, Outcome.FAIL, found, number, meaning=meaning, fix=fix)
+        return self._worded(case, Outcome.FAIL, found, number, meaning=meaning, fix=fix)
 
-    def not_applicable(self, at: Moment, why: str) -> Finding:
-        return self._told(at, Outcome.NOT_APPLICABLE, why)
+    def not_applicable(self, case: Case, why: str) -> Finding:
+        return self._worded(case, Outcome.NOT_APPLICABLE, why)
 
-    def _told(
-        self, at: Moment, outcome: Outcome, found: str, number: float | None = None, **words: str
+    def _worded(
+        self, case: Case, outcome: Outcome, found: str, number: float | None = None, **words: str
     ) -> Finding:
         name = CHECKS.name_of(type(self))
-        return Finding.of_text(found, check=name, when=at.when, outcome=outcome, number=number, **words)
+        return Finding.of_text(found, check=name, when=case.when, outcome=outcome, number=number, **words)
 
 
 LONG: tuple[When, ...] = ("before", "after")

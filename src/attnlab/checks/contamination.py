@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from attnlab.checks.check import Case, Check, Moment
+from attnlab.checks.check import Case, Check
 from attnlab.data.tokenizers.training_text import TrainingText
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.typed import Value
@@ -29,12 +29,12 @@ class Contamination(Check):
     """Contamination: is text of dev or test in train, or text of test in dev?
 
     Formula: for each two splits (a) the share of texts that stand in the other one, case and white space
-    aside, and of their characters: a warning above 5 % of these, a failure from half on; (b) of 500 texts,
-    the share that is nearly one of the other split: at least 60 % of its pairs of neighbouring words (of
+    aside, and of their characters: a warning above 5% of these, a failure from half on; (b) of 500 texts,
+    the share that is nearly one of the other split: at least 60% of its pairs of neighbouring words (of
     the 50 in its middle; pairs that occur more than 50 times left out) stand in one stretch of 100 words of
     one text. Many corpora repeat themselves, so it is a warning where this share is 10 points above that of
     train's own texts in the rest of train, and by more than 3 standard errors; (c) the share of runs of 13
-    words, and of passages or groups, a warning above 40 %. And (d) the share of dev's and test's runs of 5
+    words, and of passages or groups, a warning above 40%. And (d) the share of dev's and test's runs of 5
     words that are in the text on which the tokenizer was trained, where that is recorded: a warning where
     it is 30 points above their share in train. Equal texts and passages are counted in all text. Of a split
     of more than 100,000 texts or 8 million characters the rest is searched in a sample of that size, chosen
@@ -57,10 +57,10 @@ class Contamination(Check):
     def run(self, case: Case) -> Finding:
         dataset = case.dataset
         if len(dataset.splits.names) < 2:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "one_split")
-        return self.judge(case, dataset.overlap, dataset.tokenizer.text)
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "one_split")
+        return self.judge(case.when, dataset.overlap, dataset.tokenizer.text)
 
-    def judge(self, at: Moment, found: Counts, tokenizer_text: TrainingText | None = None) -> Finding:
+    def judge(self, when: When, found: Counts, tokenizer_text: TrainingText | None = None) -> Finding:
         """What splits share (see data/overlap.py), and the text that the tokenizer was trained on."""
         pairs, tokenizer = found["pairs"], tokenizer_overlaps(tokenizer_text, found)
         worst = max(pairs, key=lambda pair: float(pair["same_share"]))
@@ -71,7 +71,7 @@ class Contamination(Check):
         }
         if worst["same_share"] >= SAME:
             values["worst"] = {"split": worst["split"], "other": worst["in"]}
-            return self.finding(at, Outcome.FAIL, "same", worst["same_share"], **values)
+            return self.finding(when, Outcome.FAIL, "same", worst["same_share"], **values)
         reasons = [
             {"kind": kind, "split": pair["split"], "other": pair["in"]}
             for pair in pairs
@@ -79,8 +79,8 @@ class Contamination(Check):
         ]
         reasons += [{"kind": "tokenizer", "split": one["split"]} for one in tokenizer if one["too_much"]]
         if reasons:
-            return self.finding(at, Outcome.WARN, "shared", worst["same_share"], reasons=reasons, **values)
-        return self.finding(at, Outcome.PASS, "apart", worst["same_share"], **values)
+            return self.finding(when, Outcome.WARN, "shared", worst["same_share"], reasons=reasons, **values)
+        return self.finding(when, Outcome.PASS, "apart", worst["same_share"], **values)
 
 
 def values_of(pair: Counts, own: Counts) -> dict[str, Value]:

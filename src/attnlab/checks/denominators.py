@@ -13,6 +13,7 @@ from attnlab.checks.check import Case, Check
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows, Stored
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.metrics import METRICS
 from attnlab.model.losses import IGNORE
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.tasks.task import Task
@@ -34,12 +35,12 @@ class Denominators(Check):
     sentences'; bits per byte are nats·targets / ln 2 / bytes, where the bytes are those of the text that the
     predicted tokens stand for. For the first 200 dev texts these are counted anew: each text is read and
     tokenised again, the predicted ids are searched in it, and the bytes from the first to the last of them
-    must be those of the rows, to 0.5 %.
+    must be those of the rows, to 0.5%.
 
     When it helps: a mean of batch means, or of exponentials, is another number under the same name; and the
     bytes of a whole text under the nats of a part of it make bits per byte too small.
 
-    Cannot see: wrong bytes in later texts only, or of less than 0.5 % (the first token of each row, where
+    Cannot see: wrong bytes in later texts only, or of less than 0.5% (the first token of each row, where
     rows are longer than 200 tokens); a loss whose nats are wrong.
     """
 
@@ -49,27 +50,27 @@ class Denominators(Check):
     def run(self, case: Case) -> Finding:
         scores = case.scores
         if "loss" not in scores or "dev" not in case.dataset.splits.names:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "not_scored")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "not_scored")
         if "targets" not in scores:
-            return self.finding(case, Outcome.FAIL, "no_count", scores=list(scores))
+            return self.finding(case.when, Outcome.FAIL, "no_count", scores=list(scores))
         targets, loss = scores["targets"], scores["loss"]
         least, most, size = expected(case)
         if not least <= targets <= most:
             counts = {"targets": targets, "least": least, "most": most}
-            return self.finding(case, Outcome.FAIL, "miscounted", targets, **counts)
+            return self.finding(case.when, Outcome.FAIL, "miscounted", targets, **counts)
         if not case.task.predicts_words:
-            return self.finding(case, Outcome.PASS, "targets", targets, targets=targets)
+            return self.finding(case.when, Outcome.PASS, "targets", targets, targets=targets)
         usual = math.exp(min(of_words(scores), 700.0))
         perplexity = scores.get("perplexity", usual)
         if not abs(perplexity - usual) <= EQUAL * usual:
             values = {"perplexity": perplexity, "usual": usual}
-            return self.finding(case, Outcome.FAIL, "perplexity", targets, **values)
+            return self.finding(case.when, Outcome.FAIL, "perplexity", targets, **values)
         if "bits_per_byte" not in scores:
-            return self.finding(case, Outcome.PASS, "targets_perplexity", targets, targets=targets)
+            return self.finding(case.when, Outcome.PASS, "targets_perplexity", targets, targets=targets)
         bits = loss * targets / math.log(2) / size if size else math.nan
         if not abs(scores["bits_per_byte"] - bits) <= EQUAL * bits:
             values = {"reported": scores["bits_per_byte"], "bits": bits}
-            return self.finding(case, Outcome.FAIL, "bits", targets, **values)
+            return self.finding(case.when, Outcome.FAIL, "bits", targets, **values)
         return self.recounted(case)
 
     def recounted(self, case: Case) -> Finding:
@@ -79,15 +80,17 @@ class Denominators(Check):
             ratio = read / in_rows if in_rows else math.inf
             values = {"texts": texts, "read": read, "held": in_rows, "ratio": ratio}
             more = in_rows / read if read else math.inf
-            return self.finding(case, Outcome.FAIL, "bytes", more, **values)
+            return self.finding(case.when, Outcome.FAIL, "bytes", more, **values)
         targets = case.scores["targets"]
-        return self.finding(case, Outcome.PASS, "right", targets, targets=targets, held=in_rows, texts=texts)
+        return self.finding(
+            case.when, Outcome.PASS, "right", targets, targets=targets, held=in_rows, texts=texts
+        )
 
 
 def of_words(scores: Mapping[str, float]) -> float:
     """The loss; where it is a sum of parts the first of them, which is that of the words."""
-    known = {"loss", "perplexity", "targets", "bits_per_byte"}
-    return next((part for name, part in scores.items() if name not in known), scores["loss"])
+    parts = (part for name, part in scores.items() if name not in METRICS and name != "targets")
+    return next(parts, scores["loss"])
 
 
 def expected(case: Case) -> tuple[int, int, int]:

@@ -78,6 +78,22 @@ class Measured:
         return [(int(i), int(j)) for i, j in still.nonzero()]
 
 
+def measure_model(model: nn.Module, path: Path, vocabulary: int) -> Measured:
+    """A path in the mode that it is about."""
+    if model.training != path.training:  # of a deep model, setting it takes as long as a forward
+        model.train(path.training)
+    return measure(path, vocabulary)
+
+
+def worst_leak(model: nn.Module, measured: Measured, vocabulary: int) -> Leak | None:
+    """The largest leak of a path, and where it begins."""
+    if measured.worst is None:
+        return None
+    size, query, key = measured.worst
+    model.train(measured.path.training)
+    return Leak(measured.path.name, query, key, size, origin(model, measured.path, query, key, vocabulary))
+
+
 @contextmanager
 def seeded() -> Iterator[None]:
     """The same random numbers each time, and the global ones as they were."""

@@ -84,23 +84,23 @@ class RecomputedLoss(Check):
         try:
             truth = recomputed(plain)
         except MisreadError as error:
-            return self.finding(case, Outcome.FAIL, "misread", math.inf, error=str(error))
+            return self.finding(case.when, Outcome.FAIL, "misread", math.inf, error=str(error))
         if not truth.count:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_targets")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_targets")
         worst = max([*evaluated(plain, truth), *by_text(plain, truth)], key=lambda gap: gap.size)
         if not worst.size <= EQUAL and leaks(plain, sampled_texts(plain, FEW)):
-            return self.finding(case, Outcome.NOT_APPLICABLE, "leaks")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "leaks")
         if not worst.size <= EQUAL:
-            return self.finding(case, Outcome.FAIL, "misreported", worst.size, **worst.values)
+            return self.finding(case.when, Outcome.FAIL, "misreported", worst.size, **worst.values)
         precision = case.config.training.precision
         step = trained(case, exact, truth)
         if not step.size <= (EQUAL if precision == "float32" else ROUNDED[precision]):
-            return self.finding(case, Outcome.FAIL, "misreported", step.size, **step.values)
+            return self.finding(case.when, Outcome.FAIL, "misreported", step.size, **step.values)
         rounded = rounding(replace(evaluator, loader=pieces, batches="all"), truth)
         if not rounded <= ROUNDED[precision]:
-            return self.finding(case, Outcome.FAIL, "rounded", rounded, precision=precision)
+            return self.finding(case.when, Outcome.FAIL, "rounded", rounded, precision=precision)
         values: dict[str, Value] = {"targets": truth.count, "texts": truth.texts, "rounded": rounded}
-        return self.finding(case, Outcome.PASS, "agree", worst.size, precision=precision, **values)
+        return self.finding(case.when, Outcome.PASS, "agree", worst.size, precision=precision, **values)
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,9 @@ class Samples(Check):
 
     def run(self, case: Case) -> Finding:
         if not case.samples:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_samples")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_samples")
         if case.step < EARLY:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "too_early", first=EARLY)
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "too_early", first=EARLY)
         unknown = case.dataset.tokenizer.specials.unknown
         length = max(len(sample.new) for sample in case.samples)
         real = texts(case, length)
@@ -60,7 +60,7 @@ class Samples(Check):
         if not fault and written.stopped == 1 and mean < SHORT * usual_mean:
             fault = "stop_at_once"
         outcome = Outcome.WARN if fault else Outcome.PASS
-        return self.finding(case, outcome, fault or "varied", written.repeated_4, **values)
+        return self.finding(case.when, outcome, fault or "varied", written.repeated_4, **values)
 
     @staticmethod
     def fault(found: SampleQuality, usual: SampleQuality, variety: float, usual_variety: float) -> str:

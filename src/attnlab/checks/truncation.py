@@ -16,7 +16,7 @@ class Truncation(Check):
     """Truncation: how much of the text is cut off, since it does not fit into a row?
 
     Formula: tokens that data.length (or the encoding's own limit, such as question_length) removes, by all
-    tokens of the texts; of train and dev; above 5 % is a warning. Texts that are split into rows lose
+    tokens of the texts; of train and dev; above 5% is a warning. Texts that are split into rows lose
     nothing.
 
     When it helps: scores of cut texts are scores of their beginnings. A review whose verdict stands in its
@@ -39,7 +39,7 @@ class Truncation(Check):
         }
         worst = max(of.token_share for of in cuts.values())
         outcome, kind = (Outcome.PASS, "little") if worst <= MUCH else (Outcome.WARN, "much")
-        return self.finding(case, outcome, kind, worst, **values)
+        return self.finding(case.when, outcome, kind, worst, **values)
 
 
 def values_of(cuts: Cuts) -> dict[str, Value]:

@@ -1,15 +1,42 @@
-"""The colours of arms, the same in every plot: told apart without red and green, on paper and on black.
+"""Every colour of a page, on light and on dark, and what it means: surfaces, judgements, arms, weights.
 
-Light ones are dark enough to be read as lines on white (3:1 at least), dark ones bright enough on black.
-Past the last colour they begin again, with another dash.
+Told apart without red and green. Light inks are dark enough to be read as lines on white (3:1 at least, text
+4.5:1), dark ones bright enough on black. Pages have them as CSS variables, so that one drawing serves both.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-BASELINE = ("#33363d", "#d7d9de")
-COLOURS = (  # on light, on dark; after Okabe and Ito, and Tol
+Pair = tuple[str, str]
+"""A colour on light, and on dark."""
+
+SURFACES: dict[str, Pair] = {
+    "page": ("#fcfbf9", "#141519"),
+    "raised": ("#ffffff", "#1d1f24"),
+    "sunken": ("#f4f2ee", "#1a1b20"),
+    "ink": ("#1d1e22", "#e9e9ec"),
+    "muted": ("#5c5f67", "#a3a6ae"),
+    "rule": ("#e6e3dd", "#2a2c33"),
+    "rule-strong": ("#c3bfb7", "#4a4d56"),
+    "axis": ("#8d8a83", "#747883"),  # the zero line, borders of fields
+    "link": ("#0b5c94", "#82c3f2"),  # and the focus
+}
+JUDGEMENT: dict[str, Pair] = {  # text, and the soft ground below it
+    "good": ("#0b5c94", "#82c3f2"),
+    "good-soft": ("#e2eef7", "#16293a"),
+    "bad": ("#94430a", "#f2a86d"),
+    "bad-soft": ("#f9ebdf", "#38240f"),
+    "wrong": ("#a3123d", "#ff9bb0"),
+    "wrong-soft": ("#fbe6eb", "#3c1620"),
+    "caution": ("#7a5a00", "#e5c55c"),
+    "caution-soft": ("#faf1d5", "#322908"),
+    "plain-soft": ("#edebe6", "#272930"),
+    "bar": ("#6f8fa8", "#6d92b0"),  # a quantity without a judgement
+}
+BASELINE: Pair = ("#33363d", "#d7d9de")
+COLOURS: tuple[Pair, ...] = (  # of arms; after Okabe and Ito, and Tol
     ("#0072b2", "#5bb4ec"),
     ("#c2570c", "#f0944d"),
     ("#00806a", "#3cc9a7"),
@@ -19,8 +46,15 @@ COLOURS = (  # on light, on dark; after Okabe and Ito, and Tol
     ("#3d7d9c", "#8fd0e0"),
     ("#9c2f45", "#f07f92"),
 )
-UNSOUND = ("#8b8d94", "#7d8088")
-DASHES = ("solid", "dash", "dot", "dashdot")
+INVALID: Pair = ("#8b8d94", "#7d8088")
+DASHES = ("solid", "dash", "longdash", "dashdot")
+"""Past the last colour they begin again, with another dash; dots are for what is invalid."""
+
+STOPS = (0.0, 0.35, 1.0)
+"""Shares of the largest weight at which the ramp has its colours; it is linear between them."""
+WEIGHTS: tuple[Pair, ...] = (("#f4f2ee", "#1d1f24"), ("#7fb2d6", "#2f6f9f"), ("#08305c", "#d9f0ff"))
+SIGNED: dict[str, Pair] = {"below": COLOURS[1], "above": COLOURS[0]}
+"""Of numbers on both sides of zero, from the ground of the ramp."""
 
 
 @dataclass(frozen=True)
@@ -33,22 +67,66 @@ class Ink:
 
 
 def ink(place: int, *, sound: bool = True) -> Ink:
-    """Of the baseline (place 0) and of the arms after it; what is not sound is grey and dotted."""
+    """Of the baseline (place 0) and of the arms after it; what is invalid or failed is grey and dotted."""
     if not sound:
-        return Ink("var(--unsound-line)", "var(--unsound-line-band)", "dot")
+        return Ink("var(--invalid-line)", "var(--invalid-line-band)", "dot")
     if place == 0:
         return Ink("var(--arm-0)", "var(--arm-0-band)", "solid")
     number, dash = (place - 1) % len(COLOURS) + 1, DASHES[(place - 1) // len(COLOURS) % len(DASHES)]
     return Ink(f"var(--arm-{number})", f"var(--arm-{number}-band)", dash)
 
 
+# ---------------------------------------------------------------- the ramp
+def between(share: float) -> tuple[int, float]:
+    """The stop below a share of the largest weight, and how far it is on the way to the next, from 0 to 1."""
+    share = min(max(share, 0.0), 1.0)
+    stop = 0 if share <= STOPS[1] else 1
+    return stop, (share - STOPS[stop]) / (STOPS[stop + 1] - STOPS[stop])
+
+
+def shade(share: float, *, signed: bool = False) -> str:
+    """A weight as a colour of a page, from its share of the largest one. A signed one goes from the ground
+    to one of two hues, by its sign."""
+    if signed:
+        side = "below" if share < 0 else "above"
+        return _mix("var(--heat-0)", f"var(--{side})", min(abs(share), 1.0))
+    stop, part = between(share)
+    return _mix(f"var(--heat-{stop})", f"var(--heat-{stop + 1})", part)
+
+
+def _mix(one: str, other: str, part: float) -> str:
+    return f"color-mix(in srgb, {other} {100 * part:.4g}%, {one})"
+
+
+def shade_on(share: float, *, dark: bool, signed: bool = False) -> str:
+    """The same as #rrggbb, where there are no variables: in a terminal."""
+    if signed:
+        pairs, stop, part = [WEIGHTS[0], SIGNED["below" if share < 0 else "above"]], 0, min(abs(share), 1.0)
+    else:
+        pairs, (stop, part) = list(WEIGHTS), between(share)
+    ends = [_channels(pairs[stop + i][dark]) for i in (0, 1)]
+    mixed = [round(low + (high - low) * part) for low, high in zip(*ends, strict=True)]
+    return "#" + "".join(f"{channel:02x}" for channel in mixed)
+
+
+def ramp() -> list[tuple[float, str]]:
+    """Its stops and their variables, for what draws by itself: plotly, a script, a key's gradient."""
+    return [(stop, f"var(--heat-{place})") for place, stop in enumerate(STOPS)]
+
+
+# ---------------------------------------------------------------- variables
 def variables(dark: bool) -> dict[str, str]:
-    """CSS variables of every ink, for one scheme."""
-    named = {f"arm-{i}": pair[dark] for i, pair in enumerate((BASELINE, *COLOURS))}
-    named["unsound-line"] = UNSOUND[dark]
-    return named | {f"{name}-band": rgba(colour, 0.22 if dark else 0.16) for name, colour in named.items()}
+    """Every colour as a CSS variable, for one scheme."""
+    arms = {f"arm-{i}": pair for i, pair in enumerate((BASELINE, *COLOURS))} | {"invalid-line": INVALID}
+    heat = {f"heat-{i}": pair for i, pair in enumerate(WEIGHTS)}
+    named = {name: pair[dark] for name, pair in (SURFACES | JUDGEMENT | heat | SIGNED | arms).items()}
+    return named | {f"{name}-band": rgba(named[name], 0.22 if dark else 0.16) for name in arms}
+
+
+def _channels(colour: str) -> Sequence[int]:
+    return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
 
 
 def rgba(colour: str, opacity: float) -> str:
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    red, green, blue = _channels(colour)
     return f"rgba({red}, {green}, {blue}, {opacity})"

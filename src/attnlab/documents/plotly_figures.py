@@ -11,7 +11,7 @@ from typing import Any
 from attnlab.config.visible_text import visible
 from attnlab.documents.nodes import Axis, Bars, Chart, Figure, Heat, Line, Lines
 from attnlab.documents.numbers import known
-from attnlab.documents.palette import Ink, ink
+from attnlab.documents.palette import Ink, ink, ramp
 
 Plotly = dict[str, Any]
 """What plotly draws: traces as `data`, and their `layout`."""
@@ -160,7 +160,7 @@ def heatmap(chart: Heat) -> Plotly:
         "zmax": chart.top,
         "xgap": gap,
         "ygap": gap,
-        "colorscale": [[0, "var(--heat-0)"], [0.35, "var(--heat-1)"], [1, "var(--heat-2)"]],
+        "colorscale": [list(stop) for stop in ramp()],
         "colorbar": {"thickness": 7, "outlinewidth": 0, "tickfont": {"size": 10}, "nticks": 4, "xpad": 4},
         "hovertemplate": "%{y} attends to %{x}: %{z:.3f}<extra></extra>",
     }

@@ -91,4 +91,5 @@ def shades(node: Grid) -> Markup:
             box = {"x": room + place * side, "y": y, "width": side, "height": side}
             parts.append(element("rect", title, class_="cell", **box, style=style))
     width, height = room + side * len(columns) + 8, head + side * len(rows) + 8
-    return element("svg", *parts, class_="chart", width=width, viewBox=f"0 0 {width} {height}", role="img")
+    look = {"class_": "chart", "width": width, "viewBox": f"0 0 {width} {height}", "role": "img"}
+    return element("svg", *parts, **look, aria_label=f"{len(rows)} rows against {len(columns)} columns")

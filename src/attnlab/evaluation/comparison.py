@@ -119,7 +119,7 @@ class Comparison:
 
     @functools.cached_property
     def smallest(self) -> float:
-        """The minimum detectable effect at 80 % power, given this spread."""
+        """The minimum detectable effect at 80% power, given this spread."""
         return self.spread.smallest(self.seeds, corrected_level(self.level, self.comparisons), POWER)
 
     @property

@@ -31,7 +31,7 @@ LEAST = 2000
 
 @dataclass(frozen=True)
 class HonestLoss:
-    """Parallel and token-by-token loss of the same targets, with a 95 % interval over texts."""
+    """Parallel and token-by-token loss of the same targets, with a 95% interval over texts."""
 
     parallel: Score
     token_by_token: Score

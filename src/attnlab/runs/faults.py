@@ -11,7 +11,6 @@ from typing import Any
 from attnlab.config.imports import MissingCodeError
 from attnlab.config.untrusted import refuse_device
 from attnlab.config.values import ConfigError, shortened
-from attnlab.runs.run_error import RunError
 from attnlab.runs.typed import check_record
 
 FAULTS = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError)
@@ -60,3 +59,11 @@ def fault_phrase(error: BaseException) -> str:
     if isinstance(error, KeyError):
         return f"there is no {error}"
     return shortened(" ".join(str(error).split()))[:200].rstrip(".") or type(error).__name__
+
+
+class RunError(RuntimeError):
+    """A failed run, in words for the person who started it: what happened, what is safe, what to do."""
+
+
+class UnsoundError(RunError):
+    """A check failed before the first step."""

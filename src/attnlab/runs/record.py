@@ -51,6 +51,7 @@ class RunRecord(TypedDict, total=False):
     flops: float
     tokens: int
     seconds: float
+    processor: dict[str, float]
     sound: bool
     unsound: list[str]
     failures: list[str]

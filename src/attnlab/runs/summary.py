@@ -9,13 +9,12 @@ from typing import Any, Required, TypedDict
 
 from attnlab.config.imports import CodeRecord
 from attnlab.config.values import ConfigError
-from attnlab.runs.faults import read_object, reading
+from attnlab.runs.faults import RunError, read_object, reading
 from attnlab.runs.findings import failed_checks, read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, latest, read_events
 from attnlab.runs.reason import Reason
 from attnlab.runs.record import RECORD, fingerprints_of, read_record
 from attnlab.runs.result import RunResult, RunState, read_result
-from attnlab.runs.run_error import RunError
 
 STUDY_FILE = "study.json"
 """In the folder of a study, above those of its runs."""

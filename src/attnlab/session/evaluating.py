@@ -19,7 +19,7 @@ from attnlab.data.corpora.own_files import Files
 from attnlab.data.dataset import Dataset
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Encoding
-from attnlab.data.encode.translation import ends
+from attnlab.data.encode.texts import ends
 from attnlab.data.example import Example
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
@@ -31,7 +31,6 @@ from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, s
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
 from attnlab.explain.head_losses import HeadLosses, head_losses
-from attnlab.interop.module_checks import Point
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measure_of
 from attnlab.session.baselines import Wording, baselines_of, wording_of
@@ -259,7 +258,7 @@ def _with_examples(
     examples = losses.examples
     report = task.target.report(task, texts, examples)
     if isinstance(task, AnswerSpans):
-        threshold = Threshold().judge(Point("evaluation"), examples, fixed=task.threshold != "dev")
+        threshold = Threshold().judge("evaluation", examples, fixed=task.threshold != "dev")
         report = replace(report, checks=(*(report.checks or ()), threshold))
     return replace(
         result,

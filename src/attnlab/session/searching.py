@@ -17,7 +17,6 @@ from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.passage_index import Hit, IndexUpdate, PassageIndex, Told
 from attnlab.evaluation.retrieval import Questions, RankingResult, by_vectors, rank_scores
-from attnlab.interop.module_checks import Point
 from attnlab.metrics.metric import Examples
 from attnlab.session.embedding import Embedder
 from attnlab.session.session import default_cache
@@ -108,7 +107,7 @@ def compare_pairs(texts: Sequence[Example], examples: Examples) -> RankingResult
 def compare_with_words(questions: Questions, examples: Examples) -> RankingResult:
     """The scores of a model, those of BM25, and their difference query by query."""
     pairs = [(q, questions.passages[own]) for q, own in zip(questions.queries, questions.own, strict=True)]
-    duplicates = QueryDuplicates().judge(Point("evaluation"), pairs)
+    duplicates = QueryDuplicates().judge("evaluation", pairs)
     return RankingResult(
         len(questions.queries), len(questions.passages), rank_scores(questions, examples), (duplicates,)
     )

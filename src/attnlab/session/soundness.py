@@ -16,8 +16,8 @@ from attnlab.evaluation.evaluator import Evaluation
 from attnlab.generation.sample_file import SampleFile
 from attnlab.metrics.metric import Examples
 from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Warned
+from attnlab.runs.faults import UnsoundError
 from attnlab.runs.findings import Finding, When, failed_checks, merge_findings, read_findings, save_findings
-from attnlab.runs.run_error import UnsoundError
 from attnlab.session.session import Session
 from attnlab.targets.relabelling import Predictions
 from attnlab.training.loop import Loop

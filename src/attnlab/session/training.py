@@ -30,7 +30,7 @@ from attnlab.training.failure import Failure
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.listeners import LISTENERS
 from attnlab.training.loop import Loop
-from attnlab.training.machine import autocast_of, device_of, recompute_blocks, versions
+from attnlab.training.machine import ProcessorTime, autocast_of, device_of, recompute_blocks, versions
 from attnlab.training.optimizers import OPTIMIZERS, Optimizers
 from attnlab.training.schedules import SCHEDULES
 from attnlab.training.trace import initial_weights
@@ -107,8 +107,11 @@ def _run(loop: Loop, session: Session, folder: RunFolder, soundness: RunChecks) 
         # after the checks, which must not touch the weights; of those that the seed decides
         drawn = {n: w for n, w in initial_weights(session.model).items() if n not in session.origin.taken}
         folder.note(initial=drawn, epoch_batches=len(loop.loader))
+    began, earlier = ProcessorTime.now(), folder.record.get("processor", {})
     with interrupt.heard():
         reason = loop.run(interrupt)
+    took = ProcessorTime.now().since(began)
+    folder.note(processor={name: took[name] + earlier.get(name, 0.0) for name in took})
     state = loop.state
     metric = session.task.metrics[0]
     best = {"step": state.best_step, "metric": metric, "value": state.best_score}

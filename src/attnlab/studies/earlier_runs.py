@@ -8,9 +8,9 @@ from pathlib import Path
 from attnlab.config.files import config_of, to_json
 from attnlab.config.values import ConfigError
 from attnlab.config.wording import count_of
+from attnlab.runs.faults import RunError
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RECORD, Change, differences, read_record
-from attnlab.runs.run_error import RunError
 from attnlab.studies.engines.engine import Job
 from attnlab.studies.outcome import Note, NoteKind
 from attnlab.training.continuing import step_to_go_on_from

@@ -27,6 +27,8 @@ TOPICS: Mapping[str, tuple[str, ...]] = {
 
 TOLERANCES = {"steps": 1.01, "tokens": 1.01, "parameters": 1.01, "flops": 1.05}
 """The ratios up to which counts are equal enough; a rule of attention alone moves FLOPs by a few percent."""
+AS_BUSY = 0.1
+"""Shares of their time that runs waited for a processor, up to which the machine was as busy for both."""
 SLOWER, LEAST_SECONDS = 1.5, 1.0
 """Times vary with the machine's load: they differ where each seed's do, by this ratio and these seconds."""
 
@@ -94,6 +96,8 @@ def mean(runs: Sequence[RunResult], name: str) -> float:
 
 
 def time_inequality(runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> list[Inequality]:
+    if not as_busy(runs, baseline):
+        return []  # said of the study, once
     pairs = list(zip(by_seed(runs), by_seed(baseline), strict=True))
     for first, last in ((0, 1), (1, 0)):
         longer = [pair[first] - pair[last] > LEAST_SECONDS for pair in pairs]
@@ -101,6 +105,18 @@ def time_inequality(runs: Sequence[RunResult], baseline: Sequence[RunResult]) ->
             one, two = (fmean(side) for side in zip(*pairs, strict=True))
             return [Inequality(Unequal.TIME, one, two)]
     return []
+
+
+def waiting(runs: Sequence[RunResult]) -> float | None:
+    """The mean share of their time that runs waited for a processor; None where it is not known."""
+    shares = [run.waited for run in runs if run.waited is not None]
+    return fmean(shares) if shares and len(shares) == len(runs) else None
+
+
+def as_busy(runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> bool:
+    """Whether the machine was as busy for both, so that their times mean the same; taken so if not known."""
+    one, two = waiting(runs), waiting(baseline)
+    return not runs or not baseline or one is None or two is None or abs(one - two) <= AS_BUSY
 
 
 def by_seed(runs: Sequence[RunResult]) -> list[float]:

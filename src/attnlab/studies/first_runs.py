@@ -7,8 +7,8 @@ from pathlib import Path
 
 from attnlab.config.files import to_json
 from attnlab.config.schema import Budget, Config
+from attnlab.runs.faults import RunError
 from attnlab.runs.result import RunResult, read_result
-from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import STARTS
 from attnlab.session.start import start_at
 from attnlab.studies.earlier_runs import ready

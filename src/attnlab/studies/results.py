@@ -17,13 +17,12 @@ from attnlab.config.schema import Config
 from attnlab.evaluation.paired_results import comes_to
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measures
-from attnlab.runs.faults import reading
+from attnlab.runs.faults import RunError, reading
 from attnlab.runs.findings import read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.reason import LEFT_OUT, Reason, ReasonKind
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import RESULT, AttentionMap, RunResult, RunState, read_result
-from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import Histogram, StudyRecord
 from attnlab.runs.typed import Value
 from attnlab.session.session import draft_settings
@@ -31,7 +30,7 @@ from attnlab.studies.earlier_runs import left_over
 from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of, with_summary
 from attnlab.studies.first_runs import start_records
-from attnlab.studies.judgement import DOCUMENTS, comparisons, estimate, idle_arms, unsound_of
+from attnlab.studies.judgement import DOCUMENTS, comparisons, doubtful_arms, estimate, unsound_of
 from attnlab.studies.matching import parameters
 from attnlab.studies.outcome import (
     OF_MAJORITY,
@@ -60,7 +59,8 @@ def gather(
     study = resolved.study
     each = [run_result(study, folder, arm, seed) for seed in study.all_seeds for arm in resolved.configs]
     runs = without_texts(each, folder)
-    idle, idle_notes = idle_arms(study, runs, folder)
+    codes = codes_of(folder, runs)
+    idle, idle_notes = doubtful_arms(study, runs, folder, codes)
     tried = Counter(rate.arm for rate in tuning if rate.value is not None)
     arms = [
         arm_of(resolved, arm, [r for r in runs if r.arm == arm], idle=idle.get(arm, []), tried=tried[arm])
@@ -81,7 +81,6 @@ def gather(
             *left_over(folder, study.arms),
             *left_out_notes(runs),
             *idle_notes,
-            *code_notes(folder, runs),
             *notes,
         ),
         attention=attention_maps(study.sentence, maps),
@@ -263,22 +262,14 @@ def flops_per_token(config: Config) -> float:
     return 3 * count(model, length=length, source_length=length, batch=1).forward / length
 
 
-def code_notes(folder: Path, runs: Sequence[RunResult]) -> list[Note]:
-    """That runs used different versions of a file of the person's own, for each file where they did."""
-    versions: dict[str, dict[str, list[str]]] = {}
+def codes_of(folder: Path, runs: Sequence[RunResult]) -> dict[str, dict[str, str]]:
+    """The hash of each file of the person's own that a run used, by the run's folder."""
+    codes = {}
     for run in (run for run in runs if (folder / run.folder / RECORD).is_file()):
         with suppress(RunError):  # told where the run is
-            for code_file in read_record(folder / run.folder).get("imports", ()):
-                by_hash = versions.setdefault(Path(code_file["file"]).name, {})
-                by_hash.setdefault(code_file["hash"], []).append(f"{run.arm} seed {run.seed}")
-    return [
-        Note(
-            NoteKind.OTHER_CODE,
-            {"file": name, "versions": [{"hash": code, "runs": used} for code, used in by_hash.items()]},
-        )
-        for name, by_hash in versions.items()
-        if len(by_hash) > 1
-    ]
+            used = read_record(folder / run.folder).get("imports", ())
+            codes[run.folder] = {Path(code["file"]).name: code["hash"] for code in used}
+    return codes
 
 
 def attention_maps(sentence: str, maps: Mapping[str, AttentionMap]) -> ArmsAttention:

@@ -13,11 +13,10 @@ from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import DocumentPage, Table
 from attnlab.documents.notebook import SelfShowing
 from attnlab.runs.atomic import replace_bytes, replace_json
-from attnlab.runs.faults import FAULTS, read_object, reading
+from attnlab.runs.faults import FAULTS, RunError, read_object, reading
 from attnlab.runs.folder import lock, make_folder
 from attnlab.runs.record import differences
 from attnlab.runs.result import RunResult, RunState
-from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import STUDY_FILE, ResolvedRecord, StudyRecord
 from attnlab.runs.typed import Value
 from attnlab.session.session import step_flops

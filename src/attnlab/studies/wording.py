@@ -33,6 +33,8 @@ REASONS: Mapping[str, str] = {
     "other_draws": "{seed}dropout drew other numbers (in batch {batch} or before)",
     "other_weights": "{seed}{differ} of the {shared} parameters that both have started from other weights "
     "({first} first)",
+    "other_load": "the machine was not as busy for both: they waited {shares[0]:.0%} and {shares[1]:.0%} of "
+    "their time for a processor",
     "refused": "{error}",
     "error": "{error}",
     "killed": "The worker was ended by {signal}{memory}. Continue with --resume.",
@@ -66,6 +68,8 @@ def _reason(kind: str, values: Values) -> str:
         return f"seeds {seeds} of {values['arm']} have the same loss for every text, to the bit"
     if kind == "checks":
         return f"failed the check {' and '.join(values['failures'])}"
+    if kind == "mixed_runs":
+        return mixed_phrase(values)
     if kind == "without_result":
         each = [
             f"seed {run['seed']}: {reason_phrase(run['why']['kind'], run['why']['values'])}"
@@ -75,6 +79,21 @@ def _reason(kind: str, values: Values) -> str:
     memory = "; the machine may be out of memory" if values.get("signal") == "SIGKILL" else ""
     seed = f"with seed {values['seed']} " if values.get("seed") is not None else ""
     return REASONS[kind].format_map({**values, "memory": memory, "seed": seed})
+
+
+MIXED = {"text": "text", "tokenizer": "tokenizers", "rows": "rows of the same text"}
+
+
+def mixed_phrase(values: Values) -> str:
+    """Which runs used which version of what they should share; of code with its hash."""
+    what = MIXED.get(values["what"])
+    groups = [
+        in_words(group["runs"]) + ("" if what else f" (hash {group['version']})")
+        for group in values["versions"]
+    ]
+    used = "used" if what is None else "were trained and judged with"
+    thing = f"versions of {values['what']}" if what is None else what
+    return f"runs {used} different {thing}: {'; '.join(groups)}"
 
 
 def reasons_phrase(reasons: Sequence[tuple[str, Values]]) -> str:
@@ -106,6 +125,8 @@ NOTES: Mapping[str, str] = {
     "sorts them. Other seeds vary the rest.",
     "one_batch": "The batches of {arm} came in the same order with every seed: all training text is one "
     "batch. Other seeds vary the rest.",
+    "mixed_runs": "Runs of one study must share their data, tokenizer and code: restore those that it began "
+    "with, or remove the folders of the runs that used others, and resume.",
     "idle_seeds": "Seeds that change nothing: look for code with its own generator (torch.manual_seed, a "
     "fixed seed in initialise, in the loader or in dropout) where the run's named streams belong.",
     "part_of_dev": "{folder} was evaluated on a part of dev only (training.evaluate_batches).",
@@ -151,11 +172,9 @@ def _note(kind: str, values: Values) -> str:
     if kind == "other_seeds":
         seeds = ", ".join(values["seeds"])
         return f"Their seeds differ ({seeds}): another start, and another order of the examples."
-    if kind == "other_code":
-        used = "; ".join(
-            f"hash {version['hash']} in {', '.join(version['runs'])}" for version in values["versions"]
-        )
-        return f"The runs used different versions of {values['file']}: {used}."
+    if kind == "busy_machine":
+        shares = in_words([f"{waited['arm']} {waited['share']:.0%}" for waited in values["arms"]])
+        return f"Seconds and tokens/s are not compared: of its time each arm waited for a processor {shares}."
     if kind in FAULTS:
         return FAULTS[kind](values)
     if kind in BUILTIN:
@@ -300,7 +319,7 @@ def inequalities_sentence(unequal: Sequence[Any], arm: str, baseline: str, *, ex
 
 def ratio_phrase(ratio: float) -> str:
     """Counts that differ by the same ratio, as steps and tokens do, are said together."""
-    near = f"{100 * abs(ratio - 1):.2g} % {'more' if ratio > 1 else 'fewer'}"
+    near = f"{100 * abs(ratio - 1):.2g}% {'more' if ratio > 1 else 'fewer'}"
     return near if 0.8 < ratio < 1.25 else f"{ratio:.2g} × the"
 
 
@@ -364,7 +383,7 @@ def _unseen(comparison: Any) -> str:
         return f"the same in all {c.seeds} seeds, so there is no spread to test it against"
     if c.p <= 1 - c.level:
         return f"{chance(c.p)} before correction, not significant among {c.comparisons} comparisons"
-    return f"minimum detectable effect with {c.seeds} seeds at 80 % power: {_rounded(c, c.smallest)}"
+    return f"minimum detectable effect with {c.seeds} seeds at 80% power: {_rounded(c, c.smallest)}"
 
 
 def _over_texts(comparison: Any) -> str:
@@ -380,7 +399,7 @@ def _interval(comparison: Any, low: float, high: float) -> str:
     if math.isnan(low):
         return ""
     ends = f"{shown(comparison, low)} to {shown(comparison, high)}"
-    return f" ({100 * comparison.level:g} % from {ends})"
+    return f" ({100 * comparison.level:g}% from {ends})"
 
 
 def shown(comparison: Any, value: float) -> str:
@@ -446,7 +465,8 @@ def verdict_sentences(outcome: Any) -> str:
             f"{', '.join(ended)} ended, with nothing to be compared with." if ended else "no run has ended."
         )
         why = " ".join(rest) or ("" if failed else alone)
-        rest = [f"No verdict yet: {why}" if why else "No verdict yet."]
+        yet = "" if any(arm.state == "invalid" for arm in others) else " yet"
+        rest = [f"No verdict{yet}: {why}" if why else "No verdict yet."]
     majority = majority_sentence(outcome.at_majority)
     return " ".join(
         filter(None, [majority, *failed, *compared_sentences, *_more_than_compared(comparisons), *rest])
@@ -530,6 +550,9 @@ def failure_sentence(arm: Any, note: Any) -> str:
 
 def left_out_sentence(arm: Any, note: Any) -> str:
     """Why an arm was not compared."""
+    mixed = [reason for reason in arm.reasons if reason.kind == "mixed_runs"]
+    if mixed:
+        return f"{arm.name}: invalid: {'; '.join(map(str, mixed))}."
     if note is not None:
         return note_sentence(note.kind, note.values)
     ours = arm.reasons and all(reason.kind not in QUOTED for reason in arm.reasons)

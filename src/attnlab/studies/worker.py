@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,13 @@ from attnlab.config.files import config_of
 from attnlab.config.imports import fault_in_own_code, import_again
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.events import Listener
+from attnlab.runs.faults import RunError
 from attnlab.runs.findings import failed_checks, read_findings
 from attnlab.runs.folder import lock
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.reason import Reason
 from attnlab.runs.record import fingerprints_of, read_record
 from attnlab.runs.result import RESULT, RunResult, RunState, write_result
-from attnlab.runs.run_error import RunError
 from attnlab.session.baselines import keep_baselines
 from attnlab.session.session import Session, default_cache
 from attnlab.session.trained import Trained
@@ -124,6 +124,7 @@ def finished(request: JobRequest, run: Run) -> RunResult:
         parameters=parameters_of(events),
         tuned=sum(p.numel() for p in run.model.parameters() if p.requires_grad),
         evaluation_seconds=time.perf_counter() - began,
+        waited=waiting_share(record.get("processor", {})),
         unsound=tuple(failed_checks(checks)),
         checks=tuple(checks),
         metrics={**measured.metrics, **costs, **added.metrics},
@@ -143,6 +144,12 @@ def finished(request: JobRequest, run: Run) -> RunResult:
 
 def parameters_of(file: Path) -> int:
     return next(int(event["parameters"]) for event in read_events(file) if event["event"] == "started")
+
+
+def waiting_share(processor: Mapping[str, float]) -> float | None:
+    """Of the time in which a run could have computed, that in which others had the processor."""
+    whole = sum(processor.values())
+    return processor["waited"] / whole if whole else None
 
 
 def peak_memory() -> int:

@@ -123,6 +123,8 @@ def probed_sound(values: Values) -> Sentences:
 
 def of_probe(values: Values) -> Sentences:
     """The sentence that a probe of any module prints."""
+    if values["mixing"]:
+        return Sentences(f"Leak: {mixing(values).found}.")
     if values["leak"] is not None:
         return Sentences(f"Leak: {leak_phrase(values['leak'])}, in {values['leak']['path']}.")
     if not values["sound"]:
@@ -319,14 +321,6 @@ OF_MODELS: Mapping[tuple[str, str], Template] = {
     ("decoding", "use_differs"): cached_use,
     ("decoding", "uses_agree"): Sentences(
         "cached scores agree with each text alone, uncached, to {number:.1g}, in {uses} uses"
-    ),
-    ("decoding", "differ"): Sentences(
-        "cached scores of {tokens} tokens differ by {number:.2g} of the largest from uncached ones",
-        MISWRITES,
-        DECODING_FIXES["one text"],
-    ),
-    ("decoding", "agree"): Sentences(
-        "cached scores of {tokens} tokens agree with uncached ones to {number:.1g}"
     ),
     ("first_loss", "pair"): Sentences("texts that belong together share words, which any weights see"),
     ("first_loss", "no_class_scores"): Sentences("the model returned no scores of classes or words"),

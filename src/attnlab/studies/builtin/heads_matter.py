@@ -10,7 +10,7 @@ Hypothesis: many heads can be lost at little cost. Heads that look sharp or far 
 no number of the picture predicts the cost of removal well, values' length best of them.
 
 How to read it: Spearman's rank correlation over the heads of a run, of each number with the change of loss
-without the head, as a mean over seeds with its 95 % interval over seeds. An interval that holds 0 means that
+without the head, as a mean over seeds with its 95% interval over seeds. An interval that holds 0 means that
 the picture was not shown to predict anything; one that leaves it out says how well the order agrees. A
 correlation over 16 heads varies by about 0.26 by chance alone, so one run says little.
 
@@ -123,7 +123,7 @@ class Worth(Extras):
             tables=[
                 table(
                     "Does the picture predict the cost of removal?",
-                    ("arm", "number of the picture", "seeds", "heads", "rank correlation", "95 % interval"),
+                    ("arm", "number of the picture", "seeds", "heads", "rank correlation", "95% interval"),
                     rows,
                     f"Spearman's correlation over the heads of a run with the change of loss on "
                     f"{first['texts']} dev texts; means over the seeds and their t interval, of Fisher's z.",

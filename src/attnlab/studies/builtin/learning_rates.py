@@ -84,7 +84,7 @@ class ByRate(Extras):
                     y=metric,
                     series=[curve for curve in series if curve["x"]],
                     log_x=True,
-                    note="Means over seeds with 95 % intervals.",
+                    note="Means over seeds with 95% intervals.",
                 )
             ]
         )

@@ -3,7 +3,7 @@
 Set-up: documents of the embedded Python documentation in a byte-pair vocabulary of 4,000, packed, 1,024
 tokens per step; decoders of 4 layers, 128 wide. GPT-2's recipe: learned positions, layer norm, GELU, biases,
 dropout 0.1, AdamW at 1e-3 with a cosine. Today's: rotary positions, RMS norm, SwiGLU, no biases, no
-dropout, Muon at 4e-3, a long plateau and a short decay. The sizes differ by less than 2 %. The two
+dropout, Muon at 4e-3, a long plateau and a short decay. The sizes differ by less than 2%. The two
 learning rates are customary ones, not tuned against each other: `learning_rates` in a study's file tries
 some for both alike.
 

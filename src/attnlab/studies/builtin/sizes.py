@@ -80,7 +80,7 @@ class BySize(Extras):
                     y=f"{metric}: arm less its baseline",
                     series=[series],
                     log_x=True,
-                    note=f"95 % intervals over {rows[0].seeds} seeds, each by itself; 0 is no difference.",
+                    note=f"95% intervals over {rows[0].seeds} seeds, each by itself; 0 is no difference.",
                 ),
                 losses(outcome),
             ],

@@ -3,7 +3,7 @@
 Set-up: a small model (mini-gpt's words, sentences and sizes, about 1.4 million parameters), one
 epoch of the embedded Python documentation, with four tasks and the masks that belong to them:
 causal, every word predicts the next; prefix, a beginning is read as a whole and the rest predicted;
-masked, 15 % of the words are hidden and guessed from both sides; span, the same for whole stretches.
+masked, 15% of the words are hidden and guessed from both sides; span, the same for whole stretches.
 
 What cannot be compared: each task's own loss, perplexity and bits per byte. They are taken over other
 words that were predicted from other things seen, and for masked and span they are no probability of a

@@ -94,7 +94,7 @@ class ByLabels(Extras):
                     y=metric,
                     series=[curve for curve in series if curve["x"]],
                     log_x=True,
-                    note="Means over seeds with 95 % intervals; each seed draws its own labelled texts.",
+                    note="Means over seeds with 95% intervals; each seed draws its own labelled texts.",
                 )
             ],
             tables=[table(f"{metric.capitalize()} by number of labels", columns, rows, NOTE)],
@@ -102,7 +102,7 @@ class ByLabels(Extras):
 
 
 NOTE = (
-    "low and high are the 95 % interval over seeds. Train is a fixed sample of the labelled texts that were "
+    "low and high are the 95% interval over seeds. Train is a fixed sample of the labelled texts that were "
     "trained on; seconds are those of the training steps."
 )
 
