@@ -134,11 +134,14 @@ def alive(process):
 
 def test_columns_joined_are_those_of_all_rows():
     from attnlab.data.columns import Row
-    from attnlab.data.rows import columns_of, joined
+    from attnlab.data.rows import columns_of, concatenated
 
     sizes = [[300 if n == 7 else 1] * (n % 5 + 1) for n in range(20)]
     rows = [Row(ids=range(len(size)), example=n, sizes=size) for n, size in enumerate(sizes)]
-    whole, parts = columns_of(rows, 100), joined([columns_of(rows[a : a + 6], 100) for a in range(0, 20, 6)])
+    whole, parts = (
+        columns_of(rows, 100),
+        concatenated([columns_of(rows[a : a + 6], 100) for a in range(0, 20, 6)]),
+    )
     assert whole.keys() == parts.keys()
     for name, column in whole.items():
         np.testing.assert_array_equal(column, parts[name])
