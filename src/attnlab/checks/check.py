@@ -41,7 +41,7 @@ class Case:
     classifier said, `examples` what was said of each example in numbers: after training
     both are of the best checkpoint, which is the one that is opened. `pretrained` says that the first
     weights were learned before. `evaluator` is the run's own way to score dev, `backward` its own way to a
-    step's gradient and loss. `told` hears how many of how many checks are done.
+    step's gradient and loss. `progress` hears how many of how many checks are done.
     """
 
     when: When
@@ -59,7 +59,7 @@ class Case:
     pretrained: bool = False
     evaluator: Evaluator | None = None
     backward: Callable[[Model, list[Prepared]], tuple[float, Mapping[str, float]]] | None = None
-    told: Callable[[int, int], None] = lambda done, of: None
+    progress: Callable[[int, int], None] = lambda done, of: None
 
 
 class Check(ABC):
@@ -114,11 +114,11 @@ LONG: tuple[When, ...] = ("before", "after")
 """The moments whose checks take long enough for several processes to share them."""
 
 
-def so_far(found: Finding, case: Case) -> Finding:
+def so_far(finding: Finding, case: Case) -> Finding:
     """A finding of an evaluation in the course of training, where a model may still learn: at its end it
     fails."""
     training = case.when == "evaluation" and case.evaluator is not None
-    return replace(provisional(found) if training else found, when=case.when)
+    return replace(provisional(finding) if training else finding, when=case.when)
 
 
 def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:
@@ -131,7 +131,7 @@ def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:
     findings: dict[str, Finding] = {}
     for name, finding in zip(longest_first, made, strict=True):
         findings[name] = finding
-        case.told(len(findings), len(chosen))
+        case.progress(len(findings), len(chosen))
     return [findings[name] for name in chosen]
 
 

@@ -118,7 +118,7 @@ class Watch:
         """The checks before the first step; what fails and is not allowed raises."""
         began = time.perf_counter()
         self.tell(Checking(step=0))
-        self.report(0, self.soundness.before(told=self.progress(0)), began)
+        self.report(0, self.soundness.before(progress=self.progress(0)), began)
 
     def __call__(self, event: Event) -> None:
         began, facts = time.perf_counter(), dict[str, Any]()
@@ -135,7 +135,7 @@ class Watch:
             session = self.soundness.session
             best = None if session.task.predicts_words else self.loop.best_evaluation()
             scored = ScoredExamples.of(session, best)
-            facts = {"step": event.step, "told": self.progress(event.step), "scored": scored}
+            facts = {"step": event.step, "progress": self.progress(event.step), "scored": scored}
             self.report(event.step, self.soundness.examine("after", **facts), began)
 
     def progress(self, step: int) -> Callable[[int, int], None]:

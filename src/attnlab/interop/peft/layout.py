@@ -109,7 +109,7 @@ class NamedModel:
     def head_in(self, tensors: Tensors) -> Tensors:
         """Our head's parameters from theirs, which are taken out of `tensors`."""
         own = dict(self.model.named_parameters())
-        found: Tensors = {}
+        parameters: Tensors = {}
         for link in self._head_links():
             if link.theirs in tensors:
                 theirs = tensors.pop(link.theirs)
@@ -120,8 +120,8 @@ class NamedModel:
                         f"{list(wanted)}."
                     )
                 parts = link.inward(theirs, [len(own[name]) for name in link.ours])
-                found |= dict(zip(link.ours, parts, strict=True))
-        return found
+                parameters |= dict(zip(link.ours, parts, strict=True))
+        return parameters
 
 
 @dataclass(frozen=True)
