@@ -65,7 +65,9 @@ def drawn(name: str, out: Path) -> Path:
 
 
 def svg_of(text: str, ground: str) -> str:
-    console = Console(record=True, width=80, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    console = Console(
+        record=True, width=80, file=io.StringIO(), force_terminal=True, color_system="truecolor"
+    )
     console.print(Text.from_ansi(text), end="")
     theme = TerminalTheme(*GROUNDS[ground], SIXTEEN[:8], SIXTEEN[8:])
     return console.export_svg(title=ground, theme=theme, unique_id=ground)

@@ -140,6 +140,6 @@ def said_by(session: Session, evaluation: Evaluation) -> dict[str, Any]:
 def refusal(finding: Finding) -> str:
     return (
         f"{finding.sentence} "
-        f"To train anyway, with every number marked not sound: --allow {finding.check} "
+        f"To train anyway, with every number marked invalid: --allow {finding.check} "
         f'(in a study: allow = {{ ARM = ["{finding.check}"] }}).'
     )
