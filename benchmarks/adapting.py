@@ -18,9 +18,9 @@ import torch
 from attnlab.config.files import config_of
 from attnlab.config.schema import Config
 from attnlab.data.batching import BATCHING
+from attnlab.data.columns import Row
 from attnlab.data.corpora import CORPORA
 from attnlab.data.loader import Loader
-from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.evaluation.features import Features, keeps_features, unknown

@@ -21,8 +21,8 @@ import torch
 from attnlab.config.files import config_of
 from attnlab.config.schema import Config
 from attnlab.data.batching import Padded
+from attnlab.data.columns import Row
 from attnlab.data.loader import Loader
-from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model

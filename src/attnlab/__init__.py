@@ -109,7 +109,7 @@ def adapt(
     """
     from attnlab.config.visible_text import visible_lines
     from attnlab.runs.display import Display
-    from attnlab.runs.run_error import RunError
+    from attnlab.runs.faults import RunError
     from attnlab.session.adapting import adapt as run
     from attnlab.session.adapting import adapting_config, run_folder
     from attnlab.session.baselines import Wording

@@ -95,13 +95,13 @@ def test_a_finding_is_written_with_its_words_and_read_back_by_its_kind(tmp_path)
 
 @pytest.mark.parametrize("kind", COLLAPSES)
 def test_a_finding_from_before_kinds_keeps_its_words_and_what_it_decides(tmp_path, kind):
-    old = {"check": "majority", "when": "after", "outcome": "fail", "found": "accuracy 20 %"}
+    old = {"check": "majority", "when": "after", "outcome": "fail", "found": "accuracy 20%"}
     old |= {"number": None, "meaning": COLLAPSES[kind], "fix": "Train.", "seconds": 0.1, "step": 3}
     other = old | {"meaning": "Labels and predictions are written in different names."}
     (tmp_path / "checks.json").write_text(json.dumps({"allowed": [], "findings": [old, other]}))
     collapsed, told = read_findings(tmp_path)
     assert (collapsed.kind, told.kind) == (kind, "told")
-    assert (collapsed.found, collapsed.meaning, collapsed.fix) == ("accuracy 20 %", COLLAPSES[kind], "Train.")
+    assert (collapsed.found, collapsed.meaning, collapsed.fix) == ("accuracy 20%", COLLAPSES[kind], "Train.")
     assert collapse_of([collapsed]) is collapsed and collapse_of([told]) is None
 
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from attnlab.cli import app
 from attnlab.config.values import ConfigError
 from attnlab.model.cache import KeyValues
-from attnlab.runs.run_error import UnsoundError
+from attnlab.runs.faults import UnsoundError
 from attnlab.runs.summary import read_summary
 from tests.training.small_run import config, settings, train
 
@@ -114,7 +114,7 @@ def test_wrong_names_are_answered(folder, allowed):
 
 
 def test_a_classifier_that_says_the_majority_has_learned_nothing(tmp_path):
-    """Yes/no questions of which 61 % are answered yes, and a model that says yes to all."""
+    """Yes/no questions of which 61% are answered yes, and a model that says yes to all."""
     labels = ["yes"] * 610 + ["no"] * 390
     file = tmp_path / "predictions.csv"
     file.write_text("label,prediction\n" + "".join(f"{label},yes\n" for label in labels))

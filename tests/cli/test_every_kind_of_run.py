@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from attnlab.cli import COMMANDS, app
 from attnlab.interop import exchange
-from attnlab.runs.run_error import RunError
+from attnlab.runs.faults import RunError
 from attnlab.session import soundness
 from attnlab.session.convert import convert
 from tests.parity.conftest import quiet  # noqa: F401 - a fixture

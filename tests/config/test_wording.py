@@ -16,5 +16,5 @@ def test_lists_read_as_lists():
 
 def test_a_share_says_100_percent_for_all_alone():
     assert [percent(share) for share in (1, 0.9999, 0.987, 0.88, 0.0534, 0.00341, 0)] == [
-        *("100 %", "99.9 %", "98.7 %", "88 %", "5.3 %", "0.34 %", "0 %"),
+        *("100%", "99.9%", "98.7%", "88%", "5.3%", "0.34%", "0%"),
     ]

@@ -20,9 +20,9 @@ from attnlab.model.model import Model
 from attnlab.runs import atomic
 from attnlab.runs import checkpoints as checkpoint_folders
 from attnlab.runs.checkpoints import Checkpoints
+from attnlab.runs.faults import RunError
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import read_events
-from attnlab.runs.run_error import RunError
 from attnlab.training.checkpoint import read_checkpoint
 from attnlab.training.machine import versions
 from tests.training.small_run import config, settings, train

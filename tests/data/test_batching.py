@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from attnlab.data.batch import Batch, collate
 from attnlab.data.batching import BATCHING, Batching, Plan
+from attnlab.data.columns import Row
 from attnlab.data.errors import DataError
 from attnlab.data.loader import Loader
-from attnlab.data.row import Row
 from attnlab.data.rows import Rows, in_memory
 
 LENGTH = 32

@@ -14,9 +14,9 @@ from attnlab.config.values import ConfigError
 from attnlab.data import dataset as dataset_module
 from attnlab.data import shards
 from attnlab.data import splits as splits_module
+from attnlab.data.columns import Row
 from attnlab.data.dataset import Dataset
 from attnlab.data.errors import DataError
-from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
 
 

@@ -8,12 +8,12 @@ import tokenizers as library
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnlab.data.columns import Row
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Encoding, windows
-from attnlab.data.encode.pair import kept
+from attnlab.data.encode.texts import kept
 from attnlab.data.errors import DataError
 from attnlab.data.example import Answer, Example
-from attnlab.data.row import Row
 from attnlab.data.rows import columns_of
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.tokenizer import Tokenizer

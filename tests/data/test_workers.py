@@ -59,7 +59,7 @@ def test_a_persons_interrupt_is_answered_here_alone():
         "begin = workers._begin\n"
         "def late(*given):\n    time.sleep(os.getpid() % 2); begin(*given)\n"  # one of two has hardly begun
         "workers._begin = late\n"
-        "def wait(n):\n    os.write(1, b'x\\n'); time.sleep(0.5)\n"
+        "def wait(n):\n    os.write(1, b'x\\n'); time.sleep(2)\n"
         "try:\n    list(workers.in_order(wait, range(1), processes=2))\n"
         "except KeyboardInterrupt:\n    print('stopped')\n"
     )
@@ -132,7 +132,7 @@ def alive(process):
 
 
 def test_columns_joined_are_those_of_all_rows():
-    from attnlab.data.row import Row
+    from attnlab.data.columns import Row
     from attnlab.data.rows import columns_of, joined
 
     sizes = [[300 if n == 7 else 1] * (n % 5 + 1) for n in range(20)]

@@ -9,8 +9,8 @@ import torch
 from safetensors.numpy import save
 
 from attnlab.data.batching import BATCHING
+from attnlab.data.columns import Row
 from attnlab.data.loader import Loader
-from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.documents import document_losses
 from attnlab.evaluation.evaluator import Evaluator
@@ -19,7 +19,7 @@ from attnlab.evaluation.statistics import loss_interval
 from attnlab.metrics import METRICS
 from attnlab.model.losses import LossSum
 from attnlab.model.model import hidden_states
-from attnlab.studies.run_measures import columns, read_documents
+from attnlab.studies.run_measures import columns_of, read_documents
 from attnlab.tasks import TASKS
 from attnlab.training.machine import autocast_of
 from tests.contracts import grid
@@ -162,7 +162,7 @@ def test_perplexity_is_of_the_hidden_words_alone(tmp_path):
     assert each.loss == pytest.approx(whole.loss) and each.perplexity == pytest.approx(math.exp(masked))
     found = loss_interval(each, "perplexity")
     assert found.low < each.perplexity < found.high < math.exp(whole.loss)
-    (tmp_path / "kept").write_bytes(save(columns(each)))
+    (tmp_path / "kept").write_bytes(save(columns_of(each)))
     kept = read_documents(tmp_path / "kept")
     assert kept.perplexity == each.perplexity and kept.loss == each.loss
     assert np.allclose(*influences_of([kept, each.of_words], "perplexity"))

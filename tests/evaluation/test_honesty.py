@@ -5,7 +5,7 @@ import torch
 
 import attnlab as lab
 from attnlab.checks.wording.of_scores import honest_meaning
-from attnlab.data.row import Row
+from attnlab.data.columns import Row
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.honesty import honesty, thinned
 from attnlab.evaluation.texts import Text, nats_alone, nats_token_by_token

@@ -52,7 +52,7 @@ def test_without_texts_it_is_the_paired_t_test():
     assert (found.p, found.low, found.high) == pytest.approx((theirs.pvalue, interval.low, interval.high))
     assert found.difference == pytest.approx(0.068) and found.documents == 0
     assert found.verdict == "worse"
-    assert found.words == "worse: seconds +0.068 (95 % from +0.041 to +0.095), p = 0.0022"
+    assert found.words == "worse: seconds +0.068 (95% from +0.041 to +0.095), p = 0.0022"
 
 
 def test_holm_by_hand():

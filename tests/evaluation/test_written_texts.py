@@ -10,6 +10,7 @@ from attnlab.config.values import ConfigError
 from attnlab.evaluation.written_texts import FILE, read_texts
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
+from attnlab.runs.findings import read_findings
 from attnlab.runs.metrics_file import read_events
 from attnlab.session.session import Session
 from attnlab.session.trained import Trained
@@ -68,6 +69,14 @@ def test_texts_are_scored_when_they_are_due_and_disturb_nothing(tmp_path, unchec
     assert any(alone)
     told = trained.evaluate("dev")["measures"]["echoes"]
     assert told["interval"][0] < told["value"] < told["interval"][1]
+
+
+def test_the_checks_know_a_metric_of_texts_from_a_part_of_the_loss(tmp_path):
+    """Perplexity is e to the power of the loss of the words, whatever else was scored."""
+    brief = copying(tmp_path, budget={"steps": 4}, evaluate_every=4, generate_every=4)
+    train(config_of(brief), tmp_path / "run")
+    outcomes = {one.check: one.outcome for one in read_findings(tmp_path / "run")}
+    assert outcomes["denominators"] == "pass" and "fail" not in outcomes.values()
 
 
 def test_a_task_that_writes_nothing_is_refused_before_any_work(tmp_path):

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from attnlab.interop.loop_checks import LoopChecks, UnsoundWarning
-from attnlab.runs.run_error import UnsoundError
+from attnlab.runs.faults import UnsoundError
 
 V = 20
 

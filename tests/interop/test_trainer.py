@@ -12,8 +12,8 @@ from transformers import BertForSequenceClassification, GPT2LMHeadModel, Trainer
 
 from attnlab.interop.loop_checks import UnsoundWarning
 from attnlab.interop.transformers import Soundness
+from attnlab.runs.faults import UnsoundError
 from attnlab.runs.findings import read_findings
-from attnlab.runs.run_error import UnsoundError
 from tests.parity.theirs import ALL, V
 
 LENGTHS = (6, 9, 14, 7, 12, 8)

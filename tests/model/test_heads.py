@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import attnlab as lab
-from attnlab.model.heads.classification import pooled
+from attnlab.model.heads.labels import pooled
 from attnlab.model.losses import IGNORE
 from attnlab.model.tokens import Tokens
 
@@ -24,7 +24,7 @@ def test_a_loss_over_nothing_is_zero_and_has_a_gradient():
 )
 @pytest.mark.parametrize("V", [64, 5000])
 def test_first_loss_is_that_of_a_guess(family, width, output, V):
-    """Within 2 % of ln V, whatever the family, the width, the vocabulary and the tying."""
+    """Within 2% of ln V, whatever the family, the width, the vocabulary and the tying."""
     model = getattr(lab, family)(vocabulary=V, width=width, heads=4, layers=2, output=output)
     ids = torch.randint(0, V, (4, 33), generator=torch.Generator().manual_seed(0))
     source = {"source": ids} if family == "encoder_decoder" else {}

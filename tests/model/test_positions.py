@@ -4,7 +4,7 @@ import torch
 import attnlab as lab
 from attnlab.model.positions import POSITIONS
 from attnlab.model.positions.absolute import sinusoids
-from attnlab.model.positions.bucketed import Bucketed
+from attnlab.model.positions.biases import Bucketed
 from attnlab.model.tokens import Tokens
 
 

@@ -17,8 +17,8 @@ from attnlab.model.reach import square
 from attnlab.model.terms import Term
 from attnlab.model.trunks import TRUNKS
 from attnlab.model.trunks.trunk import Trunk, Way
+from attnlab.runs.faults import RunError
 from attnlab.runs.findings import read_findings
-from attnlab.runs.run_error import RunError
 from attnlab.session.trained import Trained
 from attnlab.training.machine import recompute_blocks
 from tests.checks.cases import case, found

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from attnlab.cli import app
 from attnlab.config.values import ConfigError
 from attnlab.generation.request import Request
-from attnlab.runs.run_error import RunError
+from attnlab.runs.faults import RunError
 from attnlab.session.convert import convert
 from attnlab.session.trained import Trained
 from attnlab.session.writing import write

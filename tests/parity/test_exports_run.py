@@ -17,7 +17,7 @@ from transformers import (
     pipeline,
 )
 
-from attnlab.data.tagged_text import words_in
+from attnlab.data.example import words_in
 from attnlab.generation.request import Request
 from attnlab.metrics.tags import entities
 from attnlab.session import soundness

@@ -9,12 +9,12 @@ import pytest
 
 from attnlab.config.files import load, to_json
 from attnlab.config.values import ConfigError
+from attnlab.runs.faults import RunError
 from attnlab.runs.findings import CHECKS_FILE, Finding, read_findings, save_findings
 from attnlab.runs.follower import Follower
 from attnlab.runs.metrics_file import METRICS_FILE
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import RESULT, AttentionMap, CutText, RunResult, ScoredProbe
-from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import StudyRecord, read_summary, runs_in
 from attnlab.runs.typed import needed
 

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
+from attnlab.runs.faults import RunError
 from attnlab.runs.record import read_record
-from attnlab.runs.run_error import RunError
 from tests.own_code import RULE, new_session
 from tests.session.commands import command
 from tests.training.small_run import corpus
@@ -52,7 +52,7 @@ TASKS.register("own_same", Same)
 '''
 ADAPTER = '''\
 from attnlab.model.adapters import ADAPTERS
-from attnlab.model.adapters.bitfit import BitFit
+from attnlab.model.adapters.chosen import BitFit
 
 
 class Norms(BitFit):

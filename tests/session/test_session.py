@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from attnlab.config.values import ConfigError
-from attnlab.runs.run_error import RunError
+from attnlab.runs.faults import RunError
 from attnlab.session import session as session_module
 from attnlab.session import start as start_module
 from attnlab.session.session import Session

@@ -14,11 +14,11 @@ from attnlab.config.values import ConfigError
 from attnlab.model.adapters import ADAPTERS
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.events import Stepped
+from attnlab.runs.faults import RunError
 from attnlab.runs.findings import read_findings
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import read_record
-from attnlab.runs.run_error import RunError
 from attnlab.session.checking import of_run
 from attnlab.session.session import Session
 from attnlab.session.start import start_at, with_start

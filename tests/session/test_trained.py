@@ -9,7 +9,7 @@ from attnlab.config.values import ConfigError
 from attnlab.generation.request import Request
 from attnlab.generation.rules import Greedy
 from attnlab.model.cache import KeyValues
-from attnlab.runs.run_error import RunError
+from attnlab.runs.faults import RunError
 from attnlab.session.trained import Trained
 from attnlab.session.writing import text_of, usual_length, write
 from tests.session.commands import answer, command

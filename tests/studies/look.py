@@ -1,8 +1,8 @@
-"""`make look`: pictures of a report at desktop and phone width, light and dark, to look at.
+"""`make look`: pictures of pages at desktop and phone width, light and dark, to look at.
 
-    python -m tests.studies.look [REPORT.html] [FOLDER]
+    python -m tests.studies.look [PAGE.html] [FOLDER]
 
-Without a report, one is made from the fixture. Chromium comes from Debian's packages if it is missing.
+Without a page, reports are made from the fixtures. Chromium comes from Debian's packages if it is missing.
 """
 
 from __future__ import annotations
@@ -10,31 +10,35 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
 SLICE = 2400  # a picture's height at most, so that it can be looked at without scrolling for ever
+REPORTS = {"small": "two_arms", "failing": "five_arms", "large": "many_arms", "one-seed": "one_seed"}
+"""Studies of tests/studies/results.py."""
 
 
-def main(report: str = "", folder: str = "look") -> None:
+def main(page: str = "", folder: str = "look") -> None:
     install()
     from tests.browser import chromium
 
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
-    page = Path(report) if report else made(out)
+    pages = {Path(page).stem: Path(page)} if page else {k: p for make in PAGES for k, p in make(out).items()}
     with chromium() as tab:
-        for name, (width, height) in WIDTHS.items():
-            for dark in (False, True):
-                take(
-                    tab,
-                    page,
-                    out,
-                    name=f"{name}-{'dark' if dark else 'light'}",
-                    size=(width, height),
-                    dark=dark,
-                )
-    print(f"Pictures of {page} are in {out}/")
+        for name, file in pages.items():
+            for width, size in WIDTHS.items():
+                for scheme in ("light", "dark"):
+                    take(
+                        tab,
+                        file,
+                        out,
+                        name=f"{name}-{width}-{scheme}",
+                        size=size,
+                        dark=scheme == "dark",
+                    )
+    print(f"Pictures of {', '.join(pages)} are in {out}/")
 
 
 def install() -> None:
@@ -46,10 +50,18 @@ def install() -> None:
     subprocess.run(["apt-get", "install", "-y", "-qq", "chromium"], check=True)
 
 
-def made(out: Path) -> Path:
-    from tests.studies.results import five_arms, write
+def reports(out: Path) -> dict[str, Path]:
+    """Of a small study, a large one, and one with arms that are invalid or failed."""
+    from tests.studies import results
 
-    return write(five_arms(), out / "report")
+    return {
+        name: results.write(getattr(results, study)(), out / "pages" / name)
+        for name, study in REPORTS.items()
+    }
+
+
+PAGES: list[Callable[[Path], dict[str, Path]]] = [reports]
+"""What is looked at: each gives pages by their names."""
 
 
 def take(tab, page: Path, out: Path, *, name: str, size: tuple[int, int], dark: bool) -> None:

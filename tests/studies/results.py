@@ -12,7 +12,7 @@ import numpy as np
 from attnlab.studies import report
 from attnlab.studies.outcome import Note, StudyOutcome
 from tests.studies.records import comparison
-from tests.studies.runs import ARMS, PROBES, run, summary
+from tests.studies.runs import ARMS, LEAKS, MORE_ARMS, PROBES, run, summary
 
 NOTES = ["Sentences are cut at 100 tokens.", "The vocabulary has 10,000 words; others are <UNK>."]
 
@@ -60,7 +60,7 @@ def five_arms(seeds: int = 5) -> dict[str, Any]:
         "date": "2026-11-14T09:30:00+00:00",
         "again": "attnlab run attention --seeds 5 --set data.corpus=wikitext-2/train.txt",
         "format": 2,
-        "notes": [Note.told(text).as_json() for text in NOTES],
+        "notes": [Note.of_text(text).as_json() for text in NOTES],
     }
 
 
@@ -193,6 +193,24 @@ def two_arms(seeds: int = 5) -> dict[str, Any]:
     return results
 
 
+def many_arms(seeds: int = 5) -> dict[str, Any]:
+    """Fourteen arms, as a large study has them: two are invalid, one failed, and names are long."""
+    results, random = five_arms(seeds), np.random.default_rng(11)
+    drawn = random.normal(0, 0.006, seeds)
+    runs = {name: [run(name, seed, drawn[seed], random) for seed in range(seeds)] for name in MORE_ARMS}
+    results["runs"] += [one for own in runs.values() for one in own]
+    results["arms"] += [summary(name, own) for name, own in runs.items()]
+    base = ARMS["dot"][1]
+    for name, (_, level, *_rest) in MORE_ARMS.items():
+        middle, half = level - base, random.uniform(0.004, 0.011)
+        verdict = "invalid" if name in LEAKS else "worse" if middle > half else "better"
+        verdict = "inconclusive" if abs(middle) < half else verdict
+        facts = {"difference": middle, "low": middle - half, "high": middle + half, "seeds": seeds}
+        p = 0.3 if verdict == "inconclusive" else 0.0002
+        results["comparisons"].append(compared(name, "loss", verdict, p=p, p_corrected=p, **facts))
+    return results
+
+
 def one_seed() -> dict[str, Any]:
     """Seed noise is unknown, and no interval can be given."""
     results = five_arms(seeds=1)
@@ -242,7 +260,7 @@ def hostile() -> dict[str, Any]:
             found["samples"] = texts
             found["probes"][0]["text"] = script
     results["study"]["notes"] = [*results["study"]["notes"], image]
-    results["notes"].append(Note.told(image).as_json())
+    results["notes"].append(Note.of_text(image).as_json())
     results["study"]["question"] += script
     results["configs"]["base"]["data"]["corpus"]["path"] = script
     results["figures"][0]["title"] = results["figures"][0]["series"][0]["name"] = image + "<b>bold</b>"

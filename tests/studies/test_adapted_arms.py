@@ -71,5 +71,5 @@ def test_the_table_of_methods_says_what_each_reaches_and_takes():
     assert [dict(zip(found["columns"], row, strict=True))["against full"] for row in found["rows"]] == [
         *("baseline", "worse", "failed")
     ]
-    assert found["rows"][1] == ["lora", 5, 0.9123, 0.87, 0.9543, 51, "5.1 %", 12.3, 402, "worse"]
-    assert found["rows"][0][6] == "100 %" and found["rows"][2][1:9] == [None] * 8
+    assert found["rows"][1] == ["lora", 5, 0.9123, 0.87, 0.9543, 51, "5.1%", 12.3, 402, "worse"]
+    assert found["rows"][0][6] == "100%" and found["rows"][2][1:9] == [None] * 8

@@ -7,6 +7,7 @@ import pytest
 
 from attnlab.studies.resolved import resolve
 from attnlab.studies.results import gather
+from attnlab.studies.run_measures import WrittenSamples
 from attnlab.studies.runner import run_study
 from tests.studies.here import here
 from tests.studies.small_study import study
@@ -23,7 +24,7 @@ def ended(tmp_path_factory):
         patch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
         patch.setattr("attnlab.studies.worker.default_cache", lambda: place / "cache")
         patch.setattr("attnlab.studies.runner.report.write", lambda results, folder: None)
-        patch.setattr("attnlab.studies.run_measures.written", lambda trained: {})
+        patch.setattr("attnlab.studies.run_measures.written_samples", lambda trained: WrittenSamples())
         run_study(resolved, place / "study", jobs=1)
     return resolved, place / "study"
 

@@ -9,7 +9,7 @@ from attnlab.config.values import ConfigError
 from attnlab.metrics.measures import measures
 from attnlab.runs.result import RunResult
 from attnlab.studies.equality import changed_settings, inequalities
-from attnlab.studies.judgement import comparisons
+from attnlab.studies.judgement import comparisons, load_notes
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
 from attnlab.studies.study_files import study_of
@@ -63,8 +63,8 @@ ONE = {"model.attention": "linear"}
             {},
             "arm had 4 × the learning rate (0.002, base 0.0005).",
         ),
-        (ONE, {"parameters": 4_100}, "arm had 2.5 % more parameters (4,100 parameters, base 4,000)."),
-        (ONE, {"flops": 4.5e9}, "arm had 10 % fewer FLOPs."),
+        (ONE, {"parameters": 4_100}, "arm had 2.5% more parameters (4,100 parameters, base 4,000)."),
+        (ONE, {"flops": 4.5e9}, "arm had 10% fewer FLOPs."),
         (ONE, {"seconds": 75.0}, "arm had 2.5 × the training time (75 s, base 30 s)."),
         (
             ONE | {"model.heads": 1, "model.norm": "rms"},
@@ -139,6 +139,33 @@ def test_the_sentence_is_in_the_row_and_in_the_verdict(tmp_path):
     end = "linear changes 2 settings: model.heads, model.attention."
     assert row.as_json()["words"].endswith(end) and verdict_of(given, [], [row]).endswith(end)
     assert verdict_of(given, [], [row]).startswith("linear compared with dot (baseline): identical: ")
+
+
+def timed(arm, seed, seconds, waited):
+    return replace(
+        run(arm, seed, 2.0 + seed / 100), seconds=seconds, waited=waited, metrics={"seconds": seconds}
+    )
+
+
+@pytest.mark.parametrize(
+    ("waited", "verdict"), [((0.02, 0.04), "better"), ((0.41, 0.04), "invalid"), ((0.4, 0.45), "better")]
+)
+def test_times_are_compared_only_where_the_machine_was_as_busy(tmp_path, waited, verdict):
+    given = study(tmp_path, arms={"base": {}, "arm": ONE}, metric="seconds")
+    runs = [timed("base", seed, 30.0 + seed, waited[0]) for seed in range(4)]
+    runs += [timed("arm", seed, 10.0 + seed**2 / 9, waited[1]) for seed in range(4)]
+    ((row,), notes) = comparisons(given, runs, tmp_path, measures())
+    assert row.verdict == verdict
+    notes = [str(note) for note in load_notes(given, runs)]
+    if verdict == "invalid":
+        assert "the machine was not as busy for both: they waited 4% and 41% of their time" in row.words
+        assert notes == [
+            "Seconds and tokens/s are not compared: of its time each arm waited for a processor base 41% and "
+            "arm 4%."
+        ]
+        assert not row.unequal, "and three times the time is not held against the baseline"
+    else:
+        assert notes == []
 
 
 def test_topics_are_checked_and_do_not_make_it_another_study(tmp_path):

@@ -20,8 +20,9 @@ from attnlab.runs.result import RunResult
 from attnlab.session import training as session_training
 from attnlab.studies.builtin import STUDIES, builtin
 from attnlab.studies.equality import changed_settings
-from attnlab.studies.evidence import idle_seeds, training_differences, weight_differences
+from attnlab.studies.evidence import idle_seeds, mixed_runs, training_differences, weight_differences
 from attnlab.studies.resolved import resolve
+from attnlab.studies.run_measures import WrittenSamples
 from attnlab.studies.runner import run_study
 from attnlab.training import loop
 from attnlab.training.loop import Loop
@@ -38,13 +39,18 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def results(place, monkeypatch, request):
-    """Runs the small study here, without its checks: what is wrong must show in what runs record."""
+def bare(place, monkeypatch):
+    """Studies run without their checks: what is wrong must show in what runs record."""
     monkeypatch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
     monkeypatch.setattr("attnlab.studies.worker.default_cache", lambda: place / "cache")
     monkeypatch.setattr("attnlab.studies.runner.report.write", lambda results, folder: None)
-    monkeypatch.setattr("attnlab.studies.run_measures.written", lambda trained: {})
+    monkeypatch.setattr("attnlab.studies.run_measures.written_samples", lambda trained: WrittenSamples())
     monkeypatch.setattr("attnlab.studies.run_measures.HONEST_TEXTS", 2)
+
+
+@pytest.fixture
+def results(place, bare, request):
+    """Runs the small study here."""
 
     def ended(arms=None, **changes):
         given = {"probes": (), "sentence": "", "set": QUIET} | ({"arms": arms} if arms else {}) | changes
@@ -107,7 +113,7 @@ def test_seeds_that_do_nothing_make_the_verdict_invalid(results, monkeypatch, fa
     found = results()
     (row,) = found["comparisons"]
     assert row["verdict"] == "invalid" and {arm["status"] for arm in found["arms"]} == {"invalid"}
-    assert row["words"].endswith("is no evidence. linear had 11 % fewer FLOPs.")
+    assert row["words"].endswith("is no evidence. linear had 11% fewer FLOPs.")
     assert any(note.startswith("Seeds that change nothing: look for") for note in found["study"]["notes"])
     for words in named:
         assert words in found["verdict"] and "seeds 0 and 1 of linear" in found["verdict"]
@@ -229,6 +235,76 @@ def test_arms_that_were_not_given_the_same_are_not_compared_as_if_they_were(
     assert row["verdict"] == "invalid" and words in row["words"] and words in found["verdict"]
     assert found["verdict"].startswith("linear compared with dot (baseline): invalid: ")
     assert {arm["status"] for arm in found["arms"]} == {"finished"}, "each by itself is sound"
+
+
+# ---------------------------------------------------------------- faults: what changed between two runs
+def on_files(folder):
+    """A base config on files of its own, with a tokenizer from a file."""
+    base = study(folder).base
+    lines = Path(base["data"]["corpus"]["path"]).read_text().splitlines()
+    for name, part in (("train.txt", lines[20:]), ("dev.txt", lines[:20])):
+        (folder / name).write_text("\n".join(part))
+    corpus = {
+        "kind": "files",
+        "path": str(folder / "train.txt"),
+        "dev": str(folder / "dev.txt"),
+        "unit": "line",
+    }
+    return base | {"data": base["data"] | {"corpus": corpus}}
+
+
+def half_of_the_training_rows_are_gone(folder):
+    lines = (folder / "train.txt").read_text().splitlines()
+    (folder / "train.txt").write_text("\n".join(lines[::2]))
+
+
+def every_dev_text_is_replaced(folder):
+    lines = (folder / "dev.txt").read_text().splitlines()
+    (folder / "dev.txt").write_text("\n".join(" ".join(reversed(line.split())) for line in lines))
+
+
+def one_word_is_another(folder):
+    text = (folder / "train.txt").read_text()
+    (folder / "train.txt").write_text(text.replace("cat", "dog", 1))
+
+
+@pytest.mark.parametrize(
+    "change", [half_of_the_training_rows_are_gone, every_dev_text_is_replaced, one_word_is_another]
+)
+@pytest.mark.parametrize("grown", ["seeds", "arms"])
+def test_a_study_continued_on_other_data_is_invalid(tmp_path, bare, change, grown):
+    base = on_files(tmp_path)
+    arms = {"dot": {}, "linear": {"model.attention": "linear"}}
+    first = {"seeds": {"seeds": 1, "arms": arms}, "arms": {"seeds": 2, "arms": {"dot": {}}}}[grown]
+    quick = {"base": base, "probes": (), "sentence": "", "set": QUIET}
+    with here():
+        run_study(resolve(study(tmp_path, **quick | first)), tmp_path / "study", jobs=1)
+        change(tmp_path)
+        whole = resolve(study(tmp_path, **quick | {"seeds": 2, "arms": arms}))
+        mixed = run_study(whole, tmp_path / "study", jobs=1, resume=True).results
+        alone = run_study(whole, tmp_path / "alone", jobs=1).results
+    assert all(row["verdict"] == "invalid" for row in mixed["comparisons"])
+    assert "runs were trained and judged with different text: " in mixed["verdict"]
+    assert "dot seed 0" in mixed["verdict"]
+    states = {arm["name"]: arm["status"] for arm in mixed["arms"]}
+    assert states == {"dot": "invalid" if grown == "seeds" else "finished", "linear": "invalid"}
+    assert any("must share their data" in note for note in mixed["study"]["notes"])
+    assert alone["comparisons"][0]["verdict"] != "invalid", "the data that it ends with are sound"
+
+
+def test_what_follows_from_another_text_is_not_said_again():
+    runs = [
+        as_run(seed, arm="a", fingerprints={"text": t, "tokenizer": t, "data": {"dev": t}})
+        for seed, t in ((0, "x"), (1, "x"), (2, "y"))
+    ]
+    (reason,) = mixed_runs("a", runs, [], changed=(), codes={})
+    assert reason.values["what"] == "text"
+    assert [group["runs"] for group in reason.values["versions"]] == [["a seed 0", "a seed 1"], ["a seed 2"]]
+    rows = [as_run(s, arm="a", fingerprints={"text": "x", "data": {"dev": str(s)}}) for s in (0, 1)]
+    assert mixed_runs("a", rows, [], changed=(), codes={})[0].values["what"] == "rows"
+    baseline = [as_run(0, arm="b", fingerprints={"text": "z", "tokenizer": "z"})]
+    assert mixed_runs("a", runs[:1], baseline, changed=["data.tokenizer"], codes={}) == []
+    assert mixed_runs("a", runs[:1], baseline, changed=["model.layers"], codes={})
 
 
 # ---------------------------------------------------------------- healthy: differences by design

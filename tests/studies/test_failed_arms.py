@@ -41,7 +41,7 @@ def test_an_arm_that_cannot_be_built_is_refused_with_the_reason_and_the_others_r
     assert refused["status"] == "refused" and "(linear) cannot add a bias" in refused["reason"], (
         "the whole error, with its arm"
     )
-    assert any(fault.startswith("biased was refused: ") for fault in done.faults)
+    assert any(str(fault).startswith("biased was refused: ") for fault in done.faults)
     for report in ("report.html", "report.md"):
         assert "was refused: it cannot be built" in (done.folder / report).read_text()
 

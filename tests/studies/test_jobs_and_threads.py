@@ -10,7 +10,7 @@ from attnlab.runs.record import read_record
 from attnlab.session.session import step_flops
 from attnlab.studies import plan as planning
 from attnlab.studies.resolved import resolve
-from attnlab.studies.runner import at_once, told_jobs
+from attnlab.studies.runner import at_once, jobs_sentence
 from attnlab.studies.timing import Pace
 from attnlab.training import machine
 from tests.session.commands import command
@@ -81,9 +81,9 @@ def test_more_jobs_than_cores_are_planned_as_taking_turns(eight, tmp_path, monke
 
 def test_what_is_said_of_jobs(eight):
     assert at_once(32, 1) == 8 and at_once(32, 4) == 2 and at_once(1, 16) == 1
-    assert told_jobs(10, 4, 1) == "10 runs, 4 at once, 1 thread each."
-    assert told_jobs(1, 8, 2) == "1 run, 1 at once, 2 threads each."
+    assert jobs_sentence(10, 4, 1) == "10 runs, 4 at once, 1 thread each."
+    assert jobs_sentence(1, 8, 2) == "1 run, 1 at once, 2 threads each."
     said = (
         "40 runs, 32 at once, 1 thread each. The machine has 8 cores: it takes as long as 8 at once, and more"
     )
-    assert told_jobs(40, 32, 1).startswith(said)
+    assert jobs_sentence(40, 32, 1).startswith(said)

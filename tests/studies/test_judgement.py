@@ -176,7 +176,7 @@ def test_an_arm_that_leaks_is_also_compared_by_the_loss_that_a_leak_cannot_lower
     rows, _ = comparisons(given, runs, tmp_path, measures())
     found = rows[0].as_json()["without_leak"]
     assert found["difference"] == pytest.approx(0.6) and found["seeds"] == 2
-    t = 12.706  # Student's, one degree of freedom, 95 %
+    t = 12.706  # Student's, one degree of freedom, 95%
     assert found["high"] - found["low"] == pytest.approx(2 * t * 0.1, rel=1e-3)
     sound = [replace(one, unsound=()) for one in runs]
     (row,), _ = comparisons(given, sound, tmp_path, measures())

@@ -125,7 +125,9 @@ def test_verdicts_states_numbers_and_their_order_are_the_same(both):
         "wild": "failed",
     }
     assert facts(results) == facts(with_words)
-    assert len(faults) == len(faults_in_words) == 2, "what `attnlab run` exits with"
+    assert [fault.kind for fault in faults] == ["runs_failed", "arm_refused"], "what `attnlab run` exits with"
+    assert [fault.kind for fault in faults_in_words] == ["runs_failed", "arm_refused"]
+    assert faults[0].values == faults_in_words[0].values and faults[1].values["arm"] == "refused"
     assert first.outcome.at_majority == second.outcome.at_majority == {"idle": ([0, 1], 2)}
 
 

@@ -63,7 +63,7 @@ def test_a_python_file_registers_the_parts_of_its_own_study(folder):
     assert held["file"].endswith("question.py") and held["parts"] == [["attention", "own_distance"]]
 
 
-def test_a_file_that_changed_between_runs_is_told_in_the_results(folder, unchecked):
+def test_a_file_that_changed_between_runs_makes_the_verdict_invalid(folder, unchecked):
     code = import_code(folder / "mine.py")
     asked = {"arms": ARMS, "budget": {"steps": 2}}
     with here():
@@ -71,8 +71,10 @@ def test_a_file_that_changed_between_runs_is_told_in_the_results(folder, uncheck
         (folder / "mine.py").write_text(RULE.replace("square()", "abs()"))
         now = import_code(folder / "mine.py")
         ended = run_study(resolve(study(folder, seeds=2, **asked)), folder / "study", resume=True)
-    (note,) = [note for note in ended.results["study"]["notes"] if "mine.py" in note]
-    assert code.hash in note and now.hash in note and "seed 0" in note and "seed 1" in note
+    said = ended.results["verdict"]
+    assert [one["verdict"] for one in ended.results["comparisons"]] == ["invalid"]
+    assert "runs used different versions of mine.py" in said and code.hash in said and now.hash in said
+    assert "seed 0" in said and "seed 1" in said
 
 
 def test_a_class_of_a_notebook_cannot_enter_a_study(folder):

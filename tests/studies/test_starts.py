@@ -7,9 +7,9 @@ import pytest
 
 from attnlab.config.values import ConfigError
 from attnlab.runs.checkpoints import Checkpoints
+from attnlab.runs.faults import RunError
 from attnlab.runs.metrics_file import read_events
 from attnlab.runs.record import read_record
-from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import runs_in
 from attnlab.session.start import PACKAGED
 from attnlab.studies.plan import plan

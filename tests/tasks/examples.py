@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from attnlab.data.batch import Batch, collate
-from attnlab.data.row import Row
+from attnlab.data.columns import Row
 from attnlab.data.rows import in_memory
 from attnlab.tasks.vocabulary import Vocabulary
 

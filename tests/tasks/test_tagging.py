@@ -15,9 +15,8 @@ from attnlab.data.corpora import CORPORA
 from attnlab.data.corpora.own_files import Files
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.errors import DataError
-from attnlab.data.example import Example, Word
+from attnlab.data.example import Example, Word, tagged_words, words_in
 from attnlab.data.labels import LabelReader, Labels, tags_of
-from attnlab.data.tagged_text import tagged_words, words_in
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples

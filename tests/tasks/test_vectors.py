@@ -11,10 +11,10 @@ import torch
 import attnlab as lab
 from attnlab.checks.inputs_matter import others
 from attnlab.data.batch import collate
+from attnlab.data.columns import Row
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Shortened, cut_to
 from attnlab.data.errors import DataError
-from attnlab.data.row import Row
 from attnlab.data.rows import in_memory
 from attnlab.data.shards import opened, write
 from attnlab.runs.events import Stepped

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from attnlab.training.muon import COEFFICIENTS, ITERATIONS, MuonUpdate, orthogonal
-from attnlab.training.updates import ParameterGroup
+from attnlab.training.updates import COEFFICIENTS, ITERATIONS, MuonUpdate, ParameterGroup, orthogonal
 
 SHAPES = [(6, 6), (6, 10), (10, 6), (6, 6), (1, 7), (10, 6)]
 SETTINGS = {"lr": 0.05, "weight_decay": 0.1, "momentum": 0.9}

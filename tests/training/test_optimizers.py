@@ -7,7 +7,7 @@ import torch
 
 import attnlab as lab
 from attnlab.config.values import ConfigError
-from attnlab.runs.run_error import RunError
+from attnlab.runs.faults import RunError
 from attnlab.training.optimizers import OPTIMIZERS, Optimizers, divided, from_torch, owned
 from attnlab.training.schedules import SCHEDULES
 from attnlab.training.updates import AdamWUpdate

@@ -59,7 +59,7 @@ class Answers(Check):
     first gold answer and no more than the rest of its first and last token, and every token of a row is the
     same stretch of the text as in the passage; a row without the whole answer points at its first token; (c)
     answers that no window holds whole (data.length, the encoding's overlap) and those of more tokens than
-    task.longest_answer are counted: no model can give them. Above 2 % of the answers is a warning.
+    task.longest_answer are counted: no model can give them. Above 2% of the answers is a warning.
 
     When it helps: offsets that are off by one after a normalisation, or bytes taken for characters, teach
     and score other words than the answer. An answer that is cut off is trained as "no answer".

@@ -13,7 +13,7 @@ class Collapse(Check):
     """Collapse: does a classifier predict more than one class?
 
     Formula: the distribution of predictions; one class alone fails. A warning names two where the labels
-    have more that are each at least 2 % of all, and classes that are never predicted, though they
+    have more that are each at least 2% of all, and classes that are never predicted, though they
     have 10 examples and half the share of equally frequent ones. Of questions with and without an answer:
     never answering, or always, fails. Of tags: a model that finds no entity fails.
 

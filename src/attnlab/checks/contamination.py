@@ -29,12 +29,12 @@ class Contamination(Check):
     """Contamination: is text of dev or test in train, or text of test in dev?
 
     Formula: for each two splits (a) the share of texts that stand in the other one, case and white space
-    aside, and of their characters: a warning above 5 % of these, a failure from half on; (b) of 500 texts,
-    the share that is nearly one of the other split: at least 60 % of its pairs of neighbouring words (of
+    aside, and of their characters: a warning above 5% of these, a failure from half on; (b) of 500 texts,
+    the share that is nearly one of the other split: at least 60% of its pairs of neighbouring words (of
     the 50 in its middle; pairs that occur more than 50 times left out) stand in one stretch of 100 words of
     one text. Many corpora repeat themselves, so it is a warning where this share is 10 points above that of
     train's own texts in the rest of train, and by more than 3 standard errors; (c) the share of runs of 13
-    words, and of passages or groups, a warning above 40 %. And (d) the share of dev's and test's runs of 5
+    words, and of passages or groups, a warning above 40%. And (d) the share of dev's and test's runs of 5
     words that are in the text on which the tokenizer was trained, where that is recorded: a warning where
     it is 30 points above their share in train. Equal texts and passages are counted in all text. Of a split
     of more than 100,000 texts or 8 million characters the rest is searched in a sample of that size, chosen

@@ -13,6 +13,7 @@ from attnlab.checks.check import Case, Check
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows, Stored
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.metrics import METRICS
 from attnlab.model.losses import IGNORE
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.tasks.task import Task
@@ -34,12 +35,12 @@ class Denominators(Check):
     sentences'; bits per byte are nats·targets / ln 2 / bytes, where the bytes are those of the text that the
     predicted tokens stand for. For the first 200 dev texts these are counted anew: each text is read and
     tokenised again, the predicted ids are searched in it, and the bytes from the first to the last of them
-    must be those of the rows, to 0.5 %.
+    must be those of the rows, to 0.5%.
 
     When it helps: a mean of batch means, or of exponentials, is another number under the same name; and the
     bytes of a whole text under the nats of a part of it make bits per byte too small.
 
-    Cannot see: wrong bytes in later texts only, or of less than 0.5 % (the first token of each row, where
+    Cannot see: wrong bytes in later texts only, or of less than 0.5% (the first token of each row, where
     rows are longer than 200 tokens); a loss whose nats are wrong.
     """
 
@@ -86,8 +87,8 @@ class Denominators(Check):
 
 def of_words(scores: Mapping[str, float]) -> float:
     """The loss; where it is a sum of parts the first of them, which is that of the words."""
-    known = {"loss", "perplexity", "targets", "bits_per_byte"}
-    return next((part for name, part in scores.items() if name not in known), scores["loss"])
+    parts = (part for name, part in scores.items() if name not in METRICS and name != "targets")
+    return next(parts, scores["loss"])
 
 
 def expected(case: Case) -> tuple[int, int, int]:

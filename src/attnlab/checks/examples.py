@@ -12,7 +12,7 @@ from attnlab.targets.predictions import repeated
 class Examples(Check):
     """Examples: is every row another text, with one label and one prediction?
 
-    Formula: texts are compared without case and spaces. The same text with two predictions fails; 1 %
+    Formula: texts are compared without case and spaces. The same text with two predictions fails; 1%
     of rows whose text has two labels, or that repeat a text, are a warning.
 
     When it helps: on a text with two labels no model can be right twice; repeated rows make intervals

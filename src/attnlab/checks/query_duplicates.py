@@ -18,7 +18,7 @@ class QueryDuplicates(Check):
     """Query duplicates: do queries stand word for word in the passages that are searched?
 
     Formula: case, punctuation and white space aside, (a) the share of queries that are equal to a passage or
-    to another query, (b) the share that are contained whole in their own passage; a warning above 5 % of
+    to another query, (b) the share that are contained whole in their own passage; a warning above 5% of
     either.
 
     When it helps: a query that is copied from its passage is found by its words alone, and recall says

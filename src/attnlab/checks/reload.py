@@ -11,8 +11,8 @@ from attnlab.checks.real import batch_of, held_out, piece, prepared_of
 from attnlab.checks.tensors import saved
 from attnlab.model.isolation import copy_of
 from attnlab.model.model import Model
+from attnlab.runs.faults import RunError
 from attnlab.runs.findings import Finding, Outcome, When
-from attnlab.runs.run_error import RunError
 from attnlab.tasks.task import Prepared
 from attnlab.training.checkpoint import load_weights
 

@@ -16,7 +16,7 @@ class Truncation(Check):
     """Truncation: how much of the text is cut off, since it does not fit into a row?
 
     Formula: tokens that data.length (or the encoding's own limit, such as question_length) removes, by all
-    tokens of the texts; of train and dev; above 5 % is a warning. Texts that are split into rows lose
+    tokens of the texts; of train and dev; above 5% is a warning. Texts that are split into rows lose
     nothing.
 
     When it helps: scores of cut texts are scores of their beginnings. A review whose verdict stands in its

@@ -21,7 +21,7 @@ from attnlab.cli.import_option import group_with_imports, with_imports
 from attnlab.config.registry import locate
 from attnlab.config.values import shortened
 from attnlab.config.visible_text import visible
-from attnlab.runs.run_error import RunError
+from attnlab.runs.faults import RunError
 
 COMMANDS = {
     "list": "attnlab.cli.listing:list_",

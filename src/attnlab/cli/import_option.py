@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attnlab.runs.run_error import RunError
+from attnlab.runs.faults import RunError
 
 ImportOption = Annotated[
     list[str] | None,

@@ -93,7 +93,7 @@ def run(
     if ended.signal:
         raise typer.Exit(128 + ended.signal)
     for fault in ended.faults:
-        fail(fault)
+        fail(str(fault))
     if ended.faults:
         raise typer.Exit(1)
     return None
@@ -232,7 +232,7 @@ def show_plan(resolved: Resolved, *, jobs: int, engine: str, json: bool) -> None
 
 def plan_nodes(made: StudyPlan, resolved: Resolved) -> Iterator[Node]:
     """The time of every arm and of the whole, and what could be found."""
-    from attnlab.studies.runner import told_jobs
+    from attnlab.studies.runner import jobs_sentence
 
     rows: list[tuple[Inline, ...]] = [
         (f"{name} (trained first, once)", duration(seconds, 0) if math.isfinite(seconds) else "")
@@ -244,7 +244,7 @@ def plan_nodes(made: StudyPlan, resolved: Resolved) -> Iterator[Node]:
     tuning = f" (and {made.tuning_runs} runs to choose learning rates)" if made.tuning_runs else ""
     yield Sentence((f"The whole study{tuning}: about ", strong(duration(made.seconds, 0)), "."))
     runs = len(resolved.configs) * made.seeds + made.tuning_runs
-    yield Sentence(told_jobs(runs, made.jobs, made.threads))
+    yield Sentence(jobs_sentence(runs, made.jobs, made.threads))
     yield detectable_sentence(made, resolved)
     yield Sentence("Nothing was trained: times are extrapolated from a few steps of each arm.", "fine")
 

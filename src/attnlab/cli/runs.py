@@ -113,7 +113,7 @@ def compare(
         out.show(Sentence("Below an accuracy: its 95% interval over other texts like these (Wilson)."))
     first, *others = comparison.runs
     for summary in others:
-        changes = "; ".join(differences(first.config, summary.config)) or "nothing"
+        changes = "; ".join(map(str, differences(first.config, summary.config))) or "nothing"
         out.say(f"{summary.result.folder} differs in its config by: {changes}")
     for note in comparison.notes:
         out.say(toned(Tone.WARNING, str(note)) if note.kind is NoteKind.UNFAIR else str(note))

@@ -12,20 +12,27 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Required, TypedDict
 
 from attnlab.config.registry import TABLES, table
 from attnlab.config.schema import SECTIONS, Config
 from attnlab.config.values import Choice, ConfigError
 
 PACKAGE = __name__.partition(".")[0]
-Record = Mapping[str, Any]
-"""Code as run.json and study.json hold it: module, file, hash, and the parts of it that were used."""
+
+
+class CodeRecord(TypedDict, total=False):
+    """Code of a person's own as run.json and study.json hold it, with the parts of it that were used."""
+
+    module: Required[str]
+    file: Required[str]
+    hash: Required[str]
+    parts: list[list[str]]
 
 
 @dataclass(frozen=True)
@@ -201,12 +208,15 @@ def listed(codes: Iterable[OwnCode]) -> str:
 
 
 # ---------------------------------------------------------------- recorded with what used it
-def code_of(*configs: Config) -> list[dict[str, Any]]:
+def code_of(*configs: Config) -> list[CodeRecord]:
     """The own code that these configs use, and what else was named in this session, for their record."""
     used: dict[OwnCode, set[tuple[str, str]]] = {code: set() for code in IMPORTED.values()}
     for of, name in {part for config in configs for part in own_parts(config)}:
         used.setdefault(module_of(table(of)[name]), set()).add((of, name))
-    return [asdict(code) | {"parts": sorted(map(list, parts))} for code, parts in used.items()]
+    return [
+        CodeRecord(module=code.module, file=code.file, hash=code.hash, parts=sorted(map(list, parts)))
+        for code, parts in used.items()
+    ]
 
 
 def own_parts(config: Config) -> Iterator[tuple[str, str]]:
@@ -248,10 +258,10 @@ def module_of(variant: type) -> OwnCode:
     return IMPORTED.get(str(Path(file).resolve())) or _code(variant.__module__, Path(file))
 
 
-def import_again(records: Iterable[Record]) -> None:
+def import_again(records: Iterable[CodeRecord]) -> None:
     """In a process that works for this one: the code that the person named there, as it was there."""
-    for held in records:
-        code = _recorded(held)
+    for record in records:
+        code = _recorded(record)
         if loaded_from(code.file) is None:
             now = _code(code.module, Path(code.file))
             if now.hash != code.hash:
@@ -260,9 +270,9 @@ def import_again(records: Iterable[Record]) -> None:
         IMPORTED[code.file] = code
 
 
-def refuse_loose(records: Iterable[Record]) -> None:
+def refuse_loose(records: Iterable[CodeRecord]) -> None:
     """Stop where a process of its own could not import what is used."""
-    loose = [part for held in records if not held["file"] for part in held["parts"]]
+    loose = [part for record in records if not record["file"] for part in record["parts"]]
     if loose:
         parts = " and ".join(f'{of} "{name}"' for of, name in loose)
         raise ConfigError(
@@ -276,10 +286,10 @@ class MissingCodeError(ConfigError):
     """What was recorded needs own code that is not here."""
 
 
-def require_code(records: Iterable[Record], asker: str | Path) -> None:
+def require_code(records: Iterable[CodeRecord], asker: str | Path) -> None:
     """Stop where something that was recorded needs own code that is not here."""
-    missing = [held for held in records if _here(held) is None]
-    loose = [part for held in missing if not held["file"] for part in held["parts"]]
+    missing = [record for record in records if _here(record) is None]
+    loose = [part for record in missing if not record["file"] for part in record["parts"]]
     if loose:
         parts = " and ".join(f'{of} "{name}"' for of, name in loose)
         raise MissingCodeError(
@@ -287,13 +297,13 @@ def require_code(records: Iterable[Record], asker: str | Path) -> None:
             "line into a file, and name it with --import FILE (in Python, import it first)."
         )
     if missing:
-        codes = [_recorded(held) for held in missing]
+        codes = [_recorded(record) for record in missing]
         raise MissingCodeError(f"{asker} uses the code of {listed(codes)}. {consent(codes)}")
 
 
-def changed_code(records: Iterable[Record]) -> list[str]:
+def changed_code(records: Iterable[CodeRecord]) -> list[str]:
     """A sentence for each file that is another than when it was recorded."""
-    pairs = [(_recorded(held), _here(held)) for held in records]
+    pairs = [(_recorded(record), _here(record)) for record in records]
     return [
         f"{now.name} has changed since it was recorded (hash {before.hash}, now {now.hash}): what it does "
         "here may not be what was trained."
@@ -302,19 +312,19 @@ def changed_code(records: Iterable[Record]) -> list[str]:
     ]
 
 
-def _recorded(held: Record) -> OwnCode:
-    return OwnCode(held["module"], held["file"], held["hash"])
+def _recorded(record: CodeRecord) -> OwnCode:
+    return OwnCode(record["module"], record["file"], record["hash"])
 
 
-def _here(held: Record) -> OwnCode | None:
+def _here(record: CodeRecord) -> OwnCode | None:
     """The code of this session that stands for a recorded one: of the same file, or with the same parts."""
-    before = _recorded(held)
+    before = _recorded(record)
     named = [code for code in IMPORTED.values() if before.file and code.name == before.name]
     same = [code for code in named if code.file == before.file]
     if same or named:
         return (same or named)[0]
-    parts = [table(of)[name] for of, name in held["parts"] if of in TABLES and name in table(of)]
-    if parts and len(parts) == len(held["parts"]):
+    parts = [table(of)[name] for of, name in record["parts"] if of in TABLES and name in table(of)]
+    if parts and len(parts) == len(record["parts"]):
         return module_of(parts[0])
     if before.file and Path(before.file).is_file() and loaded_from(before.file) is not None:
         return _code(before.module, Path(before.file))

@@ -113,7 +113,7 @@ def _comments(holder: Any) -> dict[str, str]:
     return comments
 
 
-# ---------------------------------------------------------------- names and summaries of every table, read
+# ---------------------------------------------------------------- names and summaries of every table
 PACKAGE = Path(__file__).parents[1]
 
 

@@ -25,9 +25,7 @@ def read_json(file: Path, *, most: int = 16 * MEBIBYTE) -> dict[str, Any]:
         refuse_device(file)
         size = file.stat().st_size
         if size > most:
-            raise ConfigError(
-                f"{file} has {size:,} bytes, and more than {most:,} are not read: that is no such file."
-            )
+            raise ConfigError(f"{file} is too large: {size:,} bytes, limit {most:,} bytes.")
         content = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{file} does not exist.") from None

@@ -20,6 +20,10 @@ LONGEST_WORD, LONGEST_MESSAGE = 300, 1900
 """Characters of a word, and of all, that an error shows: what it quotes may be a file's whole content."""
 
 
+Settings = dict[str, Any]
+"""Settings as a person or a file writes them, before the schema has read them."""
+
+
 class ConfigError(ValueError):
     """A setting that cannot be used, in words for the person who wrote it."""
 

@@ -29,10 +29,10 @@ def listing(values: Mapping[str, object]) -> str:
 
 
 def percent(share: float) -> str:
-    """A share to two digits, such as 88 % or 0.34 %; 100 % means all, and 0 % none."""
+    """A share to two digits, such as 88% or 0.34%; 100% means all, and 0% none."""
     if share in (0, 1):
-        return f"{100 * share:.0f} %"
-    return f"{100 * share:.2g} %" if share < 0.985 else f"{min(100 * share, 99.9):.1f} %"
+        return f"{100 * share:.0f}%"
+    return f"{100 * share:.2g}%" if share < 0.985 else f"{min(100 * share, 99.9):.1f}%"
 
 
 def sentence(text: str) -> str:

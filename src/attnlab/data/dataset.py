@@ -17,6 +17,7 @@ from attnlab.config.streams import stream_seed
 from attnlab.config.wording import in_words
 from attnlab.data import shards
 from attnlab.data.batching import BATCHING, Batching
+from attnlab.data.columns import Row
 from attnlab.data.corpora import CORPORA
 from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.encode import ENCODINGS
@@ -26,7 +27,6 @@ from attnlab.data.labels import WRITTEN, LabelReader, Labels
 from attnlab.data.loader import Loader
 from attnlab.data.overlap import Gathering, overlap_between, overlap_of
 from attnlab.data.reading import JointProgress, SplitEncoder, TextObserver, read_for
-from attnlab.data.row import Row
 from attnlab.data.rows import Rows, in_memory
 from attnlab.data.splits import Splits, drawn, fraction
 from attnlab.data.tokenizers import TOKENIZERS

@@ -137,7 +137,7 @@ class PassageIndex:
         self, source: Path, skipped: Sequence[Skipped], passages: Sequence[PlacedPassage]
     ) -> None:
         if not passages:
-            reasons = "; ".join(f"{one.place}: {one.reason}" for one in skipped[:3])
+            reasons = "; ".join(map(str, skipped[:3]))
             raise DataError(f"{source} has no text to search in" + (f" ({reasons})." if reasons else "."))
 
     def _embed(self, texts: Sequence[str], embed: Embed, told: Told) -> int:

@@ -40,10 +40,13 @@ class PlacedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What could not be read, and why: a file, or a line of one."""
+    """What could not be read, and why: a file, or a line of one; no place where the reason names it."""
 
     place: str
     reason: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}" if self.place else self.reason
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -67,8 +70,9 @@ def read_passages(file: Path, encoding: str = "utf-8") -> tuple[list[PlacedPassa
             return _of_text(file, encoding)
         return _of_table(file, encoding)
     except (DataError, OSError) as error:
-        reason = str(error.strerror if isinstance(error, OSError) else error).removeprefix(f"{file} ")
-        return [], [Skipped(str(file), reason.rstrip("."))]
+        if isinstance(error, OSError):
+            return [], [Skipped(str(file), str(error.strerror))]
+        return [], [Skipped("", str(error))]  # it names the file
 
 
 def not_text(file: Path, encoding: str) -> str:
@@ -91,7 +95,7 @@ def not_text(file: Path, encoding: str) -> str:
 def _of_text(file: Path, encoding: str) -> tuple[list[PlacedPassage], list[Skipped]]:
     broken: list[Broken] = []
     passages = list(passages_of(sound_lines(file, encoding, broken)))
-    return passages, [Skipped(one.place, one.reason) for one in drained(broken)]
+    return passages, [Skipped(line.place, line.reason) for line in drained(broken)]
 
 
 def _of_table(file: Path, encoding: str) -> tuple[list[PlacedPassage], list[Skipped]]:

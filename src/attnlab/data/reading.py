@@ -57,7 +57,7 @@ def pieces_of(examples: Iterable[tuple[str, Example]]) -> Iterator[Piece]:
         count[split] = count.get(split, 0) + len(chunk)
 
 
-# ---------------------------------------------------------------- the texts of one reading, encoded into th
+# ---------------------------------------------------------------- the texts of one reading, encoded
 class JointProgress:
     """The progress of several splits that are tokenised together, as that of one piece of work."""
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnlab.data.columns import COLUMNS, RAGGED, Column, ColumnKind
+from attnlab.data.columns import COLUMNS, RAGGED, Column, ColumnKind, Row
 from attnlab.data.errors import DataError
-from attnlab.data.row import Row
 
 Stored = NDArray[Any]
 Columns = dict[str, Stored]

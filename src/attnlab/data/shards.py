@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from attnlab.data.row import Row
+from attnlab.data.columns import Row
 from attnlab.data.rows import Columns, Rows, columns_of, joined
 from attnlab.data.verified_arrays import DamagedArrayError, load_array, save_array, seal, unseal
 from attnlab.runs.faults import FAULTS

@@ -128,7 +128,7 @@ def files_named(held: Any) -> Iterator[str]:
                 yield from files_named(value)
 
 
-# ---------------------------------------------------------------- jSON with a checksum of what it holds, fo
+# ---------------------------------------------------------------- JSON with its checksum
 def seal(file: Path, held: Any) -> None:
     """Write what JSON can hold, whole or not at all; several processes may write the same."""
     replace_bytes(file, json.dumps({"crc": checksum(held), "held": held}).encode())

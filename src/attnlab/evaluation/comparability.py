@@ -23,7 +23,7 @@ UNKNOWN = "unknown_share"
 
 SAME_BYTES = 0.02
 """The first token of each row of a long text is not predicted, and is another stretch of text under another
-tokenizer: with rows of 50 tokens or more these are 2 % of the bytes at the most."""
+tokenizer: with rows of 50 tokens or more these are 2% of the bytes at the most."""
 
 LABELS = {"label", "labels", "number", "tag_counts"}
 OF_LABELS = ("loss", "train_loss")

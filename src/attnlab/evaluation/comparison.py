@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypedDict
 
 import attnlab.studies.wording as wording
 from attnlab.evaluation.spread import Spread
@@ -70,6 +70,15 @@ class Inequality:
         return cls(Unequal(held["kind"]), arm, baseline, tuple(held["names"]))
 
 
+class DifferenceRecord(TypedDict):
+    """A difference by another measure, as files hold it; None is what cannot be known."""
+
+    difference: float | None
+    low: float | None
+    high: float | None
+    seeds: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
     """`difference` is arm − baseline, in the metric's own unit; the rest is what it is worth.
@@ -110,7 +119,7 @@ class Comparison:
 
     @functools.cached_property
     def smallest(self) -> float:
-        """The minimum detectable effect at 80 % power, given this spread."""
+        """The minimum detectable effect at 80% power, given this spread."""
         return self.spread.smallest(self.seeds, corrected_level(self.level, self.comparisons), POWER)
 
     @property
@@ -188,15 +197,16 @@ class Comparison:
         )
 
 
-def difference_of(estimate: Estimate) -> dict[str, Any]:
+def difference_of(estimate: Estimate) -> DifferenceRecord:
     """A difference by another measure, as files hold it."""
-    ends = {"low": estimate.low, "high": estimate.high} if estimate.n > 1 else {"low": None, "high": None}
-    return {"difference": estimate.value, **ends, "seeds": estimate.n}
+    low, high = (estimate.low, estimate.high) if estimate.n > 1 else (None, None)
+    return {"difference": estimate.value, "low": low, "high": high, "seeds": estimate.n}
 
 
-def estimate_of(held: Mapping[str, Any]) -> Estimate:
-    value, low, high = (nan_of(held.get(name)) for name in ("difference", "low", "high"))
-    return Estimate(value, low, high, held["seeds"])
+def estimate_of(record: DifferenceRecord) -> Estimate:
+    return Estimate(
+        nan_of(record["difference"]), nan_of(record["low"]), nan_of(record["high"]), record["seeds"]
+    )
 
 
 def corrected_level(level: float, comparisons: int) -> float:

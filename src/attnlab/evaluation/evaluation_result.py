@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from attnlab.checks.wording.of_scores import honest_meaning
 from attnlab.documents.nodes import DocumentPage
 from attnlab.documents.notebook import SelfShowing
 from attnlab.evaluation.honesty import HonestLoss
@@ -104,23 +103,8 @@ class EvaluationResult(SelfShowing):
             yield "baselines", [asdict(baseline) for baseline in self.baselines]
             yield "baselines_told", baselines_sentence(self.baselines)
         if self.honesty is not None:
-            yield "honesty", honesty_json(self.honesty)
+            yield "honesty", self.honesty.as_json()
         if self.pseudo is not None:
             yield "pseudo", asdict(self.pseudo)
         if self.probes:
             yield "probes", [asdict(probe) for probe in self.probes]
-
-
-def honesty_json(honest: HonestLoss) -> dict[str, Any]:
-    """Parallel and token-by-token loss of the same targets."""
-    return {
-        "parallel": honest.parallel.loss,
-        "token_by_token": honest.token_by_token.loss,
-        "difference": honest.difference,
-        "interval": list(honest.interval),
-        "largest": honest.largest,
-        "texts": honest.texts,
-        "targets": honest.parallel.tokens,
-        "sound": honest.sound,
-        "meaning": honest_meaning(honest.values),
-    }

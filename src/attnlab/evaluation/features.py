@@ -17,8 +17,8 @@ from torch import Tensor
 from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
 from attnlab.model.frozen import is_fixed
-from attnlab.model.heads.classification import Classification, pooled
 from attnlab.model.heads.head import Head
+from attnlab.model.heads.labels import Classification, pooled
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.tasks.labelled import Labelled

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from attnlab.checks.wording.of_scores import honest_meaning
 from attnlab.evaluation.perplexity import Score
 from attnlab.evaluation.texts import Cut, Text, nats_alone, nats_token_by_token
 from attnlab.model.isolation import copy_of
@@ -29,7 +31,7 @@ LEAST = 2000
 
 @dataclass(frozen=True)
 class HonestLoss:
-    """Parallel and token-by-token loss of the same targets, with a 95 % interval over texts."""
+    """Parallel and token-by-token loss of the same targets, with a 95% interval over texts."""
 
     parallel: Score
     token_by_token: Score
@@ -62,6 +64,20 @@ class HonestLoss:
             "targets": self.parallel.tokens,
             "sound": self.sound,
             "means_agree": abs(self.difference) <= EQUAL,
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """As `attnlab evaluate --json` gives it."""
+        return {
+            "parallel": self.parallel.loss,
+            "token_by_token": self.token_by_token.loss,
+            "difference": self.difference,
+            "interval": list(self.interval),
+            "largest": self.largest,
+            "texts": self.texts,
+            "targets": self.parallel.tokens,
+            "sound": self.sound,
+            "meaning": honest_meaning(self.values),
         }
 
 

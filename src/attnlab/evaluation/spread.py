@@ -13,9 +13,9 @@ not make a_s smaller. The mean over S seeds varies by
     b²/n           seen from text to text in the mean over seeds, less what c puts there
 
 and the interval joins each source's own t interval: half² = (t_{S−1}·SE_seeds)² + (t_texts·SE_texts)².
-It does not resample: with five seeds a percentile bootstrap covers 85 % where it claims 95 %, and
-one pooled t (Satterthwaite) falls to 87 % with two. This one covers 94 to 97 % with five seeds or
-more, up to 99 % with two or three (tests/evaluation/test_coverage.py); without texts it is the
+It does not resample: with five seeds a percentile bootstrap covers 85% where it claims 95%, and
+one pooled t (Satterthwaite) falls to 87% with two. This one covers 94 to 97% with five seeds or
+more, up to 99% with two or three (tests/evaluation/test_coverage.py); without texts it is the
 paired t test itself. Texts are taken as independent of each other: sentences of one book are less.
 """
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attnlab.data.encode.translation import ends
+from attnlab.data.encode.texts import ends
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows
 from attnlab.data.tokenizers.tokenizer import Tokenizer

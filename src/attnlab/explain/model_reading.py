@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from attnlab.config.schema import ModelSettings
 from attnlab.config.values import ConfigError
-from attnlab.data.encode.translation import ends
+from attnlab.data.encode.texts import ends
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.explain.attention_maps import AttentionMaps, RowOfText, attention_maps
 from attnlab.model.capture import capture

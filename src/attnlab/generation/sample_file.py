@@ -16,7 +16,7 @@ import numpy as np
 from attnlab.config.streams import stream_seed
 from attnlab.config.visible_text import visible
 from attnlab.data.dataset import Dataset
-from attnlab.data.encode.translation import ends
+from attnlab.data.encode.texts import ends
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.generation.generate import Written, generate
 from attnlab.generation.rules import Sample

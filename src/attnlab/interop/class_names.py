@@ -12,7 +12,7 @@ from attnlab.config.schema import ModelSettings
 from attnlab.config.values import Choice
 from attnlab.data.labels import Labels
 from attnlab.interop.fields import Theirs
-from attnlab.model.heads.classification import Classification
+from attnlab.model.heads.labels import Classification
 from attnlab.model.isolation import copy_of
 from attnlab.model.model import Model
 from attnlab.targets import TARGETS

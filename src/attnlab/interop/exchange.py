@@ -24,10 +24,9 @@ from attnlab.interop.fields import Settings, Theirs, get
 from attnlab.interop.foreign import Foreign, built_with, load_model, resize, save_model
 from attnlab.interop.onnx import write_onnx
 from attnlab.interop.tokenizer_export import save_tokenizer
-from attnlab.model.heads.classification import Classification
+from attnlab.model.heads.labels import Classification, TokenClassification
 from attnlab.model.heads.language import language_head
 from attnlab.model.heads.span import Span
-from attnlab.model.heads.token_classification import TokenClassification
 from attnlab.model.model import Model
 from attnlab.model.positions.absolute import sinusoids
 from attnlab.model.trunks.transformer import transformer_of

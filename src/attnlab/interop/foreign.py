@@ -315,7 +315,7 @@ def resize_weights(weights: Mapping[str, Tensor], settings: Settings, *, seed: i
     return resized
 
 
-# ---------------------------------------------------------------- a checkpoint of the hub by its name, fetc
+# ---------------------------------------------------------------- a checkpoint of the hub by its name
 FILES = ("*.json", "*.safetensors", "pytorch_model*.bin", "*.txt", "*.model")
 
 

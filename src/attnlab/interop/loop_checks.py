@@ -39,8 +39,8 @@ from attnlab.interop.module_checks import Point, check_module, own_tokenizer, ti
 from attnlab.interop.observing import Observer, Part, SeenCall, scores_of
 from attnlab.model.isolation import undisturbed
 from attnlab.model.losses import IGNORE
+from attnlab.runs.faults import UnsoundError
 from attnlab.runs.findings import BAD, Finding, Findings, Outcome, failed_checks, joined, save_findings
-from attnlab.runs.run_error import UnsoundError
 from attnlab.targets.predictions import judge, provisional
 
 NUMBERS = 4096

@@ -35,6 +35,8 @@ COSTS = {
     "tokens_per_second": Measure("training tokens per second", "higher"),
     "peak_memory_bytes": Measure("the largest memory of the run's process until training ended"),
 }
+TIMES = ("seconds", "tokens_per_second")
+"""Costs that a busy machine makes worse."""
 SAMPLED = {
     "parallel_loss": Measure(
         "nats per token, all positions at once, on the rows of token_by_token_loss",

@@ -69,6 +69,10 @@ class Estimate:
         """(low, high), where both are known."""
         return (self.low, self.high) if math.isfinite(self.low) else None
 
+    def as_json(self) -> dict[str, Any]:
+        """As results files hold it, at their usual level."""
+        return {"value": self.value, "low": self.low, "high": self.high, "n": self.n}
+
 
 class Metric(ABC):
     """One number of a model on a split. Its docstring is its card, whose first line is its definition."""

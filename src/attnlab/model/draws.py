@@ -39,7 +39,7 @@ class Undrawn(TorchFunctionMode):
 
 # ---------------------------------------------------------------- dropout
 class Dropout(nn.Dropout):
-    """torch's own, which is passed by where nothing is trained: a dozen of them cost a written token 5 %."""
+    """torch's own, which is passed by where nothing is trained: a dozen of them cost a written token 5%."""
 
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(x) if self.training else x

@@ -62,7 +62,7 @@ def _quiet_residuals(stack: Stack) -> None:
             inner.down.weight.mul_(len(parts) ** -0.5)
 
 
-# ---------------------------------------------------------------- weights put in their places as they are,
+# ---------------------------------------------------------------- weights copied into their places
 def assign(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     """Make each tensor the parameter of its name. A tied table is one module, and so stays tied."""
     for name, tensor in weights.items():

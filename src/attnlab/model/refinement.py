@@ -15,7 +15,7 @@ from torch import Tensor
 
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.blocks import Attention, CrossAttention
-from attnlab.model.positions.alibi import Alibi
+from attnlab.model.positions.biases import Alibi
 from attnlab.model.positions.position import Position
 from attnlab.model.reach import declared
 from attnlab.model.stack import Stack

@@ -17,8 +17,7 @@ from typing import Any, Required, TypedDict
 
 from attnlab.config.untrusted import refuse_device
 from attnlab.runs.atomic import as_bytes, hash_of, replace_bytes, sync_folder, write_bytes
-from attnlab.runs.faults import FAULTS, fault_phrase
-from attnlab.runs.run_error import RunError
+from attnlab.runs.faults import FAULTS, RunError, fault_phrase
 from attnlab.runs.typed import check_record
 
 FORMAT = 1

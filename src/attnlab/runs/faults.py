@@ -11,11 +11,14 @@ from typing import Any
 from attnlab.config.imports import MissingCodeError
 from attnlab.config.untrusted import refuse_device
 from attnlab.config.values import ConfigError, shortened
-from attnlab.runs.run_error import RunError
 from attnlab.runs.typed import check_record
 
 FAULTS = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError)
 """What reading a file raises whose content is not what was written: other types, names or bytes."""
+
+
+class FileConfigError(ConfigError):
+    """A setting that cannot be used, with the file that it is in."""
 
 
 @contextmanager
@@ -26,8 +29,10 @@ def reading(file: Path) -> Iterator[None]:
         yield
     except (RunError, MissingCodeError):
         raise  # it says already what is wrong
+    except FileConfigError:
+        raise  # it names the file
     except ConfigError as error:
-        raise error if str(file) in str(error) else ConfigError(f"{file}: {error}") from error
+        raise FileConfigError(f"{file}: {error}") from error
     except OSError as error:
         if isinstance(error, FileNotFoundError):
             raise
@@ -54,3 +59,11 @@ def fault_phrase(error: BaseException) -> str:
     if isinstance(error, KeyError):
         return f"there is no {error}"
     return shortened(" ".join(str(error).split()))[:200].rstrip(".") or type(error).__name__
+
+
+class RunError(RuntimeError):
+    """A failed run, in words for the person who started it: what happened, what is safe, what to do."""
+
+
+class UnsoundError(RunError):
+    """A check failed before the first step."""

@@ -14,10 +14,9 @@ from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
 from attnlab.runs.atomic import remove_halves, replace_json
 from attnlab.runs.checkpoints import Checkpoints
-from attnlab.runs.faults import reading
+from attnlab.runs.faults import RunError, reading
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
-from attnlab.runs.record import RECORD, differences, other_versions, read_record, refuse_changes
-from attnlab.runs.run_error import RunError
+from attnlab.runs.record import RECORD, Fingerprints, differences, other_versions, read_record, refuse_changes
 
 Changed = Callable[[Config, Config, Path], list[str]]
 """Is given the config that a run has, the one that it is to go on with, and its folder; gives warnings."""
@@ -130,8 +129,9 @@ class RunFolder:
         self.record |= facts
         replace_json(self.path / RECORD, self.record)
 
-    def expect(self, **facts: Any) -> None:
-        """Facts that must be those of the run's beginning, such as the data's fingerprint."""
+    def expect(self, fingerprints: Fingerprints) -> None:
+        """Note the fingerprints; refuse those that are not the ones the run was begun with."""
+        facts = vars(fingerprints)
         for name, value in facts.items():
             recorded = self.record.get(name, value)
             if recorded != value:

@@ -26,10 +26,12 @@ class ReasonKind(StrEnum):
     OTHER_INPUTS = "other_inputs"
     OTHER_DRAWS = "other_draws"
     OTHER_WEIGHTS = "other_weights"
+    OTHER_LOAD = "other_load"
     SAME_WEIGHTS = "same_weights"  # seeds that did nothing
     SAME_BATCHES = "same_batches"
     SAME_DRAWS = "same_draws"
     SAME_LOSSES = "same_losses"
+    MIXED_RUNS = "mixed_runs"  # runs of one arm, or of it and its baseline, that do not rest on the same
     CHECKS = "checks"
     REFUSED = "refused"
     ERROR = "error"

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Required, TypedDict
 
+from attnlab.config.imports import CodeRecord
 from attnlab.config.upgrade import upgrade
 from attnlab.config.values import ConfigError
 from attnlab.runs.faults import read_object, reading
 
 RECORD = "run.json"
-
-
-class CodeRecord(TypedDict, total=False):
-    """Code of a person's own, as it is recorded with what used it."""
-
-    module: Required[str]
-    file: Required[str]
-    hash: Required[str]
-    parts: list[list[str]]
 
 
 class BestRecord(TypedDict, total=False):
@@ -58,6 +51,7 @@ class RunRecord(TypedDict, total=False):
     flops: float
     tokens: int
     seconds: float
+    processor: dict[str, float]
     sound: bool
     unsound: list[str]
     failures: list[str]
@@ -76,6 +70,19 @@ class RunRecord(TypedDict, total=False):
     initial: dict[str, str] | None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Fingerprints:
+    """What decides a run's batches and their order, as run.json holds it."""
+
+    text: str | None
+    data: Mapping[str, str]
+    tokenizer: str
+    order: str
+    tokenizer_identity: Mapping[str, Any]
+    tokenizer_text: Mapping[str, Any] | None
+    start: str
+
+
 def read_record(path: Path) -> dict[str, Any]:
     """A run's run.json, its config in today's names."""
     file = path / RECORD
@@ -87,22 +94,34 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def refuse_changes(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
-    changes = list(differences(before, now))
+    changes = "; ".join(map(str, differences(before, now)))
     if changes:
         raise ConfigError(
-            f"The config is not the one that {path} was begun with: {'; '.join(changes)}. Resume with the "
+            f"The config is not the one that {path} was begun with: {changes}. Resume with the "
             "config unchanged, or start a new run with another --out."
         )
 
 
-def differences(before: Any, now: Any, where: str = "") -> Iterator[str]:
-    """What changed between two configs, one line a value."""
+@dataclass(frozen=True)
+class Change:
+    """A setting by its dotted name, with the value that it had and the one it has."""
+
+    setting: str
+    before: Any
+    now: Any
+
+    def __str__(self) -> str:
+        return f"{self.setting} was {self.before}, now {self.now}"
+
+
+def differences(before: Any, now: Any, where: str = "") -> Iterator[Change]:
+    """What changed between two configs."""
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for key in dict.fromkeys([*before, *now]):
             inner = f"{where}.{key}" if where else str(key)
             yield from differences(before.get(key, "absent"), now.get(key, "absent"), inner)
     elif before != now and not (isinstance(before, (list, tuple)) and list(before) == list(now)):
-        yield f"{where} was {before}, now {now}"
+        yield Change(where, before, now)
 
 
 def other_versions(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

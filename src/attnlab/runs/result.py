@@ -84,6 +84,7 @@ class RunResult:
     `status` is "finished", "failed", "invalid" (finished, and a check failed) or "missing" in a study, and
     that of its record elsewhere, such as "running"; `reason` says why it is not finished. `fingerprints` say
     what it was trained and judged on, `trace` and `initial` what it was really given (training/trace.py).
+    `waited` is the share of its time that it waited for a processor that others had.
     `tuned` is how many of its parameters are trained, 0 where that was not recorded.
     `extra` is what a study's own measures add, by its own names.
     """
@@ -103,6 +104,7 @@ class RunResult:
     seconds: float = 0.0
     tokens_per_second: float = 0.0
     evaluation_seconds: float = 0.0
+    waited: float | None = None
     peak_memory_bytes: int = 0
     unsound: tuple[str, ...] = ()
     checks: tuple[Finding, ...] = ()

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Required, TypedDict
 
+from attnlab.config.imports import CodeRecord
 from attnlab.config.values import ConfigError
-from attnlab.runs.faults import read_object, reading
+from attnlab.runs.faults import RunError, read_object, reading
 from attnlab.runs.findings import failed_checks, read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, RunCurve, curve_of, latest, read_events
 from attnlab.runs.reason import Reason
-from attnlab.runs.record import RECORD, CodeRecord, fingerprints_of, read_record
+from attnlab.runs.record import RECORD, fingerprints_of, read_record
 from attnlab.runs.result import RunResult, RunState, read_result
-from attnlab.runs.run_error import RunError
 
 STUDY_FILE = "study.json"
 """In the folder of a study, above those of its runs."""
@@ -22,17 +22,29 @@ STARTS = "starts"
 """There, the folder of the runs that its arms begin from."""
 
 
-class StudyRecord(TypedDict, total=False):
-    """What study.json holds."""
+class ResolvedRecord(TypedDict, total=False):
+    """A study with every arm's config, as study.json holds it."""
 
     study: Required[dict[str, Any]]
     identity: Required[str]
     configs: dict[str, dict[str, Any]]
     imports: list[CodeRecord]
+
+
+class Histogram(TypedDict, total=False):
+    """How many values lie between each two edges."""
+
+    edges: list[float]
+    counts: list[int]
+
+
+class StudyRecord(ResolvedRecord, total=False):
+    """What study.json holds; `lengths` are those of the baseline's training texts, in tokens."""
+
     threads: Required[int]
     versions: Required[dict[str, Any]]
     again: Required[str]
-    lengths: dict[str, Any]
+    lengths: Histogram
 
 
 @dataclass(frozen=True, kw_only=True)

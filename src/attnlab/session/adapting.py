@@ -117,11 +117,11 @@ def task_of(corpus: Choice) -> str:
     return "classification"
 
 
-def answer_columns(corpus: str, named: Mapping[str, Any]) -> dict[str, Any]:
+def answer_columns(corpus: str, named: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """Where a person's table may have its answers: a column of that name is no label then."""
     if corpus not in ("files", "hub"):
         return {}
-    usual: dict[str, Any] = {"answers": ANSWER_COLUMNS, "label": ()}
+    usual: dict[str, tuple[str, ...]] = {"answers": ANSWER_COLUMNS, "label": ()}
     return {name: value for name, value in usual.items() if name not in named}
 
 

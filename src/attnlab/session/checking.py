@@ -22,7 +22,7 @@ from attnlab.metrics.metric import Examples
 from attnlab.runs.findings import Finding, When, joined, read_findings
 from attnlab.runs.record import RECORD
 from attnlab.session.session import Session, default_cache
-from attnlab.session.soundness import case_of, said_by
+from attnlab.session.soundness import ScoredExamples, case_of
 from attnlab.session.trained import Trained
 from attnlab.session.training import samples_of
 from attnlab.targets import TARGETS
@@ -60,7 +60,10 @@ def of_run(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
     facts: dict[str, Any] = {"folder": trained.folder, "step": trained.step}
     if "dev" in trained.dataset.splits.names:
         tell("Scoring the dev split")
-        facts |= _evaluated(trained)
+        evaluation = trained.evaluator("dev", batches=trained.config.training.evaluate_batches)()
+        facts["scores"] = {"loss": evaluation.loss, **evaluation.scores}
+        facts["samples"] = _samples(trained)
+        facts["scored"] = ScoredExamples.of(trained, evaluation)
     moments: tuple[When, ...] = ("evaluation", "after")
     failed = [one for one in recorded if one.when in moments and one.outcome == "fail"]
     return joined(
@@ -129,13 +132,6 @@ def said(value: Any) -> str:
 def _made(session: Session, when: When, tell: Told, **facts: Any) -> list[Finding]:
     tell(f"Checking ({when})")
     return run_checks(case_of(session, when, **facts))
-
-
-def _evaluated(session: Session) -> dict[str, Any]:
-    """The dev scores and samples of the model as it is, as an evaluation in training gives them."""
-    evaluation = session.evaluator("dev", batches=session.config.training.evaluate_batches)()
-    scores = {"loss": evaluation.loss, **evaluation.scores}
-    return {"scores": scores, "samples": _samples(session), **said_by(session, evaluation)}
 
 
 def _samples(session: Session) -> list[Any]:

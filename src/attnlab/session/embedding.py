@@ -17,7 +17,7 @@ from attnlab.config.values import ConfigError
 from attnlab.data.encode.encoding import Cut
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.generation.decoder import padded
-from attnlab.model.heads.classification import pooled
+from attnlab.model.heads.labels import pooled
 from attnlab.model.heads.sentence import Sentence
 from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens

@@ -19,7 +19,7 @@ from attnlab.data.corpora.own_files import Files
 from attnlab.data.dataset import Dataset
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Encoding
-from attnlab.data.encode.translation import ends
+from attnlab.data.encode.texts import ends
 from attnlab.data.example import Example
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory

@@ -16,10 +16,9 @@ from attnlab.evaluation.documents import document_losses
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.metrics import METRICS
 from attnlab.runs.atomic import replace_json
-from attnlab.runs.faults import read_object, reading
+from attnlab.runs.faults import RunError, read_object, reading
 from attnlab.runs.findings import collapse_sentence
 from attnlab.runs.record import RECORD
-from attnlab.runs.run_error import RunError
 from attnlab.session.trained import Trained
 from attnlab.session.training import Run
 from attnlab.tasks import TASKS
@@ -78,7 +77,7 @@ def at_the_edge(best: float, rates: Sequence[float]) -> bool:
 # ---------------------------------------------------------------- what became of them
 @dataclass(frozen=True)
 class TriedRate:
-    """One rate: its run's best value on `n` texts of dev with the 95 % interval, the epochs that it took,
+    """One rate: its run's best value on `n` texts of dev with the 95% interval, the epochs that it took,
     `collapsed` where its predictions came to the majority share, `failed` where it did not come to an end."""
 
     rate: float
@@ -115,7 +114,7 @@ class RatesTried:
 
     def __str__(self) -> str:
         best = self.best
-        head = f"Learning rates, each by its best dev {self.metric.replace('_', ' ')} (95 % interval over "
+        head = f"Learning rates, each by its best dev {self.metric.replace('_', ' ')} (95% interval over "
         lines = [f"{head}n = {best.n:,} texts):", *(one.line(best=one is best) for one in self.tried)]
         lines.append(f"The runs of the other rates are in {self.folder}.")
         if at_the_edge(best.rate, [one.rate for one in self.tried]):

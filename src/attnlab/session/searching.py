@@ -67,7 +67,7 @@ def index_folder(embedder: Embedder, source: Path) -> Path:
 
 def skipped_told(update: IndexUpdate, most: int = 5) -> Sequence[str]:
     """What was left out, a line each; of many the first."""
-    lines = [f"{one.place}: {one.reason}" for one in update.skipped]
+    lines = list(map(str, update.skipped))
     more = len(lines) - most
     return lines if more <= 0 else [*lines[:most], f"… and {more:,} more"]
 

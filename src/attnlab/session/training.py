@@ -20,6 +20,7 @@ from attnlab.runs.events import Listener
 from attnlab.runs.findings import collapse_sentence, failures
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import MetricsFile
+from attnlab.runs.record import Fingerprints
 from attnlab.session.session import Session
 from attnlab.session.soundness import RunChecks, Watch, known
 from attnlab.training.budget import State
@@ -29,7 +30,7 @@ from attnlab.training.failure import Failure
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.listeners import LISTENERS
 from attnlab.training.loop import Loop
-from attnlab.training.machine import autocast_of, device_of, recompute_blocks, versions
+from attnlab.training.machine import ProcessorTime, autocast_of, device_of, recompute_blocks, versions
 from attnlab.training.optimizers import OPTIMIZERS, Optimizers
 from attnlab.training.schedules import SCHEDULES
 from attnlab.training.trace import initial_weights
@@ -78,7 +79,7 @@ def train(
         with folder.recorded():
             expected, cut = fingerprints(session), truncation(session)  # all text is encoded, or refused
             session.tokenizer.save(out)
-            folder.expect(**expected)
+            folder.expect(expected)
             folder.note(truncation=cut, labels=asdict(session.labels))
             folder.note(fresh=session.origin.fresh, certificate=session.origin.certificate)
             warnings += session.task.target.warnings(session.labels)
@@ -106,8 +107,11 @@ def _run(loop: Loop, session: Session, folder: RunFolder, soundness: RunChecks) 
         # after the checks, which must not touch the weights; of those that the seed decides
         drawn = {n: w for n, w in initial_weights(session.model).items() if n not in session.origin.taken}
         folder.note(initial=drawn, epoch_batches=len(loop.loader))
+    began, earlier = ProcessorTime.now(), folder.record.get("processor", {})
     with interrupt.heard():
         reason = loop.run(interrupt)
+    took = ProcessorTime.now().since(began)
+    folder.note(processor={name: took[name] + earlier.get(name, 0.0) for name in took})
     state = loop.state
     metric = session.task.metrics[0]
     best = {"step": state.best_step, "metric": metric, "value": state.best_score}
@@ -135,18 +139,18 @@ def in_order(session: Session) -> Loader:
     return session.dataset.trained(session.config.seed)
 
 
-def fingerprints(session: Session) -> dict[str, Any]:
-    """What decides the batches and their order: a resumed run must find the same."""
+def fingerprints(session: Session) -> Fingerprints:
+    """What decides the batches and their order: a resumed run must have the same."""
     dataset, tokenizer = session.dataset, session.tokenizer
-    return {
-        "text": dataset.text_fingerprint,
-        "data": {split: dataset.fingerprint(split) for split in dataset.splits.names},
-        "tokenizer": tokenizer.fingerprint,
-        "order": in_order(session).fingerprint,
-        "tokenizer_identity": tokenizer.identity(),
-        "tokenizer_text": tokenizer.text.identity if tokenizer.text else None,
-        "start": session.origin.start,
-    }
+    return Fingerprints(
+        text=dataset.text_fingerprint,
+        data={split: dataset.fingerprint(split) for split in dataset.splits.names},
+        tokenizer=tokenizer.fingerprint,
+        order=in_order(session).fingerprint,
+        tokenizer_identity=tokenizer.identity(),
+        tokenizer_text=tokenizer.text.identity if tokenizer.text else None,
+        start=session.origin.start,
+    )
 
 
 def truncation(session: Session) -> dict[str, dict[str, float]]:

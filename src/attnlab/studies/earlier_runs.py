@@ -8,9 +8,9 @@ from pathlib import Path
 from attnlab.config.files import config_of, to_json
 from attnlab.config.values import ConfigError
 from attnlab.config.wording import count_of
+from attnlab.runs.faults import RunError
 from attnlab.runs.folder import RunFolder
-from attnlab.runs.record import RECORD, differences, read_record
-from attnlab.runs.run_error import RunError
+from attnlab.runs.record import RECORD, Change, differences, read_record
 from attnlab.studies.engines.engine import Job
 from attnlab.studies.outcome import Note, NoteKind
 from attnlab.training.continuing import step_to_go_on_from
@@ -41,7 +41,7 @@ def outcome_of(job: Job) -> str:
         return ""
 
 
-def changes_of(job: Job) -> list[str]:
+def changes_of(job: Job) -> list[Change]:
     """How the run in a job's folder differs from the one that is wanted; nothing where there is none."""
     if not (job.folder / RECORD).is_file():
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnlab.config.schema import SECTIONS, Config
 from attnlab.evaluation.comparability import Basis, tokens_by_start
@@ -27,6 +27,8 @@ TOPICS: Mapping[str, tuple[str, ...]] = {
 
 TOLERANCES = {"steps": 1.01, "tokens": 1.01, "parameters": 1.01, "flops": 1.05}
 """The ratios up to which counts are equal enough; a rule of attention alone moves FLOPs by a few percent."""
+AS_BUSY = 0.1
+"""Shares of their time that runs waited for a processor, up to which the machine was as busy for both."""
 SLOWER, LEAST_SECONDS = 1.5, 1.0
 """Times vary with the machine's load: they differ where each seed's do, by this ratio and these seconds."""
 
@@ -71,8 +73,9 @@ def setting(key: str) -> str:
     return f"{section}.{rest.partition('.')[0]}" if section in SECTIONS else section
 
 
-def settings(config: Config) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def settings(config: Config) -> dict[str, object]:
+    """Every setting by its dotted name."""
+    values: dict[str, object] = {}
     for field in fields(config):
         value = getattr(config, field.name)
         if field.name in SECTIONS:
@@ -93,6 +96,8 @@ def mean(runs: Sequence[RunResult], name: str) -> float:
 
 
 def time_inequality(runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> list[Inequality]:
+    if not as_busy(runs, baseline):
+        return []  # said of the study, once
     pairs = list(zip(by_seed(runs), by_seed(baseline), strict=True))
     for first, last in ((0, 1), (1, 0)):
         longer = [pair[first] - pair[last] > LEAST_SECONDS for pair in pairs]
@@ -100,6 +105,18 @@ def time_inequality(runs: Sequence[RunResult], baseline: Sequence[RunResult]) ->
             one, two = (fmean(side) for side in zip(*pairs, strict=True))
             return [Inequality(Unequal.TIME, one, two)]
     return []
+
+
+def waiting(runs: Sequence[RunResult]) -> float | None:
+    """The mean share of their time that runs waited for a processor; None where it is not known."""
+    shares = [run.waited for run in runs]
+    return fmean(known) if (known := [share for share in shares if share is not None]) == shares else None
+
+
+def as_busy(runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> bool:
+    """Whether the machine was as busy for both, so that their times mean the same; taken so if not known."""
+    one, two = waiting(runs), waiting(baseline)
+    return not runs or not baseline or one is None or two is None or abs(one - two) <= AS_BUSY
 
 
 def by_seed(runs: Sequence[RunResult]) -> list[float]:

@@ -9,9 +9,12 @@ different length have both marked.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from itertools import combinations
+from typing import Any
 
 from attnlab.data.batching import BATCHING
 from attnlab.evaluation.comparability import Basis, first_difference, tokens_by_start
@@ -75,6 +78,48 @@ def fixed_parts(arm: str, runs: Sequence[RunResult]) -> list[Note]:
         "first": fixed[0] if fixed else "",
     }
     return [Note(NoteKind.FIXED_PARTS, values)] if fixed else []
+
+
+Codes = Mapping[str, Mapping[str, str]]
+"""The hash of each file of the person's own code that a run used, by the run's folder and the file's name."""
+
+
+def mixed_runs(
+    arm: str,
+    runs: Sequence[RunResult],
+    baseline: Sequence[RunResult],
+    *,
+    changed: Collection[str],
+    codes: Codes,
+) -> list[Reason]:
+    """What runs do not have in common though neither their seed nor what the arm changes decides it: a study
+    that was continued after its data, its tokenizer or its code had changed."""
+    everywhere = [*runs, *baseline]
+    alike = runs if touches(changed, "data.", "task", "start") else everywhere
+    versions = {
+        "text": versions_of(alike, lambda run: run.fingerprints.get("text")),
+        "tokenizer": versions_of(alike, lambda run: run.fingerprints.get("tokenizer")),
+        "rows": versions_of(runs, lambda run: run.fingerprints.get("data")),
+    }
+    mixed = [what for what, groups in versions.items() if len(groups) > 1][:1]  # the others follow from it
+    for name in dict.fromkeys(name for run in everywhere for name in codes.get(run.folder, ())):
+        versions[name] = versions_of(everywhere, partial(_code, codes, name))
+        mixed += [name] if len(versions[name]) > 1 else []
+    return [Reason(ReasonKind.MIXED_RUNS, {"arm": arm, "what": w, "versions": versions[w]}) for w in mixed]
+
+
+def _code(codes: Codes, name: str, run: RunResult) -> str | None:
+    return codes.get(run.folder, {}).get(name)
+
+
+def versions_of(runs: Sequence[RunResult], version: Callable[[RunResult], Any]) -> list[dict[str, Any]]:
+    """Runs by the version of something that they used; those that do not say are left out."""
+    groups: dict[str, list[str]] = {}
+    for run in runs:
+        if (used := version(run)) is not None:
+            name = used if isinstance(used, str) else json.dumps(used, sort_keys=True)
+            groups.setdefault(name, []).append(f"{run.arm} seed {run.seed}")
+    return [{"version": version, "runs": held} for version, held in groups.items()]
 
 
 def training_differences(run: RunResult, other: RunResult, *, changed: Collection[str]) -> list[Reason]:

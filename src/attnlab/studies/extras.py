@@ -11,14 +11,14 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from attnlab.config.imports import of_package, refuse_unseen
 from attnlab.config.registry import locate
 from attnlab.config.values import ConfigError
 from attnlab.metrics.measures import Measure
 from attnlab.runs.result import Curve
-from attnlab.studies.outcome import Note, StudyOutcome
+from attnlab.studies.outcome import FigureRecord, Note, StudyOutcome, TableRecord
 
 if TYPE_CHECKING:
     from attnlab.runs.events import Listener
@@ -38,13 +38,16 @@ class OwnMeasures:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a study shows beside the common numbers: figures and tables (see `shown.py`), and notes in its own
-    words; `extra` is kept in results.json under its own names."""
+    """What a study shows beside the common numbers: figures and tables (see `shown.py`), and notes, as
+    facts or in its own words; `extra` is kept in results.json under its own names."""
 
-    figures: Sequence[Mapping[str, Any]] = ()
-    tables: Sequence[Mapping[str, Any]] = ()
-    notes: Sequence[str] = ()
+    figures: Sequence[FigureRecord] = ()
+    tables: Sequence[TableRecord] = ()
+    notes: Sequence[Note | str] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+Own = TypeVar("Own", OwnMeasures, Summary)
 
 
 class Extras:
@@ -69,22 +72,22 @@ class Extras:
 def own_measures(extras: Extras, trained: Trained) -> OwnMeasures:
     """What a study's hook measures of a run; a plain dict of the same names will do."""
     given = extras.measure(trained)
-    return given if isinstance(given, OwnMeasures) else OwnMeasures(**_sorted_out(given, OwnMeasures))
+    return given if isinstance(given, OwnMeasures) else _record_of(given, OwnMeasures)
 
 
 def with_summary(extras: Extras, outcome: StudyOutcome, folder: Path) -> StudyOutcome:
     """An outcome with what its study shows beside it; a plain dict of the same names will do."""
     summary = extras.summarise(outcome, folder)
-    own = summary if isinstance(summary, Summary) else Summary(**_sorted_out(summary, Summary))
-    notes = (*outcome.notes, *map(Note.told, own.notes))
+    own = summary if isinstance(summary, Summary) else _record_of(summary, Summary)
+    notes = (*outcome.notes, *(note if isinstance(note, Note) else Note.of_text(note) for note in own.notes))
     return replace(outcome, figures=own.figures, tables=own.tables, notes=notes, extra=own.extra)
 
 
-def _sorted_out(given: Mapping[str, Any], record: type[OwnMeasures] | type[Summary]) -> dict[str, Any]:
-    """A person's dict as the fields of a record, with all other keys as its `extra`."""
-    own = {one.name for one in fields(record)} - {"extra"}
+def _record_of(given: Mapping[str, Any], record: type[Own]) -> Own:
+    """The record of a person's dict, with all other keys as its `extra`."""
+    own = {field.name for field in fields(record)} - {"extra"}
     known = {name: value for name, value in given.items() if name in own}
-    return known | {"extra": {name: value for name, value in given.items() if name not in own}}
+    return record(**known, extra={name: value for name, value in given.items() if name not in own})
 
 
 class Notes:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.schema import Budget, Config
+from attnlab.runs.faults import RunError
 from attnlab.runs.result import RunResult, read_result
-from attnlab.runs.run_error import RunError
 from attnlab.runs.summary import STARTS
 from attnlab.session.start import start_at
 from attnlab.studies.earlier_runs import ready
 from attnlab.studies.engines.engine import Job, JobRequest, Purpose, Queue
+from attnlab.studies.outcome import StartRecord
 from attnlab.studies.resolved import Resolved, arm_config
 from attnlab.studies.starts import plan_starts
-
-FACTS = ("status", "seed", "steps", "tokens", "seconds", "parameters", "unsound", "metrics")
 
 
 def train_starts(
@@ -71,14 +69,28 @@ def request(resolved: Resolved, config: Config, folder: Path, purpose: Purpose) 
     return JobRequest(folder=str(folder), config=to_json(config), purpose=purpose, imports=imports)
 
 
-def start_records(resolved: Resolved, folder: Path) -> list[dict[str, Any]]:
+def start_records(resolved: Resolved, folder: Path) -> list[StartRecord]:
     """What arms begin from, for the study's readers: paths, and runs that were trained first."""
     study = resolved.study
     used = {name for arm in study.arms for name in study.starts_of(arm)}
-    given_ones = {name: held for name, held in study.starts.items() if name in used and isinstance(held, str)}
-    records: list[dict[str, Any]] = [{"name": name, "folder": path} for name, path in given_ones.items()]
-    for name, config in resolved.starts.items():
-        run = read_result(folder / STARTS / name) or RunResult()
-        facts = {fact: getattr(run, fact) for fact in FACTS}
-        records.append({"name": name, "folder": f"{STARTS}/{name}", "config": to_json(config), **facts})
-    return records
+    paths = {name: path for name, path in study.starts.items() if name in used and isinstance(path, str)}
+    given = [StartRecord(name=name, folder=path) for name, path in paths.items()]
+    return given + [trained_start(name, config, folder) for name, config in resolved.starts.items()]
+
+
+def trained_start(name: str, config: Config, folder: Path) -> StartRecord:
+    """A run that was trained first."""
+    run = read_result(folder / STARTS / name) or RunResult()
+    return StartRecord(
+        name=name,
+        folder=f"{STARTS}/{name}",
+        config=to_json(config),
+        status=run.status,
+        seed=run.seed,
+        steps=run.steps,
+        tokens=run.tokens,
+        seconds=run.seconds,
+        parameters=run.parameters,
+        unsound=run.unsound,
+        metrics=run.metrics,
+    )

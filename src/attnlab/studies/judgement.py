@@ -13,12 +13,12 @@ from attnlab.evaluation.comparison import Comparison
 from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.statistics import copies, corrected, differences, mean_of_seeds
 from attnlab.metrics import METRICS
-from attnlab.metrics.measures import COSTS, Measure
+from attnlab.metrics.measures import COSTS, TIMES, Measure
 from attnlab.metrics.metric import Estimate
-from attnlab.runs.reason import Reason
+from attnlab.runs.reason import Reason, ReasonKind
 from attnlab.runs.result import RunResult, RunState
-from attnlab.studies.equality import changed_settings, inequalities
-from attnlab.studies.evidence import idle_seeds, training_differences
+from attnlab.studies.equality import as_busy, changed_settings, inequalities, waiting
+from attnlab.studies.evidence import Codes, idle_seeds, mixed_runs, training_differences
 from attnlab.studies.extras import extras_of
 from attnlab.studies.outcome import Note, NoteKind
 from attnlab.studies.run_measures import read_documents
@@ -128,7 +128,24 @@ def doubts_of(facts: Facts, arm: str, paired: Mapping[str, Sequence[RunResult]])
         run = by_seed[other.seed]
         compared = comparability(Basis.of(run), Basis.of(other), changed=changed)
         by_seeds.append(training_differences(run, other, changed=changed) or compared.doubts)
+    own += load_doubts(study.metric, paired[arm], paired.get(study.baseline_of(arm), ()))
     return [*own, *next(filter(None, by_seeds), [])]  # what is wrong with one seed is mostly so with all
+
+
+def load_doubts(metric: str, runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> list[Reason]:
+    """That times were taken while the machine was busier for one side; none of other metrics."""
+    if metric not in TIMES or as_busy(runs, baseline):
+        return []
+    return [Reason(ReasonKind.OTHER_LOAD, {"shares": [waiting(runs), waiting(baseline)]})]
+
+
+def load_notes(study: Study, runs: Sequence[RunResult]) -> list[Note]:
+    """That seconds and tokens a second of arms do not mean the same, for all that they concern at once."""
+    by_arm = {arm: [run for run in runs if run.arm == arm and run.trained] for arm in study.arms}
+    other = [arm for arm in by_arm if not as_busy(by_arm[arm], by_arm[study.baseline_of(arm)])]
+    named = dict.fromkeys([study.baseline_of(arm) for arm in other] + other)
+    shares = [{"arm": arm, "share": waiting(by_arm[arm])} for arm in named]
+    return [Note(NoteKind.BUSY_MACHINE, {"arms": shares})] if other else []
 
 
 def beside_the_change(
@@ -151,18 +168,27 @@ def without_leak(runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> Es
     return mean_of_seeds(gaps)
 
 
-def idle_arms(
-    study: Study, runs: Sequence[RunResult], folder: Path
+def doubtful_arms(
+    study: Study, runs: Sequence[RunResult], folder: Path, codes: Codes
 ) -> tuple[dict[str, list[Reason]], list[Note]]:
-    """Why the seeds of an arm are not independent results, for each arm where they are not; and notes."""
-    idle, notes = dict[str, list[Reason]](), list[Note]()
+    """Why the runs of an arm are no evidence, for each arm of which they are none; and notes.
+
+    They do not rest on the same data or code, or their seeds did nothing.
+    """
+    mixed, idle, notes = dict[str, list[Reason]](), dict[str, list[Reason]](), list[Note]()
     for arm in study.arms:
-        done = [r for r in runs if r.arm == arm and r.trained]
+        done, baseline = (
+            [r for r in runs if r.arm == a and r.trained] for a in (arm, study.baseline_of(arm))
+        )
+        baseline = [] if arm in study.baselines else baseline
+        mixed[arm] = mixed_runs(arm, done, baseline, changed=changed_settings(study, arm), codes=codes)
         reasons, said = idle_seeds(arm, done, batching=study.config(arm).data.batching.kind)
-        reasons = reasons or [*copies(arm, [seed_result(run, folder, study.metric) for run in done])]
-        idle |= {arm: reasons} if reasons else {}
+        idle[arm] = reasons or [*copies(arm, [seed_result(run, folder, study.metric) for run in done])]
         notes += said
-    return idle, [*notes, *([Note(NoteKind.IDLE_SEEDS)] if idle else [])]
+    notes += load_notes(study, runs)
+    notes += [Note(NoteKind.MIXED_RUNS)] if any(mixed.values()) else []
+    notes += [Note(NoteKind.IDLE_SEEDS)] if any(idle.values()) else []
+    return {arm: reasons for arm in study.arms if (reasons := [*mixed[arm], *idle[arm]])}, notes
 
 
 def comparable(study: Study, runs: Sequence[RunResult]) -> tuple[dict[str, list[RunResult]], dict[str, Note]]:

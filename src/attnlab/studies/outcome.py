@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, Required, TypedDict
 
 import attnlab.studies.wording as wording
 from attnlab.evaluation.comparison import Comparison, nan_of
@@ -15,6 +15,7 @@ from attnlab.metrics.metric import Estimate
 from attnlab.runs.findings import COLLAPSES, Outcome
 from attnlab.runs.reason import Reason, reasons_phrase
 from attnlab.runs.result import RunResult
+from attnlab.runs.summary import Histogram
 from attnlab.runs.typed import Value
 
 FORMAT = 2
@@ -37,7 +38,8 @@ class NoteKind(StrEnum):
     SORTED_BATCHES = "sorted_batches"
     ONE_BATCH = "one_batch"
     IDLE_SEEDS = "idle_seeds"
-    OTHER_CODE = "other_code"
+    MIXED_RUNS = "mixed_runs"
+    BUSY_MACHINE = "busy_machine"
     NOT_COMPARED = "not_compared"
     FAILED_RUNS = "failed_runs"
     BY_BYTES = "by_bytes"
@@ -48,6 +50,15 @@ class NoteKind(StrEnum):
     PART_OF_DEV = "part_of_dev"
     OTHER_SEEDS = "other_seeds"
     SINGLE_RUNS = "single_runs"
+    RUNS_FAILED = "runs_failed"  # why a study's results are not what was asked for
+    ARM_REFUSED = "arm_refused"
+    ARM_INVALID = "arm_invalid"
+    TIME_TO_LOSS = "time_to_loss"  # of built-in studies
+    NOT_LEARNED = "not_learned"
+    HEADS_PREDICTED = "heads_predicted"
+    SAME_AT_EVERY_SIZE = "same_at_every_size"
+    OTHER_BY_SIZE = "other_by_size"
+    OTHER_TASKS = "other_tasks"
     TOLD = "told"
 
 
@@ -57,7 +68,7 @@ class Note:
     values: Mapping[str, Value] = field(default_factory=dict, hash=False)
 
     @classmethod
-    def told(cls, text: str) -> Note:
+    def of_text(cls, text: str) -> Note:
         """A note in a study's own words."""
         return cls(NoteKind.TOLD, {"text": text})
 
@@ -151,7 +162,7 @@ class ArmOutcome:
             "status": self.state.value,
             "reason": self.reason,
             "unsound": list(self.unsound),
-            "metrics": {name: score_json(score) for name, score in self.scores.items()},
+            "metrics": {name: score.as_json() for name, score in self.scores.items()},
             "tried": self.tried,
             "reasons": reasons,
         }
@@ -172,10 +183,6 @@ class ArmOutcome:
             scores={name: score_of(score) for name, score in (held.get("metrics") or {}).items() if score},
             tried=held.get("tried") or 0,
         )
-
-
-def score_json(score: Estimate) -> dict[str, Any]:
-    return {"value": score.value, "low": score.low, "high": score.high, "n": score.n}
 
 
 def score_of(held: Mapping[str, Any]) -> Estimate:
@@ -224,6 +231,70 @@ class StudyFacts:
         return cls(**known)
 
 
+class ArmsAttention(TypedDict, total=False):
+    """The attention weights of one sentence in every arm: [layer][head][query][key]."""
+
+    sentence: str
+    tokens: list[str]
+    arms: Mapping[str, list[list[list[list[float]]]]]
+
+
+class StartRecord(TypedDict, total=False):
+    """What arms begin from: a path, or a run that was trained first with what became of it."""
+
+    name: Required[str]
+    folder: Required[str]
+    config: Mapping[str, Any]
+    status: str
+    seed: int
+    steps: int
+    tokens: int
+    seconds: float
+    parameters: int
+    unsound: Sequence[str]
+    metrics: Mapping[str, float]
+
+
+class MachineRecord(TypedDict, total=False):
+    """Where a study ran."""
+
+    system: str
+    processor: str
+    cores: int | None
+    threads_per_run: int
+
+
+class SeriesRecord(TypedDict, total=False):
+    """A line of a study's own figure, with its band where it has one."""
+
+    name: Required[str]
+    x: Required[Sequence[float | None]]
+    y: Required[Sequence[float]]
+    low: Sequence[float] | None
+    high: Sequence[float] | None
+
+
+class FigureRecord(TypedDict):
+    """A study's own figure."""
+
+    title: str
+    x: str
+    y: str
+    log_x: bool
+    log_y: bool
+    series: Sequence[SeriesRecord]
+    note: str
+
+
+class TableRecord(TypedDict):
+    """A study's own table; a cell is a number, a text or empty."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    note: str
+
+
 FACTS = (
     *("name", "question", "hypothesis", "card", "baseline", "against", "metric", "metrics", "seeds"),
     *("quick", "budget", "match", "overrides"),
@@ -249,15 +320,15 @@ class StudyOutcome:
     runs: tuple[RunResult, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     notes: tuple[Note, ...] = ()
-    attention: Mapping[str, Any] = field(default_factory=dict)
-    figures: Sequence[Mapping[str, Any]] = ()
-    tables: Sequence[Mapping[str, Any]] = ()
-    lengths: Mapping[str, Any] = field(default_factory=dict)
-    starts: Sequence[Mapping[str, Any]] = ()
+    attention: ArmsAttention = field(default_factory=ArmsAttention)
+    figures: Sequence[FigureRecord] = ()
+    tables: Sequence[TableRecord] = ()
+    lengths: Histogram = field(default_factory=Histogram)
+    starts: Sequence[StartRecord] = ()
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
     fingerprints: Mapping[str, Any] = field(default_factory=dict)
-    machine: Mapping[str, Any] = field(default_factory=dict)
+    machine: MachineRecord = field(default_factory=MachineRecord)
     date: str = ""
     again: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -316,7 +387,7 @@ class StudyOutcome:
         if missing:
             raise ValueError(f"Results need a study and its runs; {', '.join(missing)} is missing.")
         new = held.get("format") == FORMAT
-        texts = [Note.told(text) for text in held["study"].get("notes") or ()]
+        texts = [Note.of_text(text) for text in held["study"].get("notes") or ()]
         return cls(
             study=StudyFacts.of_json(held["study"]),
             arms=tuple(map(ArmOutcome.of_json, held.get("arms") or ())),

@@ -12,9 +12,8 @@ from tempfile import TemporaryDirectory
 from attnlab.config.values import ConfigError
 from attnlab.evaluation.spread import Spread
 from attnlab.evaluation.statistics import smallest_difference, spread_of
-from attnlab.runs.faults import reading
+from attnlab.runs.faults import RunError, reading
 from attnlab.runs.result import RunResult, RunState
-from attnlab.runs.run_error import RunError
 from attnlab.studies.engines import ENGINES
 from attnlab.studies.engines.engine import Job, Purpose, Queue, View
 from attnlab.studies.first_runs import hardly_trained, request

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from attnlab.config.schema import Config
+from attnlab.runs.summary import Histogram
 from attnlab.session.session import Session, default_cache
 from attnlab.studies.resolved import Resolved
 
 BINS = 25
 
 
-def prepare_data(resolved: Resolved) -> dict[str, Any]:
+def prepare_data(resolved: Resolved) -> Histogram:
     """Fill the cache that workers share; gives the lengths of the baseline's training texts.
 
     Where an arm's own text cannot be read, its runs say so and the others go on; the baseline's is
@@ -32,7 +31,7 @@ def prepare_data(resolved: Resolved) -> dict[str, Any]:
     return lengths
 
 
-def tokenised(config: Config) -> dict[str, Any]:
+def tokenised(config: Config) -> Histogram:
     """All that is read of the text in the cache; gives a histogram of the training rows' lengths."""
     dataset = Session(config, cache=default_cache()).dataset
     for split in dataset.splits.names:

@@ -9,12 +9,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from attnlab.config.files import layered, load, to_json
-from attnlab.config.imports import code_of, refuse_loose, require_code
+from attnlab.config.imports import CodeRecord, code_of, refuse_loose, require_code
 from attnlab.config.schema import Config
 from attnlab.config.upgrade import renamed, renamed_keys
-from attnlab.config.values import ConfigError
+from attnlab.config.values import ConfigError, Settings
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import OF_TEXTS
+from attnlab.runs.summary import ResolvedRecord
 from attnlab.session.start import Start
 from attnlab.studies.matching import match_parameters
 from attnlab.studies.outcome import Note, NoteKind
@@ -45,7 +46,7 @@ class Resolved:
         return replace(self.configs[arm], seed=seed)
 
     @property
-    def imports(self) -> list[dict[str, Any]]:
+    def imports(self) -> list[CodeRecord]:
         """The code of a person's own that its runs use, and their processes import."""
         code = code_of(*self.configs.values())
         refuse_loose(code)
@@ -58,7 +59,7 @@ class Resolved:
         return hashlib.sha256(json.dumps(self.shared, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
-    def shared(self) -> dict[str, Any]:
+    def shared(self) -> Settings:
         """What all runs of a study have in common, however it grows."""
         measured = {name: getattr(self.study, name) for name in SHARED}
         base = to_json(self.base)
@@ -127,7 +128,7 @@ def _equal(configs: Mapping[str, Config]) -> list[Note]:
     return notes
 
 
-def to_record(resolved: Resolved) -> dict[str, Any]:
+def to_record(resolved: Resolved) -> ResolvedRecord:
     """What study.json holds of it; `from_record` reads it back."""
     study = asdict(resolved.study)
     configs = {"base": to_json(resolved.base)} | {a: to_json(c) for a, c in resolved.configs.items()}
@@ -139,9 +140,9 @@ def to_record(resolved: Resolved) -> dict[str, Any]:
     }
 
 
-def _upgrade(held: Mapping[str, Any]) -> dict[str, Any]:
+def _upgrade(recorded: Mapping[str, Any]) -> Settings:
     """A study as it would be recorded today; what its report showed beside its metric is no setting now."""
-    now = {name: value for name, value in held.items() if name != "metrics"}
+    now = {name: value for name, value in recorded.items() if name != "metrics"}
     if "rates" in now:
         now["learning_rates"] = now.pop("rates")
     if isinstance(now.get("base"), Mapping):
@@ -154,7 +155,7 @@ def _upgrade(held: Mapping[str, Any]) -> dict[str, Any]:
     return now
 
 
-def from_record(record: Mapping[str, Any]) -> Study:
+def from_record(record: ResolvedRecord) -> Study:
     """The study that a folder was begun with."""
     settings = _upgrade(record["study"])
     require_code(record.get("imports", ()), f"Study {settings['name']}")

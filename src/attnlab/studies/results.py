@@ -11,32 +11,33 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from attnlab.config.files import to_json
 from attnlab.config.schema import Config
 from attnlab.evaluation.paired_results import comes_to
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measures
-from attnlab.runs.faults import reading
+from attnlab.runs.faults import RunError, reading
 from attnlab.runs.findings import read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.reason import LEFT_OUT, Reason, ReasonKind
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import RESULT, AttentionMap, RunResult, RunState, read_result
-from attnlab.runs.run_error import RunError
+from attnlab.runs.summary import Histogram, StudyRecord
 from attnlab.runs.typed import Value
 from attnlab.session.session import draft_settings
 from attnlab.studies.earlier_runs import left_over
 from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of, with_summary
-from attnlab.studies.first_runs import start_records as told_starts
-from attnlab.studies.judgement import DOCUMENTS, comparisons, estimate, idle_arms, unsound_of
+from attnlab.studies.first_runs import start_records
+from attnlab.studies.judgement import DOCUMENTS, comparisons, doubtful_arms, estimate, unsound_of
 from attnlab.studies.matching import parameters
 from attnlab.studies.outcome import (
     OF_MAJORITY,
     ArmOutcome,
+    ArmsAttention,
     ArmState,
+    MachineRecord,
     NamedMeasure,
     Note,
     NoteKind,
@@ -52,13 +53,14 @@ from attnlab.studies.wording import RESTORE
 
 
 def gather(
-    resolved: Resolved, folder: Path, *, record: Mapping[str, Any], tuning: Sequence[TunedRate]
+    resolved: Resolved, folder: Path, *, record: StudyRecord, tuning: Sequence[TunedRate]
 ) -> StudyOutcome:
     """Everything that is known of a study by now."""
     study = resolved.study
     each = [run_result(study, folder, arm, seed) for seed in study.all_seeds for arm in resolved.configs]
     runs = without_texts(each, folder)
-    idle, idle_notes = idle_arms(study, runs, folder)
+    codes = codes_of(folder, runs)
+    idle, idle_notes = doubtful_arms(study, runs, folder, codes)
     tried = Counter(rate.arm for rate in tuning if rate.value is not None)
     arms = [
         arm_of(resolved, arm, [r for r in runs if r.arm == arm], idle=idle.get(arm, []), tried=tried[arm])
@@ -79,12 +81,11 @@ def gather(
             *left_over(folder, study.arms),
             *left_out_notes(runs),
             *idle_notes,
-            *code_notes(folder, runs),
             *notes,
         ),
-        attention=attention_of(study.sentence, maps),
-        lengths=record.get("lengths", {}),
-        starts=told_starts(resolved, folder),
+        attention=attention_maps(study.sentence, maps),
+        lengths=record.get("lengths", Histogram()),
+        starts=start_records(resolved, folder),
         configs={"base": to_json(resolved.base)}
         | {arm: to_json(config) for arm, config in resolved.configs.items()},
         versions=record["versions"],
@@ -142,9 +143,9 @@ def run_result(study: Study, folder: Path, arm: str, seed: int) -> RunResult:
 def _run_result(study: Study, folder: Path, place: Path, arm: str, seed: int) -> RunResult:
     begun = (folder / place / RECORD).is_file()
     missing = Reason(ReasonKind.STOPPED if begun else ReasonKind.NOT_BEGUN)
+    result = read_result(folder / place) or RunResult(reason=missing)
     run = replace(
-        read_result(folder / place) or RunResult(reason=missing),
-        **begun_of(folder / place),
+        result if result.trained else with_progress(result, folder / place),
         arm=arm,
         seed=seed,
         folder=str(place),
@@ -198,14 +199,12 @@ def left_out_notes(runs: Sequence[RunResult]) -> list[Note]:
     ]
 
 
-def begun_of(run: Path) -> dict[str, Any]:
-    """How far a run came that has no result of its own: what its events say."""
-    result = read_result(run)
-    if result is not None and result.trained:
-        return {}
+def with_progress(result: RunResult, run: Path) -> RunResult:
+    """A result of a run that did not end, with how far it came by its events."""
     events = list(read_events(run / METRICS_FILE))
     sizes = [event["parameters"] for event in events if event["event"] == "started"]
-    return {"parameters": max(sizes, default=0), "steps": sum(e["event"] == "stepped" for e in events)}
+    steps = sum(event["event"] == "stepped" for event in events)
+    return replace(result, parameters=max(sizes, default=0), steps=steps)
 
 
 def arm_of(
@@ -233,7 +232,7 @@ def arm_of(
         state=state,
         reasons=reasons,
         unsound=tuple(unsound_of(done)),
-        scores={name: estimate(found, of=name) for name, found in values.items()},
+        scores={name: estimate(column, of=name) for name, column in values.items()},
         tried=tried,
     )
 
@@ -263,32 +262,24 @@ def flops_per_token(config: Config) -> float:
     return 3 * count(model, length=length, source_length=length, batch=1).forward / length
 
 
-def code_notes(folder: Path, runs: Sequence[RunResult]) -> list[Note]:
-    """That runs used different versions of a file of the person's own, for each file where they did."""
-    versions: dict[str, dict[str, list[str]]] = {}
+def codes_of(folder: Path, runs: Sequence[RunResult]) -> dict[str, dict[str, str]]:
+    """The hash of each file of the person's own that a run used, by the run's folder."""
+    codes = {}
     for run in (run for run in runs if (folder / run.folder / RECORD).is_file()):
         with suppress(RunError):  # told where the run is
-            for code_file in read_record(folder / run.folder).get("imports", ()):
-                by_hash = versions.setdefault(Path(code_file["file"]).name, {})
-                by_hash.setdefault(code_file["hash"], []).append(f"{run.arm} seed {run.seed}")
-    return [
-        Note(
-            NoteKind.OTHER_CODE,
-            {"file": name, "versions": [{"hash": code, "runs": used} for code, used in by_hash.items()]},
-        )
-        for name, by_hash in versions.items()
-        if len(by_hash) > 1
-    ]
+            used = read_record(folder / run.folder).get("imports", ())
+            codes[run.folder] = {Path(code["file"]).name: code["hash"] for code in used}
+    return codes
 
 
-def attention_of(sentence: str, maps: Mapping[str, AttentionMap]) -> dict[str, Any]:
+def attention_maps(sentence: str, maps: Mapping[str, AttentionMap]) -> ArmsAttention:
     """The maps of each arm's first seed, where they are of the same tokens."""
-    tokens: list[str] = next((found.get("tokens", []) for found in maps.values()), [])
-    same = {arm: found["weights"] for arm, found in maps.items() if found.get("tokens") == tokens}
+    tokens: list[str] = next((drawn.get("tokens", []) for drawn in maps.values()), [])
+    same = {arm: drawn["weights"] for arm, drawn in maps.items() if drawn.get("tokens") == tokens}
     return {"sentence": sentence, "tokens": tokens, "arms": same}
 
 
-def machine(threads: int) -> dict[str, Any]:
+def machine(threads: int) -> MachineRecord:
     return {
         "system": platform.platform(),
         "processor": platform.processor() or platform.machine(),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import TRAIN
@@ -23,7 +23,16 @@ PLACES = ("step", "tokens", "seconds", "epoch")
 Curve = dict[str, list[float]]
 
 
-def curves(file: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class RunCurves:
+    """A run's course: its steps, its evaluations, and further curves by their titles."""
+
+    curve: Curve
+    dev_curve: Curve
+    extra_curves: Mapping[str, Curve]
+
+
+def curves(file: Path) -> RunCurves:
     """A run's course out of its metrics.jsonl, thinned: each point is the mean of its stretch."""
     steps, evaluations, scores = [], [], dict[str, list[dict[str, float]]]()
     tokens = seconds = epoch = 0.0
@@ -42,12 +51,9 @@ def curves(file: Path) -> dict[str, Any]:
     course = thinned(steps)
     gradient = course.pop("gradient", [])
     axes = {name: course[name] for name in PLACES if name in course}
-    return {
-        "curve": course,
-        "dev_curve": thinned(evaluations),
-        "extra_curves": {name: thinned(scores[name]) for name in sorted(scores)}
-        | {"gradient norm": axes | {"value": gradient}},
-    }
+    further = {name: thinned(scores[name]) for name in sorted(scores)}
+    further["gradient norm"] = axes | {"value": gradient}
+    return RunCurves(course, thinned(evaluations), further)
 
 
 def curve_of(score: str) -> str | None:

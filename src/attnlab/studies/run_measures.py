@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
@@ -31,6 +32,7 @@ from attnlab.runs.result import AttentionMap, RunResult, ScoredProbe
 from attnlab.session.evaluating import evaluate_probes
 from attnlab.session.trained import Trained
 
+Columns = dict[str, NDArray[Any]]
 SAMPLES = 5
 HONEST_TEXTS = 32
 OF_WORDS = ("nats", "targets", "bytes", "words")
@@ -42,11 +44,13 @@ def measure_run(trained: Trained, *, probes: Sequence[str], sentence: str, docum
 
     `sentence` is drawn where there is one; the losses of each text go to the file `documents`.
     """
+    written = written_samples(trained) if trained.continues else WrittenSamples()
     return RunResult(
         metrics=losses(trained, documents) | token_by_token(trained),
         probes=tuple(probed(trained, probes)),
         attention=attention(trained, sentence) if sentence else None,
-        **(written(trained) if trained.continues else {}),
+        samples=written.texts,
+        quality=written.quality,
     )
 
 
@@ -65,7 +69,7 @@ def losses(trained: Trained, documents: Path) -> dict[str, float]:
             save_texts(documents.parent, dev.texts)
         metrics |= values_of(dev.examples) | {"targets": int(dev.targets.sum())}
         metrics |= {UNKNOWN: dev.unknown_share} if "bits_per_byte" in metrics else {}
-        replace_bytes(documents, save(columns(dev)))
+        replace_bytes(documents, save(columns_of(dev)))
         add_findings(trained.folder, [confirm(evaluators["dev"], dev, metrics)])
     return metrics
 
@@ -76,10 +80,10 @@ def values_of(examples: Examples) -> dict[str, float]:
     return {name: metric.value(examples) for name, metric in metrics.items() if metric.applies(examples)}
 
 
-def columns(found: DocumentLosses) -> dict[str, Any]:
+def columns_of(losses: DocumentLosses) -> Columns:
     """What is kept of each text."""
-    stored = {name: getattr(found, name) for name in OF_WORDS}
-    return {name: column for name, column in stored.items() if column is not None} | dict(found.said)
+    stored = {name: getattr(losses, name) for name in OF_WORDS}
+    return {name: column for name, column in stored.items() if column is not None} | dict(losses.said)
 
 
 def read_documents(file: Path) -> DocumentLosses | None:
@@ -99,10 +103,10 @@ def read_documents(file: Path) -> DocumentLosses | None:
         )
 
 
-def _columns_in(file: Path) -> dict[str, Any]:
+def _columns_in(file: Path) -> Columns:
     """Columns of numbers, one for each text: all as long as the first."""
     try:
-        stored: dict[str, Any] = load(file.read_bytes())
+        stored: Columns = load(file.read_bytes())
     except SafetensorError as error:
         raise ValueError(str(error)) from error
     sizes = {len(column) if column.ndim else -1 for column in stored.values()}
@@ -127,12 +131,20 @@ def token_by_token(trained: Trained) -> dict[str, float]:
     }
 
 
-def written(trained: Trained) -> dict[str, Any]:
+@dataclass(frozen=True)
+class WrittenSamples:
+    """Texts that a model wrote, and what can be said of them in numbers."""
+
+    texts: tuple[str, ...] = ()
+    quality: Mapping[str, float | None] = field(default_factory=dict)
+
+
+def written_samples(trained: Trained) -> WrittenSamples:
     """A few texts, always with the same chance, and what can be said of them in numbers."""
     tokenizer, length = trained.tokenizer, trained.config.longest_text
     samples = sampled(trained.model, tokenizer, length=length, number=SAMPLES)
     numbers = asdict(quality(samples, unknown=tokenizer.specials.unknown))
-    return {"samples": tuple(line(tokenizer, sample) for sample in samples), "quality": numbers}
+    return WrittenSamples(tuple(line(tokenizer, sample) for sample in samples), numbers)
 
 
 def probed(trained: Trained, probes: Sequence[str]) -> list[ScoredProbe]:

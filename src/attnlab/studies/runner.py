@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import DocumentPage, Table
 from attnlab.documents.notebook import SelfShowing
 from attnlab.runs.atomic import replace_bytes, replace_json
-from attnlab.runs.faults import FAULTS, read_object, reading
+from attnlab.runs.faults import FAULTS, RunError, read_object, reading
 from attnlab.runs.folder import lock, make_folder
 from attnlab.runs.record import differences
 from attnlab.runs.result import RunResult, RunState
-from attnlab.runs.run_error import RunError
-from attnlab.runs.summary import STUDY_FILE, StudyRecord
+from attnlab.runs.summary import STUDY_FILE, ResolvedRecord, StudyRecord
+from attnlab.runs.typed import Value
 from attnlab.session.session import step_flops
-from attnlab.studies import report
+from attnlab.studies import report, wording
 from attnlab.studies.earlier_runs import ready
 from attnlab.studies.engines import ENGINES
 from attnlab.studies.engines.engine import Job, JobRequest, Queue, View
 from attnlab.studies.first_runs import train_starts
 from attnlab.studies.live_view import live
-from attnlab.studies.outcome import ArmOutcome, StudyOutcome, TunedRate
+from attnlab.studies.outcome import ArmOutcome, Note, NoteKind, StudyOutcome, TunedRate
 from attnlab.studies.prepare import prepare_data
 from attnlab.studies.resolved import Resolved, from_record, resolve, to_record
 from attnlab.studies.results import gather
 from attnlab.studies.shown import measured_number
 from attnlab.studies.spec import Study
 from attnlab.studies.tuning import tune_rates
-from attnlab.studies.wording import verdict_phrase
+from attnlab.studies.wording import failed_run_phrase, refused_sentence, verdict_phrase
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.machine import cores, threads_for_step, versions
 
@@ -64,25 +64,26 @@ class EndedStudy(SelfShowing):
 
     @property
     def failed(self) -> list[str]:
-        """The runs that did not come to their end, and why."""
-        failed = [run for run in self.runs if run.status is RunState.FAILED]
-        return [f"{run.arm}, seed {run.seed}: {run.reason}" for run in failed]
+        """The runs that did not come to their end, and why, in words."""
+        return [failed_run_phrase(run) for run in self.runs if run.status is RunState.FAILED]
 
     @property
-    def faults(self) -> list[str]:
+    def faults(self) -> list[Note]:
         """Why its results are not what was asked for: failed runs, and arms invalid without being allowed."""
-        failed = [f"{run.arm} (seed {run.seed})" for run in self.runs if run.status is RunState.FAILED]
-        sentences = [f"{len(failed)} of {len(self.runs)} runs failed: {', '.join(failed)}."] if failed else []
-        sentences += [f"{arm.name} was refused: {arm.reason}" for arm in self.outcome.refused]
-        return sentences + [
-            f"{arm.name} is invalid, which the study does not expect: {arm.reason}. {cure(arm)}"
+        failed: list[Value] = [
+            {"arm": run.arm, "seed": run.seed} for run in self.runs if run.status is RunState.FAILED
+        ]
+        faults = [Note(NoteKind.RUNS_FAILED, {"failed": failed, "runs": len(self.runs)})] if failed else []
+        faults += [Note(NoteKind.ARM_REFUSED, reasons_of(arm)) for arm in self.outcome.refused]
+        return faults + [
+            Note(NoteKind.ARM_INVALID, reasons_of(arm) | {"unsound": list(arm.unsound)})
             for arm in self.outcome.arms
             if not arm.sound and not (arm.name in self.allowed and arm.unsound)
         ]
 
     def document(self) -> DocumentPage:
         study = self.outcome.study
-        verdicts = {one.arm: verdict_phrase(one) for one in self.outcome.comparisons}
+        verdicts = {row.arm: verdict_phrase(row) for row in self.outcome.comparisons}
         verdicts[study.baseline] = "baseline"
         rows = [
             (
@@ -125,13 +126,9 @@ class RunnableStudy(Study):
             return run_study(resolved, folder, jobs=jobs, resume=resume, engine=engine, view=view)
 
 
-def cure(arm: ArmOutcome) -> str:
-    """What a person can do about an invalid arm."""
-    if not arm.unsound:  # its seeds changed nothing, which no study can mean
-        return "The report names the cause."
-    checks = ", ".join(f'"{check}"' for check in arm.unsound)
-    allow = f"allow = {{ {arm.name} = [{checks}] }}"
-    return f"Fix it, or declare in the study that it is expected to fail: {allow}."
+def reasons_of(arm: ArmOutcome) -> dict[str, Value]:
+    """An arm with why it is not finished, as the values of a note."""
+    return {"arm": arm.name, "reasons": [reason.as_json() for reason in arm.reasons]}
 
 
 def unseen(work: Sequence[Job]) -> None:
@@ -158,19 +155,19 @@ def run_study(
     """
     make_folder(folder)
     for arm, reason in resolved.refused.items():
-        tell(f"{arm} is refused, and the other arms run: {reason}")
+        tell(refused_sentence(arm, reason))
     with lock(folder / "lock"):
         record = _record(resolved, folder, resume=resume, again=again)
         interrupt = Interrupt()
         threads = record["threads"]
         executed = ENGINES.build(engine)
         queue = Queue(executed, jobs=jobs or cores(), threads=threads, view=view, interrupt=interrupt)
-        tell(told_jobs(len(work_of(resolved, folder)), jobs or cores(), threads))
+        tell(jobs_sentence(len(work_of(resolved, folder)), jobs or cores(), threads))
         replace_json(folder / STUDY_FILE, record)
         with interrupt.heard():
             resolved, tuning = train_starts(resolved, folder, queue), list[TunedRate]()
         if not interrupt.asked:
-            record |= {"lengths": prepare_data(resolved)}
+            record["lengths"] = prepare_data(resolved)
             replace_json(folder / STUDY_FILE, record)
             with interrupt.heard():
                 resolved, tuning = tune_rates(resolved, folder, queue)
@@ -181,7 +178,7 @@ def run_study(
     return EndedStudy(folder, outcome, interrupt.signal, frozenset(resolved.study.allow))
 
 
-def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> dict[str, Any]:
+def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> StudyRecord:
     """study.json as it begins, or as it stands; refused where it would become another study."""
     record = read_study_record(folder)
     if record and not resume:
@@ -197,24 +194,24 @@ def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> di
             f"--resume --out {folder}, or give another --out."
         )
     begun = {"threads": threads_for(resolved), "versions": versions()}
-    command = again or record.get("again") or f"attnlab run --resume --out {folder}"
-    return begun | record | to_record(resolved) | {"again": command}
+    before = record["again"] if record else f"attnlab run --resume --out {folder}"
+    return cast(StudyRecord, {**begun, **(record or {}), **to_record(resolved), "again": again or before})
 
 
-def other_study(resolved: Resolved, record: Mapping[str, Any]) -> list[str]:
+def other_study(resolved: Resolved, record: ResolvedRecord) -> list[str]:
     """How a folder's study differs from this one in what all its runs share; nothing where it is this one.
 
     One that an earlier version began is told by today's names.
     """
     if record["identity"] == resolved.identity:
         return []
-    return list(differences(resolve(from_record(record)).shared, resolved.shared))
+    return list(map(str, differences(resolve(from_record(record)).shared, resolved.shared)))
 
 
-def read_study_record(folder: Path) -> dict[str, Any]:
-    """A study's study.json; empty where there is none."""
+def read_study_record(folder: Path) -> StudyRecord | None:
+    """A study's study.json, where there is one."""
     file = folder / STUDY_FILE
-    return read_object(file, StudyRecord) if file.is_file() else {}
+    return cast(StudyRecord, read_object(file, StudyRecord)) if file.is_file() else None
 
 
 def work_of(resolved: Resolved, folder: Path) -> list[Job]:
@@ -248,7 +245,8 @@ def default_folder(resolved: Resolved, runs: Path = Path("runs")) -> Path:
         return usual
     for file in sorted(runs.glob(f"{resolved.study.name}-*/{STUDY_FILE}")):
         with contextlib.suppress(ConfigError, RunError, *FAULTS):  # of one that needs what is not here
-            if not other_study(resolved, read_study_record(file.parent)):
+            record = read_study_record(file.parent)
+            if record and not other_study(resolved, record):
                 return file.parent  # of an earlier version, which named it otherwise
     return usual
 
@@ -273,10 +271,7 @@ def at_once(jobs: int, threads: int) -> int:
     return max(1, min(jobs, cores() // threads))
 
 
-def told_jobs(runs: int, jobs: int, threads: int) -> str:
+def jobs_sentence(runs: int, jobs: int, threads: int) -> str:
     """How many runs go at once, with how many threads; and that more than the cores gain nothing."""
     jobs = min(jobs, runs)
-    sentence = f"{runs} run{'s'[: runs > 1]}, {jobs} at once, {threads} thread{'s'[: threads > 1]} each."
-    if jobs <= (room := at_once(jobs, threads)):
-        return sentence
-    return f"{sentence} The machine has {cores()} cores: it takes as long as {room} at once, and more memory."
+    return wording.jobs_sentence(runs, jobs, threads=threads, room=at_once(jobs, threads), cores=cores())

@@ -10,11 +10,7 @@ from attnlab.documents.nodes import Number
 from attnlab.documents.numbers import estimate_of
 from attnlab.metrics.metric import Estimate
 from attnlab.runs.result import RunResult
-from attnlab.studies.outcome import StudyOutcome, score_json
-
-Series = dict[str, Any]
-Figure = dict[str, Any]
-Table = dict[str, Any]
+from attnlab.studies.outcome import FigureRecord, SeriesRecord, StudyOutcome, TableRecord
 
 BANDS = "Lines are means over the seeds, bands go from the lowest seed to the highest."
 
@@ -27,7 +23,7 @@ def runs_by_arm(outcome: StudyOutcome) -> dict[str, list[RunResult]]:
 
 def measured_number(score: Estimate | None, **options: Any) -> Number:
     """A score with its interval and n, as a document shows it."""
-    return estimate_of(None if score is None else score_json(score), **options)
+    return estimate_of(None if score is None else score.as_json(), **options)
 
 
 def mean(runs: Sequence[RunResult], metric: str) -> float | None:
@@ -41,7 +37,7 @@ def rounded(digits: int, *values: float | None) -> list[float | None]:
     return [None if value is None else round(value, digits) for value in values]
 
 
-def over_seeds(name: str, x: Sequence[float], values: Sequence[Sequence[float]]) -> Series:
+def over_seeds(name: str, x: Sequence[float], values: Sequence[Sequence[float]]) -> SeriesRecord:
     """A line of a figure from one list of values a seed, each as long as x."""
     columns = list(zip(*values, strict=True))
     several = len(values) > 1
@@ -59,14 +55,13 @@ def figure(
     *,
     x: str,
     y: str,
-    series: Sequence[Series],
+    series: Sequence[SeriesRecord],
     log_x: bool = False,
     log_y: bool = False,
     note: str = BANDS,
-) -> Figure:
-    axes = {"title": title, "x": x, "y": y, "log_x": log_x, "log_y": log_y}
-    return axes | {"series": list(series), "note": note}
+) -> FigureRecord:
+    return FigureRecord(title=title, x=x, y=y, log_x=log_x, log_y=log_y, series=list(series), note=note)
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> Table:
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> TableRecord:
     return {"title": title, "columns": list(columns), "rows": [list(row) for row in rows], "note": note}

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from attnlab.checks import CHECKS
 from attnlab.config.files import layered, load
 from attnlab.config.schema import Budget, Config
-from attnlab.config.values import ConfigError, unknown
+from attnlab.config.values import ConfigError, Settings, unknown
 from attnlab.metrics.measures import measures
 from attnlab.studies.equality import TOPICS
 from attnlab.studies.extras import extras_of
@@ -76,7 +76,7 @@ class Study:
     def __post_init__(self) -> None:
         _set(self, "arms", {name: flat(changes) for name, changes in self.arms.items()})
         _set(self, "set", flat(self.set))
-        _set(self, "starts", {name: start_settings(name, held) for name, held in self.starts.items()})
+        _set(self, "starts", {name: start_settings(name, start) for name, start in self.starts.items()})
         _set(self, "baseline", self.baseline or next(iter(self.arms), ""))
         if isinstance(self.seeds, int):
             _set(self, "seeds", tuple(range(min(self.seeds, MOST_SEEDS + 1))))
@@ -102,8 +102,8 @@ class Study:
         whole = {k: int(v) if k in ("steps", "tokens") else v for k, v in budget.items()}
         seeds = self.all_seeds[: self.quick.seeds]
         starts = {
-            name: held if isinstance(held, str) else held | {"set": {**held["set"], **held["quick"]}}
-            for name, held in self.starts.items()
+            name: start if isinstance(start, str) else start | {"set": {**start["set"], **start["quick"]}}
+            for name, start in self.starts.items()
         }
         settings, arms = {**self.set, **self.quick.set}, dict(self.arms)
         for key, value in self.quick.arms.items():
@@ -114,7 +114,7 @@ class Study:
     def _limits(self) -> dict[str, float]:
         return load(self.base, set=layered(self.set, self.budgeted())).training.budget.limits
 
-    def budgeted(self) -> dict[str, Any]:
+    def budgeted(self) -> Settings:
         """The budget as a setting, where the study has its own."""
         return {"training.budget": dict(self.budget)} if self.budget else {}
 
@@ -158,8 +158,8 @@ class Study:
     def starts_of(self, arm: str) -> frozenset[str]:
         """The study's own starts that an arm asks for."""
         settings = {**self.set, **self.arms[arm]}
-        held = [settings.get(name, "") for name in ("start", "data.tokenizer", "data.tokenizer.path")]
-        named = [value.get("path", "") if isinstance(value, Mapping) else value for value in held]
+        values = [settings.get(name, "") for name in ("start", "data.tokenizer", "data.tokenizer.path")]
+        named = [value.get("path", "") if isinstance(value, Mapping) else value for value in values]
         return frozenset(n.removeprefix(OF_STUDY) for n in map(str, named) if n.startswith(OF_STUDY))
 
     def config(self, arm: str) -> Config:
@@ -232,25 +232,25 @@ def _check_against(study: Study) -> None:
 START_SETTINGS = ("base", "set", "quick")
 
 
-def start_settings(name: str, held: Any) -> str | dict[str, Any]:
+def start_settings(name: str, given: Any) -> str | Settings:
     """A start as it is kept: a path, or the three parts of a run to train first."""
     if not NAME.fullmatch(name):
         raise ConfigError(f'A start\'s name is letters, digits, ".", "_" and "-", not "{name}".')
-    if isinstance(held, str):
-        return held
-    if not isinstance(held, Mapping) or "base" not in held:
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, Mapping) or "base" not in given:
         raise ConfigError(
-            f"starts.{name} is {held!r}; give the path of a model, or a table with the `base` of a run to "
+            f"starts.{name} is {given!r}; give the path of a model, or a table with the `base` of a run to "
             "train first, and what it changes there (`set`)."
         )
-    for key in held:
+    for key in given:
         if key not in START_SETTINGS:
             raise unknown(f"starts.{name}", key, START_SETTINGS)
-    tables = {key: flat(held.get(key, {})) for key in ("set", "quick")}
-    return {"base": held["base"], **tables}
+    tables = {key: flat(given.get(key, {})) for key in ("set", "quick")}
+    return {"base": given["base"], **tables}
 
 
-def change_start(starts: dict[str, Any], key: str, value: Any) -> None:
+def change_start(starts: Settings, key: str, value: Any) -> None:
     """--set starts.NAME=PATH, or starts.NAME.KEY=VALUE for one setting of its training."""
     name, _, setting = key.partition(".")
     if name not in starts:
@@ -273,9 +273,9 @@ def change_arms(arms: dict[str, Mapping[str, Any]], key: str, value: Any) -> Non
         arms[arm] = {**arms[arm], setting: value}
 
 
-def flat(changes: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+def flat(changes: Mapping[str, Any], where: str = "") -> Settings:
     """Nested tables as dotted keys; a table with `kind` is a choice and stays whole."""
-    keys: dict[str, Any] = {}
+    keys: Settings = {}
     for key, value in changes.items():
         name = f"{where}.{key}" if where else key
         if isinstance(value, Mapping) and "kind" not in value:

@@ -12,7 +12,7 @@ from attnlab.config.elsewhere import unknown_setting
 from attnlab.config.files import parse_override, read
 from attnlab.config.imports import IMPORTED, import_code, loaded_from, refuse_unseen, registers
 from attnlab.config.schema import Budget, Config
-from attnlab.config.values import ConfigError, coerce, unknown
+from attnlab.config.values import ConfigError, Settings, coerce, unknown
 from attnlab.studies.extras import refuse_unseen_extras
 from attnlab.studies.spec import QUICK_SEEDS, Quick, Study, flat
 
@@ -56,7 +56,7 @@ def _value(key: str, value: Any, kind: Any) -> Any:
     return coerce(value, kind, key)
 
 
-def _table(key: str, value: Any) -> dict[str, Any]:
+def _table(key: str, value: Any) -> Settings:
     if not isinstance(value, Mapping):
         raise ConfigError(f"{key} is a table, not {value!r}.")
     if key == "budget":
@@ -74,7 +74,7 @@ def _table(key: str, value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-def _base(value: Any) -> str | dict[str, Any]:
+def _base(value: Any) -> str | Settings:
     if isinstance(value, Mapping):
         known = [f.name for f in fields(Config) if f.name != "seed"]
         for name in value:

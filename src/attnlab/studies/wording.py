@@ -33,6 +33,8 @@ REASONS: Mapping[str, str] = {
     "other_draws": "{seed}dropout drew other numbers (in batch {batch} or before)",
     "other_weights": "{seed}{differ} of the {shared} parameters that both have started from other weights "
     "({first} first)",
+    "other_load": "the machine was not as busy for both: they waited {shares[0]:.0%} and {shares[1]:.0%} of "
+    "their time for a processor",
     "refused": "{error}",
     "error": "{error}",
     "killed": "The worker was ended by {signal}{memory}. Continue with --resume.",
@@ -66,6 +68,8 @@ def _reason(kind: str, values: Values) -> str:
         return f"seeds {seeds} of {values['arm']} have the same loss for every text, to the bit"
     if kind == "checks":
         return f"failed the check {' and '.join(values['failures'])}"
+    if kind == "mixed_runs":
+        return mixed_phrase(values)
     if kind == "without_result":
         each = [
             f"seed {run['seed']}: {reason_phrase(run['why']['kind'], run['why']['values'])}"
@@ -75,6 +79,21 @@ def _reason(kind: str, values: Values) -> str:
     memory = "; the machine may be out of memory" if values.get("signal") == "SIGKILL" else ""
     seed = f"with seed {values['seed']} " if values.get("seed") is not None else ""
     return REASONS[kind].format_map({**values, "memory": memory, "seed": seed})
+
+
+MIXED = {"text": "text", "tokenizer": "tokenizers", "rows": "rows of the same text"}
+
+
+def mixed_phrase(values: Values) -> str:
+    """Which runs used which version of what they should share; of code with its hash."""
+    what = MIXED.get(values["what"])
+    groups = [
+        in_words(group["runs"]) + ("" if what else f" (hash {group['version']})")
+        for group in values["versions"]
+    ]
+    used = "used" if what is None else "were trained and judged with"
+    thing = f"versions of {values['what']}" if what is None else what
+    return f"runs {used} different {thing}: {'; '.join(groups)}"
 
 
 def reasons_phrase(reasons: Sequence[tuple[str, Values]]) -> str:
@@ -106,11 +125,17 @@ NOTES: Mapping[str, str] = {
     "sorts them. Other seeds vary the rest.",
     "one_batch": "The batches of {arm} came in the same order with every seed: all training text is one "
     "batch. Other seeds vary the rest.",
+    "mixed_runs": "Runs of one study must share their data, tokenizer and code: restore those that it began "
+    "with, or remove the folders of the runs that used others, and resume.",
     "idle_seeds": "Seeds that change nothing: look for code with its own generator (torch.manual_seed, a "
     "fixed seed in initialise, in the loader or in dropout) where the run's named streams belong.",
     "part_of_dev": "{folder} was evaluated on a part of dev only (training.evaluate_batches).",
     "unfinished_run": "{folder} is {status} at step {step}.",
     "single_runs": "Single runs: seed noise is unknown; only a study with several seeds can separate it.",
+    "not_learned": "{arm} has not learned to recall (accuracy {accuracy:.2f}, a guess among the values shown "
+    "{guess:.2f}): train longer before its rule is judged.",
+    "other_tasks": "Dev loss, perplexity, train loss and bits per byte are each task's own and are not "
+    "compared across tasks; hidden words and time are.",
     "told": "{text}",
 }
 
@@ -133,14 +158,12 @@ def _note(kind: str, values: Values) -> str:
     if kind == "left_out":
         return f"{values['arm']} with seed {values['seed']} is {phrase_of(values['why'])}"
     if kind == "not_compared":
-        why = reasons_phrase([(one["kind"], one["values"]) for one in values["reasons"]])
-        return f"{values['arm']} is not compared with {values['baseline']}: {why}."
+        return f"{values['arm']} is not compared with {values['baseline']}: {reasons_in(values)}."
     if kind == "failed_runs":
         template = "{arm}: {failed} of {runs} runs failed. The rest are a biased sample: they get no verdict."
         return template.format_map(values)
     if kind == "other_meaning":
-        why = reasons_phrase([(one["kind"], one["values"]) for one in values["reasons"]])
-        return f"{pair_phrase(values)}: {why}."
+        return f"{pair_phrase(values)}: {reasons_in(values)}."
     if kind == "unfair":
         return f"Not a fair comparison: {pair_phrase(values)}: {phrase_of(values['why'])}."
     if kind == "unsound_run":
@@ -149,9 +172,13 @@ def _note(kind: str, values: Values) -> str:
     if kind == "other_seeds":
         seeds = ", ".join(values["seeds"])
         return f"Their seeds differ ({seeds}): another start, and another order of the examples."
-    if kind == "other_code":
-        used = "; ".join(f"hash {one['hash']} in {', '.join(one['runs'])}" for one in values["versions"])
-        return f"The runs used different versions of {values['file']}: {used}."
+    if kind == "busy_machine":
+        shares = in_words([f"{one['arm']} {one['share']:.0%}" for one in values["arms"]])
+        return f"Seconds and tokens/s are not compared: of its time each arm waited for a processor {shares}."
+    if kind in FAULTS:
+        return FAULTS[kind](values)
+    if kind in BUILTIN:
+        return BUILTIN[kind](values)
     if kind == "resized":
         width = "its width went from {width[0]} to {width[1]} and " if values["width"] else ""
         return (
@@ -160,6 +187,97 @@ def _note(kind: str, values: Values) -> str:
             "{target:,})."
         ).format_map(values)
     return NOTES[kind].format_map(values)
+
+
+# ---------------------------------------------------------------- why results are not what was asked for
+def _runs_failed(values: Values) -> str:
+    failed = [f"{run['arm']} (seed {run['seed']})" for run in values["failed"]]
+    return f"{len(failed)} of {values['runs']} runs failed: {', '.join(failed)}."
+
+
+def _arm_refused(values: Values) -> str:
+    return f"{values['arm']} was refused: {reasons_in(values)}"
+
+
+def _arm_invalid(values: Values) -> str:
+    """With what a person can do about it; seeds that changed nothing no study can mean."""
+    arm, checks = values["arm"], ", ".join(f'"{check}"' for check in values["unsound"])
+    allow = f"allow = {{ {arm} = [{checks}] }}"
+    cure = f"Fix it, or declare in the study that it is expected to fail: {allow}."
+    invalid = f"{arm} is invalid, which the study does not expect: {reasons_in(values)}."
+    return f"{invalid} {cure if checks else 'The report names the cause.'}"
+
+
+FAULTS = {"runs_failed": _runs_failed, "arm_refused": _arm_refused, "arm_invalid": _arm_invalid}
+
+
+def failed_run_phrase(run: Any) -> str:
+    """A run that did not come to its end, and why."""
+    return f"{run.arm}, seed {run.seed}: {run.reason}"
+
+
+def refused_sentence(arm: str, reason: str) -> str:
+    return f"{arm} is refused, and the other arms run: {reason}"
+
+
+def jobs_sentence(runs: int, jobs: int, *, threads: int, room: int, cores: int) -> str:
+    """How many runs go at once; `room` is how many of them the cores have room for."""
+    sentence = f"{count_of(runs, 'run')}, {jobs} at once, {count_of(threads, 'thread')} each."
+    if jobs <= room:
+        return sentence
+    return f"{sentence} The machine has {cores} cores: it takes as long as {room} at once, and more memory."
+
+
+# ---------------------------------------------------------------- notes of built-in studies
+def _time_to_loss(values: Values) -> str:
+    ratios, seeds = values["ratios"], values["seeds"]
+    if not ratios:
+        return f"{values['arm']} never reached the loss at which {values['baseline']} ended ({seeds} seeds)."
+    mean = math.exp(math.fsum(map(math.log, ratios)) / len(ratios))
+    return (
+        f"{values['arm']} reached the loss at which {values['baseline']} ended {mean:.2f} times as fast "
+        f"(geometric mean; lowest {min(ratios):.2f}, highest {max(ratios):.2f}; {len(ratios)} of {seeds} "
+        "seeds reached it)."
+    )
+
+
+def _heads_predicted(values: Values) -> str:
+    share, predicting = "", values["predicting"]
+    if values["spare"] is not None:
+        share = f" {values['spare']:.0%} of its heads can be lost one at a time for less than "
+        share += f"{values['nats']} nats."
+    if not predicting:
+        none = "no number of a head's picture was shown to predict the cost of removing it"
+        return f"{values['arm']}: {none}.{share}"
+    names = " and the ".join(f"{name} ({value:+.2f})" for name, value in predicting.items())
+    return f"{values['arm']}: the cost of removing a head goes with the {names}.{share}"
+
+
+def _same_at_every_size(values: Values) -> str:
+    if values["verdict"] == "inconclusive":
+        return f"At none of the {values['sizes']} sizes does this study tell the two apart; more seeds might."
+    verdict = verdict_words(values["verdict"], values["margin"])
+    same = f"The verdict is the same at all {values['sizes']} sizes ({verdict})"
+    ending = "but their intervals do not all overlap: the size of the difference depends on the model's."
+    return f"{same}, {ending}" if values["disjoint"] else f"{same}."
+
+
+def _other_by_size(values: Values) -> str:
+    by_size = "; ".join(f"{arm}: {verdict_words(*verdict)}" for arm, verdict in values["verdicts"].items())
+    return f"The verdict is not the same at every size ({by_size})."
+
+
+BUILTIN = {
+    "time_to_loss": _time_to_loss,
+    "heads_predicted": _heads_predicted,
+    "same_at_every_size": _same_at_every_size,
+    "other_by_size": _other_by_size,
+}
+
+
+def reasons_in(values: Values) -> str:
+    """The reasons within the values of a note."""
+    return reasons_phrase([(reason["kind"], reason["values"]) for reason in values["reasons"]])
 
 
 def pair_phrase(values: Values) -> str:
@@ -197,7 +315,7 @@ def inequalities_sentence(unequal: Sequence[Any], arm: str, baseline: str, *, ex
 
 def ratio_phrase(ratio: float) -> str:
     """Counts that differ by the same ratio, as steps and tokens do, are said together."""
-    near = f"{100 * abs(ratio - 1):.2g} % {'more' if ratio > 1 else 'fewer'}"
+    near = f"{100 * abs(ratio - 1):.2g}% {'more' if ratio > 1 else 'fewer'}"
     return near if 0.8 < ratio < 1.25 else f"{ratio:.2g} × the"
 
 
@@ -215,8 +333,11 @@ def _inequality(one: Any, baseline: str, exact: bool) -> str:
 # ---------------------------------------------------------------- comparisons
 def verdict_phrase(comparison: Any) -> str:
     """The verdict of a comparison, with the margin where it is that there is no difference beyond it."""
-    verdict = comparison.verdict
-    return f"no difference larger than {comparison.margin:g}" if verdict == "no difference" else str(verdict)
+    return verdict_words(comparison.verdict, comparison.margin)
+
+
+def verdict_words(verdict: str, margin: float) -> str:
+    return f"no difference larger than {margin:g}" if verdict == "no difference" else str(verdict)
 
 
 def comparison_phrase(comparison: Any) -> str:
@@ -257,7 +378,7 @@ def _unseen(comparison: Any) -> str:
         return f"the same in all {c.seeds} seeds, so there is no spread to test it against"
     if c.p <= 1 - c.level:
         return f"{chance(c.p)} before correction, not significant among {c.comparisons} comparisons"
-    return f"minimum detectable effect with {c.seeds} seeds at 80 % power: {_rounded(c, c.smallest)}"
+    return f"minimum detectable effect with {c.seeds} seeds at 80% power: {_rounded(c, c.smallest)}"
 
 
 def _over_texts(comparison: Any) -> str:
@@ -273,7 +394,7 @@ def _interval(comparison: Any, low: float, high: float) -> str:
     if math.isnan(low):
         return ""
     ends = f"{shown(comparison, low)} to {shown(comparison, high)}"
-    return f" ({100 * comparison.level:g} % from {ends})"
+    return f" ({100 * comparison.level:g}% from {ends})"
 
 
 def shown(comparison: Any, value: float) -> str:
@@ -335,7 +456,8 @@ def verdict_sentences(outcome: Any) -> str:
             f"{', '.join(ended)} ended, with nothing to be compared with." if ended else "no run has ended."
         )
         why = " ".join(rest) or ("" if failed else alone)
-        rest = [f"No verdict yet: {why}" if why else "No verdict yet."]
+        yet = "" if any(arm.state == "invalid" for arm in others) else " yet"
+        rest = [f"No verdict{yet}: {why}" if why else "No verdict yet."]
     majority = majority_sentence(outcome.at_majority)
     return " ".join(
         filter(None, [majority, *failed, *compared_sentences, *_more_than_compared(comparisons), *rest])
@@ -414,6 +536,9 @@ def failure_sentence(arm: Any, note: Any) -> str:
 
 def left_out_sentence(arm: Any, note: Any) -> str:
     """Why an arm was not compared."""
+    mixed = [reason for reason in arm.reasons if reason.kind == "mixed_runs"]
+    if mixed:
+        return f"{arm.name}: invalid: {'; '.join(map(str, mixed))}."
     if note is not None:
         return note_sentence(note.kind, note.values)
     ours = arm.reasons and all(reason.kind not in QUOTED for reason in arm.reasons)

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,13 @@ from attnlab.config.files import config_of
 from attnlab.config.imports import fault_in_own_code, import_again
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.events import Listener
+from attnlab.runs.faults import RunError
 from attnlab.runs.findings import failed_checks, read_findings
 from attnlab.runs.folder import lock
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.reason import Reason
 from attnlab.runs.record import fingerprints_of, read_record
 from attnlab.runs.result import RESULT, RunResult, RunState, write_result
-from attnlab.runs.run_error import RunError
 from attnlab.session.baselines import keep_baselines
 from attnlab.session.session import Session, default_cache
 from attnlab.session.trained import Trained
@@ -104,11 +104,13 @@ def finished(request: JobRequest, run: Run) -> RunResult:
         "peak_memory_bytes": memory,
     }
     events = run.folder / METRICS_FILE
-    course, own = curves(events), added.extra_curves
-    course["extra_curves"] |= {
+    course = curves(events)
+    own = {
         name: placed({axis: list(values) for axis, values in curve.items()}, events)
-        for name, curve in own.items()
+        for name, curve in added.extra_curves.items()
     }
+    judged = [] if run.session.task.predicts_words else keep_baselines(run.session, run.folder)
+    baselines = [asdict(baseline) for baseline in judged]
     Checkpoints.of(run.folder).prune(1, state.step)  # the last model is the study's; others go
     return replace(
         measured,
@@ -122,6 +124,7 @@ def finished(request: JobRequest, run: Run) -> RunResult:
         parameters=parameters_of(events),
         tuned=sum(p.numel() for p in run.model.parameters() if p.requires_grad),
         evaluation_seconds=time.perf_counter() - began,
+        waited=waiting_share(record.get("processor", {})),
         unsound=tuple(failed_checks(checks)),
         checks=tuple(checks),
         metrics={**measured.metrics, **costs, **added.metrics},
@@ -131,20 +134,22 @@ def finished(request: JobRequest, run: Run) -> RunResult:
         epoch_batches=record.get("epoch_batches"),
         truncation=record.get("truncation", {}),
         versions=record["versions"],
-        extra={**added.extra, **untrained(run)},
+        extra={**added.extra, **({"baselines": baselines} if baselines else {})},
+        curve=course.curve,
+        dev_curve=course.dev_curve,
+        extra_curves={**course.extra_curves, **own},
         **costs,
-        **course,
     )
-
-
-def untrained(run: Run) -> dict[str, Any]:
-    """The baselines of a classifier; nothing of other models."""
-    baselines = [] if run.session.task.predicts_words else keep_baselines(run.session, run.folder)
-    return {"baselines": [asdict(one) for one in baselines]} if baselines else {}
 
 
 def parameters_of(file: Path) -> int:
     return next(int(event["parameters"]) for event in read_events(file) if event["event"] == "started")
+
+
+def waiting_share(processor: Mapping[str, float]) -> float | None:
+    """Of the time in which a run could have computed, that in which others had the processor."""
+    whole = sum(processor.values())
+    return processor["waited"] / whole if whole else None
 
 
 def peak_memory() -> int:

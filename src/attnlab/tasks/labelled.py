@@ -12,8 +12,8 @@ from torch import Tensor
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.data.errors import DataError
-from attnlab.model.heads.classification import Classification
 from attnlab.model.heads.head import Head
+from attnlab.model.heads.labels import Classification
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.tasks.task import Prepared, Task, tokens_of

@@ -14,12 +14,11 @@ from torch import Tensor
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.data.errors import DataError
-from attnlab.data.example import Example
+from attnlab.data.example import Example, words_in
 from attnlab.data.labels import Labels, tags_of
-from attnlab.data.tagged_text import words_in
 from attnlab.metrics.tags import entities, entity_counts, invalid, labels_of_tags
 from attnlab.model.heads.head import Head
-from attnlab.model.heads.token_classification import TokenClassification
+from attnlab.model.heads.labels import TokenClassification
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
 from attnlab.targets import TARGETS

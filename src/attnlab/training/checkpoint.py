@@ -24,8 +24,7 @@ from attnlab.model.model import Model
 from attnlab.model.witness import differs
 from attnlab.runs.atomic import as_bytes
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
-from attnlab.runs.faults import FAULTS, fault_phrase, reading
-from attnlab.runs.run_error import RunError
+from attnlab.runs.faults import FAULTS, RunError, fault_phrase, reading
 
 FROZEN, STATE = "frozen.safetensors", "state.json"
 

@@ -29,7 +29,7 @@ def go_on(held: Config, wanted: Config, run: Path) -> list[str]:
     step = step_to_go_on_from(held, wanted, run)
     checkpoints = Checkpoints.of(run)
     later = [checkpoints.set_aside(one, "left") for one in checkpoints.steps() if one > step]
-    changes = "; ".join(differences(to_json(held), to_json(wanted)))
+    changes = "; ".join(map(str, differences(to_json(held), to_json(wanted))))
     aside = f" Later checkpoints are kept as {', '.join(place.name for place in later)}." if later else ""
     return [f"The run continues from step {step:,} with other limits ({changes}).{aside}"]
 
@@ -37,7 +37,7 @@ def go_on(held: Config, wanted: Config, run: Path) -> list[str]:
 def step_to_go_on_from(held: Config, wanted: Config, run: Path) -> int:
     """The last checkpoint up to which a run is the one that is wanted."""
     before, now = to_json(held), to_json(wanted)
-    if any(not change.startswith(FREE) for change in differences(before, now)):
+    if any(not change.setting.startswith(FREE) for change in differences(before, now)):
         refuse_changes(before, now, run)
     first, reason = first_other_step(held.training, wanted.training, run)
     steps = Checkpoints.of(run).steps()

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from attnlab.model.tokens import Tokens
 from attnlab.runs.atomic import replace_bytes
 from attnlab.runs.checkpoints import Checkpoints
-from attnlab.runs.run_error import RunError
+from attnlab.runs.faults import RunError
 from attnlab.tasks.task import Prepared
 from attnlab.training.checkpoint import Checkpoint, save_checkpoint
 

@@ -287,7 +287,7 @@ class Loop:
             listener(event)
 
 
-# ---------------------------------------------------------------- the gradient of a step, over as many batc
+# ---------------------------------------------------------------- the gradient of a step
 def backward(
     model: nn.Module,
     task: Task,

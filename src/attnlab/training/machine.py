@@ -6,9 +6,11 @@ import contextlib
 import os
 import platform
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -100,3 +102,32 @@ def versions() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
+
+
+@dataclass(frozen=True)
+class ProcessorTime:
+    """Seconds that the threads of this process ran, and that they waited for a processor that others had.
+
+    Together they show a busy machine, whatever the number of threads: on a quiet one nothing waits. The
+    system tells of each thread that lives; where it does not tell, nothing is known.
+    """
+
+    threads: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    @classmethod
+    def now(cls) -> ProcessorTime:
+        threads = {}
+        with suppress(OSError, ValueError):
+            for place in Path("/proc/self/task").iterdir():
+                with suppress(OSError):  # it has just ended
+                    ran, waited, _ = (place / "schedstat").read_text().split()
+                    threads[place.name] = int(ran) / 1e9, int(waited) / 1e9
+        return cls(threads)
+
+    def since(self, before: ProcessorTime) -> dict[str, float]:
+        """For run.json: what was added since then; nothing where the system does not tell."""
+        if not self.threads:
+            return {}
+        ends = [(held, before.threads.get(name, (0.0, 0.0))) for name, held in self.threads.items()]
+        sums = [sum(now[which] - then[which] for now, then in ends) for which in (0, 1)]
+        return {"ran": sums[0], "waited": sums[1]}

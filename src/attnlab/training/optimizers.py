@@ -16,9 +16,8 @@ from attnlab.config.ranges import BelowOne, NotNegative, Positive
 from attnlab.config.registry import Registry
 from attnlab.config.values import ConfigError
 from attnlab.model.positions.position import Position
-from attnlab.runs.run_error import RunError
-from attnlab.training.muon import MuonUpdate
-from attnlab.training.updates import AdamWUpdate, ParameterGroup, TorchUpdate, Update
+from attnlab.runs.faults import RunError
+from attnlab.training.updates import AdamWUpdate, MuonUpdate, ParameterGroup, TorchUpdate, Update
 
 
 class OptimizerRecipe(ABC):

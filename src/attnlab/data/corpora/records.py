@@ -11,8 +11,7 @@ from typing import Any
 from attnlab.config.values import nearest
 from attnlab.data.corpora.units import Unit, divided
 from attnlab.data.errors import DataError, unusable
-from attnlab.data.example import Answer, Example, Word
-from attnlab.data.tagged_text import tagged_words
+from attnlab.data.example import Answer, Example, Word, tagged_words
 
 Names = str | tuple[str, ...]
 """One column (or path), or several of which the first that exists is taken."""

@@ -1,4 +1,4 @@
-"""From examples to rows of ids: one file a form, one line here."""
+"""From examples to rows of ids: one class a form, one line here."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ ENCODINGS: Registry[Encoding] = Registry(
     default="document",
     variants={
         "document": "attnlab.data.encode.document:Document",
-        "single": "attnlab.data.encode.single:Single",
-        "pair": "attnlab.data.encode.pair:Pair",
-        "apart": "attnlab.data.encode.apart:Apart",
+        "single": "attnlab.data.encode.texts:Single",
+        "pair": "attnlab.data.encode.texts:Pair",
+        "apart": "attnlab.data.encode.texts:Apart",
         "words": "attnlab.data.encode.words:Words",
         "question": "attnlab.data.encode.question:Question",
-        "translation": "attnlab.data.encode.translation:Translation",
-        "prefix": "attnlab.data.encode.prefix:Prefix",
+        "translation": "attnlab.data.encode.texts:Translation",
+        "prefix": "attnlab.data.encode.texts:Prefix",
     },
 )

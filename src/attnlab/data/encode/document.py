@@ -6,10 +6,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from attnlab.data.columns import COLUMNS
+from attnlab.data.columns import COLUMNS, Row
 from attnlab.data.encode.encoding import Cuts, Encoding, refuse_cut
 from attnlab.data.example import Example
-from attnlab.data.row import Row
 from attnlab.data.rows import Columns
 from attnlab.data.tokenizers.sized import Sized, SizedTexts
 from attnlab.data.tokenizers.tokenizer import Tokenizer

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from attnlab.data.columns import Row
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.labels import UNREAD, WRITTEN, LabelReader, Labels
-from attnlab.data.row import Row
 from attnlab.data.rows import Columns, columns_of
 from attnlab.data.tokenizers.sized import Sized
 from attnlab.data.tokenizers.tokenizer import Tokenizer

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from attnlab.config.ranges import Count, Whole
+from attnlab.data.columns import Row
 from attnlab.data.encode.encoding import Encoding, cut_to, windows
 from attnlab.data.errors import DataError
 from attnlab.data.example import Answer, Example
-from attnlab.data.row import Row
 from attnlab.data.tokenizers.sized import Sized, sized
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 

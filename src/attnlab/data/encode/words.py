@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from attnlab.config.ranges import Whole
+from attnlab.data.columns import Row
 from attnlab.data.encode.encoding import Encoding, windows
-from attnlab.data.example import Example, Word
+from attnlab.data.example import Example, Word, words_in
 from attnlab.data.labels import WRITTEN, LabelReader
-from attnlab.data.row import Row
-from attnlab.data.tagged_text import words_in
 from attnlab.data.tokenizers.sized import Sized, sized
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 

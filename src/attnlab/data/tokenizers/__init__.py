@@ -1,4 +1,4 @@
-"""From text to ids: one file a way of making a tokenizer, one line here."""
+"""From text to ids: one class a way of making a tokenizer, one line here."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ TOKENIZERS = Tokenizers(
     base="attnlab.data.tokenizers.tokenizer_recipe:TokenizerRecipe",
     default="bpe",
     variants={
-        "bpe": "attnlab.data.tokenizers.bpe:Bpe",
-        "wordpiece": "attnlab.data.tokenizers.wordpiece:WordPiece",
-        "unigram": "attnlab.data.tokenizers.unigram:Unigram",
-        "word": "attnlab.data.tokenizers.word:Word",
-        "character": "attnlab.data.tokenizers.character:Character",
+        "bpe": "attnlab.data.tokenizers.trained:Bpe",
+        "wordpiece": "attnlab.data.tokenizers.trained:WordPiece",
+        "unigram": "attnlab.data.tokenizers.trained:Unigram",
+        "word": "attnlab.data.tokenizers.trained:Word",
+        "character": "attnlab.data.tokenizers.trained:Character",
         "file": "attnlab.data.tokenizers.tokenizer_files:File",
     },
 )

@@ -14,9 +14,9 @@ from attnlab.config.streams import stream_seed
 from attnlab.data.corpora.units import divided
 from attnlab.data.errors import DataError
 from attnlab.data.splits import fraction
-from attnlab.data.tokenizers.bpe import Bpe
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe
+from attnlab.data.tokenizers.trained import Bpe
 
 WORTH = 0.10
 """A new tokenizer pays when it needs this much less: about what it saves in training and attention."""

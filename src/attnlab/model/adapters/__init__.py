@@ -1,4 +1,4 @@
-"""Adapters: small trained parts on a frozen model. One file, one adapter."""
+"""Adapters: small trained parts on a frozen model. One class, one adapter."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ ADAPTERS: Registry[Adapter] = Registry(
     base="attnlab.model.adapters.adapter:Adapter",
     default="full",
     variants={
-        "full": "attnlab.model.adapters.full:Full",
+        "full": "attnlab.model.adapters.chosen:Full",
         "prompt": "attnlab.model.adapters.prompt:Prompt",
         "prefix": "attnlab.model.adapters.prefix:Prefix",
         "lora": "attnlab.model.adapters.lora:Lora",
-        "head": "attnlab.model.adapters.head:HeadOnly",
-        "top": "attnlab.model.adapters.top:Top",
-        "bitfit": "attnlab.model.adapters.bitfit:BitFit",
+        "head": "attnlab.model.adapters.chosen:HeadOnly",
+        "top": "attnlab.model.adapters.chosen:Top",
+        "bitfit": "attnlab.model.adapters.chosen:BitFit",
     },
 )

@@ -16,9 +16,9 @@ HEADS: Registry[Head] = Registry(
     variants={
         "language_model": "attnlab.model.heads.language:LanguageModel",
         "span_boundary": "attnlab.model.heads.boundary:SpanBoundary",
-        "sentence_pair": "attnlab.model.heads.pair:SentencePair",
-        "classification": "attnlab.model.heads.classification:Classification",
-        "token_classification": "attnlab.model.heads.token_classification:TokenClassification",
+        "sentence_pair": "attnlab.model.heads.labels:SentencePair",
+        "classification": "attnlab.model.heads.labels:Classification",
+        "token_classification": "attnlab.model.heads.labels:TokenClassification",
         "span": "attnlab.model.heads.span:Span",
         "features": "attnlab.model.heads.features:Features",
         "sentence": "attnlab.model.heads.sentence:Sentence",

@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
-from attnlab.model.heads.classification import pooled
 from attnlab.model.heads.head import Head
+from attnlab.model.heads.labels import pooled
 from attnlab.model.terms import Term, linear
 from attnlab.model.tokens import Tokens
 

@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 import torch.nn.functional as F
 from torch import Tensor
 
-from attnlab.model.heads.classification import pooled
 from attnlab.model.heads.head import Head
+from attnlab.model.heads.labels import pooled
 from attnlab.model.tokens import Tokens
 
 

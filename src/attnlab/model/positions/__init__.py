@@ -1,4 +1,4 @@
-"""Position schemes: how a stack knows where its tokens stand. One file, one idea."""
+"""Position schemes: how a stack knows where its tokens stand. One class, one idea."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ POSITIONS: Registry[Position] = Registry(
         "sinusoidal": "attnlab.model.positions.absolute:Sinusoidal",
         "learned": "attnlab.model.positions.absolute:Learned",
         "concat": "attnlab.model.positions.absolute:Concat",
-        "relative": "attnlab.model.positions.relative:Relative",
-        "bucketed": "attnlab.model.positions.bucketed:Bucketed",
-        "alibi": "attnlab.model.positions.alibi:Alibi",
+        "relative": "attnlab.model.positions.biases:Relative",
+        "bucketed": "attnlab.model.positions.biases:Bucketed",
+        "alibi": "attnlab.model.positions.biases:Alibi",
         "rotary": "attnlab.model.positions.rotary:Rotary",
     },
 )

@@ -68,7 +68,10 @@ class Trunk(Protocol):
         encoded: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """ids (B,T) -> (B,T,D). `source` (B,S) or what `encode` made of it where it reads one."""
+        """ids (B,T) -> (B,T,D). `source` (B,S) or what `encode` made of it where it reads one.
+
+        Coordinates, and what was encoded, may be those of one row that stands for all.
+        """
 
     def encode(self, source: Tensor, tokens: Tokens, types: Tensor | None = None) -> Tensor:
         """What the encoder makes of a source, (B,S) -> (B,S,D)."""
@@ -77,13 +80,14 @@ class Trunk(Protocol):
         """An empty memory for decoding."""
 
     def entrances(self) -> list[nn.Module]:
-        """Where ids become vectors (B,T,D): those of the text, and then those of a source."""
+        """Where ids become vectors (B,T,D), a module each: of the text, and then of a source. Checks perturb
+        their outputs, which are in the order of the ids."""
 
     def tables(self) -> list[nn.Embedding]:
         """The token table of each entrance: one and the same, unless a tie is broken."""
 
     def ways(self, tokens: Tokens, source_tokens: Tokens | None = None) -> list[Way]:
-        """From the ids of one row, and then from those of its source where it reads one."""
+        """From the ids of one row, and then from those of its source, where `source_tokens` are given."""
 
     def contexts(
         self,

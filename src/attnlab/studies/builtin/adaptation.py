@@ -87,7 +87,7 @@ class Methods(Extras):
 
 
 NOTE = (
-    "Means over seeds; low and high are the 95 % interval over seeds of the first. Seconds are those of the "
+    "Means over seeds; low and high are the 95% interval over seeds of the first. Seconds are those of the "
     "training steps; peak memory is the largest that the run's process had until training ended, Python and "
     "torch included."
 )

@@ -27,7 +27,7 @@ from attnlab.config.values import Choice
 from attnlab.metrics.measures import Measure
 from attnlab.runs.result import RunResult
 from attnlab.studies.extras import Extras, OwnMeasures, Summary
-from attnlab.studies.outcome import StudyOutcome
+from attnlab.studies.outcome import SeriesRecord, StudyOutcome
 from attnlab.studies.shown import figure, mean, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -75,7 +75,7 @@ class Waste(Extras):
 
     def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
         arms = runs_by_arm(outcome)
-        series = [
+        series: list[SeriesRecord] = [
             {"name": arm, "x": averaged(runs, "tokens_per_step"), "y": averaged(runs, "waste")}
             for arm, runs in arms.items()
         ]

@@ -10,7 +10,7 @@ Hypothesis: many heads can be lost at little cost. Heads that look sharp or far 
 no number of the picture predicts the cost of removal well, values' length best of them.
 
 How to read it: Spearman's rank correlation over the heads of a run, of each number with the change of loss
-without the head, as a mean over seeds with its 95 % interval over seeds. An interval that holds 0 means that
+without the head, as a mean over seeds with its 95% interval over seeds. An interval that holds 0 means that
 the picture was not shown to predict anything; one that leaves it out says how well the order agrees. A
 correlation over 16 heads varies by about 0.26 by chance alone, so one run says little.
 
@@ -27,8 +27,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnlab.metrics.measures import Measure
+from attnlab.metrics.metric import Estimate
+from attnlab.runs.typed import Value
 from attnlab.studies.extras import Extras, OwnMeasures, Summary
-from attnlab.studies.outcome import StudyOutcome
+from attnlab.studies.outcome import Note, NoteKind, StudyOutcome
 from attnlab.studies.shown import figure, mean, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -121,7 +123,7 @@ class Worth(Extras):
             tables=[
                 table(
                     "Does the picture predict the cost of removal?",
-                    ("arm", "number of the picture", "seeds", "heads", "rank correlation", "95 % interval"),
+                    ("arm", "number of the picture", "seeds", "heads", "rank correlation", "95% interval"),
                     rows,
                     f"Spearman's correlation over the heads of a run with the change of loss on "
                     f"{first['texts']} dev texts; means over the seeds and their t interval, of Fisher's z.",
@@ -151,7 +153,7 @@ def correlation_rows(arm: str, runs: Sequence[RunResult]) -> list[list[Any]]:
     return rows
 
 
-def estimate(runs: Sequence[RunResult], name: str) -> Any:
+def estimate(runs: Sequence[RunResult], name: str) -> Estimate | None:
     """The mean correlation over seeds with its interval; nothing where no run has one.
 
     Both are of Fisher's z, atanh of a correlation, so that no end of the interval is beyond ±1.
@@ -166,18 +168,14 @@ def estimate(runs: Sequence[RunResult], name: str) -> Any:
     return replace(mean, value=value, low=low, high=high)
 
 
-def verdict(arm: str, runs: Sequence[RunResult]) -> str:
-    """Whether pictures were shown to predict, in a sentence."""
+def verdict(arm: str, runs: Sequence[RunResult]) -> Note:
+    """Which numbers of a head's picture were shown to predict the cost of removing it."""
     estimates = {name: estimate(runs, name) for name in MEASURES}
-    shown = [
-        f"{MEASURES[name]} ({one.value:+.2f})"
-        for name, one in estimates.items()
-        if one is not None and (one.low > 0 or one.high < 0)
-    ]
+    predicting: dict[str, Value] = {
+        MEASURES[name]: correlation.value
+        for name, correlation in estimates.items()
+        if correlation is not None and (correlation.low > 0 or correlation.high < 0)
+    }
     spare = mean(runs, "heads_to_spare")
-    share = ""
-    if spare is not None:
-        share = f" {spare:.0%} of its heads can be lost one at a time for less than {SMALL} nats."
-    if shown:
-        return f"{arm}: the cost of removing a head goes with the {' and the '.join(shown)}.{share}"
-    return f"{arm}: no number of a head's picture was shown to predict the cost of removing it.{share}"
+    values = {"arm": arm, "predicting": predicting, "spare": spare, "nats": SMALL}
+    return Note(NoteKind.HEADS_PREDICTED, values)

@@ -26,8 +26,8 @@ from pathlib import Path
 from attnlab.metrics.metric import Estimate
 from attnlab.studies.builtin.pretrained import BASE, START
 from attnlab.studies.extras import Extras, Summary
-from attnlab.studies.outcome import ArmOutcome, StudyOutcome
-from attnlab.studies.shown import Series, figure
+from attnlab.studies.outcome import ArmOutcome, SeriesRecord, StudyOutcome
+from attnlab.studies.shown import figure
 from attnlab.studies.spec import Quick, Study
 
 RATES = {"3e-5": 3e-5, "1e-4": 1e-4, "3e-4": 3e-4, "1e-3": 1e-3, "3e-3": 3e-3}
@@ -82,15 +82,19 @@ class ByRate(Extras):
                     f"Dev {metric} by learning rate",
                     x="learning rate",
                     y=metric,
-                    series=[one for one in series if one["x"]],
+                    series=[curve for curve in series if curve["x"]],
                     log_x=True,
-                    note="Means over seeds with 95 % intervals.",
+                    note="Means over seeds with 95% intervals.",
                 )
             ]
         )
 
 
-def line(name: str, points: list[tuple[ArmOutcome, Estimate]]) -> Series:
-    columns = {"y": "value", "low": "low", "high": "high"}
-    drawn = {key: [getattr(score, column) for _, score in points] for key, column in columns.items()}
-    return {"name": name, "x": [arm.learning_rate for arm, _ in points], **drawn}
+def line(name: str, points: list[tuple[ArmOutcome, Estimate]]) -> SeriesRecord:
+    return {
+        "name": name,
+        "x": [arm.learning_rate for arm, _ in points],
+        "y": [score.value for _, score in points],
+        "low": [score.low for _, score in points],
+        "high": [score.high for _, score in points],
+    }

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnlab.metrics.measures import Measure
 from attnlab.studies.extras import Extras, OwnMeasures, Summary
-from attnlab.studies.outcome import StudyOutcome
+from attnlab.studies.outcome import FigureRecord, StudyOutcome
 from attnlab.studies.shown import BANDS, figure, mean, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -118,7 +118,7 @@ def kind(choice: Any) -> str:
     return str(choice["kind"]) if isinstance(choice, Mapping) else str(choice)
 
 
-def grown(arms: Mapping[str, Any], what: str, title: str, unit: str) -> dict[str, Any]:
+def grown(arms: Mapping[str, Any], what: str, title: str, unit: str) -> FigureRecord:
     series = [
         over_seeds(arm, runs[0].extra["growth"]["lengths"], [run.extra["growth"][what] for run in runs])
         for arm, runs in arms.items()

@@ -3,7 +3,7 @@
 Set-up: a small decoder (mini-gpt: words, sentences cut at 100 tokens, about 1.4 million
 parameters), one epoch of the embedded Python documentation. Three arms: separate maps for queries,
 keys and values; one map for queries and keys; one map for all three. Sharing leaves out weights: the
-shared arms have 2.6 and 5.3 % fewer parameters, which the table of arms shows.
+shared arms have 2.6 and 5.3% fewer parameters, which the table of arms shows.
 
 Hypothesis: with shared queries and keys a token's score with itself is the largest it can have, so
 that attention leans towards itself; the residual around it lets the model live with that, and the

@@ -20,15 +20,15 @@ Time: three arms × 5 seeds take about an hour on two cores; --quick about three
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from attnlab.metrics.measures import Measure
 from attnlab.studies.extras import Extras, OwnMeasures, Summary
-from attnlab.studies.outcome import StudyOutcome
-from attnlab.studies.shown import figure, over_seeds, runs_by_arm, table
+from attnlab.studies.outcome import Note, NoteKind, SeriesRecord, StudyOutcome
+from attnlab.studies.shown import BANDS, figure, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class ByPairs(Extras):
             )
             for arm, runs in arms.items()
         ]
-        guess: dict[str, Any] = {"name": GUESS, "x": numbers, "y": [1 / n for n in numbers]}
+        guess: SeriesRecord = {"name": GUESS, "x": numbers, "y": [1 / n for n in numbers]}
         rows = [
             [
                 n,
@@ -133,7 +133,6 @@ class ByPairs(Extras):
             ]
             for n in numbers
         ]
-        note = "Lines are means over the seeds, bands go from the lowest seed to the highest."
         return Summary(
             figures=[
                 figure(
@@ -141,7 +140,7 @@ class ByPairs(Extras):
                     x="pairs in the text",
                     y="share of values that are right",
                     series=[*series, guess],
-                    note=f"{note} The same dev texts for every arm.",
+                    note=f"{BANDS} The same dev texts for every arm.",
                 )
             ],
             tables=[
@@ -156,19 +155,18 @@ class ByPairs(Extras):
         )
 
 
-def unlearned(series: Sequence[Mapping[str, Any]], guess: Any) -> list[str]:
+def unlearned(series: Sequence[SeriesRecord], guess: Sequence[float]) -> list[Note]:
     """Arms that do no better than guessing: nothing follows from where they fall off."""
     level = fmean(guess)
     return [
-        f"{line['name']} has not learned to recall (accuracy {fmean(line['y']):.2f}, a guess among the "
-        f"values shown {level:.2f}): train longer before its rule is judged."
+        Note(NoteKind.NOT_LEARNED, {"arm": line["name"], "accuracy": fmean(line["y"]), "guess": level})
         for line in series
         if fmean(line["y"]) < 1.5 * level
     ]
 
 
-def share(held: Sequence[int]) -> float:
-    right, asked = held
+def share(counts: Sequence[int]) -> float:
+    right, asked = counts
     return right / asked
 
 

@@ -3,7 +3,7 @@
 Set-up: documents of the embedded Python documentation in a byte-pair vocabulary of 4,000, packed, 1,024
 tokens per step; decoders of 4 layers, 128 wide. GPT-2's recipe: learned positions, layer norm, GELU, biases,
 dropout 0.1, AdamW at 1e-3 with a cosine. Today's: rotary positions, RMS norm, SwiGLU, no biases, no
-dropout, Muon at 4e-3, a long plateau and a short decay. The sizes differ by less than 2 %. The two
+dropout, Muon at 4e-3, a long plateau and a short decay. The sizes differ by less than 2%. The two
 learning rates are customary ones, not tuned against each other: `learning_rates` in a study's file tries
 some for both alike.
 
@@ -19,15 +19,13 @@ Time: two arms × 5 seeds take about half an hour on two cores; --quick about th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from attnlab.runs.result import Curve, RunResult
 from attnlab.studies.extras import Extras, Summary
-from attnlab.studies.outcome import StudyOutcome
+from attnlab.studies.outcome import FigureRecord, Note, NoteKind, StudyOutcome
 from attnlab.studies.shown import BANDS, figure, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -89,8 +87,8 @@ class TimeToLoss(Extras):
         )
 
 
-def times_to_loss(arms: Runs, baseline: str) -> tuple[list[list[Any]], list[str]]:
-    """A row a seed and arm, and a sentence an arm with the mean ratio of times."""
+def times_to_loss(arms: Runs, baseline: str) -> tuple[list[list[Any]], list[Note]]:
+    """A row a seed and arm, and a note an arm with its ratios of times."""
     ends = {run.seed: run.dev_curve for run in arms[baseline] if run.dev_curve.get("loss")}
     rows: list[list[Any]] = []
     ratios: dict[str, list[float]] = {arm: [] for arm in arms if arm != baseline}
@@ -104,17 +102,11 @@ def times_to_loss(arms: Runs, baseline: str) -> tuple[list[list[Any]], list[str]
                 rows.append([seed, target, arm, *took, ratio])
                 if arm != baseline and ratio is not None:
                     ratios[arm].append(ratio)
-    return rows, [said(arm, found, baseline, len(ends)) for arm, found in ratios.items()]
-
-
-def said(arm: str, ratios: Sequence[float], baseline: str, seeds: int) -> str:
-    if not ratios:
-        return f"{arm} never came to the loss at which {baseline} ended ({seeds} seeds)."
-    middle = math.exp(fmean(map(math.log, ratios)))
-    return (
-        f"{arm} reached the loss at which {baseline} ended {middle:.2f} times as fast (geometric mean; "
-        f"lowest {min(ratios):.2f}, highest {max(ratios):.2f}; {len(ratios)} of {seeds} seeds came so low)."
-    )
+    notes = [
+        Note(NoteKind.TIME_TO_LOSS, {"arm": arm, "ratios": times, "baseline": baseline, "seeds": len(ends)})
+        for arm, times in ratios.items()
+    ]
+    return rows, notes
 
 
 def reached(curve: Curve, target: float, axis: str) -> float | None:
@@ -130,7 +122,7 @@ def reached(curve: Curve, target: float, axis: str) -> float | None:
     return None
 
 
-def times(arms: Runs) -> dict[str, Any]:
+def times(arms: Runs) -> FigureRecord:
     """Seconds to every loss between the highest first evaluation's and the lowest that all runs reached."""
     losses = [run.dev_curve["loss"] for runs in arms.values() for run in runs if run.dev_curve.get("loss")]
     top, bottom = min((c[0] for c in losses), default=0.0), max((min(c) for c in losses), default=0.0)

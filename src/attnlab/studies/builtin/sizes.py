@@ -23,9 +23,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attnlab.evaluation.comparison import Comparison, Verdict
+from attnlab.runs.typed import Value
 from attnlab.studies.extras import Extras, Summary
-from attnlab.studies.outcome import StudyOutcome
-from attnlab.studies.shown import Figure, figure, mean, over_seeds, runs_by_arm, table
+from attnlab.studies.outcome import FigureRecord, Note, NoteKind, SeriesRecord, StudyOutcome
+from attnlab.studies.shown import figure, mean, over_seeds, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 from attnlab.studies.wording import verdict_phrase
 
@@ -59,7 +60,7 @@ class BySize(Extras):
             return Summary()
         arms, metric = {arm.name: arm for arm in outcome.arms}, outcome.study.metric
         sizes = [arms[row.arm].parameters for row in rows]
-        series = {
+        series: SeriesRecord = {
             "name": "difference",
             "x": sizes,
             "y": [row.difference for row in rows],
@@ -79,7 +80,7 @@ class BySize(Extras):
                     y=f"{metric}: arm less its baseline",
                     series=[series],
                     log_x=True,
-                    note=f"95 % intervals over {rows[0].seeds} seeds, each by itself; 0 is no difference.",
+                    note=f"95% intervals over {rows[0].seeds} seeds, each by itself; 0 is no difference.",
                 ),
                 losses(outcome),
             ],
@@ -88,7 +89,7 @@ class BySize(Extras):
         )
 
 
-def losses(outcome: StudyOutcome) -> Figure:
+def losses(outcome: StudyOutcome) -> FigureRecord:
     """Each rule's measure against the size of its arms."""
     metric = outcome.study.metric
     sizes = {arm.name: arm.parameters or 0 for arm in outcome.arms}
@@ -102,16 +103,13 @@ def losses(outcome: StudyOutcome) -> Figure:
     return figure(f"Dev {metric} by size", x="parameters", y=metric, series=series, log_x=True)
 
 
-def holds(rows: Sequence[Comparison]) -> str:
-    """Whether all sizes earn the same verdict, in a sentence that claims no more than they do."""
-    verdicts = {(row.verdict, verdict_phrase(row)) for row in rows}
+def holds(rows: Sequence[Comparison]) -> Note:
+    """Whether all sizes earn the same verdict; it claims no more than they do."""
     known = all(math.isfinite(bound) for row in rows for bound in (row.low, row.high))
-    apart = known and max(row.low for row in rows) > min(row.high for row in rows)
-    if len(verdicts) > 1:
-        by_size = "; ".join(f"{row.arm}: {verdict_phrase(row)}" for row in rows)
-        return f"The verdict is not the same at every size ({by_size})."
-    verdict, phrase = verdicts.pop()
-    if verdict is Verdict.INCONCLUSIVE:
-        return f"At none of the {len(rows)} sizes does this study tell the two apart; more seeds might."
-    ending = "but their intervals do not all overlap: the size of the difference depends on the model's."
-    return f"The verdict is the same at all {len(rows)} sizes ({phrase})" + (f", {ending}" if apart else ".")
+    disjoint = known and max(row.low for row in rows) > min(row.high for row in rows)
+    first = rows[0]
+    if len({(row.verdict, row.margin if row.verdict is Verdict.SAME else 0) for row in rows}) > 1:
+        by_size: dict[str, Value] = {row.arm: [row.verdict.value, row.margin] for row in rows}
+        return Note(NoteKind.OTHER_BY_SIZE, {"verdicts": by_size})
+    values: dict[str, Value] = {"sizes": len(rows), "verdict": first.verdict.value, "margin": first.margin}
+    return Note(NoteKind.SAME_AT_EVERY_SIZE, values | {"disjoint": disjoint})

@@ -3,7 +3,7 @@
 Set-up: a small model (mini-gpt's words, sentences and sizes, about 1.4 million parameters), one
 epoch of the embedded Python documentation, with four tasks and the masks that belong to them:
 causal, every word predicts the next; prefix, a beginning is read as a whole and the rest predicted;
-masked, 15 % of the words are hidden and guessed from both sides; span, the same for whole stretches.
+masked, 15% of the words are hidden and guessed from both sides; span, the same for whole stretches.
 
 What cannot be compared: each task's own loss, perplexity and bits per byte. They are taken over other
 words that were predicted from other things seen, and for masked and span they are no probability of a
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from attnlab.metrics.measures import Measure
 from attnlab.studies.extras import Extras, OwnMeasures, Summary
-from attnlab.studies.outcome import StudyOutcome
+from attnlab.studies.outcome import Note, NoteKind, StudyOutcome
 from attnlab.studies.shown import mean, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -114,10 +114,7 @@ class HiddenWords(Extras):
                     "span, which see both sides, a pseudo-perplexity and not that of a text.",
                 )
             ],
-            notes=[
-                "Dev loss, perplexity, train loss and bits per byte are each task's own and are not "
-                "compared across tasks; hidden words and time are."
-            ],
+            notes=[Note(NoteKind.OTHER_TASKS)],
         )
 
 

@@ -25,6 +25,7 @@ Time: one pretraining and six arms × 5 seeds; --plan tells what that takes on y
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from attnlab.runs.result import RunResult
 from attnlab.studies.builtin.pretrained import BASE, MODEL, START
 from attnlab.studies.extras import Extras, OwnMeasures, Summary
 from attnlab.studies.judgement import estimate
-from attnlab.studies.outcome import StudyOutcome, score_json
+from attnlab.studies.outcome import SeriesRecord, StudyOutcome
 from attnlab.studies.shown import figure, rounded, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
@@ -79,15 +80,9 @@ class ByLabels(Extras):
     def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
         metric = outcome.study.metric
         points = [point(arm, runs, metric) for arm, runs in runs_by_arm(outcome).items()]
-        series = [line(start, [p for p in points if p["start"] == start]) for start in STARTS]
+        series = [line(start, [p for p in points if p.start == start]) for start in STARTS]
         rows = [
-            [
-                p["arm"],
-                p["labels"],
-                p["n"],
-                *rounded(4, p["value"], p["low"], p["high"], p["train"]),
-                *rounded(1, p["seconds"]),
-            ]
+            [p.arm, p.labels, p.n, *rounded(4, p.value, p.low, p.high, p.train), *rounded(1, p.seconds)]
             for p in points
         ]
         columns = ("arm", "labels", "seeds", metric, "low", "high", f"train {metric}", "seconds")
@@ -97,9 +92,9 @@ class ByLabels(Extras):
                     f"Dev {metric} by number of labels",
                     x="labelled training texts",
                     y=metric,
-                    series=[one for one in series if one["x"]],
+                    series=[curve for curve in series if curve["x"]],
                     log_x=True,
-                    note="Means over seeds with 95 % intervals; each seed draws its own labelled texts.",
+                    note="Means over seeds with 95% intervals; each seed draws its own labelled texts.",
                 )
             ],
             tables=[table(f"{metric.capitalize()} by number of labels", columns, rows, NOTE)],
@@ -107,40 +102,60 @@ class ByLabels(Extras):
 
 
 NOTE = (
-    "low and high are the 95 % interval over seeds. Train is a fixed sample of the labelled texts that were "
+    "low and high are the 95% interval over seeds. Train is a fixed sample of the labelled texts that were "
     "trained on; seconds are those of the training steps."
 )
 
 
-def point(arm: str, runs: list[RunResult], metric: str) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class LabelledArm:
+    """An arm's place in the figure; what is not known is None."""
+
+    arm: str
+    start: str
+    labels: int
+    train: float | None
+    seconds: float | None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+
+
+def point(arm: str, runs: list[RunResult], metric: str) -> LabelledArm:
     """An arm's place in the figure: its labelled texts, and its mean over seeds with the interval."""
     values = {
         name: [run.metrics[name] for run in runs if name in run.metrics]
         for name in (metric, f"train_{metric}", "seconds")
     }
-    score = score_json(estimate(values[metric], of=metric)) if values[metric] else {}
-    others = {name: estimate(held).value if held else None for name, held in values.items()}
-    return {
-        "arm": arm,
-        "start": arm.partition("-")[0],
-        "labels": max(run.extra.get("labelled_rows", 0) for run in runs),
-        "train": others[f"train_{metric}"],
-        "seconds": others["seconds"],
-        **{name: known(score.get(name)) for name in ("value", "low", "high", "n")},
-    }
+    others = {name: estimate(column).value if column else None for name, column in values.items()}
+    score = estimate(values[metric], of=metric) if values[metric] else None
+    return LabelledArm(
+        arm=arm,
+        start=arm.partition("-")[0],
+        labels=max(run.extra.get("labelled_rows", 0) for run in runs),
+        train=others[f"train_{metric}"],
+        seconds=others["seconds"],
+        value=known(score.value) if score else None,
+        low=known(score.low) if score else None,
+        high=known(score.high) if score else None,
+        n=score.n if score else None,
+    )
 
 
-def known(number: float | None) -> float | None:
-    return number if number is not None and math.isfinite(number) else None
+def known(number: float) -> float | None:
+    return number if math.isfinite(number) else None
 
 
-def line(name: str, points: list[dict[str, Any]]) -> dict[str, Any]:
-    ordered = sorted((p for p in points if p["value"] is not None), key=lambda p: p["labels"])
-    known = all(p["low"] is not None for p in ordered)
+def line(name: str, points: list[LabelledArm]) -> SeriesRecord:
+    ordered = sorted((p for p in points if p.value is not None), key=lambda p: p.labels)
+    lows = [p.low for p in ordered if p.low is not None]
+    highs = [p.high for p in ordered if p.high is not None]
+    banded = len(lows) == len(ordered)
     return {
         "name": name,
-        "x": [p["labels"] for p in ordered],
-        "y": [p["value"] for p in ordered],
-        "low": [p["low"] for p in ordered] if known else None,
-        "high": [p["high"] for p in ordered] if known else None,
+        "x": [p.labels for p in ordered],
+        "y": [p.value for p in ordered if p.value is not None],
+        "low": lows if banded else None,
+        "high": highs if banded else None,
     }

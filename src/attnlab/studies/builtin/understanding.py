@@ -21,14 +21,13 @@ Time: three pretrainings and three arms × 5 seeds; --plan tells what that takes
 
 from __future__ import annotations
 
-from typing import Any
-
+from attnlab.config.values import Settings
 from attnlab.data.corpora.embedded import PACKAGES
 from attnlab.studies.spec import Quick, Study
 
 LENGTH = 128
 TOKENS, QUICK_TOKENS = 2_000_000, 60_000
-MODEL: dict[str, Any] = {
+MODEL: Settings = {
     "length": LENGTH,
     "width": 128,
     "layers": 2,
@@ -44,7 +43,7 @@ KINDS = {
 """Each arm's family, and the task that it is pretrained by."""
 
 
-def start(family: str, task: str) -> dict[str, Any]:
+def start(family: str, task: str) -> Settings:
     """A model of a family, pretrained."""
     return {
         "base": {

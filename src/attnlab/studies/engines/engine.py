@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
+from attnlab.config.imports import CodeRecord
 from attnlab.runs.reason import Reason, ReasonKind
 from attnlab.runs.result import RunResult, RunState, read_result, write_result
 from attnlab.training.interrupt import Interrupt
@@ -47,7 +48,7 @@ class JobRequest:
     sentence: str = ""
     """Whose attention is drawn."""
     extras: str = ""
-    imports: tuple[Mapping[str, Any], ...] = ()
+    imports: tuple[CodeRecord, ...] = ()
     """Code of a person's own, as a run records it."""
     threads: int = 1
     """Which a run's last bits depend on."""

@@ -1,4 +1,4 @@
-"""Where a run's events go besides metrics.jsonl: one file a service, one line here."""
+"""Where a run's events go besides metrics.jsonl: one class a service, one line here."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ LISTENERS: Registry[Tracker] = Registry(
     base="attnlab.training.listeners.tracker:Tracker",
     default="tensorboard",
     variants={
-        "tensorboard": "attnlab.training.listeners.tensorboard:TensorBoard",
-        "wandb": "attnlab.training.listeners.wandb:WeightsAndBiases",
-        "mlflow": "attnlab.training.listeners.mlflow:MLflow",
+        "tensorboard": "attnlab.training.listeners.tracker:TensorBoard",
+        "wandb": "attnlab.training.listeners.tracker:WeightsAndBiases",
+        "mlflow": "attnlab.training.listeners.tracker:MLflow",
     },
 )

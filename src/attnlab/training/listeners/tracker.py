@@ -1,4 +1,4 @@
-"""What every tracking service gets: numbers by name at a step."""
+"""What every tracking service gets, numbers by name at a step, and how three of them take it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -65,3 +65,76 @@ def is_there(package: str) -> bool:
 
 def missing(package: str) -> str:
     return f"training.listeners asks for {package}, which is not installed: pip install {package}."
+
+
+class TensorBoard(Tracker):
+    """TensorBoard: curves in the browser, from files in the run's own folder.
+
+    Needs the package `tensorboard`; `tensorboard --logdir runs` shows all runs.
+    """
+
+    package = "tensorboard"
+
+    def __init__(self, folder: Path, config: Mapping[str, Any]):
+        super().__init__(folder, config)
+        imported("tensorboard", "tensorboard")
+        writer = imported("torch.utils.tensorboard", "tensorboard").SummaryWriter
+        self.writer = writer(log_dir=str(folder / "tensorboard"))
+
+    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+        for name, number in numbers.items():
+            self.writer.add_scalar(name, number, step)
+
+    def finish(self) -> None:
+        self.writer.close()
+
+
+class WeightsAndBiases(Tracker):
+    """Weights & Biases: curves and configs on its server, or offline in the run's folder.
+
+    Needs the package `wandb` and its own login. A resumed run goes on in the same record.
+    """
+
+    package = "wandb"
+
+    def __init__(self, folder: Path, config: Mapping[str, Any]):
+        super().__init__(folder, config)
+        self.run = imported("wandb", "wandb").init(
+            dir=str(folder), name=folder.name, id=folder.name, config=dict(config), resume="allow"
+        )
+
+    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+        self.run.log(dict(numbers), step=step)
+
+    def finish(self) -> None:
+        self.run.finish()
+
+
+class MLflow(Tracker):
+    """MLflow: curves and settings on the tracking server that MLflow is set to.
+
+    Needs the package `mlflow`.
+    """
+
+    package = "mlflow"
+
+    def __init__(self, folder: Path, config: Mapping[str, Any]):
+        super().__init__(folder, config)
+        self.mlflow = imported("mlflow", "mlflow")
+        self.mlflow.start_run(run_name=folder.name)
+        self.mlflow.log_params(dict(flat(config)))
+
+    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+        self.mlflow.log_metrics(dict(numbers), step=step)
+
+    def finish(self) -> None:
+        self.mlflow.end_run()
+
+
+def flat(config: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, str]]:
+    """Settings by their dotted names."""
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{place}{name}.")
+        else:
+            yield f"{place}{name}", str(value)

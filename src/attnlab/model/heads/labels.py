@@ -1,7 +1,8 @@
-"""The classification head."""
+"""Heads that give labels: to a text, to each token, to a pair of texts beside its words."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from attnlab.config.ranges import Count
 from attnlab.model.heads.head import Head
+from attnlab.model.heads.language import LanguageModel
 from attnlab.model.terms import Term, linear
 from attnlab.model.tokens import Tokens
 
@@ -89,3 +91,87 @@ def pooled(hidden: Tensor, tokens: Tokens, pooling: str) -> Tensor:
     place = real.long().argmax(1) if pooling == "first" else (real * tokens.index).argmax(1)
     rows = torch.arange(hidden.shape[0], device=hidden.device)  # len() would fix the number in an ONNX file
     return hidden[rows, place]
+
+
+FIRST = 0.5
+"""Of the usual first weights."""
+
+
+class TokenClassification(Head):
+    """Token classification: a score for each class, at every token.
+
+    Formula: W·h + b, token by token.
+
+    Cost: C·(D + 1) parameters for C classes. C is what the labels have (`labels`), unless it is given.
+
+    When it helps: entities, parts of speech, anything that is said of words and not of texts.
+
+    Paper: Devlin et al. 2018, "BERT".
+    """
+
+    examples: ClassVar[tuple[dict[str, object], ...]] = ({}, {"classes": 5})
+
+    def __init__(
+        self,
+        width: int,
+        dropout: float = 0.0,
+        labels: int = 2,
+        *,
+        classes: Count | Literal["labels"] = "labels",
+    ):
+        super().__init__()
+        outputs = labels if classes == "labels" else classes
+        if outputs < 1:
+            raise ValueError(f"classes is {classes}; a head needs at least 1 output.")
+        self.width, self.classes = width, outputs
+        self.dropout = nn.Dropout(dropout)
+        self.scores = nn.Linear(width, outputs)
+
+    def quieten(self) -> None:
+        """Small first scores: with a variance of 1 the first loss would be half a nat above a guess's."""
+        self.scores.weight.mul_(FIRST)
+
+    def forward(self, hidden: Tensor, tokens: Tokens) -> Tensor:
+        """(B,T,D) -> (B,T,C)."""
+        return self.scores(self.dropout(hidden))
+
+    def parameter_terms(self) -> list[Term]:
+        return [linear("scores", self.width, self.classes, True, "D·C")]
+
+    def flops(self, positions: int) -> int:
+        return 2 * self.width * self.classes * positions
+
+
+class SentencePair(LanguageModel):
+    """Sentence pair: a language model that also judges whether its second text follows the first.
+
+    Formula: scores over the vocabulary at every position, as the language model's; and
+    `pair`: W·tanh(W_p·h_0 + b_p) + b over two classes, 0 for texts that follow one another.
+
+    Cost: D·D + 3·D + 2 parameters more.
+
+    When it helps: to hold BERT as it was published; later work found the second task of no use.
+
+    Paper: Devlin et al. 2018, "BERT"; Liu et al. 2019, "RoBERTa", against it.
+    """
+
+    examples: ClassVar[tuple[dict[str, object], ...]] = ({}, {"bias": True, "transform": "dense"})
+
+    def __init__(
+        self,
+        width: int,
+        tokens: nn.Embedding,
+        norm: Callable[[int], nn.Module] = nn.LayerNorm,
+        *,
+        tied: bool = True,
+        bias: bool = False,
+        transform: Literal["none", "dense"] = "none",
+    ):
+        super().__init__(width, tokens, norm, tied=tied, bias=bias, transform=transform)
+        self.pair = Classification(width, pooling="first", transform="tanh")
+
+    def parameter_terms(self) -> list[Term]:
+        return [*super().parameter_terms(), *self.pair.parameter_terms()]
+
+    def flops(self, positions: int) -> int:
+        return super().flops(positions) + self.pair.flops(positions)
