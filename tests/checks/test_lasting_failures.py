@@ -78,7 +78,7 @@ def test_the_commands_say_it_and_exit_with_1(tmp_path, monkeypatch):
     invoke = CliRunner().invoke
     trained = invoke(app, ["train", str(tmp_path / "small.json"), "--out", str(tmp_path / "run")])
     assert trained.exit_code == 1 and "failed honesty (step 8)" in " ".join(trained.output.split())
-    assert "no: honesty" in invoke(app, ["runs", str(tmp_path)]).output
+    assert "✗ invalid" in invoke(app, ["runs", str(tmp_path)]).output
     (listed,) = json.loads(invoke(app, ["runs", str(tmp_path), "--json"]).stdout)
     assert listed["sound"] is False and listed["failures"] == ["honesty (step 8)"]
     checked = invoke(app, ["check", str(tmp_path / "run"), "--json"])

@@ -52,6 +52,8 @@ def _part(part: n.Part, places: int | None) -> Markup:
         case n.Bar():
             width = f"width: {100 * min(1.0, part.share):.1f}%"
             return element("span", element("i", style=width), class_="share", role="presentation")
+        case n.Sparkline():
+            return svg.sparkline(part)
         case n.Reference():
             return element("a", inline(part.part), href=f"#{part.to}")
         case n.Sign():

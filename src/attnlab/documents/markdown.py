@@ -57,6 +57,8 @@ def _part(part: n.Part, places: int | None) -> str:
             return f" ({inline(part.part)})"
         case n.Bar():
             return ""
+        case n.Sparkline():
+            return plain_text(part.said)
         case n.Reference():
             return inline(part.part)
         case n.Sign():

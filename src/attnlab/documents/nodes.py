@@ -44,6 +44,19 @@ SIGNS = {
     "baseline": "●",
 }
 """Of verdicts, wherever they are shown."""
+STATES = {
+    "waiting": "○",
+    "preparing": "○",
+    "running": "◐",
+    "finished": "✓",
+    "converted": "✓",
+    "interrupted": "‖",
+    "stopped": "‖",
+    "failed": "✗",
+    "invalid": "✗",
+    "damaged": "✗",
+}
+"""Of runs and jobs, wherever they are shown."""
 
 
 # ---------------------------------------------------------------- parts of a sentence
@@ -113,6 +126,33 @@ class Bar:
 
 
 @dataclass(frozen=True)
+class Sparkline:
+    """A small curve among words: values at shares of a budget, on the scale that its neighbours share."""
+
+    shares: Sequence[float]
+    values: Sequence[float | None]
+    said: str = ""
+    """It in words: dev loss 9.15 to 8.92 in 30 steps."""
+    scale: tuple[float, float] | None = None
+    """The lowest and highest value of the group; None: its own."""
+    broken: bool = False
+    """Whether what it shows ended before its time."""
+
+    @property
+    def span(self) -> tuple[float, float]:
+        known = [value for value in self.values if value is not None]
+        return self.scale or (min(known, default=0.0), max(known, default=0.0))
+
+    def places(self, count: int) -> list[float | None]:
+        """The last value at each of `count` equal parts of the budget, None where there is none."""
+        places: list[float | None] = [None] * count
+        for share, value in zip(self.shares, self.values, strict=True):
+            if value is not None:
+                places[min(count - 1, int(share * count))] = value
+        return places
+
+
+@dataclass(frozen=True)
 class Reference:
     """A part that leads to a heading of the same page."""
 
@@ -139,7 +179,7 @@ class VerdictPill:
 
 
 Part: TypeAlias = (
-    "str | Number | Name | Code | Emphasis | Below | Bar | Reference | Sign | VerdictPill"
+    "str | Number | Name | Code | Emphasis | Below | Bar | Sparkline | Reference | Sign | VerdictPill"
     " | int | float | None"
 )
 Inline: TypeAlias = "Part | tuple[Inline, ...]"
@@ -156,6 +196,13 @@ def toned(tone: Tone, *parts: Inline) -> Emphasis:
 
 def muted(*parts: Inline) -> Emphasis:
     return Emphasis(parts, Tone.MUTED)
+
+
+def state(word: str) -> Inline:
+    """A state by its sign and its word; what went wrong stands out, what waits does not."""
+    shown = f"{STATES.get(word, '?')} {word}"
+    tones = {"✗": Tone.WRONG, "○": Tone.MUTED, "?": Tone.MUTED}
+    return toned(tones[shown[0]], shown) if shown[0] in tones else shown
 
 
 def emphasised(text: str) -> Inline:

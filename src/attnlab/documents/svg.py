@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from attnlab.documents.markup import element, plain
-from attnlab.documents.nodes import Grid, Lines
+from attnlab.documents.nodes import Grid, Lines, Sparkline
 from attnlab.documents.numbers import short
 from attnlab.documents.palette import COLOURS
 from attnlab.documents.scale import Scale
@@ -69,6 +69,34 @@ def _curve(number: int, name: str, points: Sequence[tuple[float, float]], ends: 
     sign = element("tspan", "●", style=f"fill:{colour}")
     named = element("text", sign, f" {name}", class_="name", x=WIDTH - RIGHT + 8, y=height + 4)
     return element("path", class_="curve", style=f"stroke:{colour}", d=path) + Markup("").join(marks) + named
+
+
+SPARK, FLAT = 96, 24
+"""A sparkline's width and height."""
+
+
+def sparkline(part: Sparkline) -> Markup:
+    """A line with its last point; a gap where a value is missing, a cross where it broke off."""
+    low, high = part.span
+    points: list[tuple[float, float] | None] = [
+        None
+        if value is None
+        else (
+            round(4 + share * (SPARK - 8), 1),
+            round(FLAT - 4 - (value - low) / ((high - low) or 1.0) * (FLAT - 8), 1),
+        )
+        for share, value in zip(part.shares, part.values, strict=True)
+    ]
+    path = "".join(
+        f"{'L' if i and points[i - 1] else 'M'}{at[0]} {at[1]}" for i, at in enumerate(points) if at
+    )
+    parts = [element("path", d=path, fill="none", stroke="currentColor", stroke_width=1.5)]
+    if ends := [at for at in points if at]:
+        x, y = ends[-1]
+        mark = element("text", "✗", x=x, y=y + 4) if part.broken else element("circle", cx=x, cy=y, r=2.5)
+        parts.append(mark)
+    size = {"width": SPARK, "height": FLAT, "viewBox": f"0 0 {SPARK} {FLAT}"}
+    return element("svg", *parts, class_="spark", **size, role="img", aria_label=part.said)
 
 
 def shades(node: Grid) -> Markup:

@@ -20,25 +20,32 @@ from attnlab.config.visible_text import visible, visible_lines
 from attnlab.documents import nodes as n
 from attnlab.documents.nodes import SIGNS, Inline, Node, Number, Tone, muted, parts_of, strong
 from attnlab.documents.numbers import beside, column_decimals, fixed, short, value_text
+from attnlab.documents.palette import COLOURS, JUDGEMENT, SURFACES, on_any_ground, shade_on
 from attnlab.documents.scale import Scale
 
+MUTED, LINK, BAR_COLOUR = map(on_any_ground, (SURFACES["muted"], SURFACES["link"], JUDGEMENT["bar"]))
 STYLES = {
     Tone.STRONG: "bold",
     Tone.ITALIC: "italic",
-    Tone.MUTED: "bright_black",
-    Tone.NAME: "cyan",
-    Tone.CHOSEN: "bold green",
-    Tone.GOOD: "green",
-    Tone.WARNING: "yellow",
-    Tone.WRONG: "bold red",
-    Tone.STRUCK: "strike bright_black",
+    Tone.MUTED: MUTED,
+    Tone.NAME: LINK,
+    Tone.CHOSEN: f"bold {LINK}",
+    Tone.GOOD: on_any_ground(JUDGEMENT["good"]),
+    Tone.WARNING: on_any_ground(JUDGEMENT["caution"]),
+    Tone.WRONG: f"bold {on_any_ground(JUDGEMENT['wrong'])}",
+    Tone.STRUCK: f"strike {MUTED}",
 }
-LABELS = ("green", "magenta", "cyan", "yellow", "blue", "red")
-TOKENS = ("black on cyan", "black on bright_cyan")
-SHADES = " ░▒▓█"
+VERDICTS = {"better": STYLES[Tone.GOOD], "worse": on_any_ground(JUDGEMENT["bad"])}
+VERDICTS |= dict.fromkeys(("invalid", "failed"), STYLES[Tone.WRONG])
+LABELS = tuple(map(on_any_ground, COLOURS))
+TOKENS = tuple(f"{SURFACES['ink'][0]} on {shade_on(share, dark=False)}" for share in (0.14, 0.32))
+SPECIAL = f"bold {LABELS[3]}"
+SHADES, BELOW_ZERO = " ░▒▓█", " ╌─═≡"
+"""Amounts, and amounts below zero: strokes, so that the sign is seen without colours too."""
+STEPS = "▁▂▃▄▅▆▇█"
 MARKS = "●▲■◆○△□◇"
-BAR, HIGH, WIDE = 24, 14, 56
-"""Columns of a bar; lines and columns of a figure."""
+BAR, SPARK, HIGH, WIDE = 24, 10, 14, 56
+"""Columns of a bar and of a sparkline; lines and columns of a figure."""
 MOST_COLUMNS = 60
 """Of a grid that fits a terminal."""
 MARGIN = 2
@@ -69,6 +76,10 @@ class PlainConsole(Console):
                 self.print()
             for piece in pieces(node, self):
                 self.print(piece, soft_wrap=isinstance(piece, Text) and bool(piece.no_wrap))
+
+    def stream(self, *spans: n.MarkedSpan) -> None:
+        """Text that is written piece by piece: the line goes on with the next one."""
+        self.print(block(n.Marked(spans), self), end="", soft_wrap=True)
 
     def say(self, *parts: Inline) -> None:
         """A line that is broken by the terminal alone, so that what it names can be copied."""
@@ -102,9 +113,9 @@ def _append(text: Text, part: n.Part, places: int | None, cell: bool) -> None:
             _append_number(text, part, places, cell)
         case n.Name():
             tags = "".join(f" ({word})" for word, _ in part.tags)
-            text.append(visible(part.text) + tags, "" if part.sound else "red")
+            text.append(visible(part.text) + tags, "" if part.sound else STYLES[Tone.WRONG])
         case n.Code():
-            text.append(visible(part.text), "cyan")
+            text.append(visible(part.text), LINK)
         case n.Emphasis():
             inner = inline(part.part, places=places, cell=cell)
             inner.stylize(STYLES[part.tone])
@@ -113,21 +124,24 @@ def _append(text: Text, part: n.Part, places: int | None, cell: bool) -> None:
             text.append("\n" if cell else " (").append_text(inline(muted(part.part)))
             text.append("" if cell else ")")
         case n.Bar():
-            text.append(bar(part.share), STYLES[part.tone] if part.tone else "")
+            text.append(bar(part.share), STYLES[part.tone] if part.tone else BAR_COLOUR)
         case n.Reference():
             text.append_text(inline(part.part))
         case n.Sign():
             text.append(f"{part.mark} {part.word}")
         case n.VerdictPill():
-            text.append(f"{SIGNS.get(part.kind, '·')} {visible(part.words or part.kind)}")
+            shown = f"{SIGNS.get(part.kind, '·')} {visible(part.words or part.kind)}"
+            text.append(shown, VERDICTS.get(part.kind, ""))
+        case n.Sparkline():
+            text.append(sparkline(part))
 
 
 def _append_number(text: Text, number: Number, places: int | None, cell: bool) -> None:
-    text.append(value_text(number, places), "" if number.sound else "strike bright_black")
+    text.append(value_text(number, places), "" if number.sound else STYLES[Tone.STRUCK])
     if not number.sound:  # a stroke is not seen in a file
-        text.append(" ✗", "bold red")
+        text.append(" ✗", STYLES[Tone.WRONG])
     if interval := ", ".join(beside(number, places)):
-        text.append(f"\n{interval}" if cell else f" ({interval})", "bright_black")
+        text.append(f"\n{interval}" if cell else f" ({interval})", MUTED)
 
 
 def bar(share: float, width: int = BAR) -> str:
@@ -136,6 +150,17 @@ def bar(share: float, width: int = BAR) -> str:
         return ""
     eighths = max(round(min(1.0, share) * width * 8), 1 if share > 0 else 0)
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
+
+def sparkline(part: n.Sparkline) -> str:
+    """A step of eight for each place of the budget; a gap where nothing was measured."""
+    places = part.places(SPARK)
+    low, high = part.span
+    range_ = (high - low) or 1.0
+    steps = (
+        " " if value is None else STEPS[round((value - low) / range_ * (len(STEPS) - 1))] for value in places
+    )
+    return "".join(steps) + ("✗" if part.broken else "")
 
 
 # ---------------------------------------------------------------- nodes
@@ -242,7 +267,7 @@ def table(node: n.Table, console: Console) -> RenderableType:
         if row.apart:
             drawn.add_section()
         drawn.add_row(*line)
-    room = console.measure(drawn, options=console.options.update(width=10_000)).maximum
+    room = console.measure(drawn, options=console.options.update(width=10_000)).minimum
     if node.look == "listed" and room > console.width:
         return _listed(node, cells)
     return drawn
@@ -260,11 +285,17 @@ def cells_of(node: n.Table) -> list[list[Text]]:
 def _listed(node: n.Table, cells: Sequence[Sequence[Text]]) -> Text:
     heads = [inline(head.title).plain for head in node.heads]
     text = Text(no_wrap=True, overflow="ignore")
-    for name, *rest in cells:
+    for name, *rest in (list(map(_on_one_line, row)) for row in cells):
         text.append_text(name).append("\n  ")
         fields = (Text(f"{head} ").append_text(cell) for head, cell in zip(heads[1:], rest, strict=True))
         text.append_text(Text(", ").join(fields)).append("\n")
-    return text[:-1]
+    text.rstrip()
+    return text
+
+
+def _on_one_line(cell: Text) -> Text:
+    first, *below = cell.split("\n")
+    return Text("").join([first, *(Text(" (").append_text(part).append(")") for part in below)])
 
 
 # ---------------------------------------------------------------- figures
@@ -291,12 +322,12 @@ def curves(title: Inline, chart: n.Lines) -> Text:
                 cells[round(up(y))][round(across(x))] = MARKS[number % len(MARKS)]
     labels = {round(up(value)): short(float(value)) for value in up.ticks()}
     text = Text(no_wrap=True).append_text(inline(strong(title))).append("\n")
-    text.append(f"{visible(chart.y.title)}\n", "dim")
+    text.append(f"{visible(chart.y.title)}\n", MUTED)
     for line_number, row in enumerate(cells):
-        text.append(f"{labels.get(line_number, ''):>9} ┤", "dim")
+        text.append(f"{labels.get(line_number, ''):>9} ┤", MUTED)
         text.append("".join(row) + "\n")
-    text.append(f"{'':>9} └{'─' * WIDE}\n{'':>11}{_tick_line(across)}\n", "dim")
-    text.append(f"{'':>11}{visible(chart.x.title)}\n", "dim")
+    text.append(f"{'':>9} └{'─' * WIDE}\n{'':>11}{_tick_line(across)}\n", MUTED)
+    text.append(f"{'':>11}{visible(chart.x.title)}\n", MUTED)
     names = (
         f"{MARKS[number % len(MARKS)]} {visible(line.label or line.name)}"
         for number, line in enumerate(chart.lines)
@@ -327,7 +358,7 @@ def histogram(title: Inline, chart: n.Bars) -> Text:
         text.append_text(inline(strong(title))).append("\n")
     for label, count in zip(labels, chart.counts, strict=True):
         drawn = f"{bar(count / most, 44):<44}"
-        text.append(f"  {label:>{wide}} ").append(drawn, "cyan")
+        text.append(f"  {label:>{wide}} ").append(drawn, BAR_COLOUR)
         text.append(f" {fixed(count, 0):>8} {count / total:>6.1%}\n")
     return text[:-1]
 
@@ -342,15 +373,15 @@ def grid(node: n.Grid) -> Text:
         return text.append(visible_lines(largest) or f"{count} columns; see them with --html FILE.")
     wide = 2 if count <= 28 else 1
     beside_rows = bool(node.aside) and 80 - 16 - count * wide >= 22
-    text.append(" " * (room + 1) + _numbers(count, wide) + "\n", "dim")
+    text.append(" " * (room + 1) + _numbers(count, wide) + "\n", MUTED)
     for place, (name, row) in enumerate(zip(names, node.values, strict=True)):
         text.append(f"{name:>{room}} ")
         for value in row:
             text.append(shade(value, node.top) * wide, "dark_orange" if value < 0 else "blue")
-        text.append(f" → {visible(node.aside[place][0])}" if beside_rows else "", "dim")
+        text.append(f" → {visible(node.aside[place][0])}" if beside_rows else "", MUTED)
         text.append("\n")
     return text.append(
-        f"{SHADES[4] * 2} = {short(node.top)}" + (", orange: below 0" if node.signed else ""), "dim"
+        f"{SHADES[4] * 2} = {short(node.top)}" + (", orange: below 0" if node.signed else ""), MUTED
     )
 
 
@@ -395,7 +426,7 @@ def token_pieces(node: n.Marked, console: Console) -> Iterable[tuple[str, str]]:
         between = span.shade is not None and bool(following) and following[0].shade is not None
         bars = "|" if console.color_system is None and between else ""
         style = STYLES[span.tone] if span.tone else "" if span.shade is None else TOKENS[span.shade % 2]
-        style = "bold magenta" if span.shade is not None and span.tone else style
+        style = SPECIAL if span.shade is not None and span.tone else style
         yield visible(span.text) + bars, style
 
 

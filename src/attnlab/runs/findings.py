@@ -12,7 +12,18 @@ from typing import Any, Literal, Required, TypedDict
 import attnlab.checks.wording as wording
 from attnlab.checks.wording import TOLD
 from attnlab.checks.wording.template import Sentences
-from attnlab.documents.nodes import DocumentPage, Inline, Table, Tone, toned
+from attnlab.documents.nodes import (
+    Below,
+    DocumentPage,
+    Inline,
+    Node,
+    Sentence,
+    Table,
+    TableColumn,
+    Tone,
+    strong,
+    toned,
+)
 from attnlab.documents.notebook import SelfShowing
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.faults import read_object, reading
@@ -32,6 +43,10 @@ class Outcome(StrEnum):
 
 
 BAD = (Outcome.WARN, Outcome.FAIL)
+SEVERITY = (Outcome.FAIL, Outcome.WARN, Outcome.PASS, Outcome.NOT_APPLICABLE)
+"""The worst first."""
+FEW = 5
+"""Checks that are all shown with what they found: naming them would hide more than it saves."""
 MARKS: Mapping[str, str] = {"pass": "✓", "warn": "!", "fail": "✗", "not applicable": "–"}
 TONES: Mapping[str, Tone] = {"pass": Tone.GOOD, "warn": Tone.WARNING, "fail": Tone.WRONG}
 
@@ -166,17 +181,54 @@ def mark(outcome: str) -> Inline:
     return toned(TONES.get(outcome, Tone.MUTED), MARKS[outcome])
 
 
+@dataclass(frozen=True)
+class MergedFinding:
+    """One check over all the moments that it was made at: the worst it came to, as it was first found."""
+
+    worst: Finding
+    moments: tuple[tuple[str, int | None], ...]
+    """Where it came to that: when, and at which step."""
+    seconds: float
+
+    @classmethod
+    def of(cls, findings: Sequence[Finding]) -> MergedFinding:
+        worst = min(findings, key=lambda one: SEVERITY.index(one.outcome))
+        alike = [one for one in findings if one.outcome is worst.outcome]
+        moments = tuple(dict.fromkeys((one.when, one.step) for one in alike))
+        return cls(worst, moments, sum(one.seconds for one in findings))
+
+
+def merged(findings: Iterable[Finding]) -> list[MergedFinding]:
+    """One for each check of each implementation, the worst outcomes first."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for one in findings:
+        groups.setdefault((one.implementation, one.check), []).append(one)
+    return sorted(map(MergedFinding.of, groups.values()), key=lambda one: SEVERITY.index(one.worst.outcome))
+
+
 class Findings(SelfShowing, list[Finding]):
-    """What several checks found: a list that shows itself as a table."""
+    """What several checks found: a list that shows what is wrong, and in a line what is not."""
 
     def document(self) -> DocumentPage:
-        rows = [(mark(finding.outcome), finding.check, wording.in_a_row(finding.words)) for finding in self]
-        return DocumentPage("checks", self.verdict, [Table(("", "check", "found"), rows)])
+        return DocumentPage("checks", self.verdict, self.nodes())
+
+    def nodes(self, *, whole: bool = False) -> list[Node]:
+        """What failed and what warns, each with its fix; then what passed, by name, or `whole` as well."""
+        checks = merged(self)
+        bad = [one for one in checks if one.worst.outcome in BAD]
+        rest = [one for one in checks if one.worst.outcome not in BAD]
+        nodes: list[Node] = [_merged_table(bad, "")] if bad else []
+        if whole or len(checks) <= FEW:
+            return [*nodes, *([_merged_table(rest, "The others" if bad else "")] if rest else [])]
+        passed = list(dict.fromkeys(one.worst.check for one in rest if one.worst.outcome is Outcome.PASS))
+        if passed:
+            nodes.append(Sentence((mark("pass"), f" {len(passed)} pass: {', '.join(passed)}.")))
+        return nodes
 
     @property
     def outcomes(self) -> Mapping[Outcome, int]:
-        """How many checks came to each outcome."""
-        return Counter(finding.outcome for finding in self)
+        """How many checks came to each outcome, each by the worst that it came to."""
+        return Counter(one.worst.outcome for one in merged(self))
 
     @property
     def sound(self) -> bool | None:
@@ -188,6 +240,20 @@ class Findings(SelfShowing, list[Finding]):
     def verdict(self) -> str:
         """Sound or not, and how many checks say so."""
         return f"{wording.soundness_phrase(self.sound)}: {wording.counts_phrase(self.outcomes)}"
+
+
+def _merged_table(checks: Sequence[MergedFinding], title: str) -> Table:
+    """A row a check: what it found, what that means and what to do, and when."""
+    rows: list[tuple[Inline, ...]] = []
+    for one in checks:
+        words, run_by = one.worst.words, one.worst.implementation
+        fix = (" ", strong(words.fix)) if words.fix else ()
+        when = wording.moments_phrase(one.moments)
+        told = f"{words.found}." if words.meaning or fix else words.found
+        found = (told, f" {words.meaning}" if words.meaning else "", *fix, Below(when))
+        name = one.worst.check, (Below(f"run by {run_by}") if run_by else "")
+        rows.append((mark(one.worst.outcome), name, found))
+    return Table(("", TableColumn("check", whole=True), "found"), rows, title=title)
 
 
 class ChecksRecord(TypedDict, total=False):

@@ -158,6 +158,6 @@ class Watch:
 def refusal(finding: Finding) -> str:
     return (
         f"{finding.sentence} "
-        f"To train anyway, with every number marked not sound: --allow {finding.check} "
+        f"To train anyway, with every number marked invalid: --allow {finding.check} "
         f'(in a study: allow = {{ ARM = ["{finding.check}"] }}).'
     )

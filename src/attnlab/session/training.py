@@ -69,7 +69,7 @@ def train(
     to a larger budget if the config says so (training/continuing.py).
 
     A check that fails before the first step stops the run, unless it is in `allow`: then every number of
-    the run is marked as not sound. `listeners` are asked for when the parts are made.
+    the run is marked as invalid. `listeners` are asked for when the parts are made.
     """
     known(allow)
     session.refuse_second_training()
