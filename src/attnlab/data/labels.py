@@ -245,8 +245,8 @@ def number_of(example: Example) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise DataError(
-            f'The label "{label}"{at(example)} is no number, and regression predicts one; correct it, or use '
-            "task = classification."
+            f'The label "{label}"{at(example)} is not a number, and regression predicts one; correct it, or '
+            "use task = classification."
         )
     return value
 

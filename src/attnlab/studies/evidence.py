@@ -112,7 +112,7 @@ def _code(codes: Codes, name: str, run: RunResult) -> str | None:
     return codes.get(run.folder, {}).get(name)
 
 
-def versions_of(runs: Sequence[RunResult], version: Callable[[RunResult], Any]) -> list[dict[str, Any]]:
+def versions_of(runs: Sequence[RunResult], version: Callable[[RunResult], Any]) -> list[Value]:
     """Runs by the version of something that they used; those that do not say are left out."""
     groups: dict[str, list[str]] = {}
     for run in runs:
