@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Grid, Node, Table
+from attnlab.documents.nodes import Grid, Grids, Node, Table
 from attnlab.explain.explanation import Explanation
 from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model, hidden_states
@@ -49,8 +49,13 @@ class MaskedPositions(Explanation):
     def parts(self) -> list[Node]:
         names = [f"{place} {self.words[place]}" for place in self.masked]
         return [
-            Grid(names, names, self.kept.tolist(), title="Distance of outputs, positions kept"),
-            Grid(names, names, self.hidden.tolist(), title="Distance of outputs, positions masked too"),
+            Grids(
+                [
+                    Grid(names, names, self.kept.tolist(), title="Positions kept"),
+                    Grid(names, names, self.hidden.tolist(), title="Positions masked too"),
+                ],
+                title="Distance between the outputs at masked tokens",
+            ),
             Table(
                 ("", "largest", "mean"),
                 [

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Grid, Node, Table
+from attnlab.documents.nodes import Grid, Grids, Node, Table
 from attnlab.explain.explanation import Explanation
 from attnlab.model.attention.dot import Dot
 from attnlab.model.model import Model
@@ -75,15 +75,16 @@ class ScoreDecomposition(Explanation):
             )
         ]
         if len(self.words) <= 32:
-            made += [
-                Grid(
-                    self.words,
-                    self.words,
-                    self.found.parts[name][self.head].tolist(),
-                    title=f"Head {self.head}: {name}",
+            made.append(
+                Grids(
+                    [
+                        Grid(self.words, self.words, self.found.parts[name][self.head].tolist(), title=name)
+                        for name in PARTS[:4]
+                    ],
+                    title=f"The parts of head {self.head}, on one scale",
+                    note="Rows are queries, columns are keys. Numbers below 0 carry a minus.",
                 )
-                for name in PARTS[:4]
-            ]
+            )
         return made
 
     def as_json(self) -> dict[str, Any]:
