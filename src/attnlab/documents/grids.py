@@ -144,10 +144,10 @@ def _swatch(value: float | None, scale: GridScale) -> Markup:
 def stack(node: StackedBar) -> Markup:
     """One bar of all parts, and each part's name and size below it; the table is the same without colours."""
     pieces, names = [], []
-    for place, (name, size) in enumerate(node.parts):
+    for place, (name, size, said) in enumerate(node.parts):
         colour = f"var(--arm-{place % len(COLOURS) + 1})"
         share = size / node.whole
-        told = f"{name}: {value_text(Number(size, form=node.form))} ({100 * share:.1f}%)"
+        told = f"{name}: {said} ({100 * share:.1f}%)"
         pieces.append(element("i", title=told, style=f"width: {100 * share:.3f}%; background: {colour}"))
         swatch = element("i", class_="cell-swatch", style=f"background: {colour}")
         names.append(element("li", swatch, told))

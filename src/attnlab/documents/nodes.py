@@ -493,24 +493,22 @@ class Grids:
 
 @dataclass(frozen=True)
 class StackedBar:
-    """What a whole is made of: parts as one bar, each named with its size."""
+    """What a whole is made of: parts as one bar, each with its name, its size and its size in words."""
 
-    parts: Sequence[tuple[str, float]]
-    form: Form = "scaled"
+    parts: Sequence[tuple[str, float, str]]
     title: Inline = ""
     note: Inline = ""
 
     @property
     def whole(self) -> float:
-        return math.fsum(size for _, size in self.parts) or 1.0
+        return math.fsum(size for _, size, _ in self.parts) or 1.0
 
     @property
     def table(self) -> Table:
         """Where it cannot be drawn."""
         rows = [
-            (name, Number(size, form=self.form), Number(size / self.whole, form="percent", decimals=1), share)
-            for name, size in self.parts
-            for share in [Bar(size / self.whole)]
+            (name, said, Number(size / self.whole, form="percent", decimals=1), Bar(size / self.whole))
+            for name, size, said in self.parts
         ]
         columns = ("part", TableColumn("size", right=True), TableColumn("share", right=True), "")
         return Table(columns, rows, title=self.title)

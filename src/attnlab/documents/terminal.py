@@ -19,7 +19,7 @@ from attnlab.config.visible_text import visible, visible_lines
 from attnlab.documents import nodes as n
 from attnlab.documents.nodes import Inline, Node, Tone, muted, strong
 from attnlab.documents.numbers import column_decimals
-from attnlab.documents.terminal_figures import figure, grid, grids
+from attnlab.documents.terminal_figures import figure, forest, grid, grids
 from attnlab.documents.terminal_text import LABELS, SPECIAL, STYLES, TOKENS, inline
 
 MARGIN = 2
@@ -101,7 +101,7 @@ def block(node: Node, console: Console) -> RenderableType:
         case n.StackedBar():
             return table(node.table, console)
         case n.Forest():
-            return table(node.table, console)
+            return table(forest(node), console)
         case n.Marked():
             return marked(node, console)
         case n.Code():
@@ -154,9 +154,6 @@ def code(node: n.Code) -> RenderableType:
 def table(node: n.Table, console: Console) -> RenderableType:
     """Rules between head and rows alone; a table of names that does not fit is a list of its rows."""
     drawn = RichTable(
-        title=inline(node.title) if node.title else None,
-        title_justify="left",
-        title_style="bold",
         caption=inline(node.caption) if node.caption else None,
         caption_justify="left",
         box=box.SIMPLE_HEAD,
@@ -182,7 +179,7 @@ def table(node: n.Table, console: Console) -> RenderableType:
     room = console.measure(drawn, options=console.options.update(width=10_000)).minimum
     if node.look == "listed" and room > console.width:
         return _listed(node, cells)
-    return drawn
+    return _titled(node.title, drawn)
 
 
 def cells_of(node: n.Table) -> list[list[Text]]:

@@ -40,7 +40,8 @@ def figure(node: n.Figure) -> RenderableType:
 def curves(title: Inline, chart: n.Lines) -> Text:
     """Points in a box, one mark for each curve."""
     across = Scale((x for line in chart.lines for x in line.x), 0, WIDE - 1, log=chart.x.log)
-    up = Scale((y for line in chart.lines for y in line.y), HIGH - 1, 0, log=chart.y.log)
+    floor = [0.0] if chart.y.from_zero else []
+    up = Scale([*floor, *(y for line in chart.lines for y in line.y)], HIGH - 1, 0, log=chart.y.log)
     cells = [[" "] * WIDE for _ in range(HIGH)]
     for number, line in enumerate(chart.lines):
         for x, y in zip(line.x, line.y, strict=True):
@@ -150,3 +151,36 @@ def _numbers(count: int, wide: int) -> str:
     if wide == 2:
         return "".join(f"{number:<2}" if number < 10 or number % 2 == 0 else "  " for number in range(count))
     return "".join(f"{number:<5}" for number in range(0, count, 5))[:count]
+
+
+# ---------------------------------------------------------------- forests
+SPREAD = 25
+"""Columns of a forest's axis."""
+
+
+def forest(node: n.Forest) -> n.Table:
+    """A row each: its interval along an axis that all share, with the line of no difference in it."""
+    rows = [row for row in node.rows if row.sets_scale] or node.rows
+    ends = [end for row in rows for end in (row.difference.value, row.difference.low, row.difference.high)]
+    across = Scale([0.0, *(end for end in ends if end is not None)], 0, SPREAD - 1)
+    lines = [(row.name, _whisker(row.difference, across), row.difference, row.said) for row in node.rows]
+    sides = f"← {node.left}{'':>{max(1, SPREAD - len(node.left) - len(node.right) - 4)}}{node.right} →"
+    return n.Table(("", n.TableColumn(sides, whole=True), "difference", ""), lines, title=node.caption)
+
+
+def _whisker(difference: n.Number, across: Scale) -> str:
+    """──●── on the axis; what lies beyond it is an arrow."""
+    cells = [" "] * SPREAD
+    cells[round(across(0.0))] = "│"
+
+    def at(value: float) -> int:
+        return min(max(round(across(value)), 0), SPREAD - 1)
+
+    low, high, value = difference.low, difference.high, difference.value
+    if low is not None and high is not None and across.holds(low) and across.holds(high):
+        for place in range(at(low), at(high) + 1):
+            cells[place] = "┼" if cells[place] == "│" else "─"
+    if value is not None and across.holds(value):
+        beyond = "◀" if across(value) < 0 else "▶" if across(value) > SPREAD - 1 else ""
+        cells[at(value)] = beyond or "●"
+    return "".join(cells)
