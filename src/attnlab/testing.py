@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from attnlab.interop.asking import AskedModule, Claim
+    from attnlab.checks.module_subject import Claim
     from attnlab.runs.findings import Finding
 
 Forward = Callable[["nn.Module", "Tensor"], Any]
@@ -29,10 +29,13 @@ def assert_causal(
     whole: int = 128,
 ) -> None:
     """No output depends on a later token, at every pair of `length` tokens and some of `whole`."""
-    from attnlab.interop.module_checks import Point, dependency
+    from attnlab.checks.dependency import Dependency
+    from attnlab.checks.module_subject import subject_of
 
-    asked = _asked(model, vocabulary, "causal", forward)
-    _hold(dependency(asked, Point(), length=length, whole=whole))
+    subject = subject_of(
+        model, vocabulary=vocabulary, mask="causal", forward=forward, length=length, whole=whole
+    )
+    _hold(Dependency().ask(subject))
 
 
 def assert_padding_invariant(
@@ -43,23 +46,25 @@ def assert_padding_invariant(
     forward: Forward | None = None,
 ) -> None:
     """A text's scores are the same alone, padded, and beside other texts."""
-    from attnlab.interop.module_checks import Point, invariance
+    from attnlab.checks.invariance import Invariance
+    from attnlab.checks.module_subject import subject_of
 
-    _hold(invariance(_asked(model, vocabulary, mask, forward), Point()))
+    _hold(Invariance().ask(subject_of(model, vocabulary=vocabulary, mask=mask, forward=forward)))
 
 
 def assert_cache_equal(model: nn.Module, vocabulary: int | None = None) -> None:
     """Tokens that are given one by one, with the model's cache, score as all at once."""
-    from attnlab.interop.module_checks import Point, decoding
+    from attnlab.checks.decoding import Decoding
+    from attnlab.checks.module_subject import subject_of
 
-    _hold(decoding(_asked(model, vocabulary, "causal", None), Point()))
+    _hold(Decoding().ask(subject_of(model, vocabulary=vocabulary, mask="causal")))
 
 
 def assert_tokenizer_belongs(model: nn.Module, tokenizer: Any) -> None:
     """A tokenizer's size and special tokens are those that the model's config and table have."""
-    from attnlab.interop.module_checks import Point, tokenizer_of
+    from attnlab.interop.module_checks import tokenizer_of
 
-    _hold(tokenizer_of(model, tokenizer, Point()))
+    _hold(tokenizer_of(model, tokenizer))
 
 
 def assert_not_contaminated(data: Mapping[str, Iterable[Any]], tokenizer: Any = None) -> None:
@@ -67,14 +72,6 @@ def assert_not_contaminated(data: Mapping[str, Iterable[Any]], tokenizer: Any = 
     from attnlab.interop.loop_checks import contamination
 
     _hold(contamination(data, tokenizer), warnings=True)
-
-
-def _asked(
-    model: nn.Module, vocabulary: int | None, mask: Claim | None, forward: Forward | None
-) -> AskedModule:
-    from attnlab.interop.asking import AskedModule
-
-    return AskedModule.of(model, vocabulary=vocabulary, mask=mask, forward=forward)
 
 
 def _hold(finding: Finding, *, warnings: bool = False) -> None:

@@ -15,7 +15,6 @@ from torch import nn
 
 from attnlab.checks.threshold import Threshold
 from attnlab.data.rows import Rows
-from attnlab.interop.module_checks import Point
 from attnlab.metrics.metric import CLUSTER, Examples, t_reach
 from attnlab.metrics.thresholds import curve
 from attnlab.runs.findings import collapse_sentence
@@ -245,14 +244,14 @@ def cross_fitted(examples, tuned_on_all=False):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_threshold_that_was_tuned_on_the_scored_questions_is_caught(seed):
     examples = said(*drawn(n=60, skill=0.3, seed=seed))
-    honest = Threshold().judge(Point("evaluation"), cross_fitted(examples))
+    honest = Threshold().judge("evaluation", cross_fitted(examples))
     assert honest.outcome == "pass" and "chosen on the same questions" in honest.found
-    tuned = Threshold().judge(Point("evaluation"), cross_fitted(examples, tuned_on_all=True))
+    tuned = Threshold().judge("evaluation", cross_fitted(examples, tuned_on_all=True))
     assert tuned.outcome == "fail" and tuned.number == 0.0 < honest.number
     assert "is not the best of the other folds" in tuned.found
 
 
 def test_a_threshold_that_a_person_set_is_only_told():
-    finding = Threshold().judge(Point("evaluation"), said(*drawn()), fixed=True)
+    finding = Threshold().judge("evaluation", said(*drawn()), fixed=True)
     assert finding.outcome == "pass" and finding.found.startswith("τ was set to 0")
     assert found("threshold", case("classification", when="evaluation")).outcome == "not applicable"

@@ -14,7 +14,6 @@ from attnlab.data.corpora.synthetic import Puzzle
 from attnlab.data.dataset import Dataset
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.data.tokenizers.tokenizer_files import load
-from attnlab.interop.module_checks import Point
 from tests.checks.cases import config, found, of
 from tests.training.small_run import set_up
 
@@ -183,7 +182,7 @@ def judged_large(folder, monkeypatch, **splits):
         made.rows(split)
     with monkeypatch.context() as patch:
         patch.setattr(type(made.corpus), "read", lambda *_: pytest.fail("the text was read again"))
-        return Contamination().judge(Point(), made.overlap)
+        return Contamination().judge("before", made.overlap)
 
 
 def test_a_hundredth_of_dev_in_a_large_train_is_counted_exactly(tmp_path, monkeypatch):
@@ -341,6 +340,6 @@ QUERY_FAULTS = {
 @pytest.mark.parametrize("fault", QUERY_FAULTS)
 def test_queries_that_stand_in_the_index_are_told(fault):
     pairs = [QUERY_FAULTS[fault](*pair) if n < 6 else pair for n, pair in enumerate(QUESTIONS)]
-    finding = QueryDuplicates().judge(Point("evaluation"), pairs)
+    finding = QueryDuplicates().judge("evaluation", pairs)
     assert finding.outcome == "warn" and finding.number == 6 / 50
-    assert QueryDuplicates().judge(Point("evaluation"), QUESTIONS).outcome == "pass"
+    assert QueryDuplicates().judge("evaluation", QUESTIONS).outcome == "pass"

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from attnlab.checks.decoding import Trial
+from attnlab.checks.subject import OwnSubject
 from attnlab.generation.beam import Search
 from attnlab.generation.decoder import Decoder
 from attnlab.generation.generate import UnfinishedTexts
@@ -28,7 +29,7 @@ def test_sound_models_pass(task):
 
 @pytest.mark.parametrize("one", CASES, ids=str)
 def test_every_sound_combination_passes(one):
-    gaps = dict(Trial(one.model(length=24), VOCABULARY, 24).gaps())
+    gaps = dict(Trial(OwnSubject(one.model(length=24), vocabulary=VOCABULARY, room=24)).gaps())
     assert len(gaps) == 7 and max(gaps.values()) < 1e-9, gaps
 
 

@@ -5,8 +5,10 @@ import torch
 from torch import nn
 
 from attnlab.checks.batch_leaks import ids_leak, spread_ids
+from attnlab.checks.measure import measure_model
 from attnlab.checks.paths import paths_of
-from attnlab.checks.probing import measure_model, probe
+from attnlab.checks.probing import probe
+from attnlab.checks.subject import OwnSubject
 from attnlab.config.values import ConfigError
 from attnlab.model.norms import NORMS
 from tests.checks.cases import case, config, found, of
@@ -71,9 +73,9 @@ def test_a_special_token_of_a_large_vocabulary_leaks_where_random_rows_show_noth
     model = model.double()
     paths = list(paths_of(model, None, 2000, length=12, whole=48))
     assert [path.name for path in paths if measure_model(model, path, 2000).worst] == []
-    leak = ids_leak(model, 2000)
+    leak = ids_leak(OwnSubject(model))
     assert leak is not None and leak.key == leak.query + 1 and "embedding" in leak.place
-    assert ids_leak(small(vocabulary=2000).double(), 2000) is None
+    assert ids_leak(OwnSubject(small(vocabulary=2000))) is None
 
 
 def test_every_id_of_a_small_vocabulary_is_tried_and_the_special_ones_of_a_large_one():

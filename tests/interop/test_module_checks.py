@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 
 import attnlab as lab
 from attnlab import testing
+from attnlab.checks import module_subject
 from attnlab.cli import app
 from attnlab.config.values import ConfigError
-from attnlab.interop import asking
+from tests.checks.faults import Leaky, leaking, small
 from tests.parity.folders import published, tokenizer
 from tests.parity.theirs import ALL, BERT
 
@@ -107,6 +108,56 @@ class Mine(nn.Module):
         return self.out(x.cumsum(1) / steps)
 
 
+def test_the_module_in_which_a_leak_begins_is_named(monkeypatch):
+    """The hooks are on the copy that is asked: in transformers' own code as in ours."""
+    monkeypatch.setattr(modeling_gpt2, "create_causal_mask", everything)
+    (found, *_) = lab.check(ALL["gpt2"].make(), whole=24)
+    assert found.outcome == "fail" and "first in transformer.h.0.attn" in found.found, found.found
+    assert found.values["cause"] == "scores" and found.values["pairs"] > 66  # all pairs of 12, in both modes
+    (found, *_) = lab.check(leaking(), whole=24)
+    assert "first in trunk.decoder.blocks.0.residuals.1.inner (Leaky)" in found.found
+    assert found.values["cause"] == "other"
+
+
+class OverBatch(Mine):
+    """Statistics are taken over all texts of a batch, in one mode."""
+
+    def __init__(self, mode):
+        super().__init__()
+        self.mode = mode
+
+    def forward(self, ids, attention_mask=None):
+        scores = super().forward(ids)
+        return scores - scores.mean(0, keepdim=True) / 2 * (self.training == (self.mode == "training"))
+
+
+@pytest.mark.parametrize("mode", ["training", "evaluation"])
+def test_texts_of_a_batch_that_see_each_other_are_found_in_any_module(mode):
+    (found, *_) = lab.check(OverBatch(mode), vocabulary=20, whole=24)
+    assert found.outcome == "fail" and f"in {mode}, output" in found.found
+    assert "depends on another text of the batch" in found.found and "BatchNorm" in found.fix
+    probed = lab.probe(OverBatch(mode), vocabulary=20, whole=24)
+    assert not probed.sound and "another text of the batch" in probed.found
+
+
+def test_a_model_of_ours_is_asked_in_all_of_its_own_ways():
+    """It looks back by one place, whatever stands there: causal, but for padding and packed documents."""
+    model = small()
+    assert outcomes(model)["dependency"] == "pass"
+    residual = model.trunk.decoder.blocks[0].residuals[1]
+    residual.inner = Leaky(residual.inner, lambda y: torch.cat([torch.zeros_like(y[:, :1]), y[:, :-1]], 1))
+    (found, *_) = lab.check(model, whole=24)
+    assert found.outcome == "fail" and found.values["paths"] == ["padded on the left", "packed documents"]
+
+
+def test_a_model_of_ours_is_held_to_the_mask_that_is_claimed_of_it():
+    encoder = small(family="encoder")
+    assert outcomes(encoder)["dependency"] == "pass"
+    assert outcomes(encoder, mask="causal")["dependency"] == "fail"
+    with pytest.raises(AssertionError, match="The check dependency failed"):
+        testing.assert_causal(encoder)
+
+
 def test_assertions_fail_with_the_words_of_the_finding(soundness):
     soundness.assert_causal(Mine(), vocabulary=20)
     soundness.assert_padding_invariant(Mine(), vocabulary=20, mask="causal")
@@ -130,12 +181,29 @@ def test_a_cache_that_forgets_is_found(monkeypatch):
         return plain(input_ids=input_ids, use_cache=use_cache, **given)
 
     model.forward = forgets
-    with pytest.raises(AssertionError, match="cached scores of 10 tokens differ by"):
+    with pytest.raises(AssertionError, match="scores for one text differ by"):
+        testing.assert_cache_equal(model)
+
+
+def test_a_trunk_without_a_head_has_its_cache_checked():
+    model = ALL["llama, bare"].make()
+    testing.assert_cache_equal(model)
+    plain = model.forward
+
+    def late(input_ids=None, past_key_values=None, use_cache=None, **given):
+        """Goes wrong from the ninth token on."""
+        behind = 0 if past_key_values is None else past_key_values.get_seq_length()
+        output = plain(input_ids, past_key_values=past_key_values, use_cache=use_cache, **given)
+        output.last_hidden_state = output.last_hidden_state * (1 + (behind == 8))
+        return output
+
+    model.forward = late
+    with pytest.raises(AssertionError, match="scores for one text differ by"):
         testing.assert_cache_equal(model)
 
 
 def test_a_model_that_is_too_large_to_copy_is_said_to_be_unchecked(monkeypatch):
-    monkeypatch.setattr(asking, "COPIED", 10)
+    monkeypatch.setattr(module_subject, "COPIED", 10)
     (first, *_) = lab.check(ALL["gpt2"].make())
     assert first.outcome == "not applicable" and "parameters" in first.found
     with pytest.raises(ConfigError, match="parameters"):

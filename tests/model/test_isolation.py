@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from attnlab.checks.check import run_checks
+from attnlab.checks.measure import measure_model, worst_leak
 from attnlab.checks.paths import paths_of
-from attnlab.checks.probing import measure_model, worst
 from attnlab.model.assemble import build_model
 from attnlab.model.isolation import DEEPEST, copy_of, sample_of, sampled_layers, undisturbed
 from tests.checks.cases import case
@@ -105,7 +105,7 @@ def test_a_leak_in_a_sampled_layer_has_the_name_that_it_has_in_the_model(deep):
     residual.inner = Leaky(residual.inner, next_token)
     model = sample_of(leaking).double()
     path = next(paths_of(model, None, VOCABULARY, length=6, whole=8))
-    found = worst(model, measure_model(model, path, VOCABULARY), VOCABULARY)
+    found = worst_leak(model, measure_model(model, path, VOCABULARY), VOCABULARY)
     assert "decoder.blocks.149.residuals.1.inner (Leaky)" in found.place
 
 

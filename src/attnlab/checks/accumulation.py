@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from attnlab.checks.check import Case, Check, Moment
+from attnlab.checks.check import Case, Check
 from attnlab.checks.real import batch_of, piece, prepared_of, rows_of
 from attnlab.model.isolation import sample_of
 from attnlab.model.model import Model
@@ -42,10 +42,10 @@ class Accumulation(Check):
 
     def run(self, case: Case) -> Finding:
         if case.task.target.compares_batch:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "contrasts")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "contrasts")
         whole = prepared_of(case, piece(batch_of(case, least=LENGTH), ROWS, LENGTH))
         if len(whole.ids) < 2:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "one_row")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "one_row")
         model = sample_of(case.model).double().eval()
         parts = [rows_of(whole, 0, 1), rows_of(whole, 1, len(whole.ids))]
         together = gradient(model, case.task, [whole])
@@ -55,13 +55,13 @@ class Accumulation(Check):
         gap /= max(largest, 1e-30)
         targets = [part.count for part in parts]
         if not gap <= EQUAL:
-            return self.finding(case, Outcome.FAIL, "differ", gap, targets=targets)
-        return self.finding(case, Outcome.PASS, "agree", gap, targets=targets)
+            return self.finding(case.when, Outcome.FAIL, "differ", gap, targets=targets)
+        return self.finding(case.when, Outcome.PASS, "agree", gap, targets=targets)
 
-    def judge(self, at: Moment, weights: Sequence[float], targets: Sequence[int]) -> Finding:
+    def judge(self, when: When, weights: Sequence[float], targets: Sequence[int]) -> Finding:
         """How much a target of each batch of one step weighs in its gradient; that is to be the same."""
         if len(weights) < 2:
-            return self.finding(at, Outcome.NOT_APPLICABLE, "one_batch")
+            return self.finding(when, Outcome.NOT_APPLICABLE, "one_batch")
         least, most = (weights.index(bound(weights)) for bound in (min, max))
         gap = 1 - weights[least] / weights[most]
         values: dict[str, Value] = {
@@ -72,8 +72,8 @@ class Accumulation(Check):
             "targets": sum(targets),
         }
         if gap > ROUNDED:
-            return self.finding(at, Outcome.FAIL, "weigh_unequally", gap, **values)
-        return self.finding(at, Outcome.PASS, "weigh_equally", gap, **values)
+            return self.finding(when, Outcome.FAIL, "weigh_unequally", gap, **values)
+        return self.finding(when, Outcome.PASS, "weigh_equally", gap, **values)
 
 
 def gradient(model: Model, task: Task, batches: Sequence[Prepared]) -> list[Tensor]:

@@ -67,7 +67,7 @@ class Attention(Check):
     def run(self, case: Case) -> Finding:
         heads = heads_of(case)
         if not heads:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_soft_heads")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_soft_heads")
         lowest = min(heads, key=lambda head: head.entropy)
         middle = sorted(head.entropy for head in heads)[len(heads) // 2]
         sharp = [
@@ -77,13 +77,13 @@ class Attention(Check):
         values: dict[str, Value] = {"heads": len(heads), "median": middle}
         if len(sharp) >= enough and not case.pretrained:  # one trained elsewhere may look at one token
             values |= {"sharp": len(sharp), "name": lowest.name, "dots": by_dot_product(case)}
-            return self.finding(case, Outcome.WARN, "sharp", lowest.entropy, **values)
+            return self.finding(case.when, Outcome.WARN, "sharp", lowest.entropy, **values)
         dead = [head for head in heads if not head.part >= DEAD or head.entropy > 1 - 1e-6]
         if dead:
             values = {"dead": len(dead), "heads": len(heads), "name": dead[0].name}
-            return self.finding(case, Outcome.WARN, "dead", float(len(dead)), **values)
+            return self.finding(case.when, Outcome.WARN, "dead", float(len(dead)), **values)
         few = len(sharp) if len(sharp) >= enough else 0
-        return self.finding(case, Outcome.PASS, "heads", lowest.entropy, sharp=few, **values)
+        return self.finding(case.when, Outcome.PASS, "heads", lowest.entropy, sharp=few, **values)
 
 
 def by_dot_product(case: Case) -> bool:

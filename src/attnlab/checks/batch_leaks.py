@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.checks.measure import AT_ONCE, ROUNDING, Leak, distance, first_moved, run
-from attnlab.checks.paths import Made, Path
-from attnlab.model.model import Model
+from attnlab.checks.paths import Path
+from attnlab.checks.subject import Subject
 
 SHORT, TRIED = 4, 320
 """Tokens of a row, and how many token ids are tried in such rows."""
@@ -19,13 +19,12 @@ LOW, HIGH = 64, 16
 
 
 @torch.no_grad()
-def company_leak(model: Model, vocabulary: int, length: int) -> Leak | None:
+def company_leak(subject: Subject) -> Leak | None:
     """Whether a text's outputs move when only another text of its batch is changed."""
-    made = Made(model, vocabulary, length)
     leaks = [
-        company(model, path, vocabulary)
+        company(subject.model, path, subject.vocabulary)
         for training in (True, False)
-        for path in made.paths("training" if training else "evaluation", training=training, asked=model.trunk)
+        for path in subject.plain_paths(subject.length, training=training)
     ]
     return max((leak for leak in leaks if leak is not None), key=lambda leak: leak.size, default=None)
 
@@ -33,32 +32,29 @@ def company_leak(model: Model, vocabulary: int, length: int) -> Leak | None:
 def company(model: nn.Module, path: Path, vocabulary: int) -> Leak | None:
     model.train(path.training)
     generator = torch.Generator().manual_seed(4)
-    one, other = (
+    batch, changed_batch = (
         torch.cat([path.ids, torch.randint(vocabulary, path.ids.shape, generator=generator)])
         for _ in range(2)
     )
-    plain, changed = run(path, one)[0], run(path, other)[0]
+    plain, changed = run(path, batch)[0], run(path, changed_batch)[0]
     size = relative_distance(plain, changed, plain)
     if not float(size.max()) > ROUNDING:
         return None
     query = int(size.argmax())
 
     def own(output: Tensor) -> Tensor | None:
-        return output[0] if output.shape[0] == len(one) else None
+        return output[0] if output.shape[0] == len(batch) else None
 
-    place = first_moved(model, lambda: run(path, one), lambda: run(path, other), own)
+    place = first_moved(model, lambda: run(path, batch), lambda: run(path, changed_batch), own)
     return Leak(path.name, query, -1, float(size.max()), place)
 
 
 @torch.no_grad()
-def ids_leak(model: Model, vocabulary: int) -> Leak | None:
+def ids_leak(subject: Subject) -> Leak | None:
     """The largest leak in short rows of many token ids: some may be treated otherwise than the rest."""
-    model.eval()
-    ids = spread_ids(vocabulary)
-    made = Made(model, vocabulary, SHORT)
-    leaks = [
-        leak for path in made.paths("evaluation", asked=model.trunk) for leak in leaks_of(model, path, ids)
-    ]
+    subject.model.eval()
+    ids = spread_ids(subject.vocabulary)
+    leaks = [leak for path in subject.plain_paths(SHORT) for leak in leaks_of(subject.model, path, ids)]
     return max(leaks, key=lambda leak: leak.size, default=None)
 
 

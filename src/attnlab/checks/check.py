@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import torch
 
@@ -26,7 +26,7 @@ from attnlab.runs.typed import Value
 from attnlab.targets.predictions import provisional
 from attnlab.targets.relabelling import Predictions
 from attnlab.tasks.task import Prepared, Task
-from attnlab.training.machine import askers
+from attnlab.training.machine import probe_processes
 
 EARLY = 200
 """Steps before which a model has hardly learned how often words occur: nothing is expected of it."""
@@ -41,7 +41,7 @@ class Case:
     classifier said, `examples` what was said of each example in numbers: after training
     both are of the best checkpoint, which is the one that is opened. `pretrained` says that the first
     weights were learned before. `evaluator` is the run's own way to score dev, `backward` its own way to a
-    step's gradient and loss. `told` hears how many of how many checks are done.
+    step's gradient and loss. `progress` hears how many of how many checks are done.
     """
 
     when: When
@@ -59,14 +59,7 @@ class Case:
     pretrained: bool = False
     evaluator: Evaluator | None = None
     backward: Callable[[Model, list[Prepared]], tuple[float, Mapping[str, float]]] | None = None
-    told: Callable[[int, int], None] = lambda done, of: None
-
-
-class Moment(Protocol):
-    """What a finding is about: a case of ours, or a moment in someone else's training."""
-
-    @property
-    def when(self) -> When: ...
+    progress: Callable[[int, int], None] = lambda done, of: None
 
 
 class Check(ABC):
@@ -87,58 +80,58 @@ class Check(ABC):
         """Look at the case and say what was found."""
 
     def finding(
-        self, at: Moment, outcome: Outcome, kind: str, number: float | None = None, **values: Value
+        self, when: When, outcome: Outcome, kind: str, number: float | None = None, **values: Value
     ) -> Finding:
         """What was found: its kind, whose words are in `checks/wording`, and the values that they hold."""
         name = CHECKS.name_of(type(self))
-        return Finding(check=name, when=at.when, outcome=outcome, kind=kind, number=number, values=values)
+        return Finding(check=name, when=when, outcome=outcome, kind=kind, number=number, values=values)
 
-    def passed(self, at: Moment, found: str, number: float | None = None) -> Finding:
+    def passed(self, case: Case, found: str, number: float | None = None) -> Finding:
         """For checks of one's own, which say in their own words what they found; so do the next three."""
-        return self._told(at, Outcome.PASS, found, number)
+        return self._worded(case, Outcome.PASS, found, number)
 
     def warned(
-        self, at: Moment, found: str, number: float | None = None, *, meaning: str, fix: str
+        self, case: Case, found: str, number: float | None = None, *, meaning: str, fix: str
     ) -> Finding:
-        return self._told(at, Outcome.WARN, found, number, meaning=meaning, fix=fix)
+        return self._worded(case, Outcome.WARN, found, number, meaning=meaning, fix=fix)
 
     def failed(
-        self, at: Moment, found: str, number: float | None = None, *, meaning: str, fix: str
+        self, case: Case, found: str, number: float | None = None, *, meaning: str, fix: str
     ) -> Finding:
-        return self._told(at, Outcome.FAIL, found, number, meaning=meaning, fix=fix)
+        return self._worded(case, Outcome.FAIL, found, number, meaning=meaning, fix=fix)
 
-    def not_applicable(self, at: Moment, why: str) -> Finding:
-        return self._told(at, Outcome.NOT_APPLICABLE, why)
+    def not_applicable(self, case: Case, why: str) -> Finding:
+        return self._worded(case, Outcome.NOT_APPLICABLE, why)
 
-    def _told(
-        self, at: Moment, outcome: Outcome, found: str, number: float | None = None, **words: str
+    def _worded(
+        self, case: Case, outcome: Outcome, found: str, number: float | None = None, **words: str
     ) -> Finding:
         name = CHECKS.name_of(type(self))
-        return Finding.told(found, check=name, when=at.when, outcome=outcome, number=number, **words)
+        return Finding.of_text(found, check=name, when=case.when, outcome=outcome, number=number, **words)
 
 
 LONG: tuple[When, ...] = ("before", "after")
 """The moments whose checks take long enough for several processes to share them."""
 
 
-def so_far(found: Finding, case: Case) -> Finding:
+def so_far(finding: Finding, case: Case) -> Finding:
     """A finding of an evaluation in the course of training, where a model may still learn: at its end it
     fails."""
     training = case.when == "evaluation" and case.evaluator is not None
-    return replace(provisional(found) if training else found, when=case.when)
+    return replace(provisional(finding) if training else finding, when=case.when)
 
 
 def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:
     """Every check of this moment, or only the named ones, each timed. They are independent of each other."""
     chosen = list(names) or [name for name in CHECKS if case.when in CHECKS[name].when]
-    processes = askers(case.model) if case.when in LONG else 1
+    processes = probe_processes(case.model) if case.when in LONG else 1
     longest_first = sorted(chosen, key=lambda name: -CHECKS[name].limit)  # none is begun last and waited for
     work = partial(_made if processes == 1 else _made_by_one_thread, case)
     made = in_order(work, longest_first, processes=processes, ahead=len(chosen))
     findings: dict[str, Finding] = {}
     for name, finding in zip(longest_first, made, strict=True):
         findings[name] = finding
-        case.told(len(findings), len(chosen))
+        case.progress(len(findings), len(chosen))
     return [findings[name] for name in chosen]
 
 

@@ -31,4 +31,4 @@ class Collapse(Check):
             return so_far(collapse(case.predictions), case)
         if case.examples is not None:
             return so_far(case.task.target.collapse(case.examples, case.task.labels), case)
-        return self.finding(case, Outcome.NOT_APPLICABLE, "no_classes")
+        return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_classes")

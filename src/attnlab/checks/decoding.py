@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from functools import partial
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from attnlab.checks.check import Case, Check, Moment
-from attnlab.checks.dependency import EQUAL, LENGTH, prefix_gap
+from attnlab.checks.probing import prefix_gap
+from attnlab.checks.subject import Continuation, ModelCheck, OwnSubject, Subject, UnaskableError
 from attnlab.generation.beam import beam_searches
-from attnlab.generation.decoder import Decoder
 from attnlab.generation.generate import generate
-from attnlab.model.isolation import sample_of
 from attnlab.model.model import Model
-from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, Outcome, When
 
-PROMPTS, SOURCES, STEPS = (1, 3, 6), (4, 2, 5), 14  # so many steps outgrow a cache's first buffer
+SOURCES, STEPS = (4, 2, 5), 14  # so many steps outgrow a cache's first buffer
 FEW, LONG = 4, 256
 COPIED = 20_000_000
 """Parameters up to which a model is copied in float64 before it writes."""
@@ -29,7 +27,7 @@ ROUNDED = 1e-3
 BEAMS = 6  # of fewer, an untrained model's all come from one row
 
 
-class Decoding(Check):
+class Decoding(ModelCheck):
     """Decoding: does generated text follow the model's own scores?
 
     Formula: the scores of the next token, from the cache, against those of the same text alone, read
@@ -48,35 +46,26 @@ class Decoding(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before", "after")
     limit: ClassVar[float] = 1.0
-    samples_layers: ClassVar[bool] = True
 
-    def run(self, case: Case) -> Finding:
-        return self.of_model(case, case.model, case.dataset.tokenizer.size, case.config.longest_text)
-
-    def of_model(self, at: Moment, model: Model, vocabulary: int, room: int) -> Finding:
-        """A model of ours that reads `room` tokens."""
-        if not model.writes:
-            return self.finding(at, Outcome.NOT_APPLICABLE, "not_written")
-        if room < FEW:
-            return self.finding(at, Outcome.NOT_APPLICABLE, "no_room", room=room)
-        trial = Trial(sample_of(model).double().eval(), vocabulary, room)
+    def answer(self, subject: Subject) -> Finding:
+        if subject.why_not_written:
+            return self.finding(subject.when, Outcome.NOT_APPLICABLE, subject.why_not_written)
+        if subject.room < FEW:
+            return self.finding(subject.when, Outcome.NOT_APPLICABLE, "no_room", room=subject.room)
+        subject.model.eval()
+        trial = Trial(subject)
         largest, uses = 0.0, 0
         for name, gap in trial.gaps():
             largest, uses = max(largest, gap), uses + 1
-            if not gap <= EQUAL:
-                return self.differs(at, trial, name, gap)
-        return self.finding(at, Outcome.PASS, "uses_agree", largest, uses=uses)
+            if not gap <= subject.equal:
+                return self.differs(trial, name, gap)
+        return self.finding(subject.when, Outcome.PASS, "uses_agree", largest, uses=uses)
 
-    def differs(self, at: Moment, trial: Trial, name: str, gap: float) -> Finding:
-        if prefix_gap(trial.model, trial.vocabulary, min(LENGTH, trial.room)) > EQUAL:
-            return self.finding(at, Outcome.NOT_APPLICABLE, "later_tokens")
-        return self.finding(at, Outcome.FAIL, "use_differs", gap, use=name, error=trial.error)
-
-    def judge(self, at: Moment, gap: float, tokens: int, equal: float) -> Finding:
-        """How far scores of tokens that are given one by one, with a cache, are from those of the whole."""
-        if not gap <= equal:
-            return self.finding(at, Outcome.FAIL, "differ", gap, tokens=tokens)
-        return self.finding(at, Outcome.PASS, "agree", gap, tokens=tokens)
+    def differs(self, trial: Trial, name: str, gap: float) -> Finding:
+        when = trial.subject.when
+        if prefix_gap(trial.subject) > trial.subject.equal:
+            return self.finding(when, Outcome.NOT_APPLICABLE, "later_tokens")
+        return self.finding(when, Outcome.FAIL, "use_differs", gap, use=name, error=trial.error)
 
 
 def miswrites(model: Model, vocabulary: int, room: int) -> bool:
@@ -87,41 +76,33 @@ def miswrites(model: Model, vocabulary: int, room: int) -> bool:
     if not model.writes or room < FEW:
         return False
     small = sum(parameter.numel() for parameter in model.parameters()) < COPIED
-    trial = Trial(sample_of(model).double().eval() if small else model.eval(), vocabulary, room)
-    allowed = EQUAL if small else ROUNDED
+    subject = OwnSubject(model, vocabulary=vocabulary, room=room, copied=small)
+    subject.model.eval()
+    allowed = subject.equal if small else ROUNDED
     try:
-        gap = trial.brief()
+        gap = Trial(subject).brief()
     except (IndexError, RuntimeError, ValueError):
         gap = math.inf
-    return gap > allowed and prefix_gap(trial.model, vocabulary, min(LENGTH, room)) <= allowed
-
-
-@dataclass(frozen=True)
-class TrialText:
-    """What one row of a batch holds."""
-
-    prompt: tuple[int, ...]
-    source: tuple[int, ...]
-    new: tuple[int, ...] = ()
+    return gap > allowed and prefix_gap(subject) <= allowed
 
 
 class Trial:
     """A model that is asked in every way in which text is written."""
 
-    def __init__(self, model: Model, vocabulary: int, room: int):
-        self.model, self.vocabulary, self.room = model, vocabulary, room
+    def __init__(self, subject: Subject):
+        self.subject, self.room = subject, subject.room
         self.generator = torch.Generator().manual_seed(3)
         self.error = ""
-        self.known: dict[TrialText, Tensor] = {}
-        longest = max(room - STEPS, room // 2)
+        self.known: dict[Continuation, Tensor] = {}
+        longest = max(self.room - STEPS, self.room // 2)
         self.texts = [
-            TrialText(self.tokens(min(prompt, longest)), self.tokens(min(source, room)))
-            for prompt, source in zip(PROMPTS, SOURCES, strict=True)
+            Continuation(self.tokens(min(prompt, longest)), self.tokens(min(source, self.room)))
+            for prompt, source in zip(subject.prompts, SOURCES, strict=False)
         ]
-        self.steps = min(STEPS, room - max(len(text.prompt) for text in self.texts))
+        self.steps = min(STEPS, self.room - max(len(text.prompt) for text in self.texts))
 
     def tokens(self, count: int) -> tuple[int, ...]:
-        return tuple(torch.randint(self.vocabulary, (count,), generator=self.generator).tolist())
+        return tuple(self.subject.random_ids(count, self.generator).tolist())
 
     @torch.no_grad()
     def gaps(self) -> Iterator[tuple[str, float]]:
@@ -129,15 +110,20 @@ class Trial:
         uses: dict[str, Callable[[], Iterator[float]]] = {
             "one text": lambda: self.one(self.texts[-1]),
             "a second text": lambda: self.one(self.texts[-2]),
-            "prompts of unequal length": self.unequal,
-            "reordered rows": self.reordered,
-            "a long prompt": self.long,
-            "greedy search": self.greedy,
-            "beam search": self.beams,
         }
+        if isinstance(self.subject, OwnSubject):  # batches and searches are those of our own generation
+            uses |= {
+                "prompts of unequal length": self.unequal,
+                "reordered rows": self.reordered,
+                "a long prompt": self.long,
+                "greedy search": partial(self.greedy, self.subject),
+                "beam search": partial(self.beams, self.subject),
+            }
         for name, use in uses.items():
             try:
                 yield name, max(use())
+            except UnaskableError:
+                raise
             except (IndexError, RuntimeError, ValueError) as error:
                 self.error = str(error).strip().splitlines()[0]
                 yield name, math.inf
@@ -152,7 +138,7 @@ class Trial:
         batch.step(self.tokens(len(batch.texts)))
         return max(before, batch.gap())
 
-    def one(self, text: TrialText) -> Iterator[float]:
+    def one(self, text: Continuation) -> Iterator[float]:
         batch = CachedBatch(self, [replace(text, prompt=text.prompt[:1])])
         for token in text.prompt[1:]:
             batch.step([token])
@@ -182,68 +168,52 @@ class Trial:
             batch.step(self.tokens(2))
         yield batch.gap()
 
-    def greedy(self) -> Iterator[float]:
+    def greedy(self, subject: OwnSubject) -> Iterator[float]:
         """How far each token that was chosen is from the most likely one. One text ends early, if it can."""
         first = int(self.alone(self.texts[0]).argmax())
         for stop in ((), (first,)):
             samples = generate(
-                self.model,
+                subject.model,
                 [text.prompt for text in self.texts],
                 length=min(FEW, self.steps),
                 stop=stop,
-                sources=self.sources(self.texts),
+                sources=subject.sources(self.texts),
             )
             for text, written in zip(self.texts, samples, strict=True):
                 for scores, token in zip(self.along(text, written.new), written.new, strict=True):
                     yield distance(scores[token], scores.max(), scores)
         yield 0.0  # also where every text ended at once
 
-    def beams(self) -> Iterator[float]:
+    def beams(self, subject: OwnSubject) -> Iterator[float]:
         texts = self.texts[1:]
         prompts = [text.prompt for text in texts]
         length = min(FEW, self.steps)
-        searches = beam_searches(self.model, prompts, width=BEAMS, length=length, sources=self.sources(texts))
+        sources = subject.sources(texts)
+        searches = beam_searches(subject.model, prompts, width=BEAMS, length=length, sources=sources)
         for text, hypotheses in zip(texts, searches, strict=True):
-            for one in hypotheses:
-                likely = self.along(text, one.new).log_softmax(-1)
-                total = likely.gather(1, torch.tensor(one.new)[:, None]).sum()
-                yield distance(torch.tensor(one.total, dtype=total.dtype), total, total)
+            for hypothesis in hypotheses:
+                likely = self.along(text, hypothesis.new).log_softmax(-1)
+                total = likely.gather(1, torch.tensor(hypothesis.new)[:, None]).sum()
+                yield distance(torch.tensor(hypothesis.total, dtype=total.dtype), total, total)
 
-    def sources(self, texts: Sequence[TrialText]) -> list[tuple[int, ...]] | None:
-        return [text.source for text in texts] if self.model.trunk.reads_source else None
-
-    def alone(self, text: TrialText) -> Tensor:
+    def alone(self, text: Continuation) -> Tensor:
         """The scores (V) of the token after a text, read anew in a batch of its own."""
         if text not in self.known:
-            self.known[text] = self.read(text, last=1)[0]
+            self.known[text] = self.subject.read(text, last=1)[0]
         return self.known[text]
 
-    def along(self, text: TrialText, new: Sequence[int]) -> Tensor:
+    def along(self, text: Continuation, new: Sequence[int]) -> Tensor:
         """The scores (n,V) of each of n new tokens, from one reading: where they depended on later tokens,
         they would not be those of writing, and `differs` finds it."""
-        return self.read(replace(text, new=tuple(new[:-1])), last=len(new))
-
-    def read(self, text: TrialText, *, last: int) -> Tensor:
-        """The scores (n,V) after each of the last n tokens of a text, in a batch of its own."""
-        ids = torch.tensor([[*text.prompt, *text.new]])
-        prompt = (torch.arange(ids.shape[1]) < len(text.prompt))[None]
-        source = prompt if self.model.trunk.asks_for_source else None
-        tokens = Tokens.of(ids.shape[1], source=source)
-        inputs: dict[str, Any] = {}
-        if self.model.trunk.reads_source:
-            inputs = {"source": torch.tensor([text.source])}
-        after = slice(None), slice(ids.shape[1] - last, None)
-        scores: Tensor = self.model(ids, tokens, places=after, **inputs)[0]
-        return scores
+        return self.subject.read(replace(text, new=tuple(new[:-1])), last=len(new))
 
 
 class CachedBatch:
     """Texts that are written side by side, with a cache."""
 
-    def __init__(self, trial: Trial, texts: Sequence[TrialText]):
+    def __init__(self, trial: Trial, texts: Sequence[Continuation]):
         self.trial, self.texts = trial, list(texts)
-        prompts = [text.prompt for text in texts]
-        self.writing = Decoder(trial.model, prompts, sources=trial.sources(texts))
+        self.writing = trial.subject.writing(texts)
 
     def step(self, tokens: Sequence[int]) -> None:
         self.writing.step(torch.tensor(tokens))

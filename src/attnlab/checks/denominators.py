@@ -50,27 +50,27 @@ class Denominators(Check):
     def run(self, case: Case) -> Finding:
         scores = case.scores
         if "loss" not in scores or "dev" not in case.dataset.splits.names:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "not_scored")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "not_scored")
         if "targets" not in scores:
-            return self.finding(case, Outcome.FAIL, "no_count", scores=list(scores))
+            return self.finding(case.when, Outcome.FAIL, "no_count", scores=list(scores))
         targets, loss = scores["targets"], scores["loss"]
         least, most, size = expected(case)
         if not least <= targets <= most:
             counts = {"targets": targets, "least": least, "most": most}
-            return self.finding(case, Outcome.FAIL, "miscounted", targets, **counts)
+            return self.finding(case.when, Outcome.FAIL, "miscounted", targets, **counts)
         if not case.task.predicts_words:
-            return self.finding(case, Outcome.PASS, "targets", targets, targets=targets)
+            return self.finding(case.when, Outcome.PASS, "targets", targets, targets=targets)
         usual = math.exp(min(of_words(scores), 700.0))
         perplexity = scores.get("perplexity", usual)
         if not abs(perplexity - usual) <= EQUAL * usual:
             values = {"perplexity": perplexity, "usual": usual}
-            return self.finding(case, Outcome.FAIL, "perplexity", targets, **values)
+            return self.finding(case.when, Outcome.FAIL, "perplexity", targets, **values)
         if "bits_per_byte" not in scores:
-            return self.finding(case, Outcome.PASS, "targets_perplexity", targets, targets=targets)
+            return self.finding(case.when, Outcome.PASS, "targets_perplexity", targets, targets=targets)
         bits = loss * targets / math.log(2) / size if size else math.nan
         if not abs(scores["bits_per_byte"] - bits) <= EQUAL * bits:
             values = {"reported": scores["bits_per_byte"], "bits": bits}
-            return self.finding(case, Outcome.FAIL, "bits", targets, **values)
+            return self.finding(case.when, Outcome.FAIL, "bits", targets, **values)
         return self.recounted(case)
 
     def recounted(self, case: Case) -> Finding:
@@ -80,9 +80,11 @@ class Denominators(Check):
             ratio = read / in_rows if in_rows else math.inf
             values = {"texts": texts, "read": read, "held": in_rows, "ratio": ratio}
             more = in_rows / read if read else math.inf
-            return self.finding(case, Outcome.FAIL, "bytes", more, **values)
+            return self.finding(case.when, Outcome.FAIL, "bytes", more, **values)
         targets = case.scores["targets"]
-        return self.finding(case, Outcome.PASS, "right", targets, targets=targets, held=in_rows, texts=texts)
+        return self.finding(
+            case.when, Outcome.PASS, "right", targets, targets=targets, held=in_rows, texts=texts
+        )
 
 
 def of_words(scores: Mapping[str, float]) -> float:

@@ -26,7 +26,7 @@ class Examples(Check):
 
     def run(self, case: Case) -> Finding:
         if case.predictions is None:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_classes")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_classes")
         if not case.predictions.texts:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_texts")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_texts")
         return so_far(repeated(case.predictions), case)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-from attnlab.checks.check import Case, Check, Moment
+from attnlab.checks.check import Case, Check
 from attnlab.checks.real import batch_of, device_of, piece, prepared_of
 from attnlab.model.isolation import undisturbed
 from attnlab.runs.findings import Finding, Outcome, When
@@ -35,23 +35,23 @@ class FirstLoss(Check):
 
     def run(self, case: Case) -> Finding:
         if case.pretrained:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "learned_weights")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "learned_weights")
         if case.task.target.compares_batch:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "pair")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "pair")
         rows = ROWS if case.task.predicts_words else EXAMPLES
         prepared = prepared_of(case, piece(batch_of(case), rows))
         with undisturbed(case.model) as model:
             losses = case.task.loss(model, prepared.to(device_of(model)))
         parts = max(len(losses.parts), 1)  # each part is a loss of its own over the same targets
         loss, expected = float(losses.mean) / parts, case.task.blind_loss(prepared)
-        return self.judge(case, loss, expected, prepared.count)
+        return self.judge(case.when, loss, expected, prepared.count)
 
-    def judge(self, at: Moment, loss: float, expected: float, targets: int) -> Finding:
+    def judge(self, when: When, loss: float, expected: float, targets: int) -> Finding:
         """The loss of an untrained model against that of knowing nothing."""
         values = {"expected": expected, "targets": targets}
         gap, tolerance = loss - expected, max(0.5, expected / 10)
         if not math.isfinite(loss) or gap > tolerance:
-            return self.finding(at, Outcome.WARN, "too_high", loss, **values)
+            return self.finding(when, Outcome.WARN, "too_high", loss, **values)
         if gap < -tolerance:
-            return self.finding(at, Outcome.FAIL, "too_low", loss, **values)
-        return self.finding(at, Outcome.PASS, "expected", loss, **values)
+            return self.finding(when, Outcome.FAIL, "too_low", loss, **values)
+        return self.finding(when, Outcome.PASS, "expected", loss, **values)

@@ -41,16 +41,16 @@ class FullyMasked(Check):
         scores = answered(model, case)
         broken = [name for name, gradient in gradients(model, scores) if not finite(gradient)]
         if not finite(scores):
-            return self.finding(case, Outcome.FAIL, "not_finite")
+            return self.finding(case.when, Outcome.FAIL, "not_finite")
         if broken:
-            return self.finding(case, Outcome.FAIL, "gradient_not_finite", name=broken[0])
+            return self.finding(case.when, Outcome.FAIL, "gradient_not_finite", name=broken[0])
         if case.model.adapter is not None and case.model.adapter.stands_before:
-            return self.finding(case, Outcome.PASS, "adapter_seen", 0.0)
+            return self.finding(case.when, Outcome.PASS, "adapter_seen", 0.0)
         largest = max((float(output[1].abs().max()) for _, output in outputs), default=0.0)
         if largest > 0:
             name = next(name for name, output in outputs if float(output[1].abs().max()) > 0)
-            return self.finding(case, Outcome.FAIL, "sees_padding", largest, name=name)
-        return self.finding(case, Outcome.PASS, "zeros", 0.0, attentions=len(outputs))
+            return self.finding(case.when, Outcome.FAIL, "sees_padding", largest, name=name)
+        return self.finding(case.when, Outcome.PASS, "zeros", 0.0, attentions=len(outputs))
 
 
 def answered(model: Model, case: Case) -> Tensor:

@@ -34,18 +34,18 @@ class Honesty(Check):
 
     def run(self, case: Case) -> Finding:
         if not case.task.predicts_words:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_words")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_words")
         evaluator = evaluator_of(case)
         pieces = uneven(evaluator.loader, LINES)
         texts = [
             text
-            for number, batch in enumerate(pieces.held)
+            for number, batch in enumerate(pieces.batches)
             for text in texts_of(batch, evaluator.prepare(batch, number), pieces.rows)
         ]
         with undisturbed(case.model) as model:
             compared = honesty(model, case.task, texts, tokens=TOKENS)
         if compared is None:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "sees_all")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "sees_all")
         if compared.sound:
-            return self.finding(case, Outcome.PASS, "equal", compared.difference, **compared.values)
-        return self.finding(case, Outcome.FAIL, "differs", compared.largest, **compared.values)
+            return self.finding(case.when, Outcome.PASS, "equal", compared.difference, **compared.values)
+        return self.finding(case.when, Outcome.FAIL, "differs", compared.largest, **compared.values)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from attnlab.checks.check import EARLY, Case, Check, Moment
+from attnlab.checks.check import EARLY, Case, Check
 from attnlab.checks.real import batch_of, device_of, held_out, piece, prepared_of
 from attnlab.model.isolation import undisturbed
 from attnlab.runs.findings import Finding, Outcome, When
@@ -39,10 +39,10 @@ class InputsMatter(Check):
 
     def run(self, case: Case) -> Finding:
         if case.step < EARLY:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "too_early", first=EARLY)
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "too_early", first=EARLY)
         prepared = prepared_of(case, piece(batch_of(case, held_out(case)), ROWS))
         if not prepared.count:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_batch_targets")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_batch_targets")
         variants = others(prepared, case.dataset.tokenizer.pad)
         with undisturbed(case.model) as model:
             device = device_of(model)
@@ -51,18 +51,18 @@ class InputsMatter(Check):
                 name: float(case.task.loss(model, one.to(device)).mean) for name, one in variants.items()
             }
         learnt = "words" if case.task.predicts_words else "labels"
-        return self.judge(case, own, losses, prepared.count, learnt)
+        return self.judge(case.when, own, losses, prepared.count, learnt)
 
     def judge(
-        self, at: Moment, own: float, losses: Mapping[str, float], targets: int, learnt: str
+        self, when: When, own: float, losses: Mapping[str, float], targets: int, learnt: str
     ) -> Finding:
         """The loss on real inputs against those on others, by their names."""
         name, least = min(losses.items(), key=lambda item: item[1])
         values: dict[str, Value] = {"own": own, "losses": dict(losses), "targets": targets}
         if not least - own >= MARGIN:
             values |= {"nearest": name, "learned": learnt}
-            return self.finding(at, Outcome.WARN, "ignored", least - own, **values)
-        return self.finding(at, Outcome.PASS, "used", least - own, **values)
+            return self.finding(when, Outcome.WARN, "ignored", least - own, **values)
+        return self.finding(when, Outcome.PASS, "used", least - own, **values)
 
 
 def others(prepared: Prepared, blank: int) -> dict[str, Prepared]:

@@ -35,4 +35,4 @@ class Majority(Check):
             return so_far(majority(case.predictions), case)
         if case.examples is not None:
             return so_far(case.task.target.majority(case.examples, case.task.labels), case)
-        return self.finding(case, Outcome.NOT_APPLICABLE, "no_classes")
+        return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_classes")

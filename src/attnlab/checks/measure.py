@@ -78,6 +78,22 @@ class Measured:
         return [(int(i), int(j)) for i, j in still.nonzero()]
 
 
+def measure_model(model: nn.Module, path: Path, vocabulary: int) -> Measured:
+    """A path in the mode that it is about."""
+    if model.training != path.training:  # of a deep model, setting it takes as long as a forward
+        model.train(path.training)
+    return measure(path, vocabulary)
+
+
+def worst_leak(model: nn.Module, measured: Measured, vocabulary: int) -> Leak | None:
+    """The largest leak of a path, and where it begins."""
+    if measured.worst is None:
+        return None
+    size, query, key = measured.worst
+    model.train(measured.path.training)
+    return Leak(measured.path.name, query, key, size, origin(model, measured.path, query, key, vocabulary))
+
+
 @contextmanager
 def seeded() -> Iterator[None]:
     """The same random numbers each time, and the global ones as they were."""
@@ -155,13 +171,13 @@ def sloped(path: Path) -> Tensor:
 
     The row is there once for each output, which alone counts in it: one backward gives all.
     """
-    with torch.enable_grad(), opened(path.entrance) as held:
+    with torch.enable_grad(), opened(path.entrance) as leaves:
         outputs = len(path.judged)
         scores = run(path, path.ids.expand(outputs, -1)).diagonal(dim1=0, dim2=1).T
         scores = scores.masked_fill(scores.isinf(), 0.0)  # of a token that is never said
         weights = torch.randn(scores.shape[-1], generator=torch.Generator().manual_seed(0))
         total = (scores @ weights.to(scores)).sum()
-    vectors = next((v for v in held if v.shape[:2] == (outputs, path.ids.shape[1])), None)
+    vectors = next((leaf for leaf in leaves if leaf.shape[:2] == (outputs, path.ids.shape[1])), None)
     if vectors is None or not total.requires_grad:
         return torch.zeros(outputs, path.ids.shape[1], dtype=torch.float64)
     (slope,) = torch.autograd.grad(total, vectors, allow_unused=True, materialize_grads=True)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from attnlab.checks.check import Case, Check, Moment
+from attnlab.checks.check import Case, Check
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.blocks import Attention, CrossAttention, PreNorm
 from attnlab.runs.findings import Finding, Outcome, When
@@ -40,16 +40,16 @@ class Moved(Check):
 
     def run(self, case: Case) -> Finding:
         if case.initial is None or case.step == 0:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "nothing_to_compare")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "nothing_to_compare")
         initial = {name: p.detach().cpu() for name, p in case.initial().named_parameters()}
         named = {name: parameter.detach().cpu() for name, parameter in case.model.named_parameters()}
         tuned = {name for name, parameter in case.model.named_parameters() if parameter.requires_grad}
         untaught, barely = taught_nothing(case.model), barely_taught(case.model)
-        return self.judge(case, named, initial, tuned, untaught=untaught, barely=barely)
+        return self.judge(case.when, named, initial, tuned, untaught=untaught, barely=barely)
 
     def judge(
         self,
-        at: Moment,
+        when: When,
         named: Mapping[str, torch.Tensor],
         initial: Mapping[str, torch.Tensor],
         tuned: set[str],
@@ -61,17 +61,19 @@ class Moved(Check):
         same = {name for name, value in named.items() if name in initial and equal(value, initial[name])}
         strayed = named.keys() - tuned - same
         if strayed:
-            return self.finding(at, Outcome.FAIL, "strayed", float(len(strayed)), names=sorted(strayed))
+            return self.finding(when, Outcome.FAIL, "strayed", float(len(strayed)), names=sorted(strayed))
         still = (tuned & same) - set(untaught)
         if tuned and still == tuned:
-            return self.finding(at, Outcome.FAIL, "none", float(len(still)), tuned=len(tuned))
+            return self.finding(when, Outcome.FAIL, "none", float(len(still)), tuned=len(tuned))
         if still:
             names = sorted(still)
-            return self.finding(at, Outcome.WARN, "still", float(len(still)), names=names, tuned=len(tuned))
+            return self.finding(when, Outcome.WARN, "still", float(len(still)), names=names, tuned=len(tuned))
         slow = lagging(named, initial, tuned - set(barely))
         if slow:
-            return self.finding(at, Outcome.WARN, "slow", float(len(slow)), moves=slow, tuned=len(tuned))
-        return self.finding(at, Outcome.PASS, "moved", 0.0, tuned=len(tuned), frozen=len(named) - len(tuned))
+            return self.finding(when, Outcome.WARN, "slow", float(len(slow)), moves=slow, tuned=len(tuned))
+        return self.finding(
+            when, Outcome.PASS, "moved", 0.0, tuned=len(tuned), frozen=len(named) - len(tuned)
+        )
 
 
 @dataclass(frozen=True)

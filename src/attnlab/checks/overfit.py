@@ -52,18 +52,18 @@ class Overfit(Check):
 
     def run(self, case: Case) -> Finding:
         if case.config.adapter.kind != "full":
-            return self.finding(case, Outcome.NOT_APPLICABLE, "frozen")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "frozen")
         if case.config.model.layers > DEEPEST:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "too_deep", most=DEEPEST)
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "too_deep", most=DEEPEST)
         rows = ROWS if case.task.predicts_words else EXAMPLES
         prepared = prepared_of(case, piece(batch_of(case, least=LENGTH), rows, LENGTH))
         if not prepared.count:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_target", rows=ROWS, length=LENGTH)
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_target", rows=ROWS, length=LENGTH)
         wanted = wanted_of(case, prepared)
         first, best, steps = learned(case.model, case.task, prepared, wanted)
         values = {"first": first, "best": best, "steps": steps, "wanted": wanted}
         outcome, kind = (Outcome.PASS, "learned") if best <= wanted else (Outcome.FAIL, "not_learned")
-        return self.finding(case, outcome, kind, best, targets=prepared.count, **values)
+        return self.finding(case.when, outcome, kind, best, targets=prepared.count, **values)
 
 
 def wanted_of(case: Case, prepared: Prepared) -> float:

@@ -44,18 +44,18 @@ class Parameters(Check):
         return self.counted(case)
 
     def untied(self, case: Case, parted: list[str], *, loaded: bool) -> Finding:
-        return self.finding(case, Outcome.FAIL, "untied", 1.0, names=parted, loaded=loaded)
+        return self.finding(case.when, Outcome.FAIL, "untied", 1.0, names=parted, loaded=loaded)
 
     def counted(self, case: Case) -> Finding:
         total = sum(parameter.numel() for parameter in case.model.parameters())
         closed = closed_form(case.model)
         if closed is not None and closed != total:
             off = float(total - closed)
-            return self.finding(case, Outcome.WARN, "miscounted", off, total=total, closed=closed)
+            return self.finding(case.when, Outcome.WARN, "miscounted", off, total=total, closed=closed)
         frozen = [name for name, one in case.model.named_parameters() if not one.requires_grad]
         if frozen and case.model.adapter is None:
-            return self.finding(case, Outcome.WARN, "frozen", float(len(frozen)), names=sorted(frozen))
-        return self.finding(case, Outcome.PASS, "counted", 0.0, total=total)
+            return self.finding(case.when, Outcome.WARN, "frozen", float(len(frozen)), names=sorted(frozen))
+        return self.finding(case.when, Outcome.PASS, "counted", 0.0, total=total)
 
 
 def closed_form(model: Model) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from attnlab.checks.check import Case, Check, Moment
+from attnlab.checks.check import Case, Check
 from attnlab.runs.findings import Finding, Outcome, When
 
 MUCH = 0.05
@@ -33,12 +33,12 @@ class QueryDuplicates(Check):
 
     def run(self, case: Case) -> Finding:
         if not case.task.target.compares_batch:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_pairs")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_pairs")
         split = "dev" if "dev" in case.dataset.splits.names else "train"
         examples = case.dataset.first(split, TEXTS)
-        return self.judge(case, [(one.text, one.pair or "") for one in examples])
+        return self.judge(case.when, [(example.text, example.pair or "") for example in examples])
 
-    def judge(self, at: Moment, pairs: Sequence[tuple[str, str]]) -> Finding:
+    def judge(self, when: When, pairs: Sequence[tuple[str, str]]) -> Finding:
         """Queries with the passages that they belong to."""
         queries, passages = ([plain(text) for text in side] for side in zip(*pairs, strict=True))
         n, known = len(queries), {*passages}
@@ -49,7 +49,7 @@ class QueryDuplicates(Check):
         inside = sum(f" {q} " in f" {p} " for q, p in zip(queries, passages, strict=True) if q != p)
         few = max(equal, inside) <= MUCH * n
         outcome, kind = (Outcome.PASS, "few") if few else (Outcome.WARN, "many")
-        return self.finding(at, outcome, kind, max(equal, inside) / n, n=n, equal=equal, inside=inside)
+        return self.finding(when, outcome, kind, max(equal, inside) / n, n=n, equal=equal, inside=inside)
 
 
 def plain(text: str) -> str:

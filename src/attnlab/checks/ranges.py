@@ -48,15 +48,15 @@ class Ranges(Check):
         first = first_norms(case.folder / "metrics.jsonl") if case.folder is not None and norms else []
         fault = fault_of_gradients(norms, first, case.config.training.clip)
         if fault:
-            return self.finding(case, Outcome.WARN, fault, statistics.median(norms), **values)
+            return self.finding(case.when, Outcome.WARN, fault, statistics.median(norms), **values)
         largest = activations(case)
         name, size = max(largest.items(), key=lambda item: (not math.isfinite(item[1]), item[1]))
         if not size < LARGE:
-            return self.finding(case, Outcome.WARN, "large", size, name=name, **values)
+            return self.finding(case.when, Outcome.WARN, "large", size, name=name, **values)
         silent = [name for name, value in largest.items() if value == 0]
         if silent:
-            return self.finding(case, Outcome.WARN, "silent", 0.0, name=silent[0], silent=len(silent))
-        return self.finding(case, Outcome.PASS, "in_range", size, name=name, **values)
+            return self.finding(case.when, Outcome.WARN, "silent", 0.0, name=silent[0], silent=len(silent))
+        return self.finding(case.when, Outcome.PASS, "in_range", size, name=name, **values)
 
 
 def sizes(norms: list[float], clip: Any) -> dict[str, Value]:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import torch
 
-from attnlab.checks.check import Case, Check, Moment
+from attnlab.checks.check import Case, Check
 from attnlab.checks.real import batch_of, held_out, piece, prepared_of
 from attnlab.checks.tensors import saved
 from attnlab.model.isolation import copy_of
@@ -38,25 +38,25 @@ class Reload(Check):
     def run(self, case: Case) -> Finding:
         checkpoint = saved(case.folder, case.step)
         if checkpoint is None or isinstance(checkpoint, str) or case.initial is None:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_checkpoint")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_checkpoint")
         built = case.initial().cpu()
         try:
             load_weights(built, checkpoint.model)
         except RunError as error:
-            return self.finding(case, Outcome.FAIL, "error", error=str(error))
+            return self.finding(case.when, Outcome.FAIL, "error", error=str(error))
         prepared = prepared_of(case, piece(batch_of(case, held_out(case)), ROWS, LENGTH))
         own, loaded = scores(copy_of(case.model), case, prepared), scores(built, case, prepared)
-        return self.judge(case, own, loaded)
+        return self.judge(case.when, own, loaded)
 
-    def judge(self, at: Moment, own: torch.Tensor, loaded: torch.Tensor) -> Finding:
+    def judge(self, when: When, own: torch.Tensor, loaded: torch.Tensor) -> Finding:
         """The scores of the model in memory against those of the loaded one."""
         if own.shape != loaded.shape:
             shapes = list(loaded.shape), list(own.shape)
-            return self.finding(at, Outcome.FAIL, "shape", loaded=shapes[0], own=shapes[1])
+            return self.finding(when, Outcome.FAIL, "shape", loaded=shapes[0], own=shapes[1])
         if not torch.equal(own, loaded):
             gap = float((own - loaded).abs().max().nan_to_num(torch.inf))
-            return self.finding(at, Outcome.FAIL, "differ", gap)
-        return self.finding(at, Outcome.PASS, "same", 0.0, scores=own.numel())
+            return self.finding(when, Outcome.FAIL, "differ", gap)
+        return self.finding(when, Outcome.PASS, "same", 0.0, scores=own.numel())
 
 
 @torch.no_grad()

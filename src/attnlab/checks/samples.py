@@ -34,9 +34,9 @@ class Samples(Check):
 
     def run(self, case: Case) -> Finding:
         if not case.samples:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_samples")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_samples")
         if case.step < EARLY:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "too_early", first=EARLY)
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "too_early", first=EARLY)
         unknown = case.dataset.tokenizer.specials.unknown
         length = max(len(sample.new) for sample in case.samples)
         real = texts(case, length)
@@ -60,16 +60,16 @@ class Samples(Check):
         if not fault and written.stopped == 1 and mean < SHORT * usual_mean:
             fault = "stop_at_once"
         outcome = Outcome.WARN if fault else Outcome.PASS
-        return self.finding(case, outcome, fault or "varied", written.repeated_4, **values)
+        return self.finding(case.when, outcome, fault or "varied", written.repeated_4, **values)
 
     @staticmethod
-    def fault(found: SampleQuality, usual: SampleQuality, variety: float, usual_variety: float) -> str:
+    def fault(written: SampleQuality, usual: SampleQuality, variety: float, usual_variety: float) -> str:
         """The kind of fault that samples have, beside texts cut to their length."""
-        if found.repeated_4 > usual.repeated_4 + REPEATS:
+        if written.repeated_4 > usual.repeated_4 + REPEATS:
             return "repeat"
-        if found.tokens and variety < FEW * usual_variety:
+        if written.tokens and variety < FEW * usual_variety:
             return "few_tokens"
-        return "no_stop" if found.stopped == 0 and usual.stopped > ENDS else ""
+        return "no_stop" if written.stopped == 0 and usual.stopped > ENDS else ""
 
 
 def texts(case: Case, length: int) -> list[Written]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.answers import FoundAnswers, look
-from attnlab.checks.check import Case, Check, Moment
+from attnlab.checks.check import Case, Check
 from attnlab.checks.real import LOOKED_AT, batch_of, prepared_of, rows_of
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
@@ -46,12 +46,12 @@ class OfTargets(Check):
         batch = batch_of(case)
         prepared = prepared_of(case, batch)
         if not prepared.count:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_targets")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_targets")
         return self.judge(case, batch, prepared, hidden=hides(case, batch))
 
     def of_labels(self, case: Case) -> Finding:
         """What is found where a text has a label."""
-        return self.finding(case, Outcome.NOT_APPLICABLE, "no_words")
+        return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_words")
 
     @abstractmethod
     def judge(self, case: Case, batch: Batch, prepared: Prepared, *, hidden: bool) -> Finding:
@@ -88,20 +88,20 @@ class Targets(OfTargets):
         right = {number: wanted(rows, task, examples[number]) for number in stored}
         wrong = [number for number in stored if not agree(stored[number], right[number])]
         if not wrong:
-            return self.finding(case, Outcome.PASS, "labels_agree", 0.0, texts=len(stored))
+            return self.finding(case.when, Outcome.PASS, "labels_agree", 0.0, texts=len(stored))
         first = wrong[0]
         values: dict[str, Value] = {"wrong": len(wrong), "texts": len(stored), "example": first}
         values |= {"held": str(stored[first]), "right": str(right[first])}
-        return self.finding(case, Outcome.FAIL, "labels_differ", len(wrong) / len(stored), **values)
+        return self.finding(case.when, Outcome.FAIL, "labels_differ", len(wrong) / len(stored), **values)
 
-    def of_answers(self, case: Case, found: FoundAnswers) -> Finding:
+    def of_answers(self, case: Case, answers: FoundAnswers) -> Finding:
         """Where a text has an answer; see the check `answers`."""
-        wrong = [*found.outside, *found.misplaced]
+        wrong = [*answers.outside, *answers.misplaced]
         if not wrong:
-            return self.finding(case, Outcome.PASS, "answers_agree", 0.0, questions=found.questions)
-        wrong_share, shown = len(wrong) / found.questions, asdict(wrong[0])
+            return self.finding(case.when, Outcome.PASS, "answers_agree", 0.0, questions=answers.questions)
+        wrong_share, shown = len(wrong) / answers.questions, asdict(wrong[0])
         return self.finding(
-            case, Outcome.FAIL, "answers_differ", wrong_share, wrong=len(wrong), example=shown
+            case.when, Outcome.FAIL, "answers_differ", wrong_share, wrong=len(wrong), example=shown
         )
 
     def of_pairs(self, case: Case, rows: Rows) -> Finding:
@@ -115,38 +115,38 @@ class Targets(OfTargets):
             cut = len(whole) - len(inside)
             wrong += inside not in (whole[: len(inside)], whole[cut:] if cut >= 0 else None)
         if not wrong:
-            return self.finding(case, Outcome.PASS, "pairs_agree", 0.0, rows=count)
-        return self.finding(case, Outcome.FAIL, "pairs_differ", wrong / count, wrong=wrong, rows=count)
+            return self.finding(case.when, Outcome.PASS, "pairs_agree", 0.0, rows=count)
+        return self.finding(case.when, Outcome.FAIL, "pairs_differ", wrong / count, wrong=wrong, rows=count)
 
     def judge(self, case: Case, batch: Batch, prepared: Prepared, *, hidden: bool) -> Finding:
         right, place = (batch.ids, 0) if hidden else (shifted(prepared.ids, 1), 1)
         wrong = misplaced(prepared, right, batch, hidden)
         if wrong:
             shown, fix_for = example(prepared, case.dataset.tokenizer), "hidden" if hidden else "next"
-            return self.taught_wrong(case, prepared.ids, prepared.targets, wrong, fix_for, shown)
+            return self.taught_wrong(case.when, prepared.ids, prepared.targets, wrong, fix_for, shown)
         rival = self.rival(case, prepared, right, place)
         if rival is not None:
-            return self.finding(case, Outcome.FAIL, "rival", float(rival), shift=rival)
+            return self.finding(case.when, Outcome.FAIL, "rival", float(rival), shift=rival)
         copied = copied_share(case, batch) if hidden else share(prepared, prepared.ids)
         values: dict[str, Value] = {"targets": prepared.count, "hidden": hidden}
         values["example"] = example(prepared, case.dataset.tokenizer)
         outcome, kind = (Outcome.WARN, "copied") if copied > HALF else (Outcome.PASS, "right")
-        return self.finding(case, outcome, kind, copied, **values)
+        return self.finding(case.when, outcome, kind, copied, **values)
 
-    def judge_taught(self, at: Moment, ids: Tensor, taught: Tensor, right: Tensor, fix_for: str) -> Finding:
+    def judge_taught(self, when: When, ids: Tensor, taught: Tensor, right: Tensor, fix_for: str) -> Finding:
         """What a training step really taught at each place (B,T), against what is right there; `fix_for`
         names what that is: "next" or "labels"."""
         there = taught != IGNORE
         if not bool(there.any()):
-            return self.finding(at, Outcome.NOT_APPLICABLE, "first_step_empty")
+            return self.finding(when, Outcome.NOT_APPLICABLE, "first_step_empty")
         known = right != IGNORE - 1  # what follows the last token of a row is not in it
         wrong = int((there & known & (taught != right)).sum())
         if wrong:
-            return self.taught_wrong(at, ids, taught, wrong, fix_for, None)
-        return self.finding(at, Outcome.PASS, "first_step_right", 0.0, targets=int(there.sum()))
+            return self.taught_wrong(when, ids, taught, wrong, fix_for, None)
+        return self.finding(when, Outcome.PASS, "first_step_right", 0.0, targets=int(there.sum()))
 
     def taught_wrong(
-        self, at: Moment, ids: Tensor, targets: Tensor, wrong: int, fix_for: str, shown: Value
+        self, when: When, ids: Tensor, targets: Tensor, wrong: int, fix_for: str, shown: Value
     ) -> Finding:
         there = targets != IGNORE
         count = int(there.sum())
@@ -154,7 +154,7 @@ class Targets(OfTargets):
         likely = max(shares, key=lambda shift: shares[shift])
         values: dict[str, Value] = {"wrong": wrong, "targets": count, "example": shown, "fix_for": fix_for}
         values |= {"likely": likely, "likely_share": shares[likely]}
-        return self.finding(at, Outcome.FAIL, "wrong", wrong / count, **values)
+        return self.finding(when, Outcome.FAIL, "wrong", wrong / count, **values)
 
     @torch.no_grad()
     def rival(self, case: Case, prepared: Prepared, right: Tensor, place: int) -> int | None:
@@ -164,7 +164,7 @@ class Targets(OfTargets):
         model = Answering(case.model)
         some = rows_of(prepared, 0, ROWS)
         answers = {shift: shifted(prepared.ids, shift) for shift in SHIFTS} | {place: right}
-        losses = {shift: model.loss(case, some, said[:ROWS]) for shift, said in answers.items()}
+        losses = {shift: model.loss(case, some, targets[:ROWS]) for shift, targets in answers.items()}
         best = min(losses, key=lambda shift: losses[shift])
         return None if best == place or losses[best] >= losses[place] else best
 
@@ -210,7 +210,7 @@ def hides(case: Case, batch: Batch) -> bool:
 def copied_share(case: Case, batch: Batch) -> float:
     """The share of targets that stand in the input all the same."""
     drawn = [prepared for prepared in draws(case, batch) if prepared.count]
-    return sum(share(one, one.ids) * one.count for one in drawn) / sum(one.count for one in drawn)
+    return sum(share(draw, draw.ids) * draw.count for draw in drawn) / sum(draw.count for draw in drawn)
 
 
 def misplaced(prepared: Prepared, right: Tensor, batch: Batch, hidden: bool) -> int:
@@ -271,11 +271,11 @@ def label_of(rows: Rows, row: int) -> Any:
     return rows.ragged("labels", row).tolist() if rows.has("labels") else rows.number("number", row)
 
 
-def agree(held: Any, right: Any) -> bool:
+def agree(label: Any, right: Any) -> bool:
     """Whether rows hold the right label; of tags each once, for all words that have a token."""
-    if not isinstance(held, tuple):
-        return bool(held == right)
-    return bool(held) and len({*held}) == len(held) and {*held} <= {*right}
+    if not isinstance(label, tuple):
+        return bool(label == right)
+    return bool(label) and len({*label}) == len(label) and {*label} <= {*right}
 
 
 def wanted(rows: Rows, task: Task, example: Example) -> Any:

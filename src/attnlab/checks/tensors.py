@@ -31,15 +31,15 @@ class Tensors(Check):
     def run(self, case: Case) -> Finding:
         checkpoint = saved(case.folder, case.step)
         if checkpoint is None:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_checkpoint")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_checkpoint")
         if isinstance(checkpoint, str):
-            return self.finding(case, Outcome.FAIL, "damaged", step=case.step, error=checkpoint)
+            return self.finding(case.when, Outcome.FAIL, "damaged", step=case.step, error=checkpoint)
         own = {name: parameter.detach().cpu() for name, parameter in case.model.named_parameters()}
         names = misfits(checkpoint, own)
         if names:
-            return self.finding(case, Outcome.FAIL, "misfits", names=names)
+            return self.finding(case.when, Outcome.FAIL, "misfits", names=names)
         numbers = sum(tensor.numel() for tensor in own.values())
-        return self.finding(case, Outcome.PASS, "whole", 0.0, tensors=len(own), numbers=numbers)
+        return self.finding(case.when, Outcome.PASS, "whole", 0.0, tensors=len(own), numbers=numbers)
 
 
 def saved(folder: Path | None, step: int) -> Checkpoint | str | None:

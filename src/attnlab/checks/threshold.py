@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from attnlab.checks.check import Case, Check, Moment
+from attnlab.checks.check import Case, Check
 from attnlab.metrics.metric import Examples, Floats
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.tasks.answer_spans import AnswerSpans
@@ -41,10 +41,10 @@ class Threshold(Check):
             or examples is None
             or any(n not in examples for n in NEEDED)
         ):
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_threshold")
-        return self.judge(case, examples, fixed=case.task.threshold != "dev")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_threshold")
+        return self.judge(case.when, examples, fixed=case.task.threshold != "dev")
 
-    def judge(self, at: Moment, examples: Examples, *, fixed: bool = False) -> Finding:
+    def judge(self, when: When, examples: Examples, *, fixed: bool = False) -> Finding:
         """Of the questions of an evaluation; `fixed` says that a person set the threshold."""
         own = float(scored(examples, examples["threshold"]).mean())
         tuned = max(float(scored(examples, tau).mean()) for tau in candidates(examples["margin"]))
@@ -52,13 +52,13 @@ class Threshold(Check):
         values = {"f1": own, "tuned": tuned}
         if fixed:
             values["threshold"] = float(examples["threshold"][0])
-            return self.finding(at, Outcome.PASS, "fixed", gain, **values)
+            return self.finding(when, Outcome.PASS, "fixed", gain, **values)
         folds = np.unique(examples["fold"])
         if len(folds) < 2:
-            return self.finding(at, Outcome.NOT_APPLICABLE, "one_question")
+            return self.finding(when, Outcome.NOT_APPLICABLE, "one_question")
         wrong = [int(fold) for fold in folds if not chosen_on_other_folds(examples, fold)]
         outcome, kind = (Outcome.FAIL, "fitted") if wrong else (Outcome.PASS, "apart")
-        return self.finding(at, outcome, kind, gain, wrong=len(wrong), folds=len(folds), **values)
+        return self.finding(when, outcome, kind, gain, wrong=len(wrong), folds=len(folds), **values)
 
 
 def chosen_on_other_folds(examples: Examples, fold: int) -> bool:

@@ -37,19 +37,19 @@ class Throughput(Check):
         events = [] if case.folder is None else last_events(case.folder / "metrics.jsonl")
         steps = [event for event in events if event["event"] == "stepped"][-STEPS:]
         if not steps:
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_steps")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_steps")
         planned = tokens_of(case, steps[-1]["epoch"], len(steps))
         steps = steps[len(steps) - len(planned) :]
         there = sum(planned)
         reported, seconds = (sum(step[name] for step in steps) for name in ("tokens", "seconds"))
         if reported != there:
             counts = {"reported": reported, "steps": len(steps), "there": there}
-            return self.finding(case, Outcome.FAIL, "miscounted", float(reported - there), **counts)
+            return self.finding(case.when, Outcome.FAIL, "miscounted", float(reported - there), **counts)
         peak = peak_flops(device_of(case.model), size=512)
         rate = sum(step["flops"] for step in steps) / max(seconds, 1e-12)
         outcome, kind = (Outcome.PASS, "plausible") if rate <= BEYOND * peak else (Outcome.FAIL, "too_fast")
         values = {"tokens_per_second": reported / max(seconds, 1e-12), "steps": len(steps)}
-        return self.finding(case, outcome, kind, rate / peak, **values)
+        return self.finding(case.when, outcome, kind, rate / peak, **values)
 
 
 def tokens_of(case: Case, end: float, steps: int) -> list[int]:

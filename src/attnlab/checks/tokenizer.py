@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from attnlab.checks.check import Case, Check
@@ -31,12 +32,12 @@ class TokenizerIdentity(Check):
     def run(self, case: Case) -> Finding:
         own = case.dataset.tokenizer
         if case.folder is None or not (case.folder / RECORD).is_file():
-            return self.finding(case, Outcome.NOT_APPLICABLE, "no_folder")
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_folder")
         record = read_record(case.folder)
         try:
             saved = load(case.folder / "tokenizer.json")
         except (OSError, DataError) as error:
-            return self.finding(case, Outcome.FAIL, "unreadable", error=str(error))
+            return self.finding(case.when, Outcome.FAIL, "unreadable", error=str(error))
         differences = [
             *different("tokenizer.json", saved.identity(), own.identity()),
             *different("run.json", record.get("tokenizer_identity", {}), own.identity()),
@@ -48,11 +49,11 @@ class TokenizerIdentity(Check):
         if rows < own.size:
             differences.append({"kind": "rows", "rows": rows, "ids": own.size})
         if differences:
-            return self.finding(case, Outcome.FAIL, "other", differences=differences)
-        return self.finding(case, Outcome.PASS, "same", 0.0, fingerprint=own.fingerprint, ids=own.size)
+            return self.finding(case.when, Outcome.FAIL, "other", differences=differences)
+        return self.finding(case.when, Outcome.PASS, "same", 0.0, fingerprint=own.fingerprint, ids=own.size)
 
 
-def different(where: str, held: dict[str, Any], own: dict[str, Any]) -> list[dict[str, Value]]:
+def different(where: str, recorded: Mapping[str, Any], own: Mapping[str, Any]) -> list[dict[str, Value]]:
     """What a record says otherwise, value by value; nothing of what it does not say."""
     return [
         {
@@ -62,7 +63,7 @@ def different(where: str, held: dict[str, Any], own: dict[str, Any]) -> list[dic
             "held": shortened(value),
             "own": shortened(own[name]),
         }
-        for name, value in held.items()
+        for name, value in recorded.items()
         if name in own and value != own[name]
     ]
 

@@ -39,7 +39,7 @@ class Truncation(Check):
         }
         worst = max(of.token_share for of in cuts.values())
         outcome, kind = (Outcome.PASS, "little") if worst <= MUCH else (Outcome.WARN, "much")
-        return self.finding(case, outcome, kind, worst, **values)
+        return self.finding(case.when, outcome, kind, worst, **values)
 
 
 def values_of(cuts: Cuts) -> dict[str, Value]:

@@ -55,7 +55,7 @@ class VisibleTargets(OfTargets):
             places = ((targets[:-1] != IGNORE) & (targets[:-1] == ids[1:])).nonzero()[:, 0]
             seen, count = seen + int(reach[places, places + 1].sum()), count + len(places)
         outcome, kind = (Outcome.FAIL, "ahead") if seen else (Outcome.PASS, "not_ahead")
-        return self.finding(case, outcome, kind, seen / count if seen else 0.0, seen=seen, targets=count)
+        return self.finding(case.when, outcome, kind, seen / count if seen else 0.0, seen=seen, targets=count)
 
     def at_their_place(self, case: Case, prepared: Prepared) -> Finding:
         """Hidden targets: the answer is what stood there."""
@@ -69,7 +69,7 @@ class VisibleTargets(OfTargets):
         luck = bdtrc(sum(stretches) - 1, len(stretches), allowed)
         outcome, kind = (Outcome.FAIL, "at_their_place") if luck < UNLIKELY else (Outcome.PASS, "hidden")
         kept = case.task.shown_targets
-        return self.finding(case, outcome, kind, share, targets=prepared.count, kept=kept)
+        return self.finding(case.when, outcome, kind, share, targets=prepared.count, kept=kept)
 
     def in_source(self, case: Case, prepared: Prepared, batch: Batch) -> Finding:
         """Targets of a text with holes: the answer is in the source where there is no hole."""
@@ -82,7 +82,7 @@ class VisibleTargets(OfTargets):
         share, kept = matched / count, case.task.shown_source
         much = share > kept + (1 - kept) / 2
         outcome, kind = (Outcome.FAIL, "in_source") if much else (Outcome.PASS, "not_in_source")
-        return self.finding(case, outcome, kind, share, kept=kept)
+        return self.finding(case.when, outcome, kind, share, kept=kept)
 
 
 def lines(case: Case, prepared: Prepared) -> Iterator[tuple[Tensor, Tensor, Tensor]]:

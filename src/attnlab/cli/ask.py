@@ -66,7 +66,7 @@ def show(answers: RankedAnswers, trained: Trained) -> None:
         out.show(others(answers))
     for answer in answers.ranked:
         unfamiliar(answer)
-    if trained.settled.get("threshold") is None and trained.config.task.options.get("threshold") == "dev":
+    if trained.decision.get("threshold") is None and trained.config.task.options.get("threshold") == "dev":
         out.show(Sentence(toned(Tone.WARNING, "The threshold is 0: none was chosen on dev for this model.")))
     if trained.unsound:
         out.say(invalid_sentence(trained.unsound))

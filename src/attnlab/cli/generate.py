@@ -99,7 +99,7 @@ def tell_unknown(trained: Trained, texts: list[str]) -> None:
     """Once, which words of the prompts the model cannot read."""
     words = list(dict.fromkeys(word for text in texts for word in trained.tokenizer.unknown_parts(text)))
     if words:
-        token = trained.tokenizer.token(trained.unknown)
+        token = trained.tokenizer.token(trained.unknown_token)
         message = shortened(f"Unknown to the tokenizer, and read as {token}: {', '.join(words)}.")
         err.say(toned(Tone.WARNING, message))
 

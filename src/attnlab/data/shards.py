@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from attnlab.data.columns import Row
-from attnlab.data.rows import Columns, Rows, columns_of, joined
+from attnlab.data.rows import Columns, Rows, columns_of, concatenated
 from attnlab.data.verified_arrays import DamagedArrayError, load_array, save_array, seal, unseal
 from attnlab.runs.faults import FAULTS
 
@@ -82,7 +82,7 @@ class ShardWriter:
             self._save()
 
     def _save(self) -> None:
-        self.shards.append(save_shard(joined(self._held), self.beside, len(self.shards)))
+        self.shards.append(save_shard(concatenated(self._held), self.beside, len(self.shards)))
         self._held = []
         self.total = {key: self.total[key] + self.shards[-1][key] for key in self.total}
         self.progress(self.total["rows"], self.total["tokens"], self.share())

@@ -27,6 +27,7 @@ from attnlab.checks.check import EARLY
 from attnlab.checks.contamination import Contamination
 from attnlab.checks.first_loss import FirstLoss
 from attnlab.checks.inputs_matter import InputsMatter, mixed
+from attnlab.checks.module_subject import Claim, claimed_mask
 from attnlab.checks.moved import Moved
 from attnlab.checks.reload import Reload
 from attnlab.checks.targets import Targets, shifted
@@ -34,13 +35,20 @@ from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.example import Example
 from attnlab.data.overlap import overlap_of
 from attnlab.data.splits import Splits
-from attnlab.interop.asking import Claim, claimed_mask
-from attnlab.interop.module_checks import Point, check_module, own_tokenizer, timed_finding
+from attnlab.interop.module_checks import check_module, own_tokenizer, timed_finding
 from attnlab.interop.observing import Observer, Part, SeenCall, scores_of
 from attnlab.model.isolation import undisturbed
 from attnlab.model.losses import IGNORE
 from attnlab.runs.faults import UnsoundError
-from attnlab.runs.findings import BAD, Finding, Findings, Outcome, failed_checks, joined, save_findings
+from attnlab.runs.findings import (
+    BAD,
+    Finding,
+    Findings,
+    Outcome,
+    failed_checks,
+    merge_findings,
+    save_findings,
+)
 from attnlab.targets.predictions import judge, provisional
 
 NUMBERS = 4096
@@ -105,12 +113,12 @@ class LoopChecks:
         if self.begun:
             return Findings()
         self.begun, self.observer.training = True, False
-        at, parts = Point(), self.observer.parts
+        parts = self.observer.parts
         words = [part for part in parts if part.taught.ndim > 1]
         findings = [
-            timed_finding(lambda: targets(words, self.asked["mask"] or claimed_mask(self.model), at)),
-            timed_finding(lambda: first_loss(parts, self.pretrained, at)),
-            timed_finding(lambda: accumulation(parts, at)),
+            timed_finding(lambda: targets(words, self.asked["mask"] or claimed_mask(self.model))),
+            timed_finding(lambda: first_loss(parts, self.pretrained)),
+            timed_finding(lambda: accumulation(parts)),
         ]
         return self._add(findings)
 
@@ -127,29 +135,29 @@ class LoopChecks:
             predicted = torch.cat(self.observer.predicted).tolist()
         findings = []
         if labels and predicted is not None:
-            findings = [provisional(one) for one in judge(labels, predicted)]
+            findings = [provisional(finding) for finding in judge(labels, predicted)]
         findings.append(timed_finding(lambda: self.inputs_matter(step)))
         self.observer.clear()
         return self._add(findings, step)
 
     def inputs_matter(self, step: int) -> Finding:
         """The loss of a batch that was seen, with its own tokens, with shuffled ones, and with blank ones."""
-        check, at = InputsMatter(), Point("evaluation")
+        check = InputsMatter()
         if step < EARLY:
-            return check.finding(at, Outcome.NOT_APPLICABLE, "too_early", first=EARLY)
+            return check.finding("evaluation", Outcome.NOT_APPLICABLE, "too_early", first=EARLY)
         seen = self.observer.held_out
         if seen is None or seen.labels is None:
-            return check.finding(at, Outcome.NOT_APPLICABLE, "not_seen")
+            return check.finding("evaluation", Outcome.NOT_APPLICABLE, "not_seen")
         labels, seen = seen.labels[:ROWS], seen.rows(ROWS)
         ids = seen.ids
         blank = torch.full_like(ids, getattr(getattr(self.model, "config", None), "pad_token_id", None) or 0)
         others = {"with shuffled inputs": mixed(ids), "with blank inputs": blank}
         own = self._loss(seen)
         if own is None:
-            return check.finding(at, Outcome.NOT_APPLICABLE, "no_loss")
+            return check.finding("evaluation", Outcome.NOT_APPLICABLE, "no_loss")
         losses = {name: self._loss(seen.with_ids(other)) or math.nan for name, other in others.items()}
         count = int((labels != IGNORE).sum())
-        return check.judge(at, own, losses, count, "words" if labels.ndim > 1 else "labels")
+        return check.judge("evaluation", own, losses, count, "words" if labels.ndim > 1 else "labels")
 
     def _loss(self, seen: SeenCall) -> float | None:
         with undisturbed(self.model) as model:
@@ -159,59 +167,60 @@ class LoopChecks:
     def finish(self, step: int, *, reload: Callable[[], nn.Module] | None = None) -> Findings:
         """At the end: what moved, and whether the model that `reload` loads gives the same scores."""
         self.observer.detach()
-        at = Point("after")
-        findings = [timed_finding(lambda: self.moved(at))]
+        findings = [timed_finding(lambda: self.moved())]
         if reload is not None:
-            findings.append(timed_finding(lambda: self.reloaded(reload, at)))
+            findings.append(timed_finding(lambda: self.reloaded(reload)))
         return self._add(findings, step)
 
-    def moved(self, at: Point) -> Finding:
+    def moved(self) -> Finding:
         if not self.begun:
-            return Moved().finding(at, Outcome.NOT_APPLICABLE, "no_step")
+            return Moved().finding("after", Outcome.NOT_APPLICABLE, "no_step")
         tuned = {name for name, parameter in self.model.named_parameters() if parameter.requires_grad}
         tables = {id(p) for m in self.model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
         named = dict(self.model.named_parameters())
         barely = {name for name, p in named.items() if id(p) in tables or name.endswith(KEY_BIASES)}
         untaught = {name for name in named if name.endswith(KEY_BIASES)}
-        return Moved().judge(at, samples(self.model), self.initial, tuned, untaught=untaught, barely=barely)
+        return Moved().judge(
+            "after", samples(self.model), self.initial, tuned, untaught=untaught, barely=barely
+        )
 
-    def reloaded(self, reload: Callable[[], nn.Module], at: Point) -> Finding:
+    def reloaded(self, reload: Callable[[], nn.Module]) -> Finding:
         check = Reload()
         if self.observer.held_out is None:
-            return check.finding(at, Outcome.NOT_APPLICABLE, "not_seen")
+            return check.finding("after", Outcome.NOT_APPLICABLE, "not_seen")
         seen = self.observer.held_out.rows(2).without_labels()
         device = next(self.model.parameters()).device
         try:
             built = reload().to(device)
         except Exception as error:  # whatever saving and loading raise
-            return check.finding(at, Outcome.FAIL, "not_loaded", error=str(error))
+            return check.finding("after", Outcome.FAIL, "not_loaded", error=str(error))
         scores = []
         for model in (self.model, built):
             with undisturbed(model):
                 output = scores_of(seen.answer(model))
             if output is None:
-                return check.finding(at, Outcome.NOT_APPLICABLE, "no_scores")
+                return check.finding("after", Outcome.NOT_APPLICABLE, "no_scores")
             scores.append(output.cpu())
-        return check.judge(at, scores[0], scores[1])
+        return check.judge("after", scores[0], scores[1])
 
-    def add(self, found: Sequence[Finding]) -> Findings:
+    def add(self, findings: Sequence[Finding]) -> Findings:
         """Findings from elsewhere, told and kept with the others."""
-        return self._add(found)
+        return self._add(findings)
 
     def _add(self, given: Sequence[Finding], step: int = 0) -> Findings:
-        findings = Findings(replace(one, step=step) for one in given)
-        before = {(one.when, one.check): one.outcome for one in self.findings}
-        self.findings = Findings(joined(self.findings, findings))
+        findings = Findings(replace(finding, step=step) for finding in given)
+        before = {(finding.when, finding.check): finding.outcome for finding in self.findings}
+        self.findings = Findings(merge_findings(self.findings, findings))
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             save_findings(self.folder, self.findings, self.allow)
-        stopping = [one for one in findings if one.outcome is Outcome.FAIL and one.when == "before"]
-        stopping = [one for one in stopping if self.stop and one.check not in self.allow]
+        failed = [f for f in findings if f.outcome is Outcome.FAIL and f.when == "before"]
+        stopping = [f for f in failed if self.stop and f.check not in self.allow]
         if stopping:
-            raise UnsoundError("\n".join(one.sentence for one in stopping))
-        for one in findings:
-            if one.outcome in BAD and before.get((one.when, one.check)) != one.outcome:
-                warnings.warn(one.sentence, UnsoundWarning, stacklevel=3)
+            raise UnsoundError("\n".join(finding.sentence for finding in stopping))
+        for finding in findings:
+            if finding.outcome in BAD and before.get((finding.when, finding.check)) != finding.outcome:
+                warnings.warn(finding.sentence, UnsoundWarning, stacklevel=3)
         return findings
 
     @property
@@ -235,36 +244,36 @@ def samples(model: nn.Module) -> dict[str, Tensor]:
     return numbers
 
 
-def targets(parts: Sequence[Part], mask: Claim, at: Point) -> Finding:
+def targets(parts: Sequence[Part], mask: Claim) -> Finding:
     """What the first step teaches at each place: the next token, or the label that stands there."""
     check = Targets()
     if not parts:
-        return check.finding(at, Outcome.NOT_APPLICABLE, "no_words_or_scores")
+        return check.finding("before", Outcome.NOT_APPLICABLE, "no_words_or_scores")
     part = parts[0]
     given = part.labels if part.labels is not None and part.labels.shape == part.taught.shape else None
     if mask == "causal" and part.ids is not None and part.ids.shape == part.taught.shape:
-        return check.judge_taught(at, part.ids, part.taught, shifted(part.ids, 1), "next")
+        return check.judge_taught("before", part.ids, part.taught, shifted(part.ids, 1), "next")
     if given is None:
-        return check.finding(at, Outcome.NOT_APPLICABLE, "labels_not_seen")
-    return check.judge_taught(at, given, part.taught, given, "labels")
+        return check.finding("before", Outcome.NOT_APPLICABLE, "labels_not_seen")
+    return check.judge_taught("before", given, part.taught, given, "labels")
 
 
-def first_loss(parts: Sequence[Part], pretrained: bool, at: Point) -> Finding:
+def first_loss(parts: Sequence[Part], pretrained: bool) -> Finding:
     check = FirstLoss()
     if pretrained:
-        return check.finding(at, Outcome.NOT_APPLICABLE, "learned_weights")
+        return check.finding("before", Outcome.NOT_APPLICABLE, "learned_weights")
     if not parts or not parts[0].count or parts[0].classes < 2:
-        return check.finding(at, Outcome.NOT_APPLICABLE, "no_class_scores")
-    return check.judge(at, parts[0].loss, math.log(parts[0].classes), parts[0].count)
+        return check.finding("before", Outcome.NOT_APPLICABLE, "no_class_scores")
+    return check.judge("before", parts[0].loss, math.log(parts[0].classes), parts[0].count)
 
 
-def accumulation(parts: Sequence[Part], at: Point) -> Finding:
+def accumulation(parts: Sequence[Part]) -> Finding:
     check = Accumulation()
     weights = [part.weight for part in parts if part.count]
     known = [weight for weight in weights if weight is not None]
     if len(known) < len(weights) or not weights:
-        return check.finding(at, Outcome.NOT_APPLICABLE, "unequal_weights")
-    return check.judge(at, known, [part.count for part in parts if part.count])
+        return check.finding("before", Outcome.NOT_APPLICABLE, "unequal_weights")
+    return check.judge("before", known, [part.count for part in parts if part.count])
 
 
 @dataclass(frozen=True)
@@ -287,14 +296,14 @@ class GivenTexts(Corpus):
 
 def contamination(data: Mapping[str, Iterable[Any]], tokenizer: Any = None) -> Finding:
     """What the given data sets share, in at most 20,000 rows of each."""
-    check, at = Contamination(), Point()
+    check = Contamination()
     texts = {name: texts_of(rows, tokenizer) for name, rows in data.items()}
     texts = {name: overlap for name, overlap in texts.items() if overlap}
     if "train" not in texts or len(texts) < 2:
-        return check.finding(at, Outcome.NOT_APPLICABLE, "one_set")
+        return check.finding("before", Outcome.NOT_APPLICABLE, "one_set")
     own = own_tokenizer(tokenizer) if tokenizer is not None else None
     overlap = overlap_of(Splits(GivenTexts(texts), 0, 0))
-    return check.judge(at, overlap, None if own is None else own.text)
+    return check.judge("before", overlap, None if own is None else own.text)
 
 
 def texts_of(rows: Iterable[Any], tokenizer: Any) -> list[str]:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, TrainerCallback
 
-from attnlab.interop.asking import Claim
+from attnlab.checks.module_subject import Claim
 from attnlab.interop.loop_checks import LoopChecks, contamination
 from attnlab.interop.module_checks import timed_finding
 from attnlab.runs.findings import Finding, Findings

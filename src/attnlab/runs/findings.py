@@ -86,7 +86,7 @@ class Finding:
         object.__setattr__(self, "outcome", Outcome(self.outcome))
 
     @classmethod
-    def told(cls, found: str, meaning: str = "", fix: str = "", **facts: Any) -> Finding:
+    def of_text(cls, found: str, meaning: str = "", fix: str = "", **facts: Any) -> Finding:
         """A finding in a person's own words."""
         return cls(kind=TOLD, values={"found": found, "meaning": meaning, "fix": fix}, **facts)
 
@@ -139,29 +139,29 @@ class Finding:
         }
 
     @classmethod
-    def of_json(cls, held: Mapping[str, Any]) -> Finding:
+    def of_json(cls, record: Mapping[str, Any]) -> Finding:
         """A finding as it was written; one from before there were kinds has its own words as its values."""
-        own = {one.name for one in fields(cls)}
-        facts = {name: value for name, value in held.items() if name in own and value is not None}
+        own = {field.name for field in fields(cls)}
+        facts = {name: value for name, value in record.items() if name in own and value is not None}
         if "kind" not in facts:
-            texts = {name: held.get(name) or "" for name in ("found", "meaning", "fix")}
-            facts |= {"kind": kind_before(held), "values": texts}
+            texts = {name: record.get(name) or "" for name in ("found", "meaning", "fix")}
+            facts |= {"kind": kind_before(record), "values": texts}
         if "layers" in facts:
             asked, of = facts["layers"]
             facts["layers"] = asked, of
         return cls(**facts)
 
 
-def kind_before(held: Mapping[str, Any]) -> str:
+def kind_before(record: Mapping[str, Any]) -> str:
     """The kind of a finding that was written before there were kinds: that nothing was learned, or none."""
-    if held.get("check") != "majority" or held.get("outcome") != Outcome.FAIL:
+    if record.get("check") != "majority" or record.get("outcome") != Outcome.FAIL:
         return TOLD
-    return next((kind for kind, meaning in COLLAPSES.items() if held.get("meaning") == meaning), TOLD)
+    return next((kind for kind, meaning in COLLAPSES.items() if record.get("meaning") == meaning), TOLD)
 
 
 def collapse_of(findings: Iterable[Finding]) -> Finding | None:
     """The failed check that says that nothing was learned, where there is one."""
-    failed = {one.check: one for one in findings if one.outcome == Outcome.FAIL}
+    failed = {finding.check: finding for finding in findings if finding.outcome == Outcome.FAIL}
     majority = failed.get("majority")
     return majority if majority is not None and majority.kind in COLLAPSES else None
 
@@ -172,7 +172,7 @@ def collapse_sentence(findings: Sequence[Finding]) -> str:
     collapse = collapse_of(findings)
     if collapse is None:
         return ""
-    one_class = any(one.check == "collapse" and one.outcome == Outcome.FAIL for one in findings)
+    one_class = any(finding.check == "collapse" and finding.outcome == Outcome.FAIL for finding in findings)
     return wording.collapse_sentence(collapse.kind, collapse.found, collapse.fix, one_class=one_class)
 
 
@@ -265,34 +265,40 @@ class ChecksRecord(TypedDict, total=False):
     unsound: list[str]
 
 
-def joined(before: Sequence[Finding], now: Sequence[Finding]) -> list[Finding]:
+def merge_findings(before: Sequence[Finding], now: Sequence[Finding]) -> list[Finding]:
     """The latest finding of each check and moment, and its first failure, whatever came after it.
 
     A model that leaked once was selected, stopped or measured by numbers that were not real. What failed
     before the first step is replaced: those checks are made again only where no step was taken.
     """
-    made = {(one.when, one.check) for one in now}
-    failed = {(one.when, one.check): one for one in reversed(before) if one.outcome is Outcome.FAIL}
-    again = {(one.when, one.check, one.step) for one in now if one.outcome is Outcome.FAIL}
+    made = {(finding.when, finding.check) for finding in now}
+    failed = {
+        (finding.when, finding.check): finding
+        for finding in reversed(before)
+        if finding.outcome is Outcome.FAIL
+    }
+    again = {
+        (finding.when, finding.check, finding.step) for finding in now if finding.outcome is Outcome.FAIL
+    }
     kept = []
-    for one in before:
-        key = (one.when, one.check)
-        first = failed.get(key) is one and (*key, one.step) not in again
-        if key not in made or (first and one.when not in ("config", "before")):
-            kept.append(one)
+    for finding in before:
+        key = (finding.when, finding.check)
+        first = failed.get(key) is finding and (*key, finding.step) not in again
+        if key not in made or (first and finding.when not in ("config", "before")):
+            kept.append(finding)
     return [*kept, *now]
 
 
 def failed_checks(findings: Sequence[Finding]) -> list[str]:
-    return sorted({one.check for one in findings if one.outcome is Outcome.FAIL})
+    return sorted({finding.check for finding in findings if finding.outcome is Outcome.FAIL})
 
 
 def failures(findings: Sequence[Finding]) -> list[str]:
     """The failed checks in words, each with the first step that it failed at: "honesty (step 40)"."""
     sentences = []
     for check in failed_checks(findings):
-        bad = [one for one in findings if one.check == check and one.outcome is Outcome.FAIL]
-        first = min((one.step for one in bad if one.step is not None), default=0)
+        bad = [finding for finding in findings if finding.check == check and finding.outcome is Outcome.FAIL]
+        first = min((finding.step for finding in bad if finding.step is not None), default=0)
         sentences.append(f"{check} (step {first:,})" if first else check)
     return sentences
 
@@ -301,14 +307,14 @@ def save_findings(folder: Path, findings: Sequence[Finding], allowed: Collection
     """Verdicts as checks.json of a folder."""
     unsound = failed_checks(findings)
     value = {"sound": not unsound, "unsound": unsound, "allowed": list(allowed)}
-    replace_json(folder / CHECKS_FILE, value | {"findings": [one.as_json() for one in findings]})
+    replace_json(folder / CHECKS_FILE, value | {"findings": [finding.as_json() for finding in findings]})
 
 
 def add_findings(folder: Path, findings: Sequence[Finding]) -> None:
     """Findings of what was measured after the run, beside those made in it; a later one takes its place."""
-    made = {(one.check, one.when) for one in findings}
+    made = {(finding.check, finding.when) for finding in findings}
     earlier, allowed = read_checks(folder)
-    kept = [one for one in earlier if (one.check, one.when) not in made]
+    kept = [finding for finding in earlier if (finding.check, finding.when) not in made]
     save_findings(folder, [*kept, *findings], allowed)
 
 
@@ -323,7 +329,7 @@ def read_checks(folder: Path) -> tuple[list[Finding], list[str]]:
     try:
         with reading(file):
             record = read_object(file, ChecksRecord)
-            return [Finding.of_json(one) for one in record["findings"]], list(record["allowed"])
+            return [Finding.of_json(finding) for finding in record["findings"]], list(record["allowed"])
     except FileNotFoundError:
         return [], []
 

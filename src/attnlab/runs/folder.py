@@ -22,9 +22,9 @@ Changed = Callable[[Config, Config, Path], list[str]]
 """Is given the config that a run has, the one that it is to go on with, and its folder; gives warnings."""
 
 
-def refused(held: Config, wanted: Config, run: Path) -> list[str]:
+def refused(recorded: Config, wanted: Config, run: Path) -> list[str]:
     """A run goes on with the config that it was begun with, and no other."""
-    refuse_changes(to_json(held), to_json(wanted), run)
+    refuse_changes(to_json(recorded), to_json(wanted), run)
     return []
 
 

@@ -37,17 +37,17 @@ def needed(record: Any) -> frozenset[str]:
     return (record.__required_keys__ | marked[Required]) - marked[NotRequired]
 
 
-def check_record(held: Mapping[str, Any], record: Any, where: str = "") -> None:
+def check_record(entries: Mapping[str, Any], record: Any, where: str = "") -> None:
     """TypeError where a field that is there is of another type, or one that is needed is not there.
 
     What is null in the file of a dataclass is not known: whoever reads it takes the default.
     """
     kinds = declared(record)
     unknown = is_dataclass(record)
-    for name, value in held.items():
+    for name, value in entries.items():
         if name in kinds:
             check_type(value, kinds[name], f"{where}.{name}" if where else name, unknown=unknown)
-    if missing := sorted(needed(record) - held.keys()):
+    if missing := sorted(needed(record) - entries.keys()):
         raise TypeError(f"there is no {missing[0]}")
 
 

@@ -109,20 +109,20 @@ class RatesTried:
 
     @property
     def best(self) -> TriedRate:
-        rate = best_rate({one.rate: one.value for one in self.tried}, self.metric)
-        return next(one for one in self.tried if one.rate == rate)
+        rate = best_rate({trial.rate: trial.value for trial in self.tried}, self.metric)
+        return next(trial for trial in self.tried if trial.rate == rate)
 
     def __str__(self) -> str:
         best = self.best
         head = f"Learning rates, each by its best dev {self.metric.replace('_', ' ')} (95% interval over "
-        lines = [f"{head}n = {best.n:,} texts):", *(one.line(best=one is best) for one in self.tried)]
+        lines = [f"{head}n = {best.n:,} texts):", *(trial.line(best=trial is best) for trial in self.tried)]
         lines.append(f"The runs of the other rates are in {self.folder}.")
-        if at_the_edge(best.rate, [one.rate for one in self.tried]):
+        if at_the_edge(best.rate, [trial.rate for trial in self.tried]):
             lines.append(f"The best rate, {best.rate:g}, is at the edge: a better one may lie beyond.")
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        return {"metric": self.metric, "best": self.best.rate, "tried": [asdict(one) for one in self.tried]}
+        return {"metric": self.metric, "best": self.best.rate, "tried": [asdict(rate) for rate in self.tried]}
 
 
 # ---------------------------------------------------------------- trying them
@@ -196,13 +196,13 @@ def _held(
     if table["config"] != identity(config):
         raise ConfigError(f"{place} holds rates that were tried for another config; give another --out.")
     with reading(place / TABLE):
-        tried = [TriedRate(**one | {"interval": _pair(one["interval"])}) for one in table["tried"]]
-    return {one.rate: one for one in tried if one.rate in rates}
+        tried = [TriedRate(**rate | {"interval": _pair(rate["interval"])}) for rate in table["tried"]]
+    return {rate.rate: rate for rate in tried if rate.rate in rates}
 
 
-def _pair(held: Sequence[float] | None) -> tuple[float, float] | None:
-    return None if held is None else (held[0], held[1])
+def _pair(ends: Sequence[float] | None) -> tuple[float, float] | None:
+    return None if ends is None else (ends[0], ends[1])
 
 
 def _keep(config: Config, tried: Mapping[float, TriedRate], file: Path) -> None:
-    replace_json(file, {"config": identity(config), "tried": [asdict(one) for one in tried.values()]})
+    replace_json(file, {"config": identity(config), "tried": [asdict(rate) for rate in tried.values()]})

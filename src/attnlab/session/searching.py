@@ -17,7 +17,6 @@ from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.passage_index import Hit, IndexUpdate, PassageIndex, Told
 from attnlab.evaluation.retrieval import Questions, RankingResult, by_vectors, rank_scores
-from attnlab.interop.module_checks import Point
 from attnlab.metrics.metric import Examples
 from attnlab.session.embedding import Embedder
 from attnlab.session.session import default_cache
@@ -82,8 +81,8 @@ def score_search(
 ) -> RankingResult:
     """How well the queries of a file find their own passages, with BM25 compared on the same ones."""
     corpus = Files(path=str(file), **reading)
-    examples = [one for split in corpus.given for one in corpus.read(split)]
-    pairs = [(one.text, one.pair) for one in examples if one.pair is not None]
+    examples = [example for split in corpus.given for example in corpus.read(split)]
+    pairs = [(example.text, example.pair) for example in examples if example.pair is not None]
     if len(pairs) < len(examples) or not pairs:
         raise DataError(
             f"{file} has no passage in {len(examples) - len(pairs):,} of {len(examples):,} rows; name the "
@@ -102,13 +101,13 @@ def score_search(
 
 def compare_pairs(texts: Sequence[Example], examples: Examples) -> RankingResult:
     """How texts find their second one, compared with BM25 on the same."""
-    return compare_with_words(Questions.of([(one.text, one.pair or "") for one in texts]), examples)
+    return compare_with_words(Questions.of([(text.text, text.pair or "") for text in texts]), examples)
 
 
-def compare_with_words(questions: Questions, found: Examples) -> RankingResult:
+def compare_with_words(questions: Questions, examples: Examples) -> RankingResult:
     """The scores of a model, those of BM25, and their difference query by query."""
     pairs = [(q, questions.passages[own]) for q, own in zip(questions.queries, questions.own, strict=True)]
-    duplicates = QueryDuplicates().judge(Point("evaluation"), pairs)
+    duplicates = QueryDuplicates().judge("evaluation", pairs)
     return RankingResult(
-        len(questions.queries), len(questions.passages), rank_scores(questions, found), (duplicates,)
+        len(questions.queries), len(questions.passages), rank_scores(questions, examples), (duplicates,)
     )

@@ -13,7 +13,7 @@ from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.data.loader import Loader
 from attnlab.evaluation.evaluator import Evaluator
-from attnlab.evaluation.features import Features, FeaturesOf, keeps_features, unknown
+from attnlab.evaluation.features import Features, FeaturesOf, keeps_features, no_features
 from attnlab.generation.sample_file import SampleFile, sample_files
 from attnlab.model.model import Model
 from attnlab.runs.events import Listener
@@ -122,7 +122,7 @@ def _run(loop: Loop, session: Session, folder: RunFolder, soundness: RunChecks) 
     folder.note(parameters=parameters, flops=state.flops, tokens=state.tokens, seconds=state.seconds)
     sentences = failures(soundness.findings)
     folder.note(sound=not unsound, unsound=unsound, failures=sentences, trace=state.trace.record)
-    collapsed = collapse_sentence([one for one in soundness.findings if one.when == "after"])
+    collapsed = collapse_sentence([finding for finding in soundness.findings if finding.when == "after"])
     return Run(
         folder.path, reason, state, session, interrupt.signal, tuple(unsound), tuple(sentences), collapsed
     )
@@ -216,13 +216,13 @@ def _train_evaluator(
 def _features(session: Session, loader: Loader, autocast: Any, folder: Path) -> FeaturesOf:
     """Of a trunk that stays as it is, what it makes of each text is computed once."""
     if not keeps_features(session.model, session.task):
-        return unknown
+        return no_features
     return Features(session.model, session.task, loader, autocast, folder)
 
 
 def _reading_again(evaluator: Evaluator | None) -> Evaluator | None:
     """The evaluator for checks, which go by the whole model and by other batches."""
-    return None if evaluator is None else replace(evaluator, features=unknown)
+    return None if evaluator is None else replace(evaluator, features=no_features)
 
 
 def _restored(loop: Loop, folder: RunFolder) -> list[str]:

@@ -113,7 +113,7 @@ def _read(folder: Path, checkpoints: Checkpoints, manifest: dict[str, Any]) -> C
     )
 
 
-def settled_in(checkpoints: Checkpoints, step: int) -> dict[str, float]:
+def decision_in(checkpoints: Checkpoints, step: int) -> dict[str, float]:
     """What a checkpoint's predictions go by that was chosen on dev; its weights are not read."""
     with reading(file := checkpoints.path(step) / STATE):
         return dict(json.loads(file.read_text(encoding="utf-8")).get("settled", {}))

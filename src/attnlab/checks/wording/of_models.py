@@ -123,6 +123,8 @@ def probed_sound(values: Values) -> Sentences:
 
 def of_probe(values: Values) -> Sentences:
     """The sentence that a probe of any module prints."""
+    if values["mixing"]:
+        return Sentences(f"Leak: {mixing(values).found}.")
     if values["leak"] is not None:
         return Sentences(f"Leak: {leak_phrase(values['leak'])}, in {values['leak']['path']}.")
     if not values["sound"]:
@@ -267,7 +269,10 @@ TOKENIZER_DIFFERENCES: Mapping[str, str] = {
 
 
 def other_tokenizer(values: Values) -> Sentences:
-    parts = [TOKENIZER_DIFFERENCES[one["kind"]].format_map(one) for one in values["differences"]]
+    parts = [
+        TOKENIZER_DIFFERENCES[difference["kind"]].format_map(difference)
+        for difference in values["differences"]
+    ]
     return Sentences("; ".join(parts), *OTHER_TOKENIZER)
 
 
@@ -319,14 +324,6 @@ OF_MODELS: Mapping[tuple[str, str], Template] = {
     ("decoding", "use_differs"): cached_use,
     ("decoding", "uses_agree"): Sentences(
         "cached scores agree with each text alone, uncached, to {number:.1g}, in {uses} uses"
-    ),
-    ("decoding", "differ"): Sentences(
-        "cached scores of {tokens} tokens differ by {number:.2g} of the largest from uncached ones",
-        MISWRITES,
-        DECODING_FIXES["one text"],
-    ),
-    ("decoding", "agree"): Sentences(
-        "cached scores of {tokens} tokens agree with uncached ones to {number:.1g}"
     ),
     ("first_loss", "pair"): Sentences("texts that belong together share words, which any weights see"),
     ("first_loss", "no_class_scores"): Sentences("the model returned no scores of classes or words"),
