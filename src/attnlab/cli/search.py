@@ -14,7 +14,7 @@ from attnlab.cli.console import MOST, JsonOption, RunArgument, emit, err, out, w
 from attnlab.cli.corpus_options import EncodingOption, PairOption, TextOption
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Inline, Tone, strong, toned
-from attnlab.documents.terminal import inline
+from attnlab.documents.terminal_text import inline
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
