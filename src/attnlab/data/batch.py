@@ -40,7 +40,7 @@ class Batch(NamedColumns):
         names = self.known()
         if odd := sorted(columns.keys() - {*names}):
             raise ValueError(f"{odd[0]} is not a column of a batch; its columns are {', '.join(names)}.")
-        self.columns = {name: held for name in names if (held := columns.get(name)) is not None}
+        self.columns = {name: column for name in names if (column := columns.get(name)) is not None}
 
     def known(self) -> tuple[str, ...]:
         return batch_names()

@@ -35,10 +35,10 @@ class Labels:
     deviation: float = 1.0
 
     @classmethod
-    def of(cls, held: Mapping[str, Any]) -> Labels:
+    def of(cls, record: Mapping[str, Any]) -> Labels:
         """From a record."""
-        tuples = {name: tuple(held[name]) for name in ("names", "counts")}
-        return cls(**{**held, **tuples})
+        tuples = {name: tuple(record[name]) for name in ("names", "counts")}
+        return cls(**{**record, **tuples})
 
     def means_the_same(self, other: Labels) -> bool:
         """Whether a head's outputs stand for the same classes, or for numbers on the same scale."""

@@ -119,7 +119,7 @@ def versions_of(runs: Sequence[RunResult], version: Callable[[RunResult], Any]) 
         if (used := version(run)) is not None:
             name = used if isinstance(used, str) else json.dumps(used, sort_keys=True)
             groups.setdefault(name, []).append(f"{run.arm} seed {run.seed}")
-    return [{"version": version, "runs": held} for version, held in groups.items()]
+    return [{"version": version, "runs": names} for version, names in groups.items()]
 
 
 def training_differences(run: RunResult, other: RunResult, *, changed: Collection[str]) -> list[Reason]:
