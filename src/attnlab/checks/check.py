@@ -26,7 +26,7 @@ from attnlab.runs.typed import Value
 from attnlab.targets.predictions import provisional
 from attnlab.targets.relabelling import Predictions
 from attnlab.tasks.task import Prepared, Task
-from attnlab.training.machine import askers
+from attnlab.training.machine import probe_processes
 
 EARLY = 200
 """Steps before which a model has hardly learned how often words occur: nothing is expected of it."""
@@ -107,7 +107,7 @@ class Check(ABC):
         self, case: Case, outcome: Outcome, found: str, number: float | None = None, **words: str
     ) -> Finding:
         name = CHECKS.name_of(type(self))
-        return Finding.told(found, check=name, when=case.when, outcome=outcome, number=number, **words)
+        return Finding.of_text(found, check=name, when=case.when, outcome=outcome, number=number, **words)
 
 
 LONG: tuple[When, ...] = ("before", "after")
@@ -124,7 +124,7 @@ def so_far(finding: Finding, case: Case) -> Finding:
 def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:
     """Every check of this moment, or only the named ones, each timed. They are independent of each other."""
     chosen = list(names) or [name for name in CHECKS if case.when in CHECKS[name].when]
-    processes = askers(case.model) if case.when in LONG else 1
+    processes = probe_processes(case.model) if case.when in LONG else 1
     longest_first = sorted(chosen, key=lambda name: -CHECKS[name].limit)  # none is begun last and waited for
     work = partial(_made if processes == 1 else _made_by_one_thread, case)
     made = in_order(work, longest_first, processes=processes, ahead=len(chosen))

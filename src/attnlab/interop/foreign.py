@@ -18,7 +18,7 @@ from attnlab.config.files import plain, section_of
 from attnlab.config.memory import refuse_beyond_memory
 from attnlab.config.streams import stream_seed
 from attnlab.config.untrusted import read_json
-from attnlab.config.values import ConfigError, unknown
+from attnlab.config.values import ConfigError, unknown_name
 from attnlab.interop.certificate import (
     Account,
     Certificate,
@@ -134,12 +134,7 @@ def resize(foreign: Foreign, *, vocabulary: int, length: int, seed: int = 0) -> 
         f"{what}: {before:,} before, {now:,} now ({how})"
         for what, before, now, how in (
             ("words", foreign.config.tokens, vocabulary, "new ones begin near the mean"),
-            (
-                "positions",
-                foreign.config.length,
-                length,
-                "new ones repeat those from the start, where learned",
-            ),
+            ("positions", foreign.config.length, length, "new ones repeat the first, where learned"),
         )
         if before != now
     ]
@@ -156,7 +151,7 @@ def built_with(config: schema.ModelSettings, weights: Mapping[str, Tensor]) -> M
 def family_of(theirs: Theirs, folder: Path) -> Family:
     kind = theirs.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
-        raise unknown(f"{folder / CONFIG}: model_type", kind, FAMILIES)
+        raise unknown_name(f"{folder / CONFIG}: model_type", kind, FAMILIES)
     return FAMILIES[kind]
 
 

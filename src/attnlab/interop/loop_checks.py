@@ -40,7 +40,15 @@ from attnlab.interop.observing import Observer, Part, SeenCall, scores_of
 from attnlab.model.isolation import undisturbed
 from attnlab.model.losses import IGNORE
 from attnlab.runs.faults import UnsoundError
-from attnlab.runs.findings import BAD, Finding, Findings, Outcome, failed_checks, joined, save_findings
+from attnlab.runs.findings import (
+    BAD,
+    Finding,
+    Findings,
+    Outcome,
+    failed_checks,
+    merge_findings,
+    save_findings,
+)
 from attnlab.targets.predictions import judge, provisional
 
 NUMBERS = 4096
@@ -202,7 +210,7 @@ class LoopChecks:
     def _add(self, given: Sequence[Finding], step: int = 0) -> Findings:
         findings = Findings(replace(finding, step=step) for finding in given)
         before = {(finding.when, finding.check): finding.outcome for finding in self.findings}
-        self.findings = Findings(joined(self.findings, findings))
+        self.findings = Findings(merge_findings(self.findings, findings))
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             save_findings(self.folder, self.findings, self.allow)

@@ -11,13 +11,13 @@ from typing import Any
 from attnlab.checks import CHECKS
 from attnlab.checks.check import Case, run_checks
 from attnlab.config.schema import SCRATCH
-from attnlab.config.values import unknown
+from attnlab.config.values import unknown_name
 from attnlab.evaluation.evaluator import Evaluation
 from attnlab.generation.sample_file import SampleFile
 from attnlab.metrics.metric import Examples
 from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Warned
 from attnlab.runs.faults import UnsoundError
-from attnlab.runs.findings import Finding, When, failed_checks, joined, read_findings, save_findings
+from attnlab.runs.findings import Finding, When, failed_checks, merge_findings, read_findings, save_findings
 from attnlab.session.session import Session
 from attnlab.targets.relabelling import Predictions
 from attnlab.training.loop import Loop
@@ -73,18 +73,20 @@ class RunChecks:
         self.findings: list[Finding] = read_findings(folder)
 
     def examine(self, *moments: When, **facts: Any) -> list[Finding]:
-        """The checks of these moments, made now: what they find joins what was found, see `joined`."""
+        """The checks of these moments, made now: see `merge_findings`."""
         findings = []
         for when in moments:
             findings += run_checks(case_of(self.session, when, folder=self.folder, **self.own, **facts))
-        self.findings = joined(self.findings, findings)
+        self.findings = merge_findings(self.findings, findings)
         self.save()
         return findings
 
     def before(self, **facts: Any) -> list[Finding]:
         """The checks before the first step. One that fails stops the run, unless it is allowed."""
         findings = self.examine("config", "before", **facts)
-        stopping = [one for one in findings if one.outcome == "fail" and one.check not in self.allow]
+        stopping = [
+            finding for finding in findings if finding.outcome == "fail" and finding.check not in self.allow
+        ]
         if stopping:
             raise UnsoundError("\n".join(map(refusal, stopping)))
         return findings
@@ -102,7 +104,7 @@ def known(allow: Collection[str]) -> None:
     """Refuse a name that no check has, before any work."""
     for name in allow:
         if name not in CHECKS:
-            raise unknown("--allow", name, CHECKS)
+            raise unknown_name("--allow", name, CHECKS)
 
 
 class Watch:
@@ -156,6 +158,6 @@ class Watch:
 def refusal(finding: Finding) -> str:
     return (
         f"{finding.sentence} "
-        f"To train anyway, with every number marked not sound: --allow {finding.check} "
+        f"To train anyway, with every number marked invalid: --allow {finding.check} "
         f'(in a study: allow = {{ ARM = ["{finding.check}"] }}).'
     )

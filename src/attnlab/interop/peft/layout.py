@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from attnlab.config.values import ConfigError, unknown
+from attnlab.config.values import ConfigError, unknown_name
 from attnlab.interop.families import FAMILIES
 from attnlab.interop.family import Family, HeadOf
 from attnlab.interop.names import Link
@@ -34,7 +34,7 @@ class NamedModel:
     @staticmethod
     def of(model: Model, family: str, architecture: str) -> NamedModel:
         if family not in FAMILIES:
-            raise unknown("families", family, FAMILIES)
+            raise unknown_name("families", family, FAMILIES)
         layout = NamedModel(model, FAMILIES[family], FAMILIES[family].head(architecture))
         layout._refuse_another()
         return layout
