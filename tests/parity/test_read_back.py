@@ -16,7 +16,7 @@ from attnlab.model.adapters.lora import Lora
 from attnlab.runs.faults import UnsoundError
 from attnlab.session import convert as converting
 from attnlab.session import export_checks
-from attnlab.session.convert import convert, give_adapter
+from attnlab.session.convert import convert, export_adapter
 from attnlab.session.trained import Trained
 from tests.parity.test_exports_run import SMALL
 from tests.parity.test_given_adapters import TANH, adapted, rows  # noqa: F401 - a fixture
@@ -263,6 +263,15 @@ def lora(tmp_path_factory, rows):  # noqa: F811 - the fixture
         return adapted(tmp_path_factory.mktemp("lora"), rows, "bert", "lora(rank=2, alpha=6.0)", TANH)
 
 
+@pytest.mark.parametrize("task", ["classification", "seq2seq"])
+def test_a_model_that_is_too_large_for_float64_is_compared_as_it_is(task, runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(read_back, "PRECISE", 10)
+    assert any("16 dev texts agree" in note for note in convert(runs(task), tmp_path / "sound").notes)
+    rounded_weights(monkeypatch)
+    with pytest.raises(UnsoundError, match="scores of 16 texts differ"):
+        convert(runs(task), tmp_path / "out")
+
+
 @pytest.mark.parametrize("scale", [0.5, -1.0, 1.01])
 def test_an_adapter_that_is_merged_with_another_scale_is_found(scale, lora, tmp_path, monkeypatch):
     assert any("dev texts agree" in note for note in convert(lora, tmp_path / "sound").notes)
@@ -293,7 +302,7 @@ def test_an_adapter_in_peft_files_is_compared_with_the_run(installed, lora, tmp_
     assert ("by peft" if installed else "by attnlab,") in sound["notes"][0]
     changed_adapter(monkeypatch, lambda t: {n: v * (1 + ("lora_B" in n)) for n, v in t.items()})
     with pytest.raises(UnsoundError, match=r"scores of \d+ texts differ"):
-        give_adapter(lora, tmp_path / "other")
+        export_adapter(lora, tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
 
@@ -311,7 +320,7 @@ COUNTED = r"its tensors hold [\d,]+ numbers, and the run tuned [\d,]+"
 def test_tensors_of_adapter_and_head_that_are_lost_are_counted(lost, words, lora, tmp_path, monkeypatch):
     changed_adapter(monkeypatch, lambda t: {n: v for n, v in t.items() if lost not in n})
     with pytest.raises(UnsoundError, match=words):
-        give_adapter(lora, tmp_path / "other")
+        export_adapter(lora, tmp_path / "other")
 
 
 def test_a_folder_that_contradicts_what_was_exported_is_unsound(runs, tmp_path):
