@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from attnlab.cli import app
 from attnlab.cli.runs import value_spans
 from attnlab.documents.nodes import Sparkline
-from attnlab.documents.terminal import inline
+from attnlab.documents.terminal_text import inline
 from attnlab.runs.metrics_file import RunCurve, curve_of
 
 
@@ -67,7 +67,7 @@ def test_names_are_never_broken(tmp_path):
     place = tmp_path / ("long-" * 20) / "run"
     place.mkdir(parents=True)
     record = {
-        "config": {"training": {"evaluate_batches": "all"}},
+        "config": {"training": {"evaluate_batches": "all"}, "task": {"kind": "causal"}},
         "seed": 0,
         "status": "interrupted",
         "seconds": 1.0,

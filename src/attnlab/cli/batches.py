@@ -12,7 +12,7 @@ from attnlab.cli.console import emit, out
 from attnlab.config.schema import Config
 from attnlab.config.visible_text import CONTROLS, visible
 from attnlab.documents.nodes import Sentence, Tone, strong, toned
-from attnlab.documents.terminal import STYLES
+from attnlab.documents.terminal_text import STYLES
 
 if TYPE_CHECKING:
     from attnlab.tasks.task import Prepared, Task

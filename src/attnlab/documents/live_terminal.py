@@ -14,7 +14,8 @@ from rich.text import Text
 from attnlab.documents.nodes import Node
 from attnlab.documents.numbers import duration
 from attnlab.documents.palette import SURFACES, on_any_ground
-from attnlab.documents.terminal import BAR_COLOUR, MUTED, PlainConsole, pieces
+from attnlab.documents.terminal import PlainConsole, pieces
+from attnlab.documents.terminal_text import BAR_COLOUR, MUTED
 
 TRACK = on_any_ground(SURFACES["rule-strong"])
 A_SECOND = 4

@@ -117,7 +117,9 @@ def block(node: Node, level: int = 2) -> str:
         case n.Section():
             inside = blocks(node.nodes, level + 1)
             return f"{'#' * level} {plain_text(node.title)}\n\n{inside}" if inside else ""
-        case n.Figure() | n.Grid() | n.Frame():
+        case n.StackedBar():
+            return block(node.table)
+        case n.Figure() | n.Grid() | n.Grids() | n.Frame():
             return ""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import cycle
@@ -18,36 +17,11 @@ from rich.text import Text
 
 from attnlab.config.visible_text import visible, visible_lines
 from attnlab.documents import nodes as n
-from attnlab.documents.nodes import SIGNS, Inline, Node, Number, Tone, muted, parts_of, strong
-from attnlab.documents.numbers import beside, column_decimals, fixed, short, value_text
-from attnlab.documents.palette import COLOURS, JUDGEMENT, SURFACES, on_any_ground, shade_on
-from attnlab.documents.scale import Scale
+from attnlab.documents.nodes import Inline, Node, Tone, muted, strong
+from attnlab.documents.numbers import column_decimals
+from attnlab.documents.terminal_figures import figure, forest, grid, grids
+from attnlab.documents.terminal_text import LABELS, SPECIAL, STYLES, TOKENS, inline
 
-MUTED, LINK, BAR_COLOUR = map(on_any_ground, (SURFACES["muted"], SURFACES["link"], JUDGEMENT["bar"]))
-STYLES = {
-    Tone.STRONG: "bold",
-    Tone.ITALIC: "italic",
-    Tone.MUTED: MUTED,
-    Tone.NAME: LINK,
-    Tone.CHOSEN: f"bold {LINK}",
-    Tone.GOOD: on_any_ground(JUDGEMENT["good"]),
-    Tone.WARNING: on_any_ground(JUDGEMENT["caution"]),
-    Tone.WRONG: f"bold {on_any_ground(JUDGEMENT['wrong'])}",
-    Tone.STRUCK: f"strike {MUTED}",
-}
-VERDICTS = {"better": STYLES[Tone.GOOD], "worse": on_any_ground(JUDGEMENT["bad"])}
-VERDICTS |= dict.fromkeys(("invalid", "failed"), STYLES[Tone.WRONG])
-LABELS = tuple(map(on_any_ground, COLOURS))
-TOKENS = tuple(f"{SURFACES['ink'][0]} on {shade_on(share, dark=False)}" for share in (0.14, 0.32))
-SPECIAL = f"bold {LABELS[3]}"
-SHADES, BELOW_ZERO = " ░▒▓█", " ╌─═≡"
-"""Amounts, and amounts below zero: strokes, so that the sign is seen without colours too."""
-STEPS = "▁▂▃▄▅▆▇█"
-MARKS = "●▲■◆○△□◇"
-BAR, SPARK, HIGH, WIDE = 24, 10, 14, 56
-"""Columns of a bar and of a sparkline; lines and columns of a figure."""
-MOST_COLUMNS = 60
-"""Of a grid that fits a terminal."""
 MARGIN = 2
 
 
@@ -94,80 +68,11 @@ def as_text(*shown: Node, width: int = 80) -> str:
     return console.file.getvalue().rstrip("\n")
 
 
-# ---------------------------------------------------------------- sentences
-def inline(part: Inline, *, places: int | None = None, cell: bool = False) -> Text:
-    """Parts of a sentence; in a cell, what belongs to a number stands below it."""
-    text = Text()
-    for piece in parts_of(part):
-        _append(text, piece, places, cell)
-    return text
-
-
-def _append(text: Text, part: n.Part, places: int | None, cell: bool) -> None:
-    match part:
-        case str():
-            text.append(visible(part))
-        case None | int() | float():
-            text.append(short(part))
-        case Number():
-            _append_number(text, part, places, cell)
-        case n.Name():
-            tags = "".join(f" ({word})" for word, _ in part.tags)
-            text.append(visible(part.text) + tags, "" if part.sound else STYLES[Tone.WRONG])
-        case n.Code():
-            text.append(visible(part.text), LINK)
-        case n.Emphasis():
-            inner = inline(part.part, places=places, cell=cell)
-            inner.stylize(STYLES[part.tone])
-            text.append_text(inner)
-        case n.Below():
-            text.append("\n" if cell else " (").append_text(inline(muted(part.part)))
-            text.append("" if cell else ")")
-        case n.Bar():
-            text.append(bar(part.share), STYLES[part.tone] if part.tone else BAR_COLOUR)
-        case n.Reference():
-            text.append_text(inline(part.part))
-        case n.Sign():
-            text.append(f"{part.mark} {part.word}")
-        case n.VerdictPill():
-            shown = f"{SIGNS.get(part.kind, '·')} {visible(part.words or part.kind)}"
-            text.append(shown, VERDICTS.get(part.kind, ""))
-        case n.Sparkline():
-            text.append(sparkline(part))
-
-
-def _append_number(text: Text, number: Number, places: int | None, cell: bool) -> None:
-    text.append(value_text(number, places), "" if number.sound else STYLES[Tone.STRUCK])
-    if not number.sound:  # a stroke is not seen in a file
-        text.append(" ✗", STYLES[Tone.WRONG])
-    if interval := ", ".join(beside(number, places)):
-        text.append(f"\n{interval}" if cell else f" ({interval})", MUTED)
-
-
-def bar(share: float, width: int = BAR) -> str:
-    """A bar of eighths of a character; what is not nothing is seen."""
-    if not math.isfinite(share):
-        return ""
-    eighths = max(round(min(1.0, share) * width * 8), 1 if share > 0 else 0)
-    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
-
-
-def sparkline(part: n.Sparkline) -> str:
-    """A step of eight for each place of the budget; a gap where nothing was measured."""
-    places = part.places(SPARK)
-    low, high = part.span
-    range_ = (high - low) or 1.0
-    steps = (
-        " " if value is None else STEPS[round((value - low) / range_ * (len(STEPS) - 1))] for value in places
-    )
-    return "".join(steps) + ("✗" if part.broken else "")
-
-
 # ---------------------------------------------------------------- nodes
 def pieces(node: Node, console: Console) -> Iterator[RenderableType]:
     """A node, and what has to be known to read it."""
     yield block(node, console)
-    if isinstance(node, n.Table | n.Figure | n.Grid | n.Frame) and node.note:
+    if isinstance(node, n.Table | n.Figure | n.Grid | n.Grids | n.StackedBar | n.Frame) and node.note:
         yield inline(muted(node.note))
 
 
@@ -191,8 +96,12 @@ def block(node: Node, console: Console) -> RenderableType:
             return figure(node)
         case n.Grid():
             return grid(node)
-        case n.Forest():
+        case n.Grids():
+            return grids(node)
+        case n.StackedBar():
             return table(node.table, console)
+        case n.Forest():
+            return table(forest(node), console)
         case n.Marked():
             return marked(node, console)
         case n.Code():
@@ -207,8 +116,11 @@ def block(node: Node, console: Console) -> RenderableType:
             return Text()
 
 
+TITLED = (n.Table, n.Figure, n.Grid, n.Grids, n.StackedBar, n.Definitions, n.Section)
+
+
 def _title(node: Node) -> Inline:
-    return node.title if isinstance(node, n.Table | n.Figure | n.Grid | n.Definitions | n.Section) else ""
+    return node.title if isinstance(node, TITLED) else ""
 
 
 def _titled(title: Inline, *rest: RenderableType) -> RenderableType:
@@ -242,9 +154,6 @@ def code(node: n.Code) -> RenderableType:
 def table(node: n.Table, console: Console) -> RenderableType:
     """Rules between head and rows alone; a table of names that does not fit is a list of its rows."""
     drawn = RichTable(
-        title=inline(node.title) if node.title else None,
-        title_justify="left",
-        title_style="bold",
         caption=inline(node.caption) if node.caption else None,
         caption_justify="left",
         box=box.SIMPLE_HEAD,
@@ -270,7 +179,7 @@ def table(node: n.Table, console: Console) -> RenderableType:
     room = console.measure(drawn, options=console.options.update(width=10_000)).minimum
     if node.look == "listed" and room > console.width:
         return _listed(node, cells)
-    return drawn
+    return _titled(node.title, drawn)
 
 
 def cells_of(node: n.Table) -> list[list[Text]]:
@@ -296,106 +205,6 @@ def _listed(node: n.Table, cells: Sequence[Sequence[Text]]) -> Text:
 def _on_one_line(cell: Text) -> Text:
     first, *below = cell.split("\n")
     return Text("").join([first, *(Text(" (").append_text(part).append(")") for part in below)])
-
-
-# ---------------------------------------------------------------- figures
-def figure(node: n.Figure) -> RenderableType:
-    """The first chart of it."""
-    chart = node.first
-    if isinstance(chart, n.Lines):
-        return curves(node.title, chart)
-    if isinstance(chart, n.Bars):
-        return histogram(node.title, chart)
-    tokens = list(chart.tokens)
-    values = [[weight or 0.0 for weight in row] for row in chart.weights]
-    return grid(n.Grid(tokens, tokens, values, node.title))
-
-
-def curves(title: Inline, chart: n.Lines) -> Text:
-    """Points in a box, one mark for each curve."""
-    across = Scale((x for line in chart.lines for x in line.x), 0, WIDE - 1, log=chart.x.log)
-    up = Scale((y for line in chart.lines for y in line.y), HIGH - 1, 0, log=chart.y.log)
-    cells = [[" "] * WIDE for _ in range(HIGH)]
-    for number, line in enumerate(chart.lines):
-        for x, y in zip(line.x, line.y, strict=True):
-            if x is not None and y is not None and across.holds(x) and up.holds(y):
-                cells[round(up(y))][round(across(x))] = MARKS[number % len(MARKS)]
-    labels = {round(up(value)): short(float(value)) for value in up.ticks()}
-    text = Text(no_wrap=True).append_text(inline(strong(title))).append("\n")
-    text.append(f"{visible(chart.y.title)}\n", MUTED)
-    for line_number, row in enumerate(cells):
-        text.append(f"{labels.get(line_number, ''):>9} ┤", MUTED)
-        text.append("".join(row) + "\n")
-    text.append(f"{'':>9} └{'─' * WIDE}\n{'':>11}{_tick_line(across)}\n", MUTED)
-    text.append(f"{'':>11}{visible(chart.x.title)}\n", MUTED)
-    names = (
-        f"{MARKS[number % len(MARKS)]} {visible(line.label or line.name)}"
-        for number, line in enumerate(chart.lines)
-    )
-    text.append("   ".join(names))
-    text.no_wrap = False
-    return text
-
-
-def _tick_line(scale: Scale) -> str:
-    line = [" "] * (WIDE + 8)
-    free = 0
-    for value in scale.ticks():
-        label, at = short(float(value)), round(scale(value))
-        if at >= free:
-            line[at : at + len(label)] = label
-            free = at + len(label) + 1
-    return "".join(line).rstrip()
-
-
-def histogram(title: Inline, chart: n.Bars) -> Text:
-    """A line a bin."""
-    most, total = max(chart.counts, default=0) or 1, sum(chart.counts) or 1
-    labels = [f"{low:g} to {high:g}" for low, high in zip(chart.edges, chart.edges[1:], strict=False)]
-    wide = max(map(len, labels), default=0)
-    text = Text(no_wrap=True)
-    if title:
-        text.append_text(inline(strong(title))).append("\n")
-    for label, count in zip(labels, chart.counts, strict=True):
-        drawn = f"{bar(count / most, 44):<44}"
-        text.append(f"  {label:>{wide}} ").append(drawn, BAR_COLOUR)
-        text.append(f" {fixed(count, 0):>8} {count / total:>6.1%}\n")
-    return text[:-1]
-
-
-def grid(node: n.Grid) -> Text:
-    """Two characters a number, one where there are many; negative ones are marked by their colour."""
-    names = [visible(name)[:14] for name in node.rows]
-    room, count = max(map(len, names), default=0), len(node.columns)
-    text = Text(no_wrap=True).append_text(inline(strong(node.title))).append("\n")
-    if count > MOST_COLUMNS:
-        largest = "\n".join(f"{name:>{room}} → {', '.join(aside)}" for name, aside in zip(names, node.aside))  # noqa: B905
-        return text.append(visible_lines(largest) or f"{count} columns; see them with --html FILE.")
-    wide = 2 if count <= 28 else 1
-    beside_rows = bool(node.aside) and 80 - 16 - count * wide >= 22
-    text.append(" " * (room + 1) + _numbers(count, wide) + "\n", MUTED)
-    for place, (name, row) in enumerate(zip(names, node.values, strict=True)):
-        text.append(f"{name:>{room}} ")
-        for value in row:
-            text.append(shade(value, node.top) * wide, "dark_orange" if value < 0 else "blue")
-        text.append(f" → {visible(node.aside[place][0])}" if beside_rows else "", MUTED)
-        text.append("\n")
-    return text.append(
-        f"{SHADES[4] * 2} = {short(node.top)}" + (", orange: below 0" if node.signed else ""), MUTED
-    )
-
-
-def shade(value: float, top: float) -> str:
-    """One of five shades; anything that is not nothing is seen where it is a tenth of the most."""
-    share = min(1.0, abs(value) / top) if math.isfinite(value) else 0.0
-    return SHADES[min(4, math.ceil(share * 4 - 0.4))] if share >= 0.1 else SHADES[0]
-
-
-def _numbers(count: int, wide: int) -> str:
-    """The columns' numbers, each fifth one where there is no room for all."""
-    if wide == 2:
-        return "".join(f"{number:<2}" if number < 10 or number % 2 == 0 else "  " for number in range(count))
-    return "".join(f"{number:<5}" for number in range(0, count, 5))[:count]
 
 
 # ---------------------------------------------------------------- marked text

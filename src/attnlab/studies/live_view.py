@@ -90,7 +90,7 @@ class TableView:
 
 def row(job: Job, follower: Follower) -> tuple[Inline, ...]:
     share = 1.0 if job.status == "finished" else follower.progress
-    progress = (Bar(BAR * share), muted(f" {share:.0%}")) if share else ""
+    progress = (Bar(share, room=BAR), muted(f" {share:.0%}")) if share else ""
     loss, speed = Number(follower.loss, decimals=3), Number(follower.tokens_per_second, decimals=0)
     return job.arm, job.seed, state(job.status), progress, loss, speed, time_left(job, follower)
 
