@@ -1,4 +1,4 @@
-"""Grids: one scale for those read together, one ramp, a sign without colours; what is not allowed is not 0."""
+"""Grids: one scale for those read together, one ramp, a sign without colours; forbidden is not 0."""
 
 import re
 

@@ -34,7 +34,16 @@ def frame(maps: AttentionMaps) -> Frame:
         _template("attention.js"),
         {"maps": _page_data(maps), "weights": quantised(maps)},
         _notes(maps),
+        _height(maps),
     )
+
+
+def _height(maps: AttentionMaps) -> int:
+    """Of the page at the width of a notebook: the large map, a row of small ones a layer, the table."""
+    tokens = max(len(layer.queries) for layer in maps.layers)
+    large = max(84 + tokens * max(4, min(34, 460 // tokens)), min(640, tokens * 18))
+    table = min(416, 40 * (len(maps.heads) + 1))
+    return 400 + large + 140 + 70 * len(maps.layers) + table + 320
 
 
 def quantised(maps: AttentionMaps) -> bytes:

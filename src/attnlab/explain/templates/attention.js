@@ -409,6 +409,9 @@ const start = async () => {
   list();
   choose(layer, head);
   shade();
+  // In a notebook the page tells its frame how high it is.
+  if (window.parent !== window)
+    new ResizeObserver(() => window.parent.postMessage({ attnlabHeight: document.body.getBoundingClientRect().bottom + 8 }, "*")).observe(document.body);
 };
 
 start().catch((error) => {
