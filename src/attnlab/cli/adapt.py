@@ -113,7 +113,7 @@ def finish_rates(ended: Adapted, *, allow: Collection[str], json: bool) -> None:
     tried, place, baselines = ended.rates, ended.folder, ended.baselines
     assert tried is not None
     if tried.signal:
-        out.say(f"Stopped, as asked; go on with --resume. What was tried is in {tried.folder}.")
+        out.say(f"Stopped, as asked; continue with --resume. What was tried is in {tried.folder}.")
         raise typer.Exit(128 + tried.signal)
     unsound = unsound_of(place)
     if json:

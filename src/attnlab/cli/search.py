@@ -61,7 +61,7 @@ def search(
 
         embedder = Embedder.of(Trained.at(run), pooling)  # type: ignore[arg-type]  # one of the four, as just seen
         progress: dict[str, Any] = {
-            "told": lambda done, of: display.update(f"Embedding: {done:,} of {of:,} texts", done / of)
+            "progress": lambda done, of: display.update(f"Embedding: {done:,} of {of:,} texts", done / of)
         }
         if encoding:
             progress["encoding"] = encoding

@@ -84,7 +84,7 @@ def read(file: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{file} cannot be read: it has {beyond_python(error)}.") from None
     if not isinstance(settings, dict):
-        raise ConfigError(f"{file} holds no table of settings, but {type(settings).__name__}.")
+        raise ConfigError(f"{file} must hold a table of settings, not {type(settings).__name__}.")
     return settings
 
 

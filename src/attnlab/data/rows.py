@@ -99,7 +99,7 @@ def in_memory(rows: Iterable[Row], *, vocabulary: int, fingerprint: str = "") ->
 def columns_of(rows: Sequence[Row], vocabulary: int) -> dict[str, Stored]:
     """Rows as arrays: values one a row, ragged ones flat with the bounds of each row."""
     if odd := sorted({name for row in rows for name in row.columns} - COLUMNS.keys()):
-        raise DataError(f"Rows have {odd[0]}, which is no column; add it to attnlab.data.columns.COLUMNS.")
+        raise DataError(f"Rows have {odd[0]}, which is not a column; add it to attnlab.data.columns.COLUMNS.")
     columns: dict[str, Stored] = {}
     for column in COLUMNS.values():
         values = [row.columns.get(column.name) for row in rows]

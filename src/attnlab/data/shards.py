@@ -23,7 +23,7 @@ SHARD_TOKENS = 1 << 20
 MANIFEST = "manifest.json"
 
 Progress = Callable[[int, int, float | None], None]
-"""Told after every shard: rows so far, tokens so far, and the share of the text that has been read."""
+"""Is given after every shard: rows so far, tokens so far, and the share of the text that has been read."""
 
 
 def silent(rows: int, tokens: int, share: float | None) -> None:
@@ -35,8 +35,8 @@ def write(
 ) -> Rows:
     """Write rows as shards, and open them; `facts` are those of a ShardWriter."""
     with ShardWriter(folder, shard_tokens=shard_tokens, **facts) as writer:
-        for held in gathered(rows, shard_tokens):
-            writer.add(columns_of(held, vocabulary))
+        for shard in gathered(rows, shard_tokens):
+            writer.add(columns_of(shard, vocabulary))
     rows_written = opened(folder, writer.fingerprint)
     assert rows_written is not None, f"{folder} was just written"
     return rows_written[0]

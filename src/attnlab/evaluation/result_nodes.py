@@ -115,7 +115,7 @@ def pseudo_sentence(pseudo: PseudoPerplexity) -> Sentence:
         (
             f"Pseudo-perplexity (each token masked alone, {pseudo.rows} rows; 95% interval): ",
             Number.within(pseudo.perplexity, pseudo.interval),
-            ". It is no perplexity: a masked model gives a text no probability.",
+            ". It is not a perplexity: a masked model gives a text no probability.",
         )
     )
 

@@ -66,7 +66,7 @@ def loss_interval(documents: DocumentLosses, metric: str = "loss", *, level: flo
     """
     if metric not in METRICS or not METRICS.build(metric).applies(documents.examples):
         of_texts = [name for name in METRICS if METRICS.build(name).applies(documents.examples)]
-        raise ValueError(f'"{metric}" is no metric of these texts; those are {", ".join(of_texts)}.')
+        raise ValueError(f'"{metric}" is not a metric of these texts; those are {", ".join(of_texts)}.')
     estimate = METRICS.build(metric).interval(documents.examples, level)
     finite(f"the model's {metric}", [estimate.value])
     return estimate

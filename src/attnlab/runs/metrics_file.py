@@ -143,7 +143,7 @@ def check_event(event: dict[str, Any]) -> None:
 
 
 def rewind(file: Path, *, step: int, evaluated: int) -> None:
-    """Leave out what happened after the step that a run goes on from: it will happen again."""
+    """Leave out what happened after the step that a run resumes from: it will happen again."""
     last = {"stepped": step, "saved": step, "evaluated": evaluated}
     kept = [line for line in read_events(file) if line["step"] <= last.get(line["event"], line["step"])]
     if file.exists():

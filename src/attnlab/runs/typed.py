@@ -56,9 +56,7 @@ def check_type(value: Any, kind: Any, where: str, *, unknown: bool = False) -> N
     if unknown and value is None:
         return
     if isinstance(value, int) and abs(value) > sys.float_info.max:
-        raise TypeError(
-            f"{where} is about 10^{int(math.log10(abs(value)))}, and no number of a run is so large"
-        )
+        raise TypeError(f"{where} is too large (about 10^{int(math.log10(abs(value)))})")
     if not fits(value, kind):
         raise TypeError(f"{where} is {NAMES.get(type(value), type(value).__name__)}, not {type_phrase(kind)}")
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)

@@ -62,7 +62,7 @@ def convert(
 
 def refuse_taken(out: Path) -> None:
     if out.exists() and (out.is_file() or any(out.iterdir())):
-        raise ConfigError(f"{out} is there already and not empty; give a folder that is not there yet.")
+        raise ConfigError(f"{out} already exists and is not empty; give a new folder.")
 
 
 def _export_run(run: Path, target: Path) -> Certificate:
@@ -87,7 +87,7 @@ def give_adapter(run: str | Path, target: str | Path) -> GivenAdapter:
     trained = Trained.at(place)
     adapter, labels = trained.model.adapter, trained.labels
     if adapter is None:
-        raise ConfigError(f"{place} has no adapter; give it out whole: attnlab convert {place} {out}")
+        raise ConfigError(f"{place} has no adapter; export the whole model: attnlab convert {place} {out}")
     settings = counted(trained.config.model, labels)
     to_unit(trained.model, labels)
     try:

@@ -30,7 +30,7 @@ FACTORS = (0.1, 0.3, 1.0, 3.0)
 TABLE = "rates.json"
 
 TrainOne = Callable[[Config, Path, bool], Run]
-"""Trains a config in a folder, or goes on with it."""
+"""Trains a config in a folder, or resumes it."""
 
 
 # ---------------------------------------------------------------- the rates
@@ -131,7 +131,7 @@ def try_rates(
 ) -> RatesTried:
     """Train the config at each rate, beside `out`; the run of the best becomes `out`.
 
-    What was tried is kept in `OUT-rates`, so that with `resume` it goes on where it stood.
+    What was tried is kept in `OUT-rates`, so that `resume` continues where it stood.
     """
     place = out.with_name(f"{out.name}-rates")
     tried = _held(config, rates, place, out, resume=resume)
@@ -146,7 +146,7 @@ def try_rates(
         _keep(config, tried, place / TABLE)
     outcome = RatesTried(metric, tuple(tried[rate] for rate in rates), place)
     if outcome.best.value is None:
-        raise RunError(f"No rate came to an end: {outcome.best.failed} Try lower ones.")
+        raise RunError(f"Training failed at every learning rate: {outcome.best.failed} Try lower ones.")
     if not (out / RECORD).is_file():
         os.replace(place / f"rate-{outcome.best.rate:g}", out)  # whole, or not at all
     replace_json(out / TABLE, outcome.as_json())
@@ -185,11 +185,13 @@ def _held(
 ) -> dict[float, TriedRate]:
     """What an earlier call has tried of the same config; refused where it would be mixed with another."""
     if config.data.dev_share == 0 and not config.data.corpus.options.get("dev"):
-        raise ConfigError("Rates are chosen by dev, and there is none; set data.dev_share, or give dev rows.")
+        raise ConfigError(
+            "Learning rates are chosen on the dev split, and there is none; set data.dev_share or give dev."
+        )
     if not resume:
         for taken in (place, out / RECORD):
             if taken.exists():
-                raise ConfigError(f"{taken} is there already; go on by --resume, or give another --out.")
+                raise ConfigError(f"{taken} already exists; resume it with --resume, or give another --out.")
     if not (place / TABLE).is_file():
         return {}
     table = read_object(place / TABLE, RatesRecord)

@@ -15,7 +15,7 @@ from attnlab.data.corpora.own_files import Files
 from attnlab.data.dataset import hashed
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
-from attnlab.data.passage_index import Hit, IndexUpdate, PassageIndex, Told
+from attnlab.data.passage_index import Hit, IndexUpdate, PassageIndex, Progress
 from attnlab.evaluation.retrieval import Questions, RankingResult, by_vectors, rank_scores
 from attnlab.metrics.metric import Examples
 from attnlab.session.embedding import Embedder
@@ -38,7 +38,7 @@ class Searcher:
         *,
         index: str | Path | None = None,
         encoding: str = "utf-8",
-        told: Told = lambda done, of: None,
+        progress: Progress = lambda done, of: None,
     ) -> Searcher:
         """Of the files below a folder. The index is kept in `index`, or in the cache, apart for each model
         and folder."""
@@ -48,7 +48,7 @@ class Searcher:
         return cls(
             embedder,
             passages,
-            passages.update(source, embedder.vectors, encoding=encoding or "utf-8", told=told),
+            passages.update(source, embedder.vectors, encoding=encoding or "utf-8", progress=progress),
         )
 
     def search(self, query: str, *, top: int = 5) -> list[Hit]:
@@ -77,7 +77,7 @@ PART = 256
 
 
 def score_search(
-    embedder: Embedder, file: str | Path, *, told: Told = lambda done, of: None, **reading: Any
+    embedder: Embedder, file: str | Path, *, progress: Progress = lambda done, of: None, **reading: Any
 ) -> RankingResult:
     """How well the queries of a file find their own passages, with BM25 compared on the same ones."""
     corpus = Files(path=str(file), **reading)
@@ -93,7 +93,7 @@ def score_search(
     parts = []
     for first in range(0, len(texts), PART):
         parts.append(embedder.vectors(texts[first : first + PART]))
-        told(min(first + PART, len(texts)), len(texts))
+        progress(min(first + PART, len(texts)), len(texts))
     vectors = np.concatenate(parts)
     passages, queries = vectors[: len(questions.passages)], vectors[len(questions.passages) :]
     return compare_with_words(questions, by_vectors(queries, passages, questions.own))

@@ -155,7 +155,7 @@ def _step(record: Mapping[str, object], folder: Path, which: str) -> int:
     steps = Checkpoints.of(folder).steps()
     if not steps:
         raise RunError(
-            f"{folder} has no checkpoint yet; train on with: attnlab train --resume --out {folder}"
+            f"{folder} has no checkpoint yet; resume training with: attnlab train --resume --out {folder}"
         )
     best = record.get("best")
     if which == "best" and isinstance(best, dict) and best.get("step") in steps:

@@ -25,7 +25,7 @@ from attnlab.session.session import Session
 from attnlab.session.soundness import RunChecks, Watch, known
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import newest_checkpoint
-from attnlab.training.continuing import go_on
+from attnlab.training.continuing import resume_with
 from attnlab.training.failure import Failure
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.listeners import LISTENERS
@@ -74,7 +74,7 @@ def train(
     known(allow)
     session.refuse_second_training()
     config, folder = session.config, RunFolder(out)
-    with folder.opened(config, resume=resume, versions=versions(), changed=go_on) as warnings:
+    with folder.opened(config, resume=resume, versions=versions(), changed=resume_with) as warnings:
         _ = session.model  # text that cannot be used is refused here
         with folder.recorded():
             expected, cut = fingerprints(session), truncation(session)  # all text is encoded, or refused
@@ -226,7 +226,7 @@ def _reading_again(evaluator: Evaluator | None) -> Evaluator | None:
 
 
 def _restored(loop: Loop, folder: RunFolder) -> list[str]:
-    """Go on from the last sound checkpoint, where there is one; gives what was wrong with later ones."""
+    """Resume from the last sound checkpoint, where there is one; gives what was wrong with later ones."""
     messages: list[str] = []
     checkpoint = newest_checkpoint(folder.checkpoints, messages.append)
     if checkpoint is not None:

@@ -112,14 +112,14 @@ def _code(codes: Codes, name: str, run: RunResult) -> str | None:
     return codes.get(run.folder, {}).get(name)
 
 
-def versions_of(runs: Sequence[RunResult], version: Callable[[RunResult], Any]) -> list[dict[str, Any]]:
+def versions_of(runs: Sequence[RunResult], version: Callable[[RunResult], Any]) -> list[Value]:
     """Runs by the version of something that they used; those that do not say are left out."""
     groups: dict[str, list[str]] = {}
     for run in runs:
         if (used := version(run)) is not None:
             name = used if isinstance(used, str) else json.dumps(used, sort_keys=True)
             groups.setdefault(name, []).append(f"{run.arm} seed {run.seed}")
-    return [{"version": version, "runs": held} for version, held in groups.items()]
+    return [{"version": version, "runs": names} for version, names in groups.items()]
 
 
 def training_differences(run: RunResult, other: RunResult, *, changed: Collection[str]) -> list[Reason]:

@@ -1,4 +1,4 @@
-"""A run that is to go on to another budget: where the learning rates of its steps stay what they were."""
+"""Resuming a run with another budget: where the learning rates of its steps stay what they were."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from attnlab.training.budget import State, amount, progress, shares
 from attnlab.training.schedules import SCHEDULES
 
 FREE = ("training.budget", "training.schedule")
-"""The settings that may be others when a run goes on, as long as the steps taken would have been the same."""
+"""The settings that may change when a run is resumed, as long as the steps taken would have been the same."""
 
 
-def go_on(begun: Config, wanted: Config, run: Path) -> list[str]:
-    """What to say when a run goes on with another budget; a ConfigError gives the reason where it cannot.
+def resume_with(begun: Config, wanted: Config, run: Path) -> list[str]:
+    """Warnings of a run that is resumed with another budget; a ConfigError gives the reason where it cannot.
 
-    It goes on from its last checkpoint before the learning rate would have been another. Later ones, such
+    It resumes from its last checkpoint before the learning rate would have been another. Later ones, such
     as those of a decay that comes too early now, are set aside.
     """
-    step = step_to_go_on_from(begun, wanted, run)
+    step = resumable_step(begun, wanted, run)
     checkpoints = Checkpoints.of(run)
     later = [
         checkpoints.set_aside(later_step, "left") for later_step in checkpoints.steps() if later_step > step
@@ -36,7 +36,7 @@ def go_on(begun: Config, wanted: Config, run: Path) -> list[str]:
     return [f"The run continues from step {step:,} with other limits ({changes}).{aside}"]
 
 
-def step_to_go_on_from(begun: Config, wanted: Config, run: Path) -> int:
+def resumable_step(begun: Config, wanted: Config, run: Path) -> int:
     """The last checkpoint up to which a run is the one that is wanted."""
     before, now = to_json(begun), to_json(wanted)
     if any(not change.setting.startswith(FREE) for change in differences(before, now)):

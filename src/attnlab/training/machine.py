@@ -128,6 +128,6 @@ class ProcessorTime:
         """For run.json: what was added since then; nothing where the system does not tell."""
         if not self.threads:
             return {}
-        ends = [(held, before.threads.get(name, (0.0, 0.0))) for name, held in self.threads.items()]
+        ends = [(times, before.threads.get(name, (0.0, 0.0))) for name, times in self.threads.items()]
         sums = [sum(now[which] - then[which] for now, then in ends) for which in (0, 1)]
         return {"ran": sums[0], "waited": sums[1]}
