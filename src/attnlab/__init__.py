@@ -198,7 +198,7 @@ def study(
 
 
 def convert(source: str | Path, target: str | Path, *, adapter: bool = False) -> None:
-    """Take in a checkpoint of another project, or give out a run, as `attnlab convert` does; with `adapter`
+    """Import a checkpoint of another project, or export a run, as `attnlab convert` does; with `adapter`
     only what was tuned, in peft's files."""
     from attnlab.session.convert import convert as run
     from attnlab.session.convert import give_adapter

@@ -138,7 +138,7 @@ def leaking(when):
     def run_checks(case):
         leaks = case.when == when and case.config.model.attention.kind == "linear"
         outcome = "fail" if leaks else "pass"
-        return [Finding.told("a leak", "It leaks.", check="honesty", when=case.when, outcome=outcome)]
+        return [Finding.of_text("a leak", "It leaks.", check="honesty", when=case.when, outcome=outcome)]
 
     return run_checks
 

@@ -21,9 +21,9 @@ def findings() -> Findings:
     passed: dict[str, Any] = {"when": "before", "outcome": Outcome.PASS}
     return Findings(
         [
-            Finding.told("no weight on later tokens", check="dependency", **passed),
-            Finding.told("weights sum to 1", check="attention", **passed),
-            Finding.told(
+            Finding.of_text("no weight on later tokens", check="dependency", **passed),
+            Finding.of_text("weights sum to 1", check="attention", **passed),
+            Finding.of_text(
                 "dev accuracy 48.1%, the most frequent label gives 50.0%",
                 "The model is not better than always predicting the most frequent label.",
                 "Train longer or at another learning rate.",

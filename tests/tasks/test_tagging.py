@@ -88,7 +88,7 @@ def test_three_forms_of_one_sentence(tmp_path):
     [
         ("a.conll", "Jill B-PER\nlives\n", "1 or 2 columns"),
         ("a.jsonl", '{"tokens": ["Jill", "lives"], "tags": ["O"]}', "2 tokens and 1 tags"),
-        ("a.jsonl", '{"tokens": ["Jill lives"], "tags": ["O"]}', "no single word"),
+        ("a.jsonl", '{"tokens": ["Jill lives"], "tags": ["O"]}', "not a single word"),
         ("a.jsonl", '{"text": "Jill", "spans": [{"start": 2, "end": 9, "label": "x"}]}', "outside the text"),
         (
             "a.jsonl",

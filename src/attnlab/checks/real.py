@@ -122,8 +122,8 @@ def rows_of(prepared: Prepared, start: int, stop: int) -> Prepared:
             return PassagePlaces(start=value.start[start:stop], end=value.end[start:stop])
         if isinstance(value, Spans):
             kept = (value.row >= start) & (value.row < stop)
-            held = {name: column[kept] for name, column in vars(value).items()}
-            return Spans(**held | {"row": held["row"] - start})
+            columns = {name: column[kept] for name, column in vars(value).items()}
+            return Spans(**columns | {"row": columns["row"] - start})
         return value
 
     return replace(prepared, **{name: chosen(value) for name, value in vars(prepared).items()})
@@ -143,13 +143,13 @@ class Pieces:
     """A few small batches in the place of a loader."""
 
     rows: Rows
-    held: Sequence[Batch]
+    batches: Sequence[Batch]
 
     def plan(self, epoch: int) -> range:
-        return range(len(self.held))
+        return range(len(self.batches))
 
     def load(self, plan: range, number: int) -> Batch:
-        return self.held[number]
+        return self.batches[number]
 
 
 def uneven(loader: Batches, lines: int) -> Pieces:

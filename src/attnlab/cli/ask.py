@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.cli.console import JsonOption, RunArgument, emit, err, not_sound, out, warn
+from attnlab.cli.console import JsonOption, RunArgument, emit, err, invalid_sentence, out, warn
 from attnlab.cli.corpus_options import EncodingOption
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Marked, MarkedSpan, Node, Sentence, Table, Tone, muted, strong, toned
@@ -66,10 +66,10 @@ def show(answers: RankedAnswers, trained: Trained) -> None:
         out.show(others(answers))
     for answer in answers.ranked:
         unfamiliar(answer)
-    if trained.settled.get("threshold") is None and trained.config.task.options.get("threshold") == "dev":
+    if trained.decision.get("threshold") is None and trained.config.task.options.get("threshold") == "dev":
         out.show(Sentence(toned(Tone.WARNING, "The threshold is 0: none was chosen on dev for this model.")))
     if trained.unsound:
-        out.say(not_sound(trained.unsound))
+        out.say(invalid_sentence(trained.unsound))
 
 
 def answer_in_place(best: PassageAnswer, *, several: bool) -> Iterator[Node]:

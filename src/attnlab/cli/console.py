@@ -62,12 +62,12 @@ def warn(message: str) -> None:
     err.say(toned(Tone.WARNING, "Warning:"), f" {message}")
 
 
-def not_sound(unsound: Iterable[str]) -> Inline:
+def invalid_sentence(unsound: Iterable[str]) -> Inline:
     """What stands with every number of a run that failed checks: "majority", or "majority (step 8)"."""
     failed = list(unsound)
     measured = all(check.split()[0] in OF_LEARNING for check in failed)
     follows = "it is not shown to be better than a baseline" if measured else "its numbers cannot be trusted"
-    return toned(Tone.WRONG, "Not sound:"), f" failed {', '.join(failed)}; {follows}."
+    return toned(Tone.WRONG, "Invalid:"), f" failed {', '.join(failed)}; {follows}."
 
 
 def say_first(collapsed: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnlab.cli.console import MOST, JsonOption, RunArgument, emit, err, not_sound, out, say_first
+from attnlab.cli.console import MOST, JsonOption, RunArgument, emit, err, invalid_sentence, out, say_first
 from attnlab.cli.corpus_options import (
     AnswersOption,
     EncodingOption,
@@ -73,7 +73,7 @@ def evaluate(
         out.show(Sentence(f"The model of {trained.checkpoint}."))
     out.show(*result.document().nodes)
     if trained.unsound:
-        out.say(not_sound(trained.unsound))
+        out.say(invalid_sentence(trained.unsound))
     return None
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from markupsafe import Markup
 
+from attnlab.documents import grids, plotly_figures, svg
 from attnlab.documents import nodes as n
-from attnlab.documents import plotly_figures, svg
 from attnlab.documents.markup import element, lines_of, pack, policy, shared_template, shared_text, text
 from attnlab.documents.nodes import SIGNS, Inline, Node, Number, Tone, numbers_in, parts_of
 from attnlab.documents.numbers import beside, column_decimals, decimals, fixed, known, short, value_text
@@ -50,8 +50,11 @@ def _part(part: n.Part, places: int | None) -> Markup:
         case n.Below():
             return element("small", inline(part.part), class_="beside")
         case n.Bar():
-            width = f"width: {100 * min(1.0, part.share):.1f}%"
-            return element("span", element("i", style=width), class_="share", role="presentation")
+            width = f"width: {100 * min(1.0, abs(part.share)):.1f}%"
+            colour = "; background: var(--below)" if part.share < 0 else ""
+            return element("span", element("i", style=width + colour), class_="share", role="presentation")
+        case n.Sparkline():
+            return svg.sparkline(part)
         case n.Reference():
             return element("a", inline(part.part), href=f"#{part.to}")
         case n.Sign():
@@ -129,7 +132,11 @@ def block(node: Node, level: int = 3, *, scripts: bool = False) -> Markup:
                 return _section(node.title, canvas(node), "", level)
             return _section(node.title, figure(node), node.note, level)
         case n.Grid():
-            return _section(node.title, svg.shades(node), node.note, level)
+            return _section(node.title, grids.grid(node, table), node.note, level)
+        case n.Grids():
+            return _section(node.title, grids.grids(node, table, level), node.note, level)
+        case n.StackedBar():
+            return _section(node.title, grids.stack(node), node.note, level)
         case n.Forest():
             return forest(node)
         case n.Marked():
@@ -233,8 +240,7 @@ def figure(node: n.Figure) -> Markup:
     if isinstance(chart, n.Lines):
         return svg.curves(chart)
     if isinstance(chart, n.Heat):
-        values = [[weight or 0.0 for weight in row] for row in chart.weights]
-        return svg.shades(n.Grid(chart.tokens, chart.tokens, values))
+        return grids.grid(n.Grid(chart.tokens, chart.tokens, chart.weights, scale=chart.top), table)
     rows = [
         (f"{low:g} to {high:g}", count, n.Bar(count / (max(chart.counts) or 1)))
         for low, high, count in zip(chart.edges, chart.edges[1:], chart.counts, strict=False)

@@ -57,6 +57,8 @@ def _part(part: n.Part, places: int | None) -> str:
             return f" ({inline(part.part)})"
         case n.Bar():
             return ""
+        case n.Sparkline():
+            return plain_text(part.said)
         case n.Reference():
             return inline(part.part)
         case n.Sign():
@@ -115,7 +117,9 @@ def block(node: Node, level: int = 2) -> str:
         case n.Section():
             inside = blocks(node.nodes, level + 1)
             return f"{'#' * level} {plain_text(node.title)}\n\n{inside}" if inside else ""
-        case n.Figure() | n.Grid() | n.Frame():
+        case n.StackedBar():
+            return block(node.table)
+        case n.Figure() | n.Grid() | n.Grids() | n.Frame():
             return ""
 
 

@@ -5,6 +5,7 @@ A `str` is text of others: every renderer shows it as text. How it looks is said
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,6 +45,19 @@ SIGNS = {
     "baseline": "●",
 }
 """Of verdicts, wherever they are shown."""
+STATES = {
+    "waiting": "○",
+    "preparing": "○",
+    "running": "◐",
+    "finished": "✓",
+    "converted": "✓",
+    "interrupted": "‖",
+    "stopped": "‖",
+    "failed": "✗",
+    "invalid": "✗",
+    "damaged": "✗",
+}
+"""Of runs and jobs, wherever they are shown."""
 
 
 # ---------------------------------------------------------------- parts of a sentence
@@ -106,10 +120,39 @@ class Below:
 
 @dataclass(frozen=True)
 class Bar:
-    """A share as a bar."""
+    """A share as a bar; one below zero has the hue of what is below zero."""
 
     share: float
     tone: Tone | None = None
+    room: float = 1.0
+    """Of the length that bars usually have, where several share a line."""
+
+
+@dataclass(frozen=True)
+class Sparkline:
+    """A small curve among words: values at shares of a budget, on the scale that its neighbours share."""
+
+    shares: Sequence[float]
+    values: Sequence[float | None]
+    said: str = ""
+    """It in words: dev loss 9.15 to 8.92 in 30 steps."""
+    scale: tuple[float, float] | None = None
+    """The lowest and highest value of the group; None: its own."""
+    broken: bool = False
+    """Whether what it shows ended before its time."""
+
+    @property
+    def span(self) -> tuple[float, float]:
+        known = [value for value in self.values if value is not None]
+        return self.scale or (min(known, default=0.0), max(known, default=0.0))
+
+    def places(self, count: int) -> list[float | None]:
+        """The last value at each of `count` equal parts of the budget, None where there is none."""
+        places: list[float | None] = [None] * count
+        for share, value in zip(self.shares, self.values, strict=True):
+            if value is not None:
+                places[min(count - 1, int(share * count))] = value
+        return places
 
 
 @dataclass(frozen=True)
@@ -139,7 +182,7 @@ class VerdictPill:
 
 
 Part: TypeAlias = (
-    "str | Number | Name | Code | Emphasis | Below | Bar | Reference | Sign | VerdictPill"
+    "str | Number | Name | Code | Emphasis | Below | Bar | Sparkline | Reference | Sign | VerdictPill"
     " | int | float | None"
 )
 Inline: TypeAlias = "Part | tuple[Inline, ...]"
@@ -156,6 +199,13 @@ def toned(tone: Tone, *parts: Inline) -> Emphasis:
 
 def muted(*parts: Inline) -> Emphasis:
     return Emphasis(parts, Tone.MUTED)
+
+
+def state(word: str) -> Inline:
+    """A state by its sign and its word; what went wrong stands out, what waits does not."""
+    shown = f"{STATES.get(word, '?')} {word}"
+    tones = {"✗": Tone.WRONG, "○": Tone.MUTED, "?": Tone.MUTED}
+    return toned(tones[shown[0]], shown) if shown[0] in tones else shown
 
 
 def emphasised(text: str) -> Inline:
@@ -377,26 +427,91 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class GridScale:
+    """What a full shade stands for, whether there are numbers below zero, and pairs without a number."""
+
+    top: float
+    signed: bool
+    forbids: bool
+
+
+@dataclass(frozen=True)
 class Grid:
-    """Numbers of rows against columns, as shades of their size.
+    """Numbers of rows against columns, as shades of their size; None where a pair is not allowed, which is
+    not the same as 0.
 
     `aside` names the largest of each row, for a terminal: one beside its shades, all where these do not fit.
     """
 
     rows: Sequence[str]
     columns: Sequence[str]
-    values: Sequence[Sequence[float]]
+    values: Sequence[Sequence[float | None]]
     title: Inline = ""
     note: Inline = ""
     aside: Sequence[Sequence[str]] = ()
+    scale: float | None = None
+    """What the fullest shade stands for; None: its largest number."""
+    key: tuple[tuple[float | None, str], ...] = ()
+    """Values and their words, where few values have a meaning each."""
+    written: bool = False
+    """Whether each number stands in its cell, as counts do."""
 
     @property
-    def top(self) -> float:
-        return max((abs(value) for row in self.values for value in row), default=0.0) or 1.0
+    def numbers(self) -> list[float]:
+        return [value for row in self.values for value in row if value is not None]
 
     @property
-    def signed(self) -> bool:
-        return any(value < 0 for row in self.values for value in row)
+    def largest(self) -> float:
+        return max(map(abs, self.numbers), default=0.0)
+
+    def nothing_beside(self, scale: GridScale) -> bool:
+        """Whether no shade of it would be seen on this scale."""
+        return self.largest < scale.top / NOTHING_TO_SEE
+
+
+NOTHING_TO_SEE = 200
+"""A grid is a sentence where a full shade stands for so many times its largest number."""
+
+
+def scale_of(*grids: Grid) -> GridScale:
+    """One scale for grids that are read together."""
+    given = [one.scale for one in grids if one.scale is not None]
+    top = max(given, default=0.0) or max((one.largest for one in grids), default=0.0) or 1.0
+    values = [value for one in grids for row in one.values for value in row]
+    signed = any(value is not None and value < 0 for value in values)
+    return GridScale(top, signed, any(value is None for value in values))
+
+
+@dataclass(frozen=True)
+class Grids:
+    """Grids that are read together: side by side where there is room, on one scale with one key."""
+
+    grids: Sequence[Grid]
+    title: Inline = ""
+    note: Inline = ""
+
+
+@dataclass(frozen=True)
+class StackedBar:
+    """What a whole is made of: parts as one bar, each with its name, its size and its size in words."""
+
+    parts: Sequence[tuple[str, float, str]]
+    title: Inline = ""
+    note: Inline = ""
+
+    @property
+    def whole(self) -> float:
+        return math.fsum(size for _, size, _ in self.parts) or 1.0
+
+    @property
+    def table(self) -> Table:
+        """Where it cannot be drawn."""
+        rows = [
+            (name, said, Number(size / self.whole, form="percent", decimals=1), Bar(size / self.whole))
+            for name, size, said in self.parts
+        ]
+        columns = ("part", TableColumn("size", right=True), TableColumn("share", right=True), "")
+        return Table(columns, rows, title=self.title)
 
 
 @dataclass(frozen=True)
@@ -498,8 +613,8 @@ class Section:
 
 
 Node: TypeAlias = (
-    "Heading | Sentence | Notice | Items | Table | Definitions | Figure | Grid | Forest | Marked | Code"
-    " | Details | Cards | Frame | Section"
+    "Heading | Sentence | Notice | Items | Table | Definitions | Figure | Grid | Grids | StackedBar | Forest"
+    " | Marked | Code | Details | Cards | Frame | Section"
 )
 
 

@@ -21,7 +21,7 @@ class SelfShowing:
         from attnlab.documents.terminal import as_text
 
         document = self.document()
-        return as_text(Sentence(document.headline), *document.nodes)
+        return as_text(Sentence(document.headline), *document.lead, *document.nodes)
 
     def _repr_html_(self) -> str:
         return fragment(self.document())

@@ -68,8 +68,10 @@ def score_nodes(result: EvaluationResult) -> Iterator[Node]:
 
 def scores_table(scores: Mapping[str, DefinedScore], *, title: str = "") -> Table:
     """A row a score, with its interval over texts where there are several."""
-    rows = [(name, Number.within(one.value, one.interval), one.definition) for name, one in scores.items()]
-    several = any(one.interval is not None for one in scores.values())
+    rows = [
+        (name, Number.within(score.value, score.interval), score.definition) for name, score in scores.items()
+    ]
+    several = any(score.interval is not None for score in scores.values())
     value = TableColumn("value, 95% interval" if several else "value", alike=False, whole=True)
     return Table((TableColumn("measure", whole=True), value, "definition"), rows, title=title)
 
@@ -113,7 +115,7 @@ def pseudo_sentence(pseudo: PseudoPerplexity) -> Sentence:
         (
             f"Pseudo-perplexity (each token masked alone, {pseudo.rows} rows; 95% interval): ",
             Number.within(pseudo.perplexity, pseudo.interval),
-            ". It is no perplexity: a masked model gives a text no probability.",
+            ". It is not a perplexity: a masked model gives a text no probability.",
         )
     )
 
@@ -135,14 +137,14 @@ def probes_table(probes: Sequence[ProbeScore]) -> Table:
 
 def retrieval_nodes(ranking: RankingResult, name: str) -> Iterator[Node]:
     rows: list[tuple[Inline, ...]] = []
-    for measure, one in ranking.measures.items():
-        sides = (one.model, one.bm25, one.difference)
+    for measure, score in ranking.measures.items():
+        sides = (score.model, score.bm25, score.difference)
         rows.append((measure, *(Number.within(side.value, side.interval, decimals=3) for side in sides)))
     title = f"{name}: {ranking.queries:,} queries, {ranking.passages:,} passages"
     columns = (TableColumn("measure", whole=True), "model", "BM25", "model − BM25")
     yield Table(columns, rows, title=title)
-    for measure, one in ranking.measures.items():
-        yield Sentence(f"{measure}: {one.definition}.", "fine")
+    for measure, score in ranking.measures.items():
+        yield Sentence(f"{measure}: {score.definition}.", "fine")
     yield Sentence(
         "BM25 ranks by shared words and needs no model. Below each value is its 95% interval over queries, "
         "those of one passage taken together.",
@@ -181,10 +183,10 @@ def finding_sentences(findings: Iterable[Finding]) -> Iterator[Sentence]:
 def classes_table(classes: Sequence[ClassScores]) -> Table:
     rows: list[tuple[Inline, ...]] = [
         (
-            *(one.name, one.examples, one.predicted),
-            *(Number(share, decimals=3) for share in (one.precision, one.recall, one.f1)),
+            *(scores.name, scores.examples, scores.predicted),
+            *(Number(share, decimals=3) for share in (scores.precision, scores.recall, scores.f1)),
         )
-        for one in classes
+        for scores in classes
     ]
     return Table(("class", "examples", "predicted", "precision", "recall", "F1"), rows, title="Classes")
 
@@ -195,11 +197,11 @@ def confusion_table(confusion: Confusion) -> Table:
     if len(names) > WIDE:
         pairs = [(counts[a][b], a, b) for a in range(len(names)) for b in range(len(names)) if a != b]
         often = sorted(pairs, reverse=True)[:WIDE]
-        listed = [(names[right], names[said], count) for count, right, said in often if count]
+        listed = [(names[right], names[guess], count) for count, right, guess in often if count]
         return Table(("right", "predicted", "times"), listed, title="Most frequent confusions")
     heads = [TableColumn("right ↓ predicted →"), *(TableColumn(name[:10], right=True) for name in names)]
     rows = [
-        (names[right], *(_count(count, right == said) for said, count in enumerate(row)))
+        (names[right], *(_count(count, right == guess) for guess, count in enumerate(row)))
         for right, row in enumerate(counts)
     ]
     return Table(heads, rows, title="Confusion")
@@ -211,8 +213,13 @@ def _count(count: int, agrees: bool) -> Inline:
 
 def mistakes_table(mistakes: Sequence[Mistake]) -> Table:
     rows = [
-        (label_text(one.label), label_text(one.prediction), Number(one.confidence, decimals=3), one.text)
-        for one in mistakes
+        (
+            label_text(mistake.label),
+            label_text(mistake.prediction),
+            Number(mistake.confidence, decimals=3),
+            mistake.text,
+        )
+        for mistake in mistakes
     ]
     title = "Largest errors" if mistakes[0].confidence is None else "Most confidently wrong"
     return Table(("label", "prediction", "confidence", "text"), rows, title=title)
@@ -273,12 +280,12 @@ def threshold_sentence(used: ThresholdUse) -> str:
 def wrong_table(wrong: Sequence[WrongAnswer]) -> Table:
     rows = [
         (
-            Number(one.margin, form="signed", decimals=2),
-            one.question,
-            one.answer or muted("none"),
-            one.gold or muted("none"),
+            Number(mistake.margin, form="signed", decimals=2),
+            mistake.question,
+            mistake.answer or muted("none"),
+            mistake.gold or muted("none"),
         )
-        for one in wrong
+        for mistake in wrong
     ]
     shares = {"margin": None, "question": 2, "answer": 1, "right": 1}
     columns = [TableColumn(name, share=share) for name, share in shares.items()]

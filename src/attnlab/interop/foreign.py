@@ -17,7 +17,7 @@ from attnlab.config.files import plain, section_of
 from attnlab.config.memory import refuse_beyond_memory
 from attnlab.config.streams import stream_seed
 from attnlab.config.untrusted import read_json
-from attnlab.config.values import ConfigError, unknown
+from attnlab.config.values import ConfigError, unknown_name
 from attnlab.interop.certificate import (
     Account,
     Certificate,
@@ -25,7 +25,7 @@ from attnlab.interop.certificate import (
     fill,
     refuse,
     settle_ties,
-    taken,
+    tensors_to_export,
     usual_type,
 )
 from attnlab.interop.families import FAMILIES
@@ -89,23 +89,28 @@ def read_settings(folder: Path) -> schema.ModelSettings:
     return _settings(family, family.head_of(theirs), theirs, weights, None)
 
 
-def resize(found: Foreign, *, vocabulary: int, length: int, seed: int = 0) -> Foreign:
+def resize(foreign: Foreign, *, vocabulary: int, length: int, seed: int = 0) -> Foreign:
     """The same model for more or fewer words and positions, as the certificate then says."""
-    config = replace(found.config, vocabulary=vocabulary, length=length)
-    if config == found.config:
-        return found
-    weights = {name: p.detach() for name, p in found.model.named_parameters()}
+    config = replace(foreign.config, vocabulary=vocabulary, length=length)
+    if config == foreign.config:
+        return foreign
+    weights = {name: p.detach() for name, p in foreign.model.named_parameters()}
     model = built_with(config, resize_weights(weights, plain(config), seed=seed))
-    certificate = replace(found.certificate, parameters=sum(p.numel() for p in model.parameters()))
+    certificate = replace(foreign.certificate, parameters=sum(p.numel() for p in model.parameters()))
     notes = [
         f"{what}: {before:,} before, {now:,} now ({how})"
         for what, before, now, how in (
-            ("words", found.config.tokens, vocabulary, "new ones begin near the mean"),
-            ("positions", found.config.length, length, "new ones repeat those from the start, where learned"),
+            ("words", foreign.config.tokens, vocabulary, "new ones begin near the mean"),
+            (
+                "positions",
+                foreign.config.length,
+                length,
+                "new ones repeat those from the start, where learned",
+            ),
         )
         if before != now
     ]
-    return replace(found, model=model, config=config, certificate=certificate.with_notes(*notes))
+    return replace(foreign, model=model, config=config, certificate=certificate.with_notes(*notes))
 
 
 def built_with(config: schema.ModelSettings, weights: Mapping[str, Tensor]) -> Model:
@@ -118,7 +123,7 @@ def built_with(config: schema.ModelSettings, weights: Mapping[str, Tensor]) -> M
 def family_of(theirs: Theirs, folder: Path) -> Family:
     kind = theirs.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
-        raise unknown(f"{folder / CONFIG}: model_type", kind, FAMILIES)
+        raise unknown_name(f"{folder / CONFIG}: model_type", kind, FAMILIES)
     return FAMILIES[kind]
 
 
@@ -188,17 +193,17 @@ def _witness(weights: Weights) -> dict[str, Any]:
 
 
 def _certificate(
-    family: Family, head: HeadOf, model: Model, found: Account, weights: Weights, notes: list[str]
+    family: Family, head: HeadOf, model: Model, account: Account, weights: Weights, notes: list[str]
 ) -> Certificate:
     return Certificate(
         family=family.model_type,
         architecture=head.architecture,
         parameters=sum(p.numel() for p in model.parameters()),
-        dtype=usual_type(weights.dtype(link.theirs) for link in found.loaded),
-        loaded=tuple(link.theirs for link in found.loaded),
-        tied=tuple(link.theirs for link, _ in found.tied),
-        new=tuple(found.new),
-        unused=tuple(found.unused),
+        dtype=usual_type(weights.dtype(link.theirs) for link in account.loaded),
+        loaded=tuple(link.theirs for link in account.loaded),
+        tied=tuple(link.theirs for link, _ in account.tied),
+        new=tuple(account.new),
+        unused=tuple(account.unused),
         notes=tuple(notes),
     )
 
@@ -250,7 +255,7 @@ def save_model(
     weights = {name: p.detach() for name, p in model.named_parameters(remove_duplicate=False)}
     links = family.links(head, config.layers, weights)
     own = dict(model.named_parameters())
-    tensors = taken(weights, links, tied=lambda name: name not in own, copies=head.copies)
+    tensors = tensors_to_export(weights, links, tied=lambda name: name not in own, copies=head.copies)
     covered = {name for link in links for name in link.ours}
     if left := sorted(own.keys() - covered):
         raise ConfigError(

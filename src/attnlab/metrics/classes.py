@@ -25,14 +25,14 @@ class ClassScores:
     f1: float | None
 
     @classmethod
-    def of(cls, name: str, *, right: float, true: float, said: float) -> ClassScores:
+    def of(cls, name: str, *, right: float, true: float, predicted: float) -> ClassScores:
         """By counts of examples."""
 
         def share(part: float, whole: float) -> float | None:
             return float(part / whole) if whole else None
 
-        shares = share(right, said), share(right, true), share(2 * right, true + said)
-        return cls(name, int(true), int(said), *shares)
+        shares = share(right, predicted), share(right, true), share(2 * right, true + predicted)
+        return cls(name, int(true), int(predicted), *shares)
 
 
 class Accuracy(Mean):
@@ -76,7 +76,7 @@ class ClassCounts(Metric):
         return self.of_counts(right, labels, predictions)
 
     @abstractmethod
-    def of_counts(self, right: Floats, labels: Floats, said: Floats) -> Floats:
+    def of_counts(self, right: Floats, labels: Floats, predicted: Floats) -> Floats:
         """(…, C) each -> (…)."""
 
 
@@ -89,8 +89,8 @@ class MacroF1(ClassCounts):
     better = "higher"
     limits = (0.0, 1.0)
 
-    def of_counts(self, right: Floats, labels: Floats, said: Floats) -> Floats:
-        mean: Floats = np.nanmean(ratio(2 * right, labels + said), -1)
+    def of_counts(self, right: Floats, labels: Floats, predicted: Floats) -> Floats:
+        mean: Floats = np.nanmean(ratio(2 * right, labels + predicted), -1)
         return mean
 
 
@@ -104,10 +104,10 @@ class Matthews(ClassCounts):
     better = "higher"
     limits = (-1.0, 1.0)
 
-    def of_counts(self, right: Floats, labels: Floats, said: Floats) -> Floats:
+    def of_counts(self, right: Floats, labels: Floats, predicted: Floats) -> Floats:
         n = labels.sum(-1)
-        above = n * right.sum(-1) - (labels * said).sum(-1)
-        below = np.sqrt(np.maximum(0.0, (n**2 - (labels**2).sum(-1)) * (n**2 - (said**2).sum(-1))))
+        above = n * right.sum(-1) - (labels * predicted).sum(-1)
+        below = np.sqrt(np.maximum(0.0, (n**2 - (labels**2).sum(-1)) * (n**2 - (predicted**2).sum(-1))))
         return np.nan_to_num(ratio(above, below))
 
 

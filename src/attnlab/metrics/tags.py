@@ -51,12 +51,12 @@ def labels_of_tags(tags: Sequence[str]) -> list[str]:
     return sorted({label for tag in tags if (label := parted(tag)[1]) != OUTSIDE})
 
 
-def entity_counts(right: Sequence[str], said: Sequence[str], labels: Sequence[str]) -> Floats:
+def entity_counts(right: Sequence[str], guessed: Sequence[str], labels: Sequence[str]) -> Floats:
     """(3·K) of a sentence: entities that are in both, in the truth, and predicted, by label."""
-    true, predicted = set(entities(right)), set(entities(said))
+    true, predicted = set(entities(right)), set(entities(guessed))
     counts = np.zeros((3, len(labels)))
-    for row, held in enumerate((true & predicted, true, predicted)):
-        for label, _, _ in held:
+    for row, spans in enumerate((true & predicted, true, predicted)):
+        for label, _, _ in spans:
             counts[row, labels.index(label)] += 1
     return counts.reshape(-1)
 
@@ -148,4 +148,4 @@ def by_label(examples: Examples, labels: Sequence[str]) -> list[ClassScores]:
     """Each label's entities."""
     right, true, predicted = examples["entities"].sum(0).reshape(3, -1)
     counts = zip(labels, right, true, predicted, strict=True)
-    return [ClassScores.of(name, right=r, true=t, said=s) for name, r, t, s in counts]
+    return [ClassScores.of(name, right=r, true=t, predicted=s) for name, r, t, s in counts]

@@ -1,4 +1,4 @@
-"""`attnlab convert`: what a source is decides the direction, and a run is opened before it is given out."""
+"""`attnlab convert`: what a source is decides the direction, and a run is opened before it is exported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from attnlab.config.values import ConfigError
 from attnlab.data.labels import Labels
 from attnlab.interop.certificate import Certificate
 from attnlab.interop.class_names import counted, in_unit, to_unit
-from attnlab.interop.exchange import give_onnx, give_out, take_in
+from attnlab.interop.exchange import export_model, export_onnx, import_model
 from attnlab.interop.foreign import CONFIG, fetch, layout_of
 from attnlab.interop.peft.adapter_files import write_adapter
 from attnlab.runs.record import RECORD
@@ -32,7 +32,7 @@ def convert(
     vocabulary: int | None = None,
     length: int | None = None,
 ) -> Certificate:
-    """Take a folder of transformers (or a hub's owner/name) in, or give a run of ours out; certified."""
+    """Import a folder of transformers (or owner/name of the hub), or export a run of ours; certified."""
     place, out = model_folder(source), Path(target)
     choices: dict[str, Any] = {
         "output": output,
@@ -48,34 +48,36 @@ def convert(
                 f"{place} is a run, which is exported unchanged; --head, --vocabulary, --length and "
                 "--accept are for importing."
             )
-        return _give_out(place, out)
+        return _export_run(place, out)
     if out.suffix == ".onnx":
         raise ConfigError(
             f"Only a run can be exported as ONNX; import {source} first: attnlab convert {source} FOLDER"
         )
     if (place / CONFIG).is_file():
-        return take_in(place, out, **choices)
+        return import_model(place, out, **choices)
     if place.exists():
         raise ConfigError(f"{place} holds neither a run ({RECORD}) nor a checkpoint ({CONFIG}).")
-    return take_in(fetch(str(source)), out, **choices)
+    return import_model(fetch(str(source)), out, **choices)
 
 
 def refuse_taken(out: Path) -> None:
     if out.exists() and (out.is_file() or any(out.iterdir())):
-        raise ConfigError(f"{out} is there already and not empty; give a folder that is not there yet.")
+        raise ConfigError(f"{out} already exists and is not empty; give a new folder.")
 
 
-def _give_out(run: Path, target: Path) -> Certificate:
+def _export_run(run: Path, target: Path) -> Certificate:
     trained = Trained.at(run)
     model, settings = without_adapter(trained.model, run), trained.config.model
     labels = trained.labels
     model, settings = in_unit(model, labels), counted(settings, labels)
     if target.suffix == ".onnx":
-        return give_onnx(model, settings, target)
+        return export_onnx(model, settings, target)
     base = read_json(trained.folder / RECORD).get("source", {}).get("config", {})
     task = trained.deciding
     threshold = task.threshold if isinstance(task, AnswerSpans) and task.threshold != "dev" else None
-    return give_out(model, settings, trained.tokenizer, target, base=base, labels=labels, threshold=threshold)
+    return export_model(
+        model, settings, trained.tokenizer, target, base=base, labels=labels, threshold=threshold
+    )
 
 
 def give_adapter(run: str | Path, target: str | Path) -> GivenAdapter:
@@ -85,7 +87,7 @@ def give_adapter(run: str | Path, target: str | Path) -> GivenAdapter:
     trained = Trained.at(place)
     adapter, labels = trained.model.adapter, trained.labels
     if adapter is None:
-        raise ConfigError(f"{place} has no adapter; give it out whole: attnlab convert {place} {out}")
+        raise ConfigError(f"{place} has no adapter; export the whole model: attnlab convert {place} {out}")
     settings = counted(trained.config.model, labels)
     to_unit(trained.model, labels)
     try:

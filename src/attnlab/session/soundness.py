@@ -12,13 +12,13 @@ from attnlab.checks import CHECKS
 from attnlab.checks.check import Case, run_checks
 from attnlab.checks.step_replay import StepReplay
 from attnlab.config.schema import SCRATCH
-from attnlab.config.values import unknown
+from attnlab.config.values import unknown_name
 from attnlab.evaluation.evaluator import Evaluation
 from attnlab.generation.sample_file import SampleFile
 from attnlab.metrics.metric import Examples
 from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Stepped, Stepping, Warned
 from attnlab.runs.faults import UnsoundError
-from attnlab.runs.findings import Finding, When, failed_checks, joined, read_findings, save_findings
+from attnlab.runs.findings import Finding, When, failed_checks, merge_findings, read_findings, save_findings
 from attnlab.session.session import Session
 from attnlab.targets.relabelling import Predictions
 from attnlab.training.loop import Loop
@@ -77,20 +77,21 @@ class RunChecks:
         self.findings: list[Finding] = read_findings(folder)
 
     def examine(self, *moments: When, names: Sequence[str] = (), **facts: Any) -> list[Finding]:
-        """The checks of these moments, or only the named ones, made now: what they find joins what was found,
-        see `joined`."""
+        """The checks of these moments, or only the named ones, made now: see `merge_findings`."""
         findings = []
         for when in moments:
             case = case_of(self.session, when, folder=self.folder, **self.own, **facts)
             findings += run_checks(case, names)
-        self.findings = joined(self.findings, findings)
+        self.findings = merge_findings(self.findings, findings)
         self.save()
         return findings
 
     def before(self, **facts: Any) -> list[Finding]:
         """The checks before the first step. One that fails stops the run, unless it is allowed."""
         findings = self.examine("config", "before", **facts)
-        stopping = [one for one in findings if one.outcome == "fail" and one.check not in self.allow]
+        stopping = [
+            finding for finding in findings if finding.outcome == "fail" and finding.check not in self.allow
+        ]
         if stopping:
             raise UnsoundError("\n".join(map(refusal, stopping)))
         return findings
@@ -108,7 +109,7 @@ def known(allow: Collection[str]) -> None:
     """Refuse a name that no check has, before any work."""
     for name in allow:
         if name not in CHECKS:
-            raise unknown("--allow", name, CHECKS)
+            raise unknown_name("--allow", name, CHECKS)
 
 
 class Watch:
@@ -123,7 +124,7 @@ class Watch:
         """The checks before the first step; what fails and is not allowed raises."""
         began = time.perf_counter()
         self.tell(Checking(step=0))
-        self.report(0, self.soundness.before(told=self.progress(0)), began)
+        self.report(0, self.soundness.before(progress=self.progress(0)), began)
 
     def __call__(self, event: Event) -> None:
         began, facts = time.perf_counter(), dict[str, Any]()
@@ -145,7 +146,7 @@ class Watch:
             session = self.soundness.session
             best = None if session.task.predicts_words else self.loop.best_evaluation()
             scored = ScoredExamples.of(session, best)
-            facts = {"step": event.step, "told": self.progress(event.step), "scored": scored}
+            facts = {"step": event.step, "progress": self.progress(event.step), "scored": scored}
             self.report(event.step, self.soundness.examine("after", **facts), began)
 
     def progress(self, step: int) -> Callable[[int, int], None]:
@@ -172,6 +173,6 @@ class Watch:
 def refusal(finding: Finding) -> str:
     return (
         f"{finding.sentence} "
-        f"To train anyway, with every number marked not sound: --allow {finding.check} "
+        f"To train anyway, with every number marked invalid: --allow {finding.check} "
         f'(in a study: allow = {{ ARM = ["{finding.check}"] }}).'
     )

@@ -148,7 +148,7 @@ def run_study(
 ) -> EndedStudy:
     """Train and measure every arm with every seed, compare, and write the report.
 
-    With `resume` a study goes on: runs that are done stay, and arms, seeds and budget may have grown.
+    `resume` continues a study: runs that are done stay, and arms, seeds and budget may have grown.
     `jobs` is how many runs go at once, 0 for as many as there are cores: it changes nothing but the
     time, since a run's number of threads is the study's and stays with it. `engine` is where they are
     executed, by its name in ENGINES.

@@ -173,7 +173,7 @@ def _note(kind: str, values: Values) -> str:
         seeds = ", ".join(values["seeds"])
         return f"Their seeds differ ({seeds}): another start, and another order of the examples."
     if kind == "busy_machine":
-        shares = in_words([f"{one['arm']} {one['share']:.0%}" for one in values["arms"]])
+        shares = in_words([f"{waited['arm']} {waited['share']:.0%}" for waited in values["arms"]])
         return f"Seconds and tokens/s are not compared: of its time each arm waited for a processor {shares}."
     if kind in FAULTS:
         return FAULTS[kind](values)
@@ -294,20 +294,24 @@ def phrase_of(why: Values) -> str:
 def inequalities_sentence(unequal: Sequence[Any], arm: str, baseline: str, *, exact: bool = True) -> str:
     """How an arm differs from its baseline beyond what is compared; with the counts behind the ratios."""
     phrases = [
-        f"{arm} changes {len(one.names)} settings: {', '.join(one.names)}."
-        for one in unequal
-        if one.kind == "settings"
+        f"{arm} changes {len(inequality.names)} settings: {', '.join(inequality.names)}."
+        for inequality in unequal
+        if inequality.kind == "settings"
     ]
     groups: dict[str, list[Any]] = {}
-    for one in (one for one in unequal if one.kind == "count"):
-        groups.setdefault(ratio_phrase(one.arm / one.baseline), []).append(one)
+    for count in (inequality for inequality in unequal if inequality.kind == "count"):
+        groups.setdefault(ratio_phrase(count.arm / count.baseline), []).append(count)
     has = []
     for how, counts in groups.items():
-        nouns = in_words([name.replace("flops", "FLOPs") for one in counts for name in one.names])
+        nouns = in_words([name.replace("flops", "FLOPs") for count in counts for name in count.names])
         first = counts[0]
         behind = f" ({first.arm:,.0f} {first.names[0]}, {baseline} {first.baseline:,.0f})"
         has.append(f"{how} {nouns}{behind if exact and first.names[0] != 'flops' else ''}")
-    has += [_inequality(one, baseline, exact) for one in unequal if one.kind not in ("settings", "count")]
+    has += [
+        _inequality(inequality, baseline, exact)
+        for inequality in unequal
+        if inequality.kind not in ("settings", "count")
+    ]
     if has:
         phrases.append(f"{'It' if phrases else arm} had {('; ' if exact else ', ').join(has)}.")
     return " ".join(phrases)
@@ -319,15 +323,16 @@ def ratio_phrase(ratio: float) -> str:
     return near if 0.8 < ratio < 1.25 else f"{ratio:.2g} × the"
 
 
-def _inequality(one: Any, baseline: str, exact: bool) -> str:
-    ratio = one.arm / one.baseline if one.baseline else math.nan
-    said, behind = {
-        "time": (f"{ratio:.2g} × the training time", f"{one.arm:,.0f} s, {baseline} {one.baseline:,.0f} s"),
-        "rate": (f"{ratio:.3g} × the learning rate", f"{one.arm:g}, {baseline} {one.baseline:g}"),
+def _inequality(inequality: Any, baseline: str, exact: bool) -> str:
+    own, other = inequality.arm, inequality.baseline
+    ratio = own / other if other else math.nan
+    phrase, behind = {
+        "time": (f"{ratio:.2g} × the training time", f"{own:,.0f} s, {baseline} {other:,.0f} s"),
+        "rate": (f"{ratio:.3g} × the learning rate", f"{own:g}, {baseline} {other:g}"),
         "tokenizer": ("a tokenizer of its own, so that the same texts came in other batches", ""),
-        "tuning": (f"{one.arm:g} tried settings", f"{baseline}: {one.baseline:g}"),
-    }[one.kind]
-    return f"{said} ({behind})" if exact and behind else said
+        "tuning": (f"{own:g} tried settings", f"{baseline}: {other:g}"),
+    }[inequality.kind]
+    return f"{phrase} ({behind})" if exact and behind else phrase
 
 
 # ---------------------------------------------------------------- comparisons
@@ -352,7 +357,7 @@ def because_phrase(comparison: Any) -> str:
         checks = " and ".join(dict.fromkeys(comparison.failed))
         return f"{checks} failed, so the difference in {metric} ({difference}) means nothing"
     if comparison.doubts:
-        doubts = reasons_phrase([(one.kind, one.values) for one in comparison.doubts])
+        doubts = reasons_phrase([(reason.kind, reason.values) for reason in comparison.doubts])
         return f"{doubts}, so the difference in {metric} ({difference}) is no evidence"
     if comparison.identical:
         what = "every text's loss" if comparison.documents else metric
@@ -436,14 +441,18 @@ def verdict_sentences(outcome: Any) -> str:
     apart = {
         note.values["arm"]: note for note in outcome.notes if note.kind in ("not_compared", "failed_runs")
     }
-    failed = [said for arm in outcome.all_arms if (said := failure_sentence(arm, apart.get(arm.name)))]
+    failed = [
+        sentence for arm in outcome.all_arms if (sentence := failure_sentence(arm, apart.get(arm.name)))
+    ]
     if len(comparisons) > FEW:
         compared_sentences = [
-            counts_sentence([one for one in comparisons if one.metric == outcome.study.metric])
+            counts_sentence(
+                [comparison for comparison in comparisons if comparison.metric == outcome.study.metric]
+            )
         ]
     else:
-        compared_sentences = [comparison_sentence(one, arms) for one in comparisons]
-    compared = {one.arm for one in comparisons} | {*baselines}
+        compared_sentences = [comparison_sentence(comparison, arms) for comparison in comparisons]
+    compared = {comparison.arm for comparison in comparisons} | {*baselines}
     others = [
         arm
         for arm in outcome.all_arms
@@ -467,10 +476,10 @@ def verdict_sentences(outcome: Any) -> str:
 def counts_sentence(comparisons: Sequence[Any]) -> str:
     """Many comparisons by the metric that decides, in one sentence; all stand in the table."""
     by_verdict: dict[str, list[str]] = {}
-    for one in comparisons:
-        by_verdict.setdefault(str(one.verdict), []).append(one.arm)
+    for comparison in comparisons:
+        by_verdict.setdefault(str(comparison.verdict), []).append(comparison.arm)
     counts = [f"{len(arms)} {verdict} ({', '.join(arms)})" for verdict, arms in by_verdict.items()]
-    baselines = in_words(dict.fromkeys(one.baseline for one in comparisons))
+    baselines = in_words(dict.fromkeys(comparison.baseline for comparison in comparisons))
     metric = comparisons[0].metric.replace("_", " ")
     return f"{len(comparisons)} comparisons with {baselines} by {metric}: {', '.join(counts)}."
 
@@ -493,10 +502,15 @@ def comparison_sentence(comparison: Any, arms: Mapping[str, Any]) -> str:
 def _more_than_compared(comparisons: Sequence[Any]) -> list[str]:
     """That arms differ in more than is compared: of one in what, by ratios; the counts, and what several
     differ in, stand with the comparisons."""
-    unequal = [one for one in comparisons if one.unequal and one.verdict != "invalid"]
+    unequal = [
+        comparison for comparison in comparisons if comparison.unequal and comparison.verdict != "invalid"
+    ]
     if len(unequal) > 1:
         return ["Arms differ from their baselines in more than what is compared; the report says in what."]
-    return [inequalities_sentence(one.unequal, one.arm, one.baseline, exact=False) for one in unequal]
+    return [
+        inequalities_sentence(inequality.unequal, inequality.arm, inequality.baseline, exact=False)
+        for inequality in unequal
+    ]
 
 
 def fault_phrase(checks: Sequence[str]) -> str:

@@ -77,7 +77,9 @@ class ClassTarget(NamedTarget):
         return entropy(given, targets.tolist())
 
     def predictions(self, examples: Examples, labels: Labels) -> Predictions:
-        right, guesses = ([labels.names[n] for n in one] for one in (examples["label"], predicted(examples)))
+        right, guesses = (
+            [labels.names[n] for n in numbers] for numbers in (examples["label"], predicted(examples))
+        )
         return Predictions(right, guesses, classes=labels.names)
 
     def report(self, task: PredictingTask, texts: Sequence[Example], examples: Examples) -> TargetReport:
@@ -87,7 +89,7 @@ class ClassTarget(NamedTarget):
         wrong = predicted(examples) != examples["label"]
         return TargetReport(
             majority=MajorityShare(task.labels.names[number], share),
-            classes=tuple(ClassScores.of(name, right=r, true=t, said=s) for name, r, t, s in scores),
+            classes=tuple(ClassScores.of(name, right=r, true=t, predicted=s) for name, r, t, s in scores),
             confusion=Confusion(list(task.labels.names), counts.tolist()),
             mistakes=worst(task, texts, examples, wrong=wrong, by=examples["probabilities"].max(1)),
             checks=judged(self.predictions(examples, task.labels), texts),
@@ -97,7 +99,7 @@ class ClassTarget(NamedTarget):
     def baselines(self, task: PredictingTask, texts: Sequence[Example]) -> list[Baseline]:
         if not texts:
             return []
-        known = (task.labels.number(task.label_of(one), one.place) for one in texts)
+        known = (task.labels.number(task.label_of(example), example.place) for example in texts)
         number, share = most_frequent(Counter(known))
         always = f"always predicting “{task.labels.names[number]}”, the most frequent class of these texts"
         return [Baseline("majority", share, None, len(texts), always)]
@@ -148,10 +150,11 @@ def chosen(labels: Labels, flags: Iterable[bool]) -> list[str]:
     return [name for name, there in zip(labels.names, flags, strict=True) if there]
 
 
-def judged(said: Predictions, texts: Sequence[Example]) -> tuple[Finding, ...]:
+def judged(predictions: Predictions, texts: Sequence[Example]) -> tuple[Finding, ...]:
     """What the checks of predictions say, that of repeated texts included."""
-    read = [f"{one.text} {one.pair or ''}".strip() for one in texts]
-    return tuple(judge_predictions(Predictions(said.labels, said.predicted, texts=read, sets=said.sets)))
+    read = [f"{example.text} {example.pair or ''}".strip() for example in texts]
+    given = Predictions(predictions.labels, predictions.predicted, texts=read, sets=predictions.sets)
+    return tuple(judge_predictions(given))
 
 
 def confusion(examples: Examples) -> NDArray[np.int64]:
@@ -177,8 +180,8 @@ def worst(
     chosen = [texts[number] for number in order]
     predictions = task.predictions(columns, chosen)
     return tuple(
-        Mistake(text.place, shown(text), task.label_of(text), one.answer, one.confidence)
-        for text, one in zip(chosen, predictions, strict=True)
+        Mistake(text.place, shown(text), task.label_of(text), prediction.answer, prediction.confidence)
+        for text, prediction in zip(chosen, predictions, strict=True)
     )
 
 

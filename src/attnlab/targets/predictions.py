@@ -22,10 +22,10 @@ FEW_LABELS = 0.02
 """The share of a class below which a model may leave it out."""
 
 
-def provisional(found: Finding) -> Finding:
+def provisional(finding: Finding) -> Finding:
     """A failure that more training may still mend."""
-    failed = found.outcome is Outcome.FAIL
-    return replace(found, outcome=Outcome.WARN, so_far=True) if failed else found
+    failed = finding.outcome is Outcome.FAIL
+    return replace(finding, outcome=Outcome.WARN, so_far=True) if failed else finding
 
 
 def judge(
@@ -104,10 +104,10 @@ def collapse(given: Predictions) -> Finding:
     return Finding(outcome=outcome, kind=kind, values=values, **about)
 
 
-def unsaid(labels: Counter[Hashable], said: Counter[Hashable], classes: int) -> list[Hashable]:
+def unsaid(labels: Counter[Hashable], predicted: Counter[Hashable], classes: int) -> list[Hashable]:
     """Labels that are never predicted and at least half as frequent as if all classes were equally so."""
     least = max(labels.total() / classes / 2, ENOUGH)
-    return [name for name, count in labels.most_common() if count >= least and name not in said]
+    return [name for name, count in labels.most_common() if count >= least and name not in predicted]
 
 
 def repeated(given: Predictions) -> Finding:

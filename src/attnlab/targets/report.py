@@ -24,7 +24,7 @@ class PredictingTask(Protocol):
 
     def label_of(self, example: Example) -> Any: ...
 
-    def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> Sequence[Any]: ...
+    def predictions(self, columns: Mapping[str, Any], texts: Sequence[Example]) -> Sequence[Any]: ...
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,9 @@ class TargetReport:
         for name in ["mistakes", *names] if self.mistakes_first else [*names, "mistakes"]:
             part = getattr(self, name)
             if part is not None:
-                yield name, [asdict(one) for one in part] if isinstance(part, tuple) else asdict(part)
+                yield name, [asdict(row) for row in part] if isinstance(part, tuple) else asdict(part)
         if self.checks is not None:
-            yield "checks", [one.as_json() for one in self.checks]
+            yield "checks", [finding.as_json() for finding in self.checks]
             yield "collapsed", collapse_sentence(self.checks)
 
 
@@ -149,7 +149,7 @@ def baselines_sentence(baselines: Sequence[Baseline]) -> str:
     """All in one line; nothing where there are none."""
     if not baselines:
         return ""
-    texts = " and ".join(f"{n:,}" for n in sorted({one.n for one in baselines}))
+    texts = " and ".join(f"{n:,}" for n in sorted({baseline.n for baseline in baselines}))
     metric = baselines[0].metric.replace("_", " ")
     return f"Baselines ({metric}, n = {texts}): {', '.join(map(str, baselines))}."
 

@@ -6,14 +6,14 @@ finding can say it, without torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attnlab.checks.wording.of_data import OF_DATA
 from attnlab.checks.wording.of_models import OF_MODELS
 from attnlab.checks.wording.of_scores import CURE, OF_SCORES, SCORED_AS
 from attnlab.checks.wording.template import Sentences, Template
-from attnlab.config.wording import listing
+from attnlab.config.wording import count_of, in_words, listing
 
 TOLD = "told"
 """The kind of a finding whose values are its own text: that of a person's own check, or of a file written
@@ -107,9 +107,41 @@ def soundness_phrase(sound: bool | None) -> str:
     """What several checks come to; None where nothing was checked."""
     if sound is None:
         return "Nothing was checked"
-    return "Sound, as far as was checked" if sound else "Not sound"
+    return "Sound, as far as was checked" if sound else "Invalid"
+
+
+MOMENTS = {
+    "config": "of the config",
+    "before": "before training",
+    "during": "during training",
+    "evaluation": "at evaluation",
+    "after": "after training",
+}
+
+
+def moments_phrase(moments: Sequence[tuple[str, int | None]]) -> str:
+    """When a check was made: before training; at evaluation, steps 40 and 80."""
+    phrases = []
+    for when in dict.fromkeys(when for when, _ in moments):
+        steps = [f"{step:,}" for moment, step in moments if moment == when and step]
+        named = f", step{'s' * (len(steps) > 1)} {in_words(steps)}" if steps else ""
+        phrases.append(f"{MOMENTS.get(when, when)}{named}")
+    return "; ".join(phrases)
+
+
+OUTCOMES = {
+    "fail": ("fails", "fail"),
+    "warn": ("warns", "warn"),
+    "pass": ("passes", "pass"),
+    "not applicable": ("does not apply", "do not apply"),
+}
+"""What one check does, and what several do; the worst first."""
 
 
 def counts_phrase(outcomes: Mapping[Any, int]) -> str:
-    """How many checks came to each outcome."""
-    return ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "no check was made"
+    """How many checks came to each outcome, the worst first."""
+    counts = {str(outcome): count for outcome, count in outcomes.items()}
+    known = [(counts[outcome], words) for outcome, words in OUTCOMES.items() if counts.get(outcome)]
+    nouns = iter([count_of(count, "check") for count, _ in known[:1]])  # of the first alone
+    phrases = [f"{next(nouns, count)} {words[count != 1]}" for count, words in known]
+    return ", ".join(phrases) or "no check was made"

@@ -345,7 +345,10 @@ TOKENIZER_DIFFERENCES: Mapping[str, str] = {
 
 
 def other_tokenizer(values: Values) -> Sentences:
-    parts = [TOKENIZER_DIFFERENCES[one["kind"]].format_map(one) for one in values["differences"]]
+    parts = [
+        TOKENIZER_DIFFERENCES[difference["kind"]].format_map(difference)
+        for difference in values["differences"]
+    ]
     return Sentences("; ".join(parts), *OTHER_TOKENIZER)
 
 
