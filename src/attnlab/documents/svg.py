@@ -20,7 +20,9 @@ APART = 14
 def curves(chart: Lines) -> Markup:
     """Each with its name at its end."""
     across = Scale((x for line in chart.lines for x in line.x), LEFT, WIDTH - RIGHT, log=chart.x.log)
-    up = Scale((y for line in chart.lines for y in line.y), HEIGHT - BOTTOM, TOP, log=chart.y.log)
+    floor = [0.0] if chart.y.from_zero else []
+    heights = [*floor, *(y for line in chart.lines for y in line.y)]
+    up = Scale(heights, HEIGHT - BOTTOM, TOP, log=chart.y.log)
     parts = [_axes(across, up, chart.x.title, chart.y.title)]
     ends: list[float] = []
     for number, line in enumerate(chart.lines):
