@@ -92,7 +92,7 @@ def test_the_commands_say_it_and_exit_with_1(tmp_path, monkeypatch):
 def test_a_study_calls_the_arm_invalid_and_its_report_names_the_step(tmp_path, monkeypatch):
     """Injected: of linear, only the evaluation of step 4 fails; that of step 8, the last, passes."""
 
-    def checked(case):
+    def checked(case, names=()):
         bad = case.step == 4 and case.config.model.attention.kind == "linear"
         return [finding("fail" if bad else "pass", case.step)] if case.when == "evaluation" else []
 

@@ -178,7 +178,7 @@ def test_topics_are_checked_and_do_not_make_it_another_study(tmp_path):
 
 def test_the_report_shows_what_each_arm_really_took(tmp_path, monkeypatch):
     """Injected: one arm runs twice as long, and says so nowhere but in its settings."""
-    monkeypatch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
+    monkeypatch.setattr("attnlab.session.soundness.run_checks", lambda case, names=(): [])
     arms = {"dot": {}, "long": {"training.budget.steps": 16, "training.optimizer.learning_rate": 1e-3}}
     with here():
         ended = run_study(resolve(study(tmp_path, arms=arms, seeds=2)), tmp_path / "study", jobs=1)

@@ -25,7 +25,7 @@ def ended(tmp_path_factory):
     arms = {"dot": {}, "wild": WILD, "biased": IMPOSSIBLE}
     said = []
     with pytest.MonkeyPatch.context() as patch, here():
-        patch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
+        patch.setattr("attnlab.session.soundness.run_checks", lambda case, names=(): [])
         asked = study(folder, arms=arms, seeds=1, budget={"steps": 3}, learning_rates=(1e17, 1e18))
         asked = replace(asked, set={"training.clip": "off"}, arms={**arms, "dot": {"training.clip": 1.0}})
         done = run_study(resolve(asked), folder / "study", tell=said.append)

@@ -69,7 +69,7 @@ def told(check, case, outcome, kind, **values):
     return Finding(check=check, when=case.when, outcome=outcome, kind=kind, values=values, step=case.step)
 
 
-def injected(case):
+def injected(case, names=()):
     """The checks of a run: one arm leaks, and another learns no more than the most frequent label."""
     leak = {"path": "evaluation", "query": 2, "key": 5, "size": 0.7, "module": ""}
     leaks = case.config.model.attention.kind == "linear" and case.when == "before"

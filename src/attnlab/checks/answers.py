@@ -142,6 +142,9 @@ def points(example: Example, rows: Rows, row: int) -> Iterator[bool]:
     answer, text = example.answers[0], example.pair or ""
     starts, ends = rows.ragged("char_start", row), rows.ragged("char_end", row)
     first, last = rows.scalar("start", row), rows.scalar("end", row)
+    if not 0 <= first <= last < len(starts):
+        yield False
+        return
     begin, end = int(starts[first]), int(ends[last])
     yield 0 <= begin <= answer.start and answer.start + len(answer.text) <= end <= len(text)
     yield answer.text in text[begin:end]

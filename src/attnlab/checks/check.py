@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from typing import ClassVar
 import torch
 
 from attnlab.checks import CHECKS
+from attnlab.checks.step_replay import Replays
 from attnlab.config.schema import Config
 from attnlab.data.dataset import Dataset
 from attnlab.data.workers import in_order
@@ -59,6 +61,7 @@ class Case:
     pretrained: bool = False
     evaluator: Evaluator | None = None
     backward: Callable[[Model, list[Prepared]], tuple[float, Mapping[str, float]]] | None = None
+    replays: Replays | None = None
     progress: Callable[[int, int], None] = lambda done, of: None
 
 
@@ -135,6 +138,14 @@ def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:
     return [findings[name] for name in chosen]
 
 
+def raised(error: Exception) -> dict[str, Value]:
+    """What a finding holds of an error: its kind and first line, and the file, line and function it is of."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}, {frames[-1].name}" if frames else ""
+    message = next(iter(str(error).splitlines()), "")[:200]
+    return {"error": f"{type(error).__name__}: {message}".removesuffix(": "), "place": place}
+
+
 def _made_by_one_thread(case: Case, name: str) -> Finding:
     torch.set_num_threads(1)
     return _made(case, name)
@@ -143,7 +154,10 @@ def _made_by_one_thread(case: Case, name: str) -> Finding:
 def _made(case: Case, name: str) -> Finding:
     began = time.perf_counter()
     check = CHECKS.build(name)
-    finding = check.run(case)
+    try:
+        finding = check.run(case)
+    except Exception as error:  # of a model or data of anybody's: a check says so, and the others go on
+        finding = check.finding(case.when, Outcome.WARN, "raised", None, **raised(error))
     if check.samples_layers and finding.outcome is not Outcome.NOT_APPLICABLE:
         finding = replace(finding, layers=sampled_layers(case.model))
     return replace(finding, seconds=time.perf_counter() - began, step=case.step)

@@ -636,6 +636,8 @@ class Frame:
     script: str
     data: Mapping[str, str | bytes]
     note: Inline = ""
+    height: int = 900
+    """Of the whole page with it, about, in a notebook."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from attnlab.config.untrusted import refuse_device
 from attnlab.runs.atomic import replace_bytes
-from attnlab.runs.events import Checking, Evaluated, Event, Started, Stepped
+from attnlab.runs.events import Checking, Evaluated, Event, Started, Stepped, Stepping
 from attnlab.runs.faults import FAULTS
 from attnlab.runs.typed import check_record
 
@@ -39,7 +39,7 @@ class MetricsFile:
         self.stream = file.open("a", encoding="utf-8", errors="backslashreplace")
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Checking):  # of the moment only; what the checks came to follows
+        if isinstance(event, (Checking, Stepping)):  # of the moment only; what the checks came to follows
             return
         line = {"event": type(event).__name__.lower()} | asdict(event)
         self.stream.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -10,12 +10,13 @@ from typing import Any
 
 from attnlab.checks import CHECKS
 from attnlab.checks.check import Case, run_checks
+from attnlab.checks.step_replay import StepReplay
 from attnlab.config.schema import SCRATCH
 from attnlab.config.values import unknown_name
 from attnlab.evaluation.evaluator import Evaluation
 from attnlab.generation.sample_file import SampleFile
 from attnlab.metrics.metric import Examples
-from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Warned
+from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Stepped, Stepping, Warned
 from attnlab.runs.faults import UnsoundError
 from attnlab.runs.findings import Finding, When, failed_checks, merge_findings, read_findings, save_findings
 from attnlab.session.session import Session
@@ -39,6 +40,8 @@ class ScoredExamples:
 
 
 UNSCORED = ScoredExamples()
+STEPS = ("replayed_step",)
+"""The checks that are made right after a step."""
 
 
 def case_of(session: Session, when: When, *, scored: ScoredExamples = UNSCORED, **facts: Any) -> Case:
@@ -67,16 +70,18 @@ class RunChecks:
         allow: Collection[str] = (),
         own: Mapping[str, Any] | None = None,
     ):
-        """`own` are the run's own ways to its numbers, which checks go by: `evaluator` and `backward`."""
+        """`own` are the run's own ways to its numbers, which checks go by: `evaluator`, `backward` and
+        `replays`."""
         self.session, self.folder, self.allow = session, folder, tuple(sorted(set(allow)))
         self.own = dict(own or {})
         self.findings: list[Finding] = read_findings(folder)
 
-    def examine(self, *moments: When, **facts: Any) -> list[Finding]:
-        """The checks of these moments, made now: see `merge_findings`."""
+    def examine(self, *moments: When, names: Sequence[str] = (), **facts: Any) -> list[Finding]:
+        """The checks of these moments, or only the named ones, made now: see `merge_findings`."""
         findings = []
         for when in moments:
-            findings += run_checks(case_of(self.session, when, folder=self.folder, **self.own, **facts))
+            case = case_of(self.session, when, folder=self.folder, **self.own, **facts)
+            findings += run_checks(case, names)
         self.findings = merge_findings(self.findings, findings)
         self.save()
         return findings
@@ -110,8 +115,9 @@ def known(allow: Collection[str]) -> None:
 class Watch:
     """Makes the checks of a run when their moment has come, and tells what is new in what they found."""
 
-    def __init__(self, soundness: RunChecks, loop: Loop, samples: Sequence[SampleFile]):
+    def __init__(self, soundness: RunChecks, loop: Loop, samples: Sequence[SampleFile], replay: StepReplay):
         self.soundness, self.loop, self.tell, self.samples = soundness, loop, loop.tell, samples
+        self.replay = replay
         self.reported = {(finding.when, finding.check): finding.outcome for finding in soundness.findings}
 
     def before(self) -> None:
@@ -122,7 +128,12 @@ class Watch:
 
     def __call__(self, event: Event) -> None:
         began, facts = time.perf_counter(), dict[str, Any]()
-        if isinstance(event, Evaluated):
+        if isinstance(event, Stepping):
+            self.replay.before()
+        elif isinstance(event, Stepped):
+            if self.replay.after(event):
+                self.warn(event.step, self.soundness.examine("during", names=STEPS, step=event.step))
+        elif isinstance(event, Evaluated):
             self.tell(Checking(step=event.step))
             written = [sample for file in self.samples for sample in file.last]
             scores = {"loss": event.loss, **event.scores}
@@ -148,6 +159,10 @@ class Watch:
         }
         if outcomes:
             self.tell(Checked(step=step, outcomes=outcomes, seconds=time.perf_counter() - began))
+        self.warn(step, findings)
+
+    def warn(self, step: int, findings: Sequence[Finding]) -> None:
+        """Tell what is newly bad."""
         for finding in findings:
             key, bad = (finding.when, finding.check), finding.outcome in ("warn", "fail")
             if bad and self.reported.get(key) != finding.outcome:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from attnlab.checks.step_replay import StepReplay
 from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.data.loader import Loader
@@ -86,12 +87,17 @@ def train(
             session.taken = True
             loop = _loop(session, folder)
             warnings += _restored(loop, folder)
-            own = {"evaluator": _reading_again(loop.evaluate_model), "backward": loop.backward}
+            own: dict[str, Any] = {
+                "evaluator": _reading_again(loop.evaluate_model),
+                "backward": loop.backward,
+            }
+            replay = StepReplay(loop, in_order(session))
+            own["replays"] = replay.result
             soundness = RunChecks(session, out, allow, own)
             step, evaluated = loop.state.step, loop.state.evaluated
             with MetricsFile(folder.metrics, step=step, evaluated=evaluated) as metrics:
                 samples = samples_of(session, folder.path / "samples.txt", loop.state.step)
-                watch = Watch(soundness, loop, samples)
+                watch = Watch(soundness, loop, samples, replay)
                 loop.listeners = [metrics, *samples, *listeners, *_trackers(config, out), watch]
                 for warning in warnings:
                     loop.warn(warning)

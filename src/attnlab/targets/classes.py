@@ -18,7 +18,7 @@ from attnlab.data.labels import ClassNames, Labels, is_number, most_frequent
 from attnlab.metrics.classes import ClassScores, predicted
 from attnlab.metrics.metric import Examples
 from attnlab.runs.findings import Finding
-from attnlab.targets.predictions import judge
+from attnlab.targets.predictions import judge_predictions
 from attnlab.targets.relabelling import Predictions
 from attnlab.targets.report import (
     WRONG,
@@ -129,9 +129,10 @@ class SetTarget(NamedTarget):
 
     def predictions(self, examples: Examples, labels: Labels) -> Predictions:
         """A set of labels counts as one."""
-        sets = examples["labels"], examples["chances"] > 0.5
-        right, guesses = ([" + ".join(chosen(labels, row)) or "none" for row in flags] for flags in sets)
-        return Predictions(right, guesses)
+        flags = examples["labels"], examples["chances"] > 0.5
+        right, guesses = ([chosen(labels, row) for row in rows] for rows in flags)
+        true, said = ([" + ".join(names) or "none" for names in sets] for sets in (right, guesses))
+        return Predictions(true, said, sets=(right, guesses))
 
     def report(self, task: PredictingTask, texts: Sequence[Example], examples: Examples) -> TargetReport:
         wrong = ((examples["chances"] > 0.5) != examples["labels"]).any(1)
@@ -152,7 +153,8 @@ def chosen(labels: Labels, flags: Iterable[bool]) -> list[str]:
 def judged(predictions: Predictions, texts: Sequence[Example]) -> tuple[Finding, ...]:
     """What the checks of predictions say, that of repeated texts included."""
     read = [f"{example.text} {example.pair or ''}".strip() for example in texts]
-    return tuple(judge(predictions.labels, predictions.predicted, read))
+    given = Predictions(predictions.labels, predictions.predicted, texts=read, sets=predictions.sets)
+    return tuple(judge_predictions(given))
 
 
 def confusion(examples: Examples) -> NDArray[np.int64]:

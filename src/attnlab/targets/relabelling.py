@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,12 +17,13 @@ MUCH = 0.05
 @dataclass(frozen=True)
 class Predictions:
     """What a classifier said, beside what was right. `classes` are all that it could have said, `texts` what
-    it read."""
+    it read. `sets` are the classes of each label and each prediction, where that is a set of them."""
 
     labels: Sequence[Hashable]
     predicted: Sequence[Hashable]
     classes: Sequence[Hashable] = ()
     texts: Sequence[str] = ()
+    sets: tuple[Sequence[Collection[str]], Sequence[Collection[str]]] | None = None
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.model.witness import answer
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
-from attnlab.runs.events import Ended, Evaluated, Event, Listener, Saved, Started, Stepped, Warned
+from attnlab.runs.events import Ended, Evaluated, Event, Listener, Saved, Started, Stepped, Stepping, Warned
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training import budget
 from attnlab.training.budget import State
@@ -93,6 +93,7 @@ class Loop:
             if reason:
                 self.tell(Ended(step=self.state.step, reason=reason))
                 return reason
+            self.tell(Stepping(step=self.state.step))
             self.tell(self.step())
 
     def step(self) -> Stepped:

@@ -19,6 +19,14 @@ TOLD = "told"
 """The kind of a finding whose values are its own text: that of a person's own check, or of a file written
 before findings had kinds."""
 
+RAISED = Sentences(
+    "the check could not be made: {error} ({place})",
+    "What it asks is not known of this run.",
+    "If that is code of your own, let it accept what the check gives it; if it is attnlab's, it is a bug of "
+    "the check: please report it with the config.",
+)
+"""Of any check in which something raised an error."""
+
 NOT_APPLICABLE: Mapping[str, str] = {
     "no_words": "the task predicts no words",
     "no_classes": "the model does not classify",
@@ -33,7 +41,7 @@ NOT_APPLICABLE: Mapping[str, str] = {
 }
 """Why a check does not apply, in words that several of them share."""
 
-TEMPLATES: Mapping[tuple[str, str], Template] = {**OF_MODELS, **OF_DATA, **OF_SCORES}
+TEMPLATES: Mapping[tuple[str, str], Template] = {("", "raised"): RAISED, **OF_MODELS, **OF_DATA, **OF_SCORES}
 
 MISSING = (KeyError, ValueError, TypeError, IndexError, AttributeError)
 """What a sentence raises whose values are not those that it needs, as in a file that was edited."""
@@ -65,7 +73,7 @@ def sentences(
 def _plain(check: str, kind: str, values: Mapping[str, Any]) -> Sentences:
     if "found" in values:
         return Sentences(*(str(values.get(name, "")) for name in ("found", "meaning", "fix")))
-    template = TEMPLATES.get((check, kind))
+    template = TEMPLATES.get((check, kind), TEMPLATES.get(("", kind)))
     shared = Sentences(NOT_APPLICABLE[kind]) if template is None and kind in NOT_APPLICABLE else template
     try:
         if shared is not None:
