@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnlab.cli.console import MOST, JsonOption, RunArgument, emit, err, invalid_sentence, out, say_first
+from attnlab.cli.console import (
+    MOST,
+    HtmlOption,
+    JsonOption,
+    RunArgument,
+    emit,
+    err,
+    invalid_sentence,
+    out,
+    say_first,
+)
 from attnlab.cli.corpus_options import (
     AnswersOption,
     EncodingOption,
@@ -19,7 +29,7 @@ from attnlab.cli.corpus_options import (
     WordsOption,
 )
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Sentence
+from attnlab.documents.nodes import Figure, Sentence
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
@@ -46,6 +56,7 @@ def evaluate(
     skip_bad: SkipOption = False,
     template: TemplateOption = "",
     label_words: WordsOption = "",
+    html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
     """Score a trained model: its task's metrics, each with its n, its interval and its definition."""
@@ -66,12 +77,18 @@ def evaluate(
         display.work("Scoring")
         probes = probe or ()
         result = evaluate_model(trained, split, on=on, probes=probes, rows=rows, wording=wording, **options)
+    if html is not None:
+        from attnlab.documents.html import page
+        from attnlab.runs.atomic import replace_bytes
+
+        replace_bytes(html, page(result.document()).encode())
+        err.say(f"Page: {html}")
     if json:
         return emit(as_json(trained, result, "split" if on is None else "text"))
     if result.scores:
         say_first(result.collapse)
         out.show(Sentence(f"The model of {trained.checkpoint}."))
-    out.show(*result.document().nodes)
+    out.show(*(node for node in result.document().nodes if not isinstance(node, Figure)))
     if trained.unsound:
         out.say(invalid_sentence(trained.unsound))
     return None

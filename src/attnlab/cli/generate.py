@@ -142,9 +142,13 @@ def watch(
         for _ in tokens:
             pass
         return
-    with live_nodes(out, transient=True) as screen:
+
+    def growing() -> list[Marked]:
+        return [passage(trained, *pair) for pair in zip(prompts, texts, strict=True)]
+
+    with live_nodes(out, *growing(), transient=True) as screen:
         for _ in tokens:
-            screen.show(*(passage(trained, *pair) for pair in zip(prompts, texts, strict=True)))
+            screen.show(*growing())
 
 
 def passage(trained: Trained, prompt: str, text: Written) -> Marked:
