@@ -30,6 +30,7 @@ CHECKS: Registry[Check] = Registry(
         "attention": "attnlab.checks.attention:Attention",
         "ranges": "attnlab.checks.ranges:Ranges",
         "recomputed_loss": "attnlab.checks.recomputed_loss:RecomputedLoss",
+        "recomputed_metrics": "attnlab.checks.recomputed_metrics:RecomputedMetrics",
         "honesty": "attnlab.checks.honesty:Honesty",
         "denominators": "attnlab.checks.denominators:Denominators",
         "samples": "attnlab.checks.samples:Samples",

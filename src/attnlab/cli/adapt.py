@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnlab.cli.console import JsonOption, SetOption, emit, err, not_sound, out, say_first
+from attnlab.cli.console import JsonOption, SetOption, emit, err, exit_unsound, not_sound, out, say_first
 from attnlab.cli.corpus_options import (
     AnswersOption,
     DevOption,
@@ -22,7 +22,7 @@ from attnlab.cli.corpus_options import (
     TextOption,
     WordsOption,
 )
-from attnlab.cli.train import exit_unsound, finish, say_baselines, saying_how_to_resume
+from attnlab.cli.train import finish, say_baselines, saying_how_to_resume
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:

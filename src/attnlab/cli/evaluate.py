@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnlab.cli.console import MOST, JsonOption, RunArgument, emit, err, not_sound, out, say_first
+from attnlab.cli.console import (
+    MOST,
+    AllowOption,
+    JsonOption,
+    RunArgument,
+    emit,
+    err,
+    exit_unsound,
+    not_sound,
+    out,
+    say_first,
+)
 from attnlab.cli.corpus_options import (
     AnswersOption,
     EncodingOption,
@@ -46,9 +57,13 @@ def evaluate(
     skip_bad: SkipOption = False,
     template: TemplateOption = "",
     label_words: WordsOption = "",
+    allow: AllowOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Score a trained model: its task's metrics, each with its n, its interval and its definition."""
+    """Score a trained model: its task's metrics, each with its n, its interval and its definition.
+
+    Exits 1 where a number is not confirmed by a second computation, or the run failed a check.
+    """
     reading: dict[str, Any] = {"text": text, "pair": pair, "label": label, "answers": answers}
     reading |= {"encoding": encoding, "skip_bad": skip_bad}
     options = {name: value for name, value in reading.items() if value}
@@ -67,14 +82,15 @@ def evaluate(
         probes = probe or ()
         result = evaluate_model(trained, split, on=on, probes=probes, rows=rows, wording=wording, **options)
     if json:
-        return emit(as_json(trained, result, "split" if on is None else "text"))
-    if result.scores:
-        say_first(result.collapse)
-        out.show(Sentence(f"The model of {trained.checkpoint}."))
-    out.show(*result.document().nodes)
-    if trained.unsound:
-        out.say(not_sound(trained.unsound))
-    return None
+        emit(as_json(trained, result, "split" if on is None else "text"))
+    else:
+        if result.scores:
+            say_first(result.collapse)
+            out.show(Sentence(f"The model of {trained.checkpoint}."))
+        out.show(*result.document().nodes)
+        if trained.unsound:
+            out.say(not_sound(trained.unsound))
+    exit_unsound([*trained.unsound, *result.failed], allow)
 
 
 def as_json(trained: Trained, result: EvaluationResult, scored: str) -> dict[str, Any]:

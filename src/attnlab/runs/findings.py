@@ -239,10 +239,14 @@ def save_findings(folder: Path, findings: Sequence[Finding], allowed: Collection
 
 
 def add_findings(folder: Path, findings: Sequence[Finding]) -> None:
-    """Findings of what was measured after the run, beside those made in it; a later one takes its place."""
+    """Findings of what was measured after the run, beside those made in it; a later one takes its place, but
+    not that of a failure in the run."""
     made = {(one.check, one.when) for one in findings}
     earlier, allowed = read_checks(folder)
-    kept = [one for one in earlier if (one.check, one.when) not in made]
+    in_run = [one.outcome is Outcome.FAIL and one.step is not None for one in earlier]
+    kept = [
+        one for one, stays in zip(earlier, in_run, strict=True) if stays or (one.check, one.when) not in made
+    ]
     save_findings(folder, [*kept, *findings], allowed)
 
 

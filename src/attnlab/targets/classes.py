@@ -149,8 +149,12 @@ def chosen(labels: Labels, flags: Iterable[bool]) -> list[str]:
 
 def judged(said: Predictions, texts: Sequence[Example]) -> tuple[Finding, ...]:
     """What the checks of predictions say, that of repeated texts included."""
-    read = [f"{one.text} {one.pair or ''}".strip() for one in texts]
-    return tuple(judge(said.labels, said.predicted, read))
+    return tuple(judge(said.labels, said.predicted, [as_read(one) for one in texts]))
+
+
+def as_read(example: Example) -> str:
+    """What a classifier reads of an example, as one text."""
+    return f"{example.text} {example.pair or ''}".strip()
 
 
 def confusion(examples: Examples) -> NDArray[np.int64]:

@@ -138,10 +138,16 @@ class Tagging(Task):
             shape = len(numbers), int(word.max(initial=0)) + 1
             return {name: _placed(shape, text[row], word, one) for name, one in by_word.items()}, numbers
         ends = np.searchsorted(text[row], np.arange(1, len(numbers)))
-        truth = np.split(columns["word_truth"][row, entry], ends)
-        counts = [self.counts(*pair) for pair in zip(truth, np.split(said, ends), strict=True)]
-        lost = {name: np.bincount(text, columns[name]) for name in ("nats", "targets") if name in columns}
-        return lost | {name: np.stack([one[name] for one in counts]) for name in counts[0]}, numbers
+        right = columns["word_truth"][row, entry]
+        pairs = zip(np.split(right, ends), np.split(said, ends), strict=True)
+        counts = [self.counts(*pair) for pair in pairs]
+        by_text: SplitColumns = {name: np.stack([one[name] for one in counts]) for name in counts[0]}
+        by_text |= {name: np.bincount(text, columns[name]) for name in ("nats", "targets") if name in columns}
+        shape = len(numbers), int(word.max(initial=0)) + 1
+        smallest = np.min_scalar_type(-len(self.labels.names))
+        for name, tags in (("word_truth", right), ("word_tags", said)):  # a second count begins with these
+            by_text[name] = _placed(shape, text[row], word, tags.astype(smallest))
+        return by_text, numbers
 
     def counts(self, right: NDArray[np.int64], said: NDArray[np.int64]) -> SplitColumns:
         """Of a text: entities by label and words by tag (right, true, predicted), and invalid tags."""
