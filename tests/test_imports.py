@@ -11,12 +11,14 @@ from attnlab.tasks import TASKS
 
 SOURCE = Path(attnlab.__file__).parent
 WORDING = "wording"
-"""A folder's `wording`, a module or a folder: the sentences of its records. It imports `config` and other
-wordings alone, so that whoever holds a record can say it."""
+"""A folder's `wording`, a module or a folder: the sentences of its records. It imports `config`,
+numbers as they are written (`documents`, `metrics`) and other wordings alone, so that whoever holds a record
+can say it."""
 LAYERS = """
 config
-choices wording
+choices
 documents metrics
+wording
 runs
 data model
 targets
@@ -81,13 +83,15 @@ def test_no_two_modules_need_each_other_not_even_in_a_function():
     known = dict(modules())
     needed = {}
     for name, file in known.items():
-        found = {
+        nodes = list(executed(ast.parse(file.read_text())))
+        needed[name] = {
             full if (full := f"{node.module}.{alias.name}") in known else node.module
-            for node in executed(ast.parse(file.read_text()))
+            for node in nodes
             if isinstance(node, ast.ImportFrom) and node.module
             for alias in node.names
         }
-        needed[name] = (found & known.keys()) - {name}
+        needed[name] |= {a.name for node in nodes if isinstance(node, ast.Import) for a in node.names}
+        needed[name] = (needed[name] & known.keys()) - {name}
     list(TopologicalSorter(needed).static_order())  # raises CycleError, which names the cycle
 
 
@@ -205,3 +209,19 @@ def test_what_a_model_is_for_is_asked_of_its_task():
         if file.relative_to(SOURCE).parts[0] not in ("model", "tasks"):
             for node in ast.walk(ast.parse(file.read_text())):
                 assert not tasks_named(node), f"{file.relative_to(SOURCE)}:{node.lineno} compares tasks"
+
+
+SERIALISERS = {"as_json", "results"}
+"""Methods that give JSON: a record, serialised."""
+
+
+def test_results_are_records():
+    """What studies, evaluations and sessions find is typed; only its JSON is a dict of anything."""
+    for folder in ("studies", "evaluation", "session"):
+        for file in (SOURCE / folder).rglob("*.py"):
+            if "report" in file.relative_to(SOURCE).parts:
+                continue  # the arguments of figures
+            for node in ast.walk(ast.parse(file.read_text())):
+                loose = isinstance(node, ast.FunctionDef) and node.name not in SERIALISERS and node.returns
+                where = f"{file.relative_to(SOURCE)}:{getattr(node, 'lineno', 0)}"
+                assert not (loose and "dict[str, Any]" in ast.unparse(node.returns)), f"{where} gives a dict"

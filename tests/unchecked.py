@@ -5,7 +5,7 @@ That checks change nothing of a run has tests of its own (tests/checks/test_reci
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -19,10 +19,12 @@ from attnlab.runs.findings import Finding
 def checked_by(*names: str) -> Iterator[None]:
     """Runs are checked by these checks alone."""
 
-    def some(case: Case) -> list[Finding]:
-        due = [name for name in names if case.when in CHECKS[name].when]
+    def some(case: Case, only: Sequence[str] = ()) -> list[Finding]:
+        due = [name for name in only or names if name in names and case.when in CHECKS[name].when]
         return run_checks(case, due) if due else []
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("attnlab.session.soundness.run_checks", some)
+        if "replayed_step" not in names:
+            patch.setattr("attnlab.checks.step_replay.StepReplay.before", lambda replay: None)
         yield

@@ -9,7 +9,7 @@ from attnlab.checks.honesty import Honesty
 from attnlab.checks.ranges import Ranges
 from attnlab.cli import app
 from attnlab.runs.events import Stepped
-from attnlab.runs.findings import Finding, failures, joined, read_findings
+from attnlab.runs.findings import Finding, failures, merge_findings, read_findings
 from attnlab.runs.summary import read_summary
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
@@ -78,7 +78,7 @@ def test_the_commands_say_it_and_exit_with_1(tmp_path, monkeypatch):
     invoke = CliRunner().invoke
     trained = invoke(app, ["train", str(tmp_path / "small.json"), "--out", str(tmp_path / "run")])
     assert trained.exit_code == 1 and "failed honesty (step 8)" in " ".join(trained.output.split())
-    assert "no: honesty" in invoke(app, ["runs", str(tmp_path)]).output
+    assert "✗ invalid" in invoke(app, ["runs", str(tmp_path)]).output
     (listed,) = json.loads(invoke(app, ["runs", str(tmp_path), "--json"]).stdout)
     assert listed["sound"] is False and listed["failures"] == ["honesty (step 8)"]
     checked = invoke(app, ["check", str(tmp_path / "run"), "--json"])
@@ -92,7 +92,7 @@ def test_the_commands_say_it_and_exit_with_1(tmp_path, monkeypatch):
 def test_a_study_calls_the_arm_invalid_and_its_report_names_the_step(tmp_path, monkeypatch):
     """Injected: of linear, only the evaluation of step 4 fails; that of step 8, the last, passes."""
 
-    def checked(case):
+    def checked(case, names=()):
         bad = case.step == 4 and case.config.model.attention.kind == "linear"
         return [finding("fail" if bad else "pass", case.step)] if case.when == "evaluation" else []
 
@@ -113,20 +113,20 @@ def test_a_study_calls_the_arm_invalid_and_its_report_names_the_step(tmp_path, m
 
 
 def finding(outcome, step, *, when="evaluation"):
-    return Finding.told("a leak", check="honesty", when=when, outcome=outcome, step=step)
+    return Finding.of_text("a leak", check="honesty", when=when, outcome=outcome, step=step)
 
 
 def test_what_stays_and_what_is_replaced():
     passed, failed = finding("pass", 4), finding("fail", 4)
-    assert joined([passed], [finding("pass", 8)]) == [finding("pass", 8)]
-    assert joined([failed], [finding("pass", 8)]) == [failed, finding("pass", 8)]
-    both = joined([failed, finding("pass", 8)], [finding("fail", 12)])
+    assert merge_findings([passed], [finding("pass", 8)]) == [finding("pass", 8)]
+    assert merge_findings([failed], [finding("pass", 8)]) == [failed, finding("pass", 8)]
+    both = merge_findings([failed, finding("pass", 8)], [finding("fail", 12)])
     assert both == [failed, finding("fail", 12)]
-    assert joined([failed], [failed]) == [failed], "the same step, done again after a kill"
+    assert merge_findings([failed], [failed]) == [failed], "the same step, done again after a kill"
     early = finding("fail", 0, when="before")
     mended = finding("pass", 0, when="before")
-    assert joined([early], [mended]) == [mended], "no step was taken: it is begun anew"
-    assert joined([early], [finding("pass", 4)]) == [early, finding("pass", 4)]
+    assert merge_findings([early], [mended]) == [mended], "no step was taken: it is begun anew"
+    assert merge_findings([early], [finding("pass", 4)]) == [early, finding("pass", 4)]
 
 
 def test_findings_of_before_steps_were_kept_still_open(tmp_path):
@@ -134,4 +134,4 @@ def test_findings_of_before_steps_were_kept_still_open(tmp_path):
     (tmp_path / "checks.json").write_text(json.dumps({"sound": False, "allowed": [], "findings": [old]}))
     (held,) = read_findings(tmp_path)
     assert held.step is None and failures([held]) == ["honesty"]
-    assert failures(joined([held], [finding("pass", 8)])) == ["honesty"]
+    assert failures(merge_findings([held], [finding("pass", 8)])) == ["honesty"]

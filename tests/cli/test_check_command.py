@@ -77,9 +77,9 @@ def test_every_number_of_an_allowed_run_is_marked(allowed):
     record = json.loads((allowed / "run.json").read_text())
     assert record["sound"] is False and record["unsound"] == ["dependency", "honesty"]
     scores = invoke("evaluate", allowed)
-    assert "Not sound" in scores.output
+    assert "Invalid" in scores.output
     assert json.loads(invoke("evaluate", allowed, "--json").stdout)["sound"] is False
-    assert "Not sound" in invoke("generate", allowed, "the").stderr
+    assert "Invalid" in invoke("generate", allowed, "the").stderr
     written = json.loads(invoke("generate", allowed, "the", "--json").stdout)
     assert written["sound"] is False and written["unsound"] == ["dependency", "honesty"]
 
@@ -146,3 +146,20 @@ def test_predicted_numbers_are_judged_as_numbers_and_columns_can_be_named(tmp_pa
     assert invoke("check", file, *named).exit_code == 1
     unnamed = invoke("check", file)
     assert "--label COLUMN and --prediction COLUMN" in str(unnamed.exception)
+
+
+def test_failures_come_first_and_once_for_all_their_moments_and_passes_take_a_line(allowed):
+    """171 lines for an invalid arm hid the two that mattered."""
+    short, whole = (invoke("check", allowed, *option).output for option in ((), ("--all",)))
+    lines = short.splitlines()
+    assert lines[0].startswith("Invalid: 2 checks fail, ") and len(lines) < 40 < len(whole.splitlines())
+    rows = [line.split()[1] for line in lines if line.startswith("✗")]
+    assert rows == ["dependency", "honesty"], "found before training and after it, told once"
+    assert "before training; after training, step 12" in " ".join(short.split())
+    passes = next(place for place, line in enumerate(lines) if line.startswith("✓"))
+    assert passes > max(place for place, line in enumerate(lines) if line.startswith("✗"))
+    named = " ".join(" ".join(lines[passes:]).split()).partition(": ")[2].partition(". ")[0].split(", ")
+    found = json.loads(invoke("check", allowed, "--json").stdout)
+    bad = {one["check"] for one in found if one["outcome"] in ("warn", "fail")}
+    assert {*named} == {one["check"] for one in found if one["outcome"] == "pass"} - bad
+    assert all(one["check"] in whole for one in found)

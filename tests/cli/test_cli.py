@@ -141,7 +141,7 @@ def test_mask_draws_source_document_e():
     assert drawn["words"][4:6] == ["activities", "He"] and drawn["source"] == 5
     assert [sum(row) for row in drawn["may_attend"]] == [5] * 5 + [6, 7, 8, 9]
     shown = CliRunner().invoke(app, ["explain", "mask", "--set", "model.mask=prefix"]).output
-    assert "8 hiking" in shown and "■" in shown
+    assert "8 hiking" in shown and "██" in shown and "╱ may not" in shown
     packed = answer("explain", "mask", "--text", "a b c d", "--documents", "1,3", "--json")["may_attend"]
     assert packed == [[True, False, False, False], [False, True, False, False], [False, True, True, False],
                       [False, True, True, True]]  # fmt: skip

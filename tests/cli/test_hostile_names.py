@@ -78,7 +78,7 @@ def test_a_check_of_another_s_run_is_named(place, trained):
     shutil.copytree(trained, "theirs")
     held = json.loads((place / "theirs/checks.json").read_text()) | {"findings": [finding], "sound": False}
     (place / "theirs/checks.json").write_text(json.dumps(held | {"unsound": [finding["check"]]}))
-    assert "no: [/b]⏎␛" in said("runs", "theirs/..")
+    assert "[/b]⏎␛" in said("runs", "theirs/..")
     assert "failed [/b]⏎␛" in said("predict", "theirs", "a")
     told = said("check", "theirs")
     assert "x [/c]" in told and "[/d] :smile:" in told

@@ -112,7 +112,7 @@ def test_run_says_its_verdict_and_goes_on_only_when_asked(file, tmp_path):
     words = ("run", file, "--quick", "--only", "linear", "--out", tmp_path / "study")
     first = invoke(*words)
     assert first.exit_code == 0, first.output
-    assert "Verdict: linear compared with dot (baseline): inconclusive" in " ".join(first.output.split())
+    assert "Verdict: linear compared with dot: inconclusive" in " ".join(first.output.split())
     assert "quick" in first.output and "report.html" in first.output.replace("\n", "")
     results = json.loads((tmp_path / "study/results.json").read_text())
     assert results["study"]["quick"] and results["again"].endswith("small.json --quick --only linear")
@@ -138,7 +138,7 @@ def leaking(when):
     def run_checks(case):
         leaks = case.when == when and case.config.model.attention.kind == "linear"
         outcome = "fail" if leaks else "pass"
-        return [Finding.told("a leak", "It leaks.", check="honesty", when=case.when, outcome=outcome)]
+        return [Finding.of_text("a leak", "It leaks.", check="honesty", when=case.when, outcome=outcome)]
 
     return run_checks
 

@@ -172,13 +172,13 @@ def test_labels_come_back_from_a_record():
 
 @pytest.mark.parametrize("label", ["nan", "inf", "-inf", "seven", "1,5", ""])
 def test_what_is_no_number_is_told_with_its_place(label):
-    with pytest.raises(DataError, match=f'The label "{label}" at f.csv, line 3 is no number.*classification'):
+    with pytest.raises(DataError, match=f'"{label}" at f.csv, line 3 is not a number.*classification'):
         number_of(Example("t", label=label, place="f.csv, line 3"))
 
 
 def test_a_list_is_no_number_and_no_single_class():
     listed = Example("t", label=("1", "2"), place="f.jsonl, line 1")
-    with pytest.raises(DataError, match=r"f.jsonl, line 1.*no number"):
+    with pytest.raises(DataError, match=r"f.jsonl, line 1.*not a number"):
         number_of(listed)
     with pytest.raises(DataError, match=r"f.jsonl, line 1 is a list of 2.*task = multilabel"):
         class_of(listed)
@@ -263,7 +263,7 @@ def test_a_number_of_the_test_split_that_is_none_is_told_before_training(tmp_pat
     train = written(tmp_path / "train.csv", labelled([n / 3 for n in range(60)]))
     test = tmp_path / "test.csv"
     test.write_text("text,label\nmy own text,1\nanother one,nan\n")
-    assert "test.csv line 3 is no number" in said(train, "regression", test=str(test))
+    assert "test.csv line 3 is not a number" in said(train, "regression", test=str(test))
 
 
 @pytest.mark.parametrize("task", ["classification", "multilabel", "regression"])
@@ -318,7 +318,7 @@ def test_a_number_that_is_none(tmp_path, said, bad):
     rows = labelled([n / 3 for n in range(60)])
     rows[30]["label"] = bad
     told = said(written(tmp_path / "a.csv", rows), "regression")
-    assert f'The label "{bad}" at' in told and "line 32 is no number" in told
+    assert f'The label "{bad}" at' in told and "line 32 is not a number" in told
 
 
 def test_several_labels_for_one_class(tmp_path, said):

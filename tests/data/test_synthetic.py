@@ -86,7 +86,7 @@ def test_no_question_is_in_two_splits() -> None:
     [
         ("recall(pairs=9, keys=8)", "needs at least 9 keys"),
         ("recall(pairs=2, queries=3)", "at most 2 queries"),
-        ("copy(shortest=5, longest=4)", "are no range"),
+        ("copy(shortest=5, longest=4)", "are not a range"),
         ("induction(length=2)", "needs 2 symbols and a length of 3"),
         ("modular_addition(modulus=0)", "modulus is 0; it must be at least 1"),
         ("sorting(examples=0)", "examples is 0; it must be at least 1"),

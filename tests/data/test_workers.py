@@ -54,12 +54,13 @@ def test_a_process_that_is_ended_from_outside_is_told_as_memory():
 
 def test_a_persons_interrupt_is_answered_here_alone():
     code = (
-        "import os, time\n"
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background job ignores it
         "from attnlab.data import workers\n"
         "begin = workers._begin\n"
         "def late(*given):\n    time.sleep(os.getpid() % 2); begin(*given)\n"  # one of two has hardly begun
         "workers._begin = late\n"
-        "def wait(n):\n    os.write(1, b'x\\n'); time.sleep(2)\n"
+        "def wait(n):\n    os.write(1, b'x\\n'); time.sleep(0.5)\n"
         "try:\n    list(workers.in_order(wait, range(1), processes=2))\n"
         "except KeyboardInterrupt:\n    print('stopped')\n"
     )
@@ -133,11 +134,14 @@ def alive(process):
 
 def test_columns_joined_are_those_of_all_rows():
     from attnlab.data.columns import Row
-    from attnlab.data.rows import columns_of, joined
+    from attnlab.data.rows import columns_of, concatenated
 
     sizes = [[300 if n == 7 else 1] * (n % 5 + 1) for n in range(20)]
     rows = [Row(ids=range(len(size)), example=n, sizes=size) for n, size in enumerate(sizes)]
-    whole, parts = columns_of(rows, 100), joined([columns_of(rows[a : a + 6], 100) for a in range(0, 20, 6)])
+    whole, parts = (
+        columns_of(rows, 100),
+        concatenated([columns_of(rows[a : a + 6], 100) for a in range(0, 20, 6)]),
+    )
     assert whole.keys() == parts.keys()
     for name, column in whole.items():
         np.testing.assert_array_equal(column, parts[name])

@@ -283,5 +283,7 @@ def test_what_cannot_be_paired_is_refused():
         only(good | {"arm": [dataclasses.replace(r, value=r.value + 0.1) for r in good["arm"]]})
     with pytest.raises(ValueError, match='The baseline "other" is not among the arms: baseline, arm'):
         compare(good, "other", metric="loss")
-    with pytest.raises(ValueError, match='"seconds" is no metric of these texts; those are loss, perplexity'):
+    with pytest.raises(
+        ValueError, match='"seconds" is not a metric of these texts; those are loss, perplexity'
+    ):
         loss_interval(good["arm"][0].documents, "seconds")

@@ -14,12 +14,15 @@ from attnlab.explain.attention_maps import RowOfText, attention_maps
 from attnlab.explain.explanation import Explanation
 from attnlab.explain.gradient_flow import gradient_flow
 from attnlab.explain.head_losses import HeadLoss, HeadLosses
+from attnlab.explain.mask_picture import MaskPicture
 from attnlab.explain.masked_tokens_position import masked_positions
+from attnlab.explain.model_counts import ModelCounts
 from attnlab.explain.query_answers import EXAMPLE, query_answers, targets_of
 from attnlab.explain.reach_by_depth import reach_by_depth
 from attnlab.explain.score_decomposition import score_decomposition
 from attnlab.explain.superposition import superposition
 from attnlab.metrics.metric import Estimate
+from attnlab.model.counts import count
 from tests.contracts.grid import loosen
 
 WORDS = ["the", "cat", "saw", "the", "dog", ",", "and", "the", "dog", "saw", "the", "cat", "."]
@@ -90,6 +93,16 @@ def queries() -> Explanation:
     return query_answers(EXAMPLE, targets_of("each", len(EXAMPLE)))
 
 
+def counts() -> Explanation:
+    return ModelCounts(count(model_of(), length=64, source_length=64, batch=32))
+
+
+def mask() -> Explanation:
+    """A source of three words, then a causal target."""
+    may = [[key < 3 or key <= query for key in range(8)] for query in range(8)]
+    return MaskPicture(WORDS[:8], 3, may, "model.mask = prefix, model.attention = dot")
+
+
 def extraction() -> Explanation:
     return superposition(np.eye(6)[:, :2], np.eye(6)[:, 2:4])
 
@@ -106,4 +119,6 @@ PAGES: dict[str, Callable[[], Explanation]] = {
     "query": query,
     "queries": queries,
     "superposition": extraction,
+    "counts": counts,
+    "mask": mask,
 }

@@ -111,7 +111,7 @@ def test_a_layer_that_sees_too_much_is_seen(monkeypatch):
     monkeypatch.setattr(
         Dot, "forward", lambda self, q, k, v, pairs: (q @ k.transpose(-1, -2)).softmax(-1) @ v
     )
-    assert "EXCEEDS" in reach_by_depth(model, 20).summary
+    assert "exceeds the bound at depth 1 and 2" in reach_by_depth(model, 20).summary
 
 
 # ---------------------------------------------------------------- gradients

@@ -163,7 +163,7 @@ def test_the_commands(tmp_path):
     assert len(told["targets"]) == 4
     page = tmp_path / "query.html"
     shown = command("explain", "query", "--target", "all", "--html", page)
-    assert "reached exactly" in shown.stdout and "<svg" in page.read_text()
+    assert "reached exactly" in shown.stdout and 'class="share"' in page.read_text()
     assert "script-src &#39;none&#39;" in page.read_text()
     assert answer("explain", "superposition")["orthogonal"]["error"] < 1e-12
 

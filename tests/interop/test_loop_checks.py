@@ -121,5 +121,5 @@ def test_a_reloaded_model_is_called_as_the_loop_calls_it(tmp_path):
 def test_findings_show_themselves_as_a_table():
     shown = repr(run(shift=2)[0].findings)
     words = " ".join(shown.replace("│", " ").split())
-    assert words.startswith("Not sound: ") and "the token after the next" in words
+    assert words.startswith("Invalid: ") and "the token after the next" in words
     assert max(map(len, shown.splitlines())) <= 80

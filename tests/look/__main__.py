@@ -9,12 +9,12 @@ notebook. With a report, of that alone; with names, of these views alone.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from tests.browser import Page
+from tests.explain.pages import PAGES
 from tests.look import notebooks, terminals
-from tests.studies.look import WIDTHS, install, made, take
+from tests.studies.look import REPORTS, WIDTHS, install, reports, take
 
 
 def main(report: str = "", folder: str = "look", *names: str) -> None:
@@ -37,25 +37,18 @@ def everything(tab: Page, out: Path, names: tuple[str, ...]) -> None:
     def wanted(name: str) -> bool:
         return not names or name.startswith(names)
 
-    for name, file in explain_pages(out):
-        if wanted(name):
-            pages(tab, name, file, out)
-    if wanted("report"):
-        pages(tab, "report", made(out), out)
+    for name, make in PAGES.items():
+        if wanted(f"page-{name}"):
+            make().save(file := out / f"{name}.html")
+            pages(tab, f"page-{name}", file, out)
+    if any(wanted(f"report-{name}") for name in REPORTS):
+        for name, file in reports(out).items():
+            pages(tab, f"report-{name}", file, out)
     for name in filter(wanted, terminals.COMMANDS):
         picture(tab, terminals.drawn(name, out), out / f"{name}.png")
     for name, file in notebooks.written(out):
         if wanted(name):
             picture(tab, file, out / f"{name}.png", width=960)
-
-
-def explain_pages(out: Path) -> Iterator[tuple[str, Path]]:
-    from tests.explain.pages import PAGES
-
-    for name, make in PAGES.items():
-        file = out / f"{name}.html"
-        make().save(file)
-        yield f"page-{name}", file
 
 
 def pages(tab: Page, name: str, file: Path, out: Path) -> None:

@@ -21,7 +21,7 @@ def run(request, tmp_path_factory):
     held = made | {"model": bert | {"output": "classification(transform=tanh)"}}
     held["training"] = held["training"] | {"budget": {"steps": 6}}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
+        patch.setattr("attnlab.session.soundness.run_checks", lambda case, names=(): [])
         train(config_of(held), folder / "run")
     convert(folder / "run", folder / "theirs")
     return Trained.at(folder / "run"), folder

@@ -41,7 +41,7 @@ def write(folder, record=None):
     evaluated = {"event": "evaluated", "step": 3, "loss": 2.0, "scores": {"perplexity": 7.4}}
     (folder / METRICS_FILE).write_text("".join(json.dumps(e) + "\n" for e in (STEP, evaluated)))
     (folder / RESULT).write_text(json.dumps(RunResult(status="finished", metrics={"loss": 2.0}).as_json()))
-    finding = Finding.told("", check="dependency", when="before", outcome="pass", seconds=0.1)
+    finding = Finding.of_text("", check="dependency", when="before", outcome="pass", seconds=0.1)
     save_findings(folder, [finding])
     return folder
 

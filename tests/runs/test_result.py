@@ -9,7 +9,7 @@ from attnlab.runs.findings import Finding
 from attnlab.runs.reason import Reason
 from attnlab.runs.result import CutText, RunResult, read_result, write_result
 
-FOUND = Finding.told("0.7 nats", check="honesty", when="evaluation", outcome="fail", step=40)
+FOUND = Finding.of_text("0.7 nats", check="honesty", when="evaluation", outcome="fail", step=40)
 CUT = dict.fromkeys(CutText.__annotations__, 1)
 FULL = RunResult(
     status="finished",
@@ -45,6 +45,7 @@ FULL = RunResult(
     dev_curve={"step": [1], "loss": [3.0]},
     extra_curves={"gradient norm": {"step": [1], "value": [0.1]}},
     extra={"by_pairs": {"1": [3, 4]}},
+    waited=0.1,
 )
 
 

@@ -129,7 +129,7 @@ def test_from_python_it_opens_the_best_checkpoint(home, tmp_path, unchecked, cap
     columns = {"text": "body", "label": "who", "set": {"training.optimizer.learning_rate": 0.02}}
     trained = lab.adapt(str(home / "bert"), data=home / "reviews.csv", out=tmp_path / "run", **columns)
     said = capsys.readouterr().out
-    assert re.search(r"Method: full; it tunes ([\d,]+) of \1 parameters \(100 %\)\.\n  = ", said)
+    assert re.search(r"Method: full; it tunes ([\d,]+) of \1 parameters \(100%\)\.\n  = ", said)
     assert "(encoder.feedforward: L·(2·D) + L·(D·E + E) + L·(E·D + D))\n" in said, "in closed form"
     assert repr(trained).startswith(f"Trained('{tmp_path / 'run'}', step ") and len(repr(trained)) < 250
     assert trained.step == read_record(tmp_path / "run")["best"]["step"]

@@ -46,10 +46,10 @@ def test_the_threshold_of_all_of_dev_travels_with_the_checkpoint(run):
     trained = Trained.at(run)
     examples = trained.evaluator("dev")().examples
     best = curve(examples["margin"], examples["span_f1"], examples["silent"]).best
-    assert trained.settled == {"threshold": pytest.approx(best, abs=1e-4)}
-    assert trained.deciding.threshold == trained.settled["threshold"] and trained.task.threshold == "dev"
+    assert trained.decision == {"threshold": pytest.approx(best, abs=1e-4)}
+    assert trained.deciding.threshold == trained.decision["threshold"] and trained.task.threshold == "dev"
     state = json.loads((run / "checkpoints" / f"step-{trained.step}" / "state.json").read_text())
-    assert state["settled"] == trained.settled
+    assert state["settled"] == trained.decision
 
 
 def test_test_is_scored_by_the_kept_threshold_as_the_official_definition_says(run):
@@ -60,7 +60,7 @@ def test_test_is_scored_by_the_kept_threshold_as_the_official_definition_says(ru
     for name in ("exact_match", "span_f1", "span_f1_answerable", "exact_match_unanswerable"):
         assert told["measures"][name]["value"] == pytest.approx(right[name], abs=1e-12)
     used = told["answers"]["threshold"]
-    assert used["how"] == "fixed" and used["least"] == used["most"] == trained.settled["threshold"]
+    assert used["how"] == "fixed" and used["least"] == used["most"] == trained.decision["threshold"]
     assert used["pretended_f1"] >= used["f1"] == pytest.approx(right["span_f1"])
     never, sentence = told["baselines"]
     unanswerable = np.mean([not one.answers for one in texts])

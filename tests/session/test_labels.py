@@ -132,9 +132,9 @@ def test_the_command_shows_all_of_it(classifier):
     for part in (
         "accuracy",
         "95% interval",
-        "macro_f1",
+        "macro F1",
         "matthews",
-        "calibration_error",
+        "calibration error",
         "Always predicting",
         "Classes",
     ):

@@ -46,7 +46,7 @@ def test_the_rate_that_is_best_on_dev_is_kept_as_the_run(home, tmp_path, uncheck
     )
     assert all(torch.equal(weights(alone)[n], w) for n, w in weights(replace(alone, folder=out)).items())
 
-    assert "is there already; go on by --resume" in str(adapt(home, *rates, "--out", str(out)).exception)
+    assert "already exists; resume it with --resume" in str(adapt(home, *rates, "--out", str(out)).exception)
     again = adapt(home, *rates, "--out", str(out), "--resume", "--json")
     assert json.loads(again.stdout)["rates"] == held, "nothing is trained again"
     other = adapt(home, "--rates", "0.02,0.3", "--out", str(out), "--resume")
@@ -91,7 +91,7 @@ def test_rates_as_a_person_gives_them(home):
             ConfigError, match="give two or more numbers above 0, such as 1e-5,5e-5,2e-4, or usual"
         ):
             rates_of(wrong, config)
-    with pytest.raises(ConfigError, match="chosen by dev, and there is none"):
+    with pytest.raises(ConfigError, match="chosen on the dev split, and there is none"):
         try_rates(asked(home, set=["data.dev_share=0"]), (1e-5, 1e-4), home / "none", None)
     tie = {1e-3: 0.5, 1e-4: 0.5, 1e-2: None}
     assert best_rate(tie, "accuracy") == 1e-4 and best_rate(tie | {1e-2: 0.4}, "loss") == 1e-2

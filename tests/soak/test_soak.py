@@ -147,7 +147,7 @@ def test_a_clock_that_jumps_changes_no_step(tmp_path, monkeypatch, jump):
     from tests.training.small_run import config as small
     from tests.training.small_run import train
 
-    monkeypatch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
+    monkeypatch.setattr("attnlab.session.soundness.run_checks", lambda case, names=(): [])
     changes = {"training": {"budget": {"steps": 6}, "evaluate_every": 3, "checkpoint_every": 2}}
     train(small(tmp_path, **changes), tmp_path / "whole")
     moments, real = iter(range(10**9)), time.time

@@ -21,7 +21,7 @@ def ended(tmp_path_factory):
     place = tmp_path_factory.mktemp("damaged")
     resolved = resolve(study(place, probes=(), sentence="", set=QUIET))
     with pytest.MonkeyPatch.context() as patch, here():
-        patch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
+        patch.setattr("attnlab.session.soundness.run_checks", lambda case, names=(): [])
         patch.setattr("attnlab.studies.worker.default_cache", lambda: place / "cache")
         patch.setattr("attnlab.studies.runner.report.write", lambda results, folder: None)
         patch.setattr("attnlab.studies.run_measures.written_samples", lambda trained: WrittenSamples())

@@ -41,7 +41,7 @@ def place(tmp_path_factory):
 @pytest.fixture
 def bare(place, monkeypatch):
     """Studies run without their checks: what is wrong must show in what runs record."""
-    monkeypatch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
+    monkeypatch.setattr("attnlab.session.soundness.run_checks", lambda case, names=(): [])
     monkeypatch.setattr("attnlab.studies.worker.default_cache", lambda: place / "cache")
     monkeypatch.setattr("attnlab.studies.runner.report.write", lambda results, folder: None)
     monkeypatch.setattr("attnlab.studies.run_measures.written_samples", lambda trained: WrittenSamples())

@@ -60,10 +60,10 @@ def runs(*correlations):
 
 
 def test_an_interval_that_holds_zero_proves_nothing():
-    unsure = verdict("heads-4", runs(-0.5, 0.1, 0.6)[:1] + runs(-0.5, 0.6))
+    unsure = str(verdict("heads-4", runs(-0.5, 0.1, 0.6)[:1] + runs(-0.5, 0.6)))
     assert "distance at which it looks (+0.40)" in unsure and "entropy" not in unsure
     assert "50% of its heads can be lost" in unsure
-    assert "entropy of its weights (-0.50)" in verdict("heads-4", runs(-0.5, -0.52, -0.48))
+    assert "entropy of its weights (-0.50)" in str(verdict("heads-4", runs(-0.5, -0.52, -0.48)))
     rows = correlation_rows("heads-4", runs(-0.5, 0.1, 0.6))
     assert rows[0][:4] == ["heads-4", "entropy of its weights", 3, 16] and rows[0][5].startswith("-")
     assert correlation_rows("heads-4", runs(0.1))[0][5] == "one seed: unknown"

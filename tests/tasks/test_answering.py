@@ -290,13 +290,13 @@ def test_passages_of_one_token_and_of_none(passage):
 def test_what_is_above_the_threshold_is_answered_and_what_was_settled_decides():
     held = tokenizer()
     said = {"margin": np.array([0.5]), "char_start": np.array([0]), "char_end": np.array([4])}
-    (given,) = task_of(held).settled({"threshold": 0.4}).predictions(said, [asked("Oslo")])
+    (given,) = task_of(held).with_decision({"threshold": 0.4}).predictions(said, [asked("Oslo")])
     assert (given.answer, given.span, given.start, given.end) == ("Jill", "Jill", 0, 4)
     assert given.margin == pytest.approx(0.1) and given.columns["start"] == 0
-    (kept,) = task_of(held).settled({"threshold": 0.5}).predictions(said, [asked("Oslo")])
+    (kept,) = task_of(held).with_decision({"threshold": 0.5}).predictions(said, [asked("Oslo")])
     assert (kept.answer, kept.span, kept.margin) == ("", "Jill", 0.0) and kept.columns["start"] is None
     fixed = task_of(held, threshold=2.0)
-    assert fixed.settled({"threshold": 0.4}).threshold == 2.0 and fixed.settle({}) == {}
+    assert fixed.with_decision({"threshold": 0.4}).threshold == 2.0 and fixed.fit_decision({}) == {}
 
 
 def test_what_is_kept_is_the_best_of_all_of_dev_and_scores_go_by_the_other_folds():
@@ -309,7 +309,7 @@ def test_what_is_kept_is_the_best_of_all_of_dev_and_scores_go_by_the_other_folds
     }
     task = task_of(held)
     columns = task.compare(said, texts)
-    kept = task.settle(columns)["threshold"]
+    kept = task.fit_decision(columns)["threshold"]
     f1 = [
         np.where(said["margin"] > tau, columns["span_f1"], columns["silent"]).mean() for tau in said["margin"]
     ]

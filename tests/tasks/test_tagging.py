@@ -88,7 +88,7 @@ def test_three_forms_of_one_sentence(tmp_path):
     [
         ("a.conll", "Jill B-PER\nlives\n", "1 or 2 columns"),
         ("a.jsonl", '{"tokens": ["Jill", "lives"], "tags": ["O"]}', "2 tokens and 1 tags"),
-        ("a.jsonl", '{"tokens": ["Jill lives"], "tags": ["O"]}', "no single word"),
+        ("a.jsonl", '{"tokens": ["Jill lives"], "tags": ["O"]}', "not a single word"),
         ("a.jsonl", '{"text": "Jill", "spans": [{"start": 2, "end": 9, "label": "x"}]}', "outside the text"),
         (
             "a.jsonl",
@@ -352,7 +352,7 @@ def test_it_is_scored_on_a_file_and_shown(run, tmp_path):
     lines = tagged(run.folder.parent).read_text().split("\n\n")[:20]
     (tmp_path / "new.conll").write_text("\n\n".join(lines))
     shown = command("evaluate", run.folder, "--on", tmp_path / "new.conll")
-    assert shown.exit_code == 0 and "entity_f1" in shown.stdout and "WHERE" in shown.stdout, shown.output
+    assert shown.exit_code == 0 and "entity F1" in shown.stdout and "WHERE" in shown.stdout, shown.output
     rows = [{"text": "a dog hears my sister ."}, {"text": "the cat finds the bird on the hill ."}]
     (tmp_path / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     answer("predict", run.folder, "--data", tmp_path / "new.jsonl", "--out", tmp_path / "said.jsonl")

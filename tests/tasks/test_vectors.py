@@ -141,7 +141,7 @@ def test_vectors_that_do_not_fit_are_named():
     rows = in_memory([Row([5, 6], 0, [1, 1], vectors=np.ones((1, 2)))], vocabulary=10)
     with pytest.raises(DataError, match="A row of 2 tokens has 1 vectors"):
         collate(rows, [np.array([0])], pad=0)
-    with pytest.raises(DataError, match="Rows have pictures, which is no column"):
+    with pytest.raises(DataError, match="Rows have pictures, which is not a column"):
         in_memory([Row([5], 0, [1], pictures=[1])], vocabulary=10)
     with pytest.raises(ValueError, match="reads no vectors"):
         lab.encoder(vocabulary=10, width=8, layers=1, heads=1)(

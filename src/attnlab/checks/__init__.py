@@ -29,6 +29,7 @@ CHECKS: Registry[Check] = Registry(
         "query_duplicates": "attnlab.checks.query_duplicates:QueryDuplicates",
         "attention": "attnlab.checks.attention:Attention",
         "ranges": "attnlab.checks.ranges:Ranges",
+        "replayed_step": "attnlab.checks.replayed_step:ReplayedStep",
         "recomputed_loss": "attnlab.checks.recomputed_loss:RecomputedLoss",
         "recomputed_metrics": "attnlab.checks.recomputed_metrics:RecomputedMetrics",
         "honesty": "attnlab.checks.honesty:Honesty",

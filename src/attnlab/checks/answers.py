@@ -76,29 +76,29 @@ class Answers(Check):
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_answers")
         splits = [split for split in SPLITS if split in case.dataset.splits.names]
         by_split = {split: look(case.dataset, split, task.longest_answer) for split in splits}
-        wrong = [answer for one in by_split.values() for answer in (*one.outside, *one.misplaced)]
+        wrong = [answer for answers in by_split.values() for answer in (*answers.outside, *answers.misplaced)]
         if wrong:
             count, example = len(wrong), asdict(wrong[0])
             return self.finding(
                 case.when, Outcome.FAIL, "misplaced", float(count), wrong=count, example=example
             )
         values: dict[str, Value] = {
-            "splits": [counts_of(split, one) for split, one in by_split.items()],
+            "splits": [counts_of(split, answers) for split, answers in by_split.items()],
             "longest": task.longest_answer,
         }
-        worst = max(one.lost / max(1, one.answers) for one in by_split.values())
+        worst = max(answers.lost / max(1, answers.answers) for answers in by_split.values())
         if worst <= MUCH:
             return self.finding(case.when, Outcome.PASS, "in_place", worst, **values)
         return self.finding(case.when, Outcome.WARN, "lost", worst, **values)
 
 
-def counts_of(split: str, found: FoundAnswers) -> dict[str, Value]:
+def counts_of(split: str, answers: FoundAnswers) -> dict[str, Value]:
     """A split's questions and answers in numbers, with an example of those that cannot be given."""
     lost = {
         name: {"count": len(some), "example": asdict(some[0]) if some else None}
-        for name, some in (("unheld", found.unheld), ("too_long", found.too_long))
+        for name, some in (("unheld", answers.unheld), ("too_long", answers.too_long))
     }
-    return {"split": split, "answers": found.answers, "questions": found.questions, **lost}
+    return {"split": split, "answers": answers.answers, "questions": answers.questions, **lost}
 
 
 def look(dataset: Dataset, split: str, longest: int) -> FoundAnswers:
@@ -120,21 +120,21 @@ def look(dataset: Dataset, split: str, longest: int) -> FoundAnswers:
     return answers
 
 
-def _look_at(example: Example, held: list[int], rows: Rows, longest: int, found: FoundAnswers) -> None:
-    pointing = [row for row in held if rows.scalar("start", row) or rows.scalar("end", row)]
+def _look_at(example: Example, windows: list[int], rows: Rows, longest: int, answers: FoundAnswers) -> None:
+    pointing = [row for row in windows if rows.scalar("start", row) or rows.scalar("end", row)]
     if not example.answers:
-        found.misplaced += [NamedAnswer.of(example, None)] * bool(pointing)
+        answers.misplaced += [NamedAnswer.of(example, None)] * bool(pointing)
         return
     answer = example.answers[0]
-    found.answers += 1
+    answers.answers += 1
     for row in pointing:
         if not all(points(example, rows, row)):
-            found.misplaced.append(NamedAnswer.of(example, answer.text))
+            answers.misplaced.append(NamedAnswer.of(example, answer.text))
             return
     if not pointing:
-        found.unheld.append(NamedAnswer.of(example, answer.text))
+        answers.unheld.append(NamedAnswer.of(example, answer.text))
     elif all(rows.scalar("end", row) - rows.scalar("start", row) >= longest for row in pointing):
-        found.too_long.append(NamedAnswer.of(example, answer.text))
+        answers.too_long.append(NamedAnswer.of(example, answer.text))
 
 
 def points(example: Example, rows: Rows, row: int) -> Iterator[bool]:
@@ -142,6 +142,9 @@ def points(example: Example, rows: Rows, row: int) -> Iterator[bool]:
     answer, text = example.answers[0], example.pair or ""
     starts, ends = rows.ragged("char_start", row), rows.ragged("char_end", row)
     first, last = rows.scalar("start", row), rows.scalar("end", row)
+    if not 0 <= first <= last < len(starts):
+        yield False
+        return
     begin, end = int(starts[first]), int(ends[last])
     yield 0 <= begin <= answer.start and answer.start + len(answer.text) <= end <= len(text)
     yield answer.text in text[begin:end]

@@ -32,20 +32,20 @@ def company_leak(subject: Subject) -> Leak | None:
 def company(model: nn.Module, path: Path, vocabulary: int) -> Leak | None:
     model.train(path.training)
     generator = torch.Generator().manual_seed(4)
-    one, other = (
+    batch, changed_batch = (
         torch.cat([path.ids, torch.randint(vocabulary, path.ids.shape, generator=generator)])
         for _ in range(2)
     )
-    plain, changed = run(path, one)[0], run(path, other)[0]
+    plain, changed = run(path, batch)[0], run(path, changed_batch)[0]
     size = relative_distance(plain, changed, plain)
     if not float(size.max()) > ROUNDING:
         return None
     query = int(size.argmax())
 
     def own(output: Tensor) -> Tensor | None:
-        return output[0] if output.shape[0] == len(one) else None
+        return output[0] if output.shape[0] == len(batch) else None
 
-    place = first_moved(model, lambda: run(path, one), lambda: run(path, other), own)
+    place = first_moved(model, lambda: run(path, batch), lambda: run(path, changed_batch), own)
     return Leak(path.name, query, -1, float(size.max()), place)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from typing import ClassVar
 import torch
 
 from attnlab.checks import CHECKS
+from attnlab.checks.step_replay import Replays
 from attnlab.config.schema import Config
 from attnlab.data.dataset import Dataset
 from attnlab.data.workers import in_order
@@ -26,7 +28,7 @@ from attnlab.runs.typed import Value
 from attnlab.targets.predictions import provisional
 from attnlab.targets.relabelling import Predictions
 from attnlab.tasks.task import Prepared, Task
-from attnlab.training.machine import askers
+from attnlab.training.machine import probe_processes
 
 EARLY = 200
 """Steps before which a model has hardly learned how often words occur: nothing is expected of it."""
@@ -42,7 +44,7 @@ class Case:
     both are of the best checkpoint, which is the one that is opened. `evaluation` is what these come from,
     `train_evaluation` the same of the sample of train that is scored with dev. `pretrained` says that the
     first weights were learned before. `evaluator` is the run's own way to score dev, `backward` its own way
-    to a step's gradient and loss. `told` hears how many of how many checks are done.
+    to a step's gradient and loss. `progress` hears how many of how many checks are done.
     """
 
     when: When
@@ -62,7 +64,8 @@ class Case:
     pretrained: bool = False
     evaluator: Evaluator | None = None
     backward: Callable[[Model, list[Prepared]], tuple[float, Mapping[str, float]]] | None = None
-    told: Callable[[int, int], None] = lambda done, of: None
+    replays: Replays | None = None
+    progress: Callable[[int, int], None] = lambda done, of: None
 
 
 class Check(ABC):
@@ -110,32 +113,40 @@ class Check(ABC):
         self, case: Case, outcome: Outcome, found: str, number: float | None = None, **words: str
     ) -> Finding:
         name = CHECKS.name_of(type(self))
-        return Finding.told(found, check=name, when=case.when, outcome=outcome, number=number, **words)
+        return Finding.of_text(found, check=name, when=case.when, outcome=outcome, number=number, **words)
 
 
 LONG: tuple[When, ...] = ("before", "after")
 """The moments whose checks take long enough for several processes to share them."""
 
 
-def so_far(found: Finding, case: Case) -> Finding:
+def so_far(finding: Finding, case: Case) -> Finding:
     """A finding of an evaluation in the course of training, where a model may still learn: at its end it
     fails."""
     training = case.when == "evaluation" and case.evaluator is not None
-    return replace(provisional(found) if training else found, when=case.when)
+    return replace(provisional(finding) if training else finding, when=case.when)
 
 
 def run_checks(case: Case, names: Iterable[str] = ()) -> list[Finding]:
     """Every check of this moment, or only the named ones, each timed. They are independent of each other."""
     chosen = list(names) or [name for name in CHECKS if case.when in CHECKS[name].when]
-    processes = askers(case.model) if case.when in LONG else 1
+    processes = probe_processes(case.model) if case.when in LONG else 1
     longest_first = sorted(chosen, key=lambda name: -CHECKS[name].limit)  # none is begun last and waited for
     work = partial(_made if processes == 1 else _made_by_one_thread, case)
     made = in_order(work, longest_first, processes=processes, ahead=len(chosen))
     findings: dict[str, Finding] = {}
     for name, finding in zip(longest_first, made, strict=True):
         findings[name] = finding
-        case.told(len(findings), len(chosen))
+        case.progress(len(findings), len(chosen))
     return [findings[name] for name in chosen]
+
+
+def raised(error: Exception) -> dict[str, Value]:
+    """What a finding holds of an error: its kind and first line, and the file, line and function it is of."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}, {frames[-1].name}" if frames else ""
+    message = next(iter(str(error).splitlines()), "")[:200]
+    return {"error": f"{type(error).__name__}: {message}".removesuffix(": "), "place": place}
 
 
 def _made_by_one_thread(case: Case, name: str) -> Finding:
@@ -146,7 +157,10 @@ def _made_by_one_thread(case: Case, name: str) -> Finding:
 def _made(case: Case, name: str) -> Finding:
     began = time.perf_counter()
     check = CHECKS.build(name)
-    finding = check.run(case)
+    try:
+        finding = check.run(case)
+    except Exception as error:  # of a model or data of anybody's: a check says so, and the others go on
+        finding = check.finding(case.when, Outcome.WARN, "raised", None, **raised(error))
     if check.samples_layers and finding.outcome is not Outcome.NOT_APPLICABLE:
         finding = replace(finding, layers=sampled_layers(case.model))
     return replace(finding, seconds=time.perf_counter() - began, step=case.step)

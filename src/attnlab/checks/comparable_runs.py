@@ -43,29 +43,33 @@ def agreed(aspect: Aspect, bases: Mapping[str, Basis]) -> Finding:
     if not all(basis.says(aspect) for basis in bases.values()):
         return about(Outcome.WARN, "not_recorded", aspect=aspect)
     sides: list[list[str]] = []
-    apart: list[Difference] = []
+    differences: list[Difference] = []
     for name, basis in bases.items():
         against = [
-            [found for held in side for found in differing(aspect, basis, bases[held])] for side in sides
+            [difference for other in side for difference in differing(aspect, basis, bases[other])]
+            for side in sides
         ]
-        apart += [found for side in against for found in side]
-        joined = next((side for side, found in zip(sides, against, strict=True) if not found), None)
-        if joined is None:
+        differences += [difference for side in against for difference in side]
+        equal = next((side for side, apart in zip(sides, against, strict=True) if not apart), None)
+        if equal is None:
             sides.append([name])
         else:
-            joined.append(name)
-    if apart:
-        return about(Outcome.FAIL, "differs", aspect=aspect, sides=sides, reason=apart[0].reason.as_json())
+            equal.append(name)
+    if differences:
+        return about(
+            Outcome.FAIL, "differs", aspect=aspect, sides=sides, reason=differences[0].reason.as_json()
+        )
     return about(Outcome.PASS, "same", float(len(bases)), aspect=aspect)
 
 
 def about(outcome: Outcome, kind: str, number: float | None = None, **values: Value) -> Finding:
-    facts: dict[str, Any] = {"check": "comparability", "when": "evaluation"}
-    return Finding(outcome=outcome, kind=kind, number=number, values=values, **facts)
+    return Finding(
+        check="comparability", when="evaluation", outcome=outcome, kind=kind, number=number, values=values
+    )
 
 
-def differing(aspect: Aspect, one: Basis, other: Basis) -> list[Difference]:
-    compared = comparability(one, other)
+def differing(aspect: Aspect, basis: Basis, other: Basis) -> list[Difference]:
+    compared = comparability(basis, other)
     return [difference for difference in (*compared.judged, *compared.trained) if difference.aspect == aspect]
 
 

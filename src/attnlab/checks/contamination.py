@@ -60,14 +60,14 @@ class Contamination(Check):
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "one_split")
         return self.judge(case.when, dataset.overlap, dataset.tokenizer.text)
 
-    def judge(self, when: When, found: Counts, tokenizer_text: TrainingText | None = None) -> Finding:
+    def judge(self, when: When, overlap: Counts, tokenizer_text: TrainingText | None = None) -> Finding:
         """What splits share (see data/overlap.py), and the text that the tokenizer was trained on."""
-        pairs, tokenizer = found["pairs"], tokenizer_overlaps(tokenizer_text, found)
+        pairs, tokenizer = overlap["pairs"], tokenizer_overlaps(tokenizer_text, overlap)
         worst = max(pairs, key=lambda pair: float(pair["same_share"]))
         values: dict[str, Value] = {
-            "pairs": [values_of(pair, found["own"]) for pair in pairs],
+            "pairs": [values_of(pair, overlap["own"]) for pair in pairs],
             "tokenizer": tokenizer,
-            "in_part": read_in_part(found),
+            "in_part": read_in_part(overlap),
         }
         if worst["same_share"] >= SAME:
             values["worst"] = {"split": worst["split"], "other": worst["in"]}
@@ -75,9 +75,11 @@ class Contamination(Check):
         reasons = [
             {"kind": kind, "split": pair["split"], "other": pair["in"]}
             for pair in pairs
-            for kind in shared_kinds(pair, found["own"])
+            for kind in shared_kinds(pair, overlap["own"])
         ]
-        reasons += [{"kind": "tokenizer", "split": one["split"]} for one in tokenizer if one["too_much"]]
+        reasons += [
+            {"kind": "tokenizer", "split": share["split"]} for share in tokenizer if share["too_much"]
+        ]
         if reasons:
             return self.finding(when, Outcome.WARN, "shared", worst["same_share"], reasons=reasons, **values)
         return self.finding(when, Outcome.PASS, "apart", worst["same_share"], **values)
@@ -139,26 +141,26 @@ def share(near: Counts) -> float:
     return float(near["near"]) / max(near["texts"], 1)
 
 
-def read_in_part(found: Counts) -> list[dict[str, Value]]:
+def read_in_part(overlap: Counts) -> list[dict[str, Value]]:
     """The splits that are too large to be read or searched whole."""
     return [
         {"split": name, **{key: read[key] for key in ("texts", "of", "ended")}}
-        for name, read in found["read"].items()
+        for name, read in overlap["read"].items()
         if read["texts"] < read["of"] or not read["ended"]
     ]
 
 
-def tokenizer_overlaps(text: TrainingText | None, found: Counts) -> list[dict[str, Value]]:
+def tokenizer_overlaps(text: TrainingText | None, overlap: Counts) -> list[dict[str, Value]]:
     """How much of dev and test is in the text that the tokenizer was trained on, and whether that is too
     much."""
     overlaps: list[dict[str, Value]] = []
-    for name, runs in found["short_runs"].items() if text else ():
+    for name, runs in overlap["short_runs"].items() if text else ():
         assert text is not None
         inside, of = text.share_of(runs["hashes"])
         if of < LEAST:
             continue
         usual = runs["in_train"] / max(len(runs["hashes"]), 1)
-        bound = usual + TOKENIZER if found["read"]["train"]["all"] else max(usual + TOKENIZER, UNREAD)
+        bound = usual + TOKENIZER if overlap["read"]["train"]["all"] else max(usual + TOKENIZER, UNREAD)
         shares = {"inside": inside / of, "usual": usual, "too_much": inside / of > bound}
         overlaps.append({"split": name, "source": str(text.source), **shares})
     return overlaps

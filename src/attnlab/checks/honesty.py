@@ -39,7 +39,7 @@ class Honesty(Check):
         pieces = uneven(evaluator.loader, LINES)
         texts = [
             text
-            for number, batch in enumerate(pieces.held)
+            for number, batch in enumerate(pieces.batches)
             for text in texts_of(batch, evaluator.prepare(batch, number), pieces.rows)
         ]
         with undisturbed(case.model) as model:

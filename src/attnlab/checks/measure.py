@@ -171,13 +171,13 @@ def sloped(path: Path) -> Tensor:
 
     The row is there once for each output, which alone counts in it: one backward gives all.
     """
-    with torch.enable_grad(), opened(path.entrance) as held:
+    with torch.enable_grad(), opened(path.entrance) as leaves:
         outputs = len(path.judged)
         scores = run(path, path.ids.expand(outputs, -1)).diagonal(dim1=0, dim2=1).T
         scores = scores.masked_fill(scores.isinf(), 0.0)  # of a token that is never said
         weights = torch.randn(scores.shape[-1], generator=torch.Generator().manual_seed(0))
         total = (scores @ weights.to(scores)).sum()
-    vectors = next((v for v in held if v.shape[:2] == (outputs, path.ids.shape[1])), None)
+    vectors = next((leaf for leaf in leaves if leaf.shape[:2] == (outputs, path.ids.shape[1])), None)
     if vectors is None or not total.requires_grad:
         return torch.zeros(outputs, path.ids.shape[1], dtype=torch.float64)
     (slope,) = torch.autograd.grad(total, vectors, allow_unused=True, materialize_grads=True)

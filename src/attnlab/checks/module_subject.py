@@ -29,7 +29,7 @@ from attnlab.config.values import Choice, ConfigError
 from attnlab.generation.decoder import padded
 from attnlab.model.masks import MASKS, Mask
 from attnlab.model.model import Model
-from attnlab.model.reach import joined
+from attnlab.model.reach import combined_reach
 from attnlab.runs.findings import When
 from attnlab.runs.typed import Value
 
@@ -195,7 +195,7 @@ class ModuleSubject(Subject):
             ids=torch.randint(self.vocabulary, (1, count), generator=torch.Generator().manual_seed(0)),
             forward=lambda ids: logits_of(self.call(ids)),
             near=near,
-            reach=closure(near) if self.applied is None else joined([near] * self.applied),
+            reach=closure(near) if self.applied is None else combined_reach([near] * self.applied),
             judged=torch.ones(count, dtype=torch.bool),
             entrance=self.entrance,
             training=training,

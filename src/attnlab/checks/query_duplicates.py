@@ -36,7 +36,7 @@ class QueryDuplicates(Check):
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_pairs")
         split = "dev" if "dev" in case.dataset.splits.names else "train"
         examples = case.dataset.first(split, TEXTS)
-        return self.judge(case.when, [(one.text, one.pair or "") for one in examples])
+        return self.judge(case.when, [(example.text, example.pair or "") for example in examples])
 
     def judge(self, when: When, pairs: Sequence[tuple[str, str]]) -> Finding:
         """Queries with the passages that they belong to."""

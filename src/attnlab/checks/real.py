@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from attnlab.checks.check import Case
 from attnlab.config.streams import stream_seed
-from attnlab.data.batch import Batch
+from attnlab.data.batch import Batch, collate
 from attnlab.data.columns import BY_TOKEN, OF_LAYOUT, ColumnKind, kind_in_batch
+from attnlab.data.loader import Loader
 from attnlab.data.rows import Rows
 from attnlab.evaluation.evaluator import Batches, Evaluator
 from attnlab.evaluation.texts import owners_of
@@ -120,8 +122,8 @@ def rows_of(prepared: Prepared, start: int, stop: int) -> Prepared:
             return PassagePlaces(start=value.start[start:stop], end=value.end[start:stop])
         if isinstance(value, Spans):
             kept = (value.row >= start) & (value.row < stop)
-            held = {name: column[kept] for name, column in vars(value).items()}
-            return Spans(**held | {"row": held["row"] - start})
+            columns = {name: column[kept] for name, column in vars(value).items()}
+            return Spans(**columns | {"row": columns["row"] - start})
         return value
 
     return replace(prepared, **{name: chosen(value) for name, value in vars(prepared).items()})
@@ -141,13 +143,13 @@ class Pieces:
     """A few small batches in the place of a loader."""
 
     rows: Rows
-    held: Sequence[Batch]
+    batches: Sequence[Batch]
 
     def plan(self, epoch: int) -> range:
-        return range(len(self.held))
+        return range(len(self.batches))
 
     def load(self, plan: range, number: int) -> Batch:
-        return self.held[number]
+        return self.batches[number]
 
 
 def uneven(loader: Batches, lines: int) -> Pieces:
@@ -160,7 +162,22 @@ def uneven(loader: Batches, lines: int) -> Pieces:
     count = len(last.ids)
     some = min(lines, count - 1) if len(plan) == 1 else lines
     batches = [cut_lines(first, loader.rows, 0, some)] if some else []
-    return Pieces(loader.rows, [*batches, cut_lines(last, loader.rows, count - 1, count)])
+    batches.append(cut_lines(last, loader.rows, count - 1, count))
+    return Pieces(loader.rows, [*batches, *whole_example(loader, batches)])
+
+
+def whole_example(loader: Batches, batches: Sequence[Batch]) -> list[Batch]:
+    """All rows of one more example, where none is whole in these batches: a score is of whole ones alone."""
+    example = loader.rows.scalars("example")
+    held = np.zeros(len(example), bool)
+    held[np.concatenate([batch.rows.numpy() for batch in batches])] = True
+    parts, there = np.bincount(example), np.bincount(example[held], minlength=int(example.max()) + 1)
+    if not isinstance(loader, Loader) or bool((parts == there)[parts > 0].any()):
+        return []
+    untouched = np.flatnonzero((parts > 0) & (there == 0))
+    rows = np.flatnonzero(example == untouched[0]) if len(untouched) else np.array([], int)
+    places = [np.array([row]) for row in rows]
+    return [collate(loader.rows, places, pad=loader.pad, side=loader.side)] if places else []
 
 
 def cut_lines(batch: Batch, rows: Rows, start: int, stop: int) -> Batch:

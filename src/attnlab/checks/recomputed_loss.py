@@ -140,9 +140,9 @@ def recomputed(evaluator: Evaluator) -> Truth:
         if prepared.of_examples:
             nats = label_nats(evaluator, batch, prepared)
             examples, counts = rows.scalars("example")[batch.rows.numpy()], prepared.row_targets
-            for example, one, targets in zip(examples.tolist(), nats.tolist(), counts.tolist(), strict=True):
+            for example, loss, targets in zip(examples.tolist(), nats.tolist(), counts.tolist(), strict=True):
                 before = of_text.get(example, (0.0, 0))
-                of_text[example] = before[0] + one, before[1] + targets
+                of_text[example] = before[0] + loss, before[1] + targets
             batches.append((prepared, nats))
             texts += len(nats)
             continue
@@ -150,10 +150,10 @@ def recomputed(evaluator: Evaluator) -> Truth:
         for text in texts_of(batch, prepared, rows):
             if not len(text.asked):
                 continue
-            found = nats_alone(model, text)
-            nats[text.line, text.places[text.asked]] = found
+            losses = nats_alone(model, text)
+            nats[text.line, text.places[text.asked]] = losses
             before = of_text.get(example := rows.scalar("example", text.row), (0.0, 0))
-            of_text[example] = before[0] + float(found.sum()), before[1] + len(found)
+            of_text[example] = before[0] + float(losses.sum()), before[1] + len(losses)
             texts += 1
         batches.append((prepared, nats))
     return Truth(batches, of_text, texts)
@@ -221,17 +221,17 @@ def rounding(evaluator: Evaluator, truth: Truth) -> float:
     return float(torch.cat(gaps).nan_to_num(torch.inf).quantile(0.9))
 
 
-def confirm(evaluator: Evaluator, found: DocumentLosses, reported: Mapping[str, float]) -> Finding:
+def confirm(evaluator: Evaluator, losses: DocumentLosses, reported: Mapping[str, float]) -> Finding:
     """Whether losses by text, as an evaluator gave them, and the means reported of them, are what they say.
 
     The means are taken again from all texts; a few texts that are one row each are read alone.
     """
-    words = found.of_words
+    words = losses.of_words
     loss = math.fsum(words.nats) / max(1, int(words.targets.sum()))
     means = []
     if "perplexity" in reported:
         means.append(Gap("reported_perplexity", log(reported["perplexity"]), loss))
-    if not found.parts:
+    if not losses.parts:
         means.append(Gap("reported_loss", reported["loss"], loss))
     exact = replace(evaluator, model=copy_of(evaluator.model).double().eval())
     texts = whole_texts(evaluator)
@@ -293,13 +293,13 @@ def pair_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor:
     task = evaluator.task
     assert batch.target_ids is not None and batch.target_real is not None
     sides = (batch.ids, batch.real), (batch.target_ids, batch.target_real)
-    one, other = (
+    first, second = (
         torch.stack([alone(evaluator.model, row[kept]) for row, kept in zip(*side, strict=True)])
         for side in sides
     )
-    cosines = torch.nn.functional.cosine_similarity(one[:, None], other[None], dim=-1)
+    cosines = torch.nn.functional.cosine_similarity(first[:, None], second[None], dim=-1)
     if task.target.compares_batch:
-        rows = [(cosines[line], {"targets": prepared.targets, "line": line}) for line in range(len(one))]
+        rows = [(cosines[line], {"targets": prepared.targets, "line": line}) for line in range(len(first))]
     else:
         own = zip(cosines.diagonal(), prepared.targets, strict=True)
         rows = [(cosine[None], {"targets": number}) for cosine, number in own]
@@ -315,7 +315,7 @@ def labels_alone(evaluator: Evaluator) -> Iterator[tuple[int, float]]:
     """A few examples of the first and last batch, by number, each read alone; none of several rows. All of
     the first batch where examples are compared with each other."""
     loader, together = evaluator.loader, evaluator.task.target.compares_batch
-    batches = [loader.load(loader.plan(0), 0)] if together else uneven(loader, LINES).held
+    batches = [loader.load(loader.plan(0), 0)] if together else uneven(loader, LINES).batches
     example = loader.rows.scalars("example")
     single = np.bincount(example) == 1
     for number, batch in enumerate(batches):

@@ -63,13 +63,13 @@ class Samples(Check):
         return self.finding(case.when, outcome, fault or "varied", written.repeated_4, **values)
 
     @staticmethod
-    def fault(found: SampleQuality, usual: SampleQuality, variety: float, usual_variety: float) -> str:
+    def fault(written: SampleQuality, usual: SampleQuality, variety: float, usual_variety: float) -> str:
         """The kind of fault that samples have, beside texts cut to their length."""
-        if found.repeated_4 > usual.repeated_4 + REPEATS:
+        if written.repeated_4 > usual.repeated_4 + REPEATS:
             return "repeat"
-        if found.tokens and variety < FEW * usual_variety:
+        if written.tokens and variety < FEW * usual_variety:
             return "few_tokens"
-        return "no_stop" if found.stopped == 0 and usual.stopped > ENDS else ""
+        return "no_stop" if written.stopped == 0 and usual.stopped > ENDS else ""
 
 
 def texts(case: Case, length: int) -> list[Written]:

@@ -94,12 +94,12 @@ class Targets(OfTargets):
         values |= {"held": str(stored[first]), "right": str(right[first])}
         return self.finding(case.when, Outcome.FAIL, "labels_differ", len(wrong) / len(stored), **values)
 
-    def of_answers(self, case: Case, found: FoundAnswers) -> Finding:
+    def of_answers(self, case: Case, answers: FoundAnswers) -> Finding:
         """Where a text has an answer; see the check `answers`."""
-        wrong = [*found.outside, *found.misplaced]
+        wrong = [*answers.outside, *answers.misplaced]
         if not wrong:
-            return self.finding(case.when, Outcome.PASS, "answers_agree", 0.0, questions=found.questions)
-        wrong_share, shown = len(wrong) / found.questions, asdict(wrong[0])
+            return self.finding(case.when, Outcome.PASS, "answers_agree", 0.0, questions=answers.questions)
+        wrong_share, shown = len(wrong) / answers.questions, asdict(wrong[0])
         return self.finding(
             case.when, Outcome.FAIL, "answers_differ", wrong_share, wrong=len(wrong), example=shown
         )
@@ -164,7 +164,7 @@ class Targets(OfTargets):
         model = Answering(case.model)
         some = rows_of(prepared, 0, ROWS)
         answers = {shift: shifted(prepared.ids, shift) for shift in SHIFTS} | {place: right}
-        losses = {shift: model.loss(case, some, said[:ROWS]) for shift, said in answers.items()}
+        losses = {shift: model.loss(case, some, targets[:ROWS]) for shift, targets in answers.items()}
         best = min(losses, key=lambda shift: losses[shift])
         return None if best == place or losses[best] >= losses[place] else best
 
@@ -210,7 +210,7 @@ def hides(case: Case, batch: Batch) -> bool:
 def copied_share(case: Case, batch: Batch) -> float:
     """The share of targets that stand in the input all the same."""
     drawn = [prepared for prepared in draws(case, batch) if prepared.count]
-    return sum(share(one, one.ids) * one.count for one in drawn) / sum(one.count for one in drawn)
+    return sum(share(draw, draw.ids) * draw.count for draw in drawn) / sum(draw.count for draw in drawn)
 
 
 def misplaced(prepared: Prepared, right: Tensor, batch: Batch, hidden: bool) -> int:
@@ -271,11 +271,11 @@ def label_of(rows: Rows, row: int) -> Any:
     return rows.ragged("labels", row).tolist() if rows.has("labels") else rows.number("number", row)
 
 
-def agree(held: Any, right: Any) -> bool:
+def agree(label: Any, right: Any) -> bool:
     """Whether rows hold the right label; of tags each once, for all words that have a token."""
-    if not isinstance(held, tuple):
-        return bool(held == right)
-    return bool(held) and len({*held}) == len(held) and {*held} <= {*right}
+    if not isinstance(label, tuple):
+        return bool(label == right)
+    return bool(label) and len({*label}) == len(label) and {*label} <= {*right}
 
 
 def wanted(rows: Rows, task: Task, example: Example) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from attnlab.checks.check import Case, Check
@@ -52,7 +53,7 @@ class TokenizerIdentity(Check):
         return self.finding(case.when, Outcome.PASS, "same", 0.0, fingerprint=own.fingerprint, ids=own.size)
 
 
-def different(where: str, held: dict[str, Any], own: dict[str, Any]) -> list[dict[str, Value]]:
+def different(where: str, recorded: Mapping[str, Any], own: Mapping[str, Any]) -> list[dict[str, Value]]:
     """What a record says otherwise, value by value; nothing of what it does not say."""
     return [
         {
@@ -62,7 +63,7 @@ def different(where: str, held: dict[str, Any], own: dict[str, Any]) -> list[dic
             "held": shortened(value),
             "own": shortened(own[name]),
         }
-        for name, value in held.items()
+        for name, value in recorded.items()
         if name in own and value != own[name]
     ]
 

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnlab.cli.console import JsonOption, SetOption, emit, err, exit_unsound, not_sound, out, say_first
+from attnlab.cli.console import (
+    JsonOption,
+    SetOption,
+    emit,
+    err,
+    exit_unsound,
+    invalid_sentence,
+    out,
+    say_first,
+)
 from attnlab.cli.corpus_options import (
     AnswersOption,
     DevOption,
@@ -71,7 +80,7 @@ def adapt(
     resume: Annotated[bool, typer.Option("--resume", help="Resume that run.")] = False,
     allow: Annotated[
         list[str] | None,
-        typer.Option(help="Train although this check fails; its numbers are marked not sound. Repeatable."),
+        typer.Option(help="Train although this check fails; its numbers are marked invalid. Repeatable."),
     ] = None,
     encoding: EncodingOption = "",
     skip_bad: SkipOption = False,
@@ -113,7 +122,7 @@ def finish_rates(ended: Adapted, *, allow: Collection[str], json: bool) -> None:
     tried, place, baselines = ended.rates, ended.folder, ended.baselines
     assert tried is not None
     if tried.signal:
-        out.say(f"Stopped, as asked; go on with --resume. What was tried is in {tried.folder}.")
+        out.say(f"Stopped, as asked; continue with --resume. What was tried is in {tried.folder}.")
         raise typer.Exit(128 + tried.signal)
     unsound = unsound_of(place)
     if json:
@@ -129,5 +138,5 @@ def finish_rates(ended: Adapted, *, allow: Collection[str], json: bool) -> None:
         out.say(f"The run of rate {tried.best.rate:g} is in {place}.")
         say_baselines(baselines)
         if unsound:
-            out.say(not_sound(unsound))
+            out.say(invalid_sentence(unsound))
     exit_unsound(unsound, allow)

@@ -14,7 +14,7 @@ from attnlab.cli.console import (
     emit,
     err,
     exit_unsound,
-    not_sound,
+    invalid_sentence,
     out,
     warn,
 )
@@ -78,10 +78,10 @@ def show(answers: RankedAnswers, trained: Trained) -> None:
         out.show(others(answers))
     for answer in answers.ranked:
         unfamiliar(answer)
-    if trained.settled.get("threshold") is None and trained.config.task.options.get("threshold") == "dev":
+    if trained.decision.get("threshold") is None and trained.config.task.options.get("threshold") == "dev":
         out.show(Sentence(toned(Tone.WARNING, "The threshold is 0: none was chosen on dev for this model.")))
     if trained.unsound:
-        out.say(not_sound(trained.unsound))
+        out.say(invalid_sentence(trained.unsound))
 
 
 def answer_in_place(best: PassageAnswer, *, several: bool) -> Iterator[Node]:

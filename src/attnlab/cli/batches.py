@@ -12,6 +12,7 @@ from attnlab.cli.console import emit, out
 from attnlab.config.schema import Config
 from attnlab.config.visible_text import CONTROLS, visible
 from attnlab.documents.nodes import Sentence, Tone, strong, toned
+from attnlab.documents.terminal_text import STYLES
 
 if TYPE_CHECKING:
     from attnlab.tasks.task import Prepared, Task
@@ -53,7 +54,9 @@ def show_line(cells: list[Cell]) -> None:
     for read, wanted in cells:
         width = max(cell_len(read), cell_len(wanted or "·")) + 1
         reads.append(set_cell_size(read, width))
-        predicts.append(set_cell_size(wanted or "·", width), "dim" if wanted is None else "green")
+        predicts.append(
+            set_cell_size(wanted or "·", width), STYLES[Tone.MUTED if wanted is None else Tone.GOOD]
+        )
     out.print(reads, no_wrap=True)
     out.print(predicts, no_wrap=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,9 +10,9 @@ import typer
 from attnlab.checks.wording import counts_phrase, soundness_phrase
 from attnlab.cli.console import JsonOption, SetOption, emit, err, out
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Below, Number, Sentence, Table, TableColumn, Tone, strong, toned
+from attnlab.documents.nodes import Sentence, Tone, muted, toned
 from attnlab.runs.display import Display
-from attnlab.runs.findings import BAD, TONES, Findings, mark
+from attnlab.runs.findings import FEW, Findings, merged
 
 PREDICTIONS = (".csv", ".tsv", ".jsonl")
 VERDICT_TONES = {False: Tone.WRONG, True: Tone.GOOD, None: Tone.WARNING}
@@ -39,6 +38,9 @@ def check(
     folder: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Also write the verdicts to DIR/checks.json.")
     ] = None,
+    whole: Annotated[
+        bool, typer.Option("--all", help="Show every finding, not only what failed and what warns.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Say whether a result is real, and what is wrong where it is not. Exits 1 when a check fails."""
@@ -51,7 +53,7 @@ def check(
     if json:
         emit([finding.as_json() for finding in findings])
     else:
-        show(target, Findings(findings))
+        show(target, Findings(findings), whole=whole)
     if any(finding.outcome == "fail" for finding in findings):
         raise typer.Exit(1)
 
@@ -79,32 +81,13 @@ def check_target(target: str, set: list[str], *, label: str, prediction: str) ->
         return of_config(config, tell=display.work)
 
 
-def show(target: str, findings: Findings) -> None:
-    """A table for each implementation with one row a check, and below them what the bad ones mean."""
-    for code in dict.fromkeys(finding.implementation for finding in findings):
-        by_it = [finding for finding in findings if finding.implementation == code]
-        out.show(findings_table(target, code, by_it))
-    for finding in findings:
-        if finding.outcome in BAD:
-            named = toned(TONES[finding.outcome], f"{finding.mark} {finding.check}")
-            run_by = f" ({finding.implementation})" if finding.implementation else ""
-            out.show(Sentence((named, f"{run_by}: {finding.meaning} ", strong(finding.fix))))
+def show(target: str, findings: Findings, *, whole: bool) -> None:
+    """The verdict, what is wrong and what to do, and what passed; every finding where it is asked for."""
     verdict = toned(VERDICT_TONES[findings.sound], soundness_phrase(findings.sound))
     seconds = sum(finding.seconds for finding in findings)
     out.show(Sentence((verdict, f": {counts_phrase(findings.outcomes)} ({seconds:.1f} s).")))
-
-
-def findings_table(target: str, implementation: str, findings: Sequence[Any]) -> Table:
-    rows = [
-        (
-            *(
-                mark(finding.outcome),
-                finding.check,
-                (finding.when, Below(f"step {finding.step:,}") if finding.step else ""),
-            ),
-            *(finding.found, Number(finding.seconds, form="seconds", decimals=1)),
-        )
-        for finding in findings
-    ]
-    title = f"{target}, run by {implementation}" if implementation else target
-    return Table(("", TableColumn("check", whole=True), "when", "found", "time"), rows, title=title)
+    for node in findings.nodes(whole=whole):
+        out.print()
+        out.show(node)
+    if not whole and len(merged(findings)) > FEW:
+        out.say(muted(f"Every finding: attnlab check {target} --all"))

@@ -12,7 +12,7 @@ import typer
 
 from attnlab.checks import CHECKS
 from attnlab.cli.encoding import is_utf8
-from attnlab.config.values import unknown
+from attnlab.config.values import unknown_name
 from attnlab.config.visible_text import visible_json
 from attnlab.documents.nodes import Inline, Sentence, Tone, toned
 from attnlab.documents.terminal import PlainConsole
@@ -68,22 +68,21 @@ def warn(message: str) -> None:
     err.say(toned(Tone.WARNING, "Warning:"), f" {message}")
 
 
-def not_sound(unsound: Iterable[str]) -> Inline:
+def invalid_sentence(unsound: Iterable[str]) -> Inline:
     """What stands with every number of a run that failed checks: "majority", or "majority (step 8)"."""
     failed = list(unsound)
     measured = all(check.split()[0] in OF_LEARNING for check in failed)
     follows = "it is not shown to be better than a baseline" if measured else "its numbers cannot be trusted"
-    return toned(Tone.WRONG, "Not sound:"), f" failed {', '.join(failed)}; {follows}."
+    return toned(Tone.WRONG, "Invalid:"), f" failed {', '.join(failed)}; {follows}."
 
 
 def exit_unsound(unsound: Iterable[str], allow: Collection[str] | None) -> None:
     """Exit code 1 where a check failed that was not allowed to."""
     allowed = {*(allow or ())}
     for name in allowed - {*CHECKS}:
-        raise unknown("--allow", name, CHECKS)
-    follows = (
-        {"honesty"} if "dependency" in allowed else set[str]()
-    )  # a leak that is allowed shows there, too
+        raise unknown_name("--allow", name, CHECKS)
+    # a leak that is allowed shows in the honest loss, too
+    follows = {"honesty"} if "dependency" in allowed else set[str]()
     if {*unsound} - allowed - follows:
         raise typer.Exit(1)
 

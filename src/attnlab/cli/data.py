@@ -95,7 +95,7 @@ def inspect(
         display.work("Reading the text")
         _ = dataset.tokenizer
         display.work("Counting rows, classes and duplicates")
-        report = inspected(dataset, told=display.counting)
+        report = inspected(dataset, progress=display.counting)
     if json:
         return emit(report.as_json())
     show(report, file)

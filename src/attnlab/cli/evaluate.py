@@ -10,12 +10,13 @@ import typer
 from attnlab.cli.console import (
     MOST,
     AllowOption,
+    HtmlOption,
     JsonOption,
     RunArgument,
     emit,
     err,
     exit_unsound,
-    not_sound,
+    invalid_sentence,
     out,
     say_first,
 )
@@ -30,7 +31,7 @@ from attnlab.cli.corpus_options import (
     WordsOption,
 )
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Sentence
+from attnlab.documents.nodes import Figure, Sentence
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def evaluate(
     template: TemplateOption = "",
     label_words: WordsOption = "",
     allow: AllowOption = None,
+    html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
     """Score a trained model: its task's metrics, each with its n, its interval and its definition.
@@ -81,15 +83,21 @@ def evaluate(
         display.work("Scoring")
         probes = probe or ()
         result = evaluate_model(trained, split, on=on, probes=probes, rows=rows, wording=wording, **options)
+    if html is not None:
+        from attnlab.documents.html import page
+        from attnlab.runs.atomic import replace_bytes
+
+        replace_bytes(html, page(result.document()).encode())
+        err.say(f"Page: {html}")
     if json:
         emit(as_json(trained, result, "split" if on is None else "text"))
     else:
         if result.scores:
             say_first(result.collapse)
             out.show(Sentence(f"The model of {trained.checkpoint}."))
-        out.show(*result.document().nodes)
+        out.show(*(node for node in result.document().nodes if not isinstance(node, Figure)))
         if trained.unsound:
-            out.say(not_sound(trained.unsound))
+            out.say(invalid_sentence(trained.unsound))
     exit_unsound([*trained.unsound, *result.failed], allow)
 
 

@@ -55,22 +55,19 @@ def heads(
     json: JsonOption = False,
 ) -> None:
     """Remove each head in turn and measure how the loss changes, with its interval over texts."""
-    from rich.progress import Progress
-
+    from attnlab.runs.display import Display
     from attnlab.session.evaluating import evaluate_heads
     from attnlab.session.trained import Trained
 
-    trained = Trained.at(run)
-    with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task("Removing heads", total=None)
-        reading = {"unit": unit} if unit else {}
-        losses = evaluate_heads(
-            trained,
-            on,
-            texts=texts,
-            progress=lambda done, of: bar.update(task, completed=done, total=of),
-            **reading,
-        )
+    reading = {"unit": unit} if unit else {}
+    with Display(err) as display:
+        display.work("Opening the run")
+        trained = Trained.at(run)
+
+        def progress(done: int, of: int) -> None:
+            display.update(f"Removing heads: {done} of {of}", done / of)
+
+        losses = evaluate_heads(trained, on, texts=texts, progress=progress, **reading)
     present(losses, json=json, html=html)
 
 

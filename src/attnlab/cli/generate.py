@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Group
-from rich.text import Text
 
 from attnlab.cli.console import (
     MOST,
@@ -18,13 +15,13 @@ from attnlab.cli.console import (
     emit,
     err,
     exit_unsound,
-    not_sound,
+    invalid_sentence,
     out,
 )
 from attnlab.config.values import ConfigError, shortened
-from attnlab.config.visible_text import visible_lines
 from attnlab.config.wording import count_of
-from attnlab.documents.nodes import Number, Sentence, Table, Tone, toned
+from attnlab.documents.live_terminal import live_nodes
+from attnlab.documents.nodes import Marked, MarkedSpan, Number, Sentence, Table, Tone, toned
 from attnlab.generation.request import SAMPLED, Request, request_of
 
 if TYPE_CHECKING:
@@ -92,7 +89,7 @@ def generate(
 
     trained = Trained.at(run)
     if trained.unsound:
-        err.say(not_sound(trained.unsound))
+        err.say(invalid_sentence(trained.unsound))
     write_texts(trained, prompts or [""], request, fill=fill, weights=weights, json=json)
     exit_unsound(trained.unsound, allow)
 
@@ -121,7 +118,7 @@ def tell_unknown(trained: Trained, texts: list[str]) -> None:
     """Once, which words of the prompts the model cannot read."""
     words = list(dict.fromkeys(word for text in texts for word in trained.tokenizer.unknown_parts(text)))
     if words:
-        token = trained.tokenizer.token(trained.unknown)
+        token = trained.tokenizer.token(trained.unknown_token)
         message = shortened(f"Unknown to the tokenizer, and read as {token}: {', '.join(words)}.")
         err.say(toned(Tone.WARNING, message))
 
@@ -146,40 +143,43 @@ def write_one(trained: Trained, prompt: str, text: Written, tokens: Iterator[Any
     shown = ""
     for number, _ in enumerate(tokens):
         if number == 0:  # mistakes are known by now
-            out.print(before(trained, prompt), end="", soft_wrap=True)
+            out.stream(*before(trained, prompt))
         whole = new_text(trained, text)
         if not whole.endswith("�"):  # a character whose last byte is still to come
-            out.print(Text(visible_lines(whole[len(shown) :])), end="", soft_wrap=True)
+            out.stream(MarkedSpan(whole[len(shown) :]))
             shown = whole
     if not text.new:
-        out.print(before(trained, prompt), end="", soft_wrap=True)
-    out.print(ending(text))
+        out.stream(*before(trained, prompt))
+    out.stream(ending(text), MarkedSpan("\n"))
 
 
 def watch(
     trained: Trained, prompts: list[str], texts: list[Written], tokens: Iterator[Any], *, shown: bool
 ) -> None:
     """Several texts grow at once, each under the other; what is whole is then shown for good."""
-
-    def growing() -> Group:
-        return Group(*(passage(trained, *pair) for pair in zip(prompts, texts, strict=True)))
-
-    from rich.live import Live
-
-    live = Live(get_renderable=growing, console=out, transient=True, refresh_per_second=8)
-    with live if shown else nullcontext():
+    if not shown:
         for _ in tokens:
             pass
+        return
+
+    def growing() -> list[Marked]:
+        return [passage(trained, *pair) for pair in zip(prompts, texts, strict=True)]
+
+    with live_nodes(out, *growing(), transient=True) as screen:
+        for _ in tokens:
+            screen.show(*growing())
 
 
-def passage(trained: Trained, prompt: str, text: Written) -> Text:
+def passage(trained: Trained, prompt: str, text: Written) -> Marked:
     """A prompt, and what was written after it."""
-    return Text.assemble(before(trained, prompt), visible_lines(new_text(trained, text)), ending(text), "\n")
+    written = MarkedSpan(new_text(trained, text))
+    return Marked([*before(trained, prompt), written, ending(text), MarkedSpan("\n")])
 
 
-def before(trained: Trained, prompt: str) -> Text:
+def before(trained: Trained, prompt: str) -> list[MarkedSpan]:
     """The prompt, apart from what follows where it is a source that was read."""
-    return Text.assemble((visible_lines(prompt), "bold"), (" → " if trained.reads_source else "", "dim"))
+    arrow = [MarkedSpan(" → ", tone=Tone.MUTED)] if trained.reads_source else []
+    return [MarkedSpan(prompt, tone=Tone.STRONG), *arrow]
 
 
 def new_text(trained: Trained, text: Written) -> str:
@@ -189,9 +189,9 @@ def new_text(trained: Trained, text: Written) -> str:
     return written.lstrip(" ") if trained.reads_source else written
 
 
-def ending(text: Written) -> Text:
+def ending(text: Written) -> MarkedSpan:
     """Whether a text ended by itself, or was cut off."""
-    return Text("" if text.stopped else " …", "dim")
+    return MarkedSpan("" if text.stopped else " …", tone=Tone.MUTED)
 
 
 def show(
@@ -215,7 +215,7 @@ def show(
         ]
         return emit(about | {"samples": samples, "quality": asdict(measured)})
     for pair in zip(prompts, texts, strict=True):
-        out.print(passage(trained, *pair), soft_wrap=True)
+        out.stream(*passage(trained, *pair).spans, MarkedSpan("\n"))
     summary = (
         f"{count_of(measured.n, 'sample')}, {measured.tokens} tokens: {measured.distinct_2:.0%} of bigrams "
         f"distinct, {measured.repeated_4:.0%} of 4-grams repeated, {measured.stopped:.0%} of samples ended "
@@ -233,7 +233,7 @@ def show_filled(trained: Trained, text: str, *, about: dict[str, Any], json: boo
     if json:
         words = [[{"token": token, "probability": p} for token, p in place] for place in guesses]
         return emit(about | {"text": text, "filled": whole, "places": words})
-    out.print(Text(visible_lines(whole)), soft_wrap=True)
+    out.stream(MarkedSpan(f"{whole}\n"))
     for number, place in enumerate(guesses, start=1):
         rows = [(token, Number(p, form="chance")) for token, p in place]
         out.show(Table(("token", "probability"), rows, title=f"[MASK] {number}"))

@@ -14,7 +14,7 @@ from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.files import load, ready_configs, to_json
 from attnlab.config.registry import TABLES, Card, Option, as_json, card, table
 from attnlab.config.setting_cards import IMPORTS, SettingCard, overview, section_text, setting_cards
-from attnlab.config.values import Choice, unknown
+from attnlab.config.values import Choice, unknown_name
 from attnlab.documents.nodes import CardItem, Cards, Code, Sentence, Table, TableColumn, TableRow
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def list_(
     if not what:
         return list_everything(json)
     if what not in TABLES:
-        raise unknown("attnlab list", what, [*TABLES, "configs", "studies", "combinations"])
+        raise unknown_name("attnlab list", what, [*TABLES, "configs", "studies", "combinations"])
     cards = [card(table(what), variant) for variant in table(what)]
     if json:
         return emit([card_json(c) for c in cards])
@@ -149,7 +149,7 @@ def show(
     if not cards:
         parts = {variant for t in TABLES for variant in table(t)}
         keys = {setting.key for setting in setting_cards()}
-        raise unknown("attnlab show", key, sorted({*parts, *ready_configs(), *STUDIES, *keys}))
+        raise unknown_name("attnlab show", key, sorted({*parts, *ready_configs(), *STUDIES, *keys}))
     if json:
         return emit([card_json(c) for c in cards])
     for entry in cards:
@@ -214,7 +214,7 @@ def changes_of(changes: Mapping[str, Any]) -> str:
 
 def card_json(entry: Card) -> dict[str, Any]:
     options = {
-        o.name: {"default": None if o.required else as_json(o.default), "takes": o.described}
+        o.name: {"default": None if o.required else as_json(o.default), "takes": o.kind_phrase}
         for o in entry.options
     }
     return {
@@ -229,7 +229,7 @@ def card_json(entry: Card) -> dict[str, Any]:
 def options_text(entry: Card) -> str:
     if not entry.options:
         return "No options."
-    return "Options:\n\n" + "\n".join(f"- `{written(o)}`: {o.described}" for o in entry.options)
+    return "Options:\n\n" + "\n".join(f"- `{written(o)}`: {o.kind_phrase}" for o in entry.options)
 
 
 def written(option: Option) -> str:

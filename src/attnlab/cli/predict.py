@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from attnlab.cli.console import AllowOption, JsonOption, RunArgument, emit, err, exit_unsound, not_sound, out
+from attnlab.cli.console import (
+    AllowOption,
+    JsonOption,
+    RunArgument,
+    emit,
+    err,
+    exit_unsound,
+    invalid_sentence,
+    out,
+)
 from attnlab.cli.corpus_options import EncodingOption, PairOption, SkipOption, TextOption
 from attnlab.config.values import ConfigError
 from attnlab.config.visible_text import as_cell, visible_json
@@ -105,7 +114,7 @@ def show(
     if predictor.cuts.cut:
         out.show(Sentence(toned(Tone.WARNING, f"{predictor.cuts}.")))
     if trained.unsound:
-        out.say(not_sound(trained.unsound))
+        out.say(invalid_sentence(trained.unsound))
 
 
 def report(summary: dict[str, Any], trained: Trained) -> None:
@@ -115,7 +124,7 @@ def report(summary: dict[str, Any], trained: Trained) -> None:
     if summary["cut"]:
         out.show(Sentence(toned(Tone.WARNING, f"{summary['cut']}.")))
     if trained.unsound:
-        out.say(not_sound(trained.unsound))
+        out.say(invalid_sentence(trained.unsound))
 
 
 def to_file(predictions: FilePredictions, to: Path, *, scores: bool, quiet: bool) -> dict[str, Any]:

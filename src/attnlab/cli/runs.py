@@ -11,18 +11,34 @@ import typer
 
 from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Below, Inline, Number, Sentence, Table, TableColumn, Tone, toned
+from attnlab.documents.nodes import (
+    Below,
+    Inline,
+    Number,
+    Sentence,
+    Sparkline,
+    Table,
+    TableColumn,
+    Tone,
+    state,
+    toned,
+)
+from attnlab.documents.numbers import short
+from attnlab.metrics.measures import form_of, title_of
 
 if TYPE_CHECKING:
     from attnlab.runs.result import RunResult
     from attnlab.runs.summary import RunSummary
+
+TIME = TableColumn("time", right=True)
+CURVES = "Curve: dev score by share of the budget, or training loss where dev was scored less than twice."
 
 
 def runs(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder with the runs.")] = Path("runs"),
     json: JsonOption = False,
 ) -> None:
-    """List the runs of a folder: state, steps, dev score, date, and whether they are sound."""
+    """List the runs of a folder: state, dev curve, dev score, time, and why one is invalid."""
     from attnlab.runs.summary import runs_in
 
     summaries = runs_in(folder)
@@ -31,17 +47,47 @@ def runs(
     if not summaries:
         out.say(f"There are no runs in {folder}.")
         return None
-    columns = (TableColumn("run", whole=True), "state", "steps", "dev score", "sound", "begun")
-    out.show(Table(columns, list(map(cells, summaries)), look="listed"))
+    spans = value_spans(summaries)
+    columns = (TableColumn("run", whole=True), "state", "curve", TableColumn("dev score", right=True), TIME)
+    rows = [cells(run, spans.get(comparable(run))) for run in summaries]
+    out.show(Table(columns, rows, note=CURVES, look="listed"))
     for run in (summary.result for summary in summaries if summary.result.status == "damaged"):
         out.say(toned(Tone.WRONG, "Damaged:"), f" {run.reason}")
     return None
 
 
-def cells(summary: RunSummary) -> tuple[Inline, ...]:
+def cells(summary: RunSummary, span: tuple[float, float] | None) -> tuple[Inline, ...]:
+    """A run in a row: its name, what became of it, how it went, what it came to and how long it took."""
     run, date = summary.result, summary.date[:16].replace("T", " ")
-    score = f"{summary.metric.replace('_', ' ')} ", score_number(run.metrics.get(summary.metric))
-    return run.folder, run.status, run.steps, score, soundness(run), date
+    invalid = run.status == "finished" and run.sound is False
+    why = ", ".join(run.failures)
+    became = state("invalid" if invalid else run.status), (Below(why) if why else "")
+    about = Below(f"{run.steps:,} steps" + (f", {date}" if date else ""))
+    score = metric_number(summary.metric, run.metrics.get(summary.metric), sound=not invalid)
+    named = score, Below(title_of(summary.metric))
+    return (run.folder, about), became, sparkline(summary, span), named, Number(run.seconds, form="seconds")
+
+
+def sparkline(summary: RunSummary, span: tuple[float, float] | None) -> Inline:
+    curve, broken = summary.curve, summary.result.status in ("failed", "damaged")
+    if len(curve.values) < 2:
+        return "✗" if broken else "–"
+    ends = " to ".join(short(value) for value in (curve.values[0], curve.values[-1]))
+    said = f"{curve.name} {ends} in {summary.result.steps:,} steps"
+    return Sparkline(curve.shares, curve.values, said, span, broken)
+
+
+def comparable(summary: RunSummary) -> tuple[str, str]:
+    """What runs share whose curves are drawn on one scale: the metric, and what it was measured on."""
+    return summary.curve.name, str(summary.result.fingerprints.get("data"))
+
+
+def value_spans(summaries: Sequence[RunSummary]) -> dict[tuple[str, str], tuple[float, float]]:
+    """The lowest and highest value of each group of comparable curves."""
+    values: dict[tuple[str, str], list[float]] = {}
+    for summary in summaries:
+        values.setdefault(comparable(summary), []).extend(summary.curve.values)
+    return {group: (min(own), max(own)) for group, own in values.items() if own}
 
 
 def compare(
@@ -79,32 +125,29 @@ def compare(
 def measures_table(measures: Sequence[str], runs: Sequence[RunResult], names: Sequence[str]) -> Table:
     """A column a run, a row a measure."""
     heads = [
-        TableColumn((name, Below("✗ not sound") if run.sound is False else ""), right=True, alike=False)
+        TableColumn((name, Below("✗ invalid") if run.sound is False else ""), right=True, alike=False)
         for name, run in zip(names, runs, strict=True)
     ]
     rows: list[tuple[Inline, ...]] = [("steps", *(run.steps for run in runs))]
-    rows += [(name.replace("_", " "), *(measure_number(name, run) for run in runs)) for name in measures]
+    rows += [(title_of(name), *(measure_number(name, run) for run in runs)) for name in measures]
     return Table(["measure", *heads], rows)
-
-
-def soundness(run: RunResult) -> Inline:
-    """Yes, or no with the failed checks; neither of a run without a step, which a check may have stopped."""
-    failed = ", ".join(run.failures)
-    if run.sound is None:
-        return f"–, stopped by {failed}" if failed else "–"
-    return "yes" if run.sound else toned(Tone.WRONG, f"no: {failed}")
 
 
 def measure_number(name: str, run: RunResult) -> Number:
     """A measure; an accuracy with its interval, which its value and the number of texts give."""
     value, n = run.metrics.get(name), int(run.metrics.get("targets", 0))
     if name != "accuracy" or value is None or not n:
-        return score_number(value)
+        return metric_number(name, value)
     from attnlab.metrics.metric import wilson
 
-    return Number(value, *wilson(value * n, n), n)
+    return Number(value, *wilson(value * n, n), n, form="percent", decimals=1)
 
 
-def score_number(value: float | None) -> Number:
+def metric_number(name: str, value: float | None, *, sound: bool = True) -> Number:
+    """A score as its kind is written: a share in percent, a loss to four decimals, a count whole."""
+    if name.endswith("seconds"):
+        return Number(value, form="seconds", sound=sound)
+    if form_of(name) == "percent":
+        return Number(value, form="percent", decimals=1, sound=sound)
     small = isinstance(value, float) and abs(value) < 100
-    return Number(value, decimals=4 if small else 0)
+    return Number(value, decimals=4 if small else 0, sound=sound)

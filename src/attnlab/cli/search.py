@@ -14,7 +14,7 @@ from attnlab.cli.console import MOST, JsonOption, RunArgument, emit, err, out, w
 from attnlab.cli.corpus_options import EncodingOption, PairOption, TextOption
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Inline, Tone, strong, toned
-from attnlab.documents.terminal import inline
+from attnlab.documents.terminal_text import inline
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def search(
 
         embedder = Embedder.of(Trained.at(run), pooling)  # type: ignore[arg-type]  # one of the four, as just seen
         progress: dict[str, Any] = {
-            "told": lambda done, of: display.update(f"Embedding: {done:,} of {of:,} texts", done / of)
+            "progress": lambda done, of: display.update(f"Embedding: {done:,} of {of:,} texts", done / of)
         }
         if encoding:
             progress["encoding"] = encoding

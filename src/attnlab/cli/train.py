@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnlab.cli.console import JsonOption, SetOption, emit, err, exit_unsound, not_sound, out, say_first
+from attnlab.cli.console import (
+    JsonOption,
+    SetOption,
+    emit,
+    err,
+    exit_unsound,
+    invalid_sentence,
+    out,
+    say_first,
+)
 from attnlab.config.files import config_of, identity, load, override_all, parse_override, to_json
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.schema import Config
@@ -44,7 +53,7 @@ def train(
     ] = False,
     allow: Annotated[
         list[str] | None,
-        typer.Option(help="Train although this check fails; its numbers are marked not sound. Repeatable."),
+        typer.Option(help="Train although this check fails; its numbers are marked invalid. Repeatable."),
     ] = None,
     threads: Annotated[
         int,
@@ -188,4 +197,4 @@ def summary(ended: Any, place: Path) -> Inline:
     spent = f"the budget of {nearest(ended.session.config.training.budget, state)} is spent"
     why = f"dev {metric} stopped improving (training.patience)" if ended.reason == "patience" else spent
     done = f"Done after {state.step:,} steps: {why}.{dev} The run is in {place}."
-    return (done, " ", not_sound(ended.failures)) if ended.failures else done
+    return (done, " ", invalid_sentence(ended.failures)) if ended.failures else done

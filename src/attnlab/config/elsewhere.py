@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from attnlab.config.values import Choice, ConfigError, unknown
+from attnlab.config.values import Choice, ConfigError, unknown_name
 
 
 @dataclass(frozen=True)
@@ -161,5 +161,5 @@ def unknown_setting(where: str, word: str, value: Any, known: Iterable[object]) 
     """The error for a setting that does not exist: what it is called here, or the nearest of those known."""
     ours = ELSEWHERE.get(word)
     if ours is None or where.startswith(ours.but_in):
-        return unknown(where, word, known)
+        return unknown_name(where, word, known)
     return ConfigError(f'{where}: there is no "{word}"; {ours.answer(value)}')

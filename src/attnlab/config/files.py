@@ -16,7 +16,7 @@ from attnlab.config.imports import refuse_unseen
 from attnlab.config.registry import Registry, as_json, locate, table
 from attnlab.config.schema import FAMILIES, SECTIONS, Config
 from attnlab.config.untrusted import beyond_python, refuse_device
-from attnlab.config.values import Choice, ConfigError, choice_of, choices_of, coerce, nearest, unknown
+from attnlab.config.values import Choice, ConfigError, choice_of, choices_of, coerce, nearest, unknown_name
 
 FOUNDATIONS = ("model.preset", "model.family", "task")
 """Settings that bring others with them, and so come before all others."""
@@ -84,7 +84,7 @@ def read(file: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{file} cannot be read: it has {beyond_python(error)}.") from None
     if not isinstance(settings, dict):
-        raise ConfigError(f"{file} holds no table of settings, but {type(settings).__name__}.")
+        raise ConfigError(f"{file} must hold a table of settings, not {type(settings).__name__}.")
     return settings
 
 
@@ -249,7 +249,7 @@ def _with_defaults(model: Mapping[str, Any]) -> dict[str, Any]:
     preset = settings.pop("preset", None)
     if preset is not None:
         if not isinstance(preset, str) or preset not in presets:
-            raise unknown("model.preset", preset, presets)
+            raise unknown_name("model.preset", preset, presets)
         settings = presets[preset] | settings
     return FAMILIES.get(str(settings.get("family", "decoder")), {}) | settings
 

@@ -121,7 +121,7 @@ def _execute(code: OwnCode) -> None:
         _run(code)
     except Exception as error:
         sys.modules.pop(code.module, None)
-        raise ConfigError(_told(error, [code.file]) or f"{code.file}: {_named(error)}") from error
+        raise ConfigError(_own_code_message(error, [code.file]) or f"{code.file}: {_named(error)}") from error
     finally:
         sys.path.remove(folder)
     _EXECUTED[code.file] = code.hash
@@ -129,10 +129,10 @@ def _execute(code: OwnCode) -> None:
 
 def fault_in_own_code(error: Exception) -> str:
     """The line of a person's own code in which an error arose, and the error; nothing for any other."""
-    return "" if isinstance(error, ConfigError) else _told(error, IMPORTED)
+    return "" if isinstance(error, ConfigError) else _own_code_message(error, IMPORTED)
 
 
-def _told(error: Exception, files: Collection[str]) -> str:
+def _own_code_message(error: Exception, files: Collection[str]) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
     return f"{frames[-1].filename}, line {frames[-1].lineno}: {_named(error)}" if frames else ""
 
@@ -155,7 +155,9 @@ def _run(code: OwnCode) -> None:
 def registers(code: OwnCode) -> bool:
     """Whether this code put a part into a table."""
     loaded = [table(of) for of, path in TABLES.items() if path.partition(":")[0] in sys.modules]
-    return any(held[name].__module__ == code.module for held in loaded for name in held.registered)
+    return any(
+        registry[name].__module__ == code.module for registry in loaded for name in registry.registered
+    )
 
 
 # ---------------------------------------------------------------- asked for by a file

@@ -16,7 +16,15 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 from attnlab.config.elsewhere import unknown_setting
-from attnlab.config.values import Choice, ConfigError, choice_of, choices_of, coerce, described, unknown
+from attnlab.config.values import (
+    Choice,
+    ConfigError,
+    choice_of,
+    choices_of,
+    coerce,
+    kind_phrase,
+    unknown_name,
+)
 
 T = TypeVar("T")
 DEEPEST = 20
@@ -52,7 +60,7 @@ TABLES = {
 def table(name: str) -> Registry[Any]:
     """The table of an extension point, imported when it is first asked for."""
     if name not in TABLES:
-        raise unknown("Tables", name, TABLES)
+        raise unknown_name("Tables", name, TABLES)
     return typing.cast("Registry[Any]", locate(TABLES[name]))
 
 
@@ -82,8 +90,8 @@ class Option:
         return self.default is inspect.Parameter.empty
 
     @property
-    def described(self) -> str:
-        return "a choice of this table" if self.nested else described(self.kind)
+    def kind_phrase(self) -> str:
+        return "a choice of this table" if self.nested else kind_phrase(self.kind)
 
 
 class Registry(Generic[T]):
@@ -106,7 +114,7 @@ class Registry(Generic[T]):
 
     def __getitem__(self, name: str) -> type[T]:
         if name not in self._variants:
-            raise unknown(self.name, name, self)
+            raise unknown_name(self.name, name, self)
         variant = self._variants[name]
         return typing.cast(type[T], locate(variant)) if isinstance(variant, str) else variant
 
@@ -193,7 +201,7 @@ class Registry(Generic[T]):
             raise ConfigError(f"{short}: choices are nested too deep, more than {DEEPEST} in each other.")
         choice = self.read(value, where)
         if choice.kind not in self:
-            raise unknown(where, choice.kind, self)
+            raise unknown_name(where, choice.kind, self)
         known = self.options(choice.kind)
         for name, given in choice.options.items():
             if name not in known:
@@ -204,7 +212,7 @@ class Registry(Generic[T]):
             value = choice.options.get(option.name, option.default)
             if value is inspect.Parameter.empty:
                 raise ConfigError(
-                    f"{where}: {choice.kind} needs the option {option.name} ({option.described}); "
+                    f"{where}: {choice.kind} needs the option {option.name} ({option.kind_phrase}); "
                     f"write {choice.kind}({option.name}=…)."
                 )
             complete[option.name] = self._resolved(value, option, place)
@@ -232,7 +240,7 @@ class Registry(Generic[T]):
     def _refuse_unknown_needs(self, name: str, missing: Iterable[str], given: Mapping[str, Any]) -> None:
         """A constructor that asks for what nobody gives it: the first mistake with a part of one's own."""
         variant: Any = self[name]
-        wanted = [one for one in missing if one in _required(variant)]
+        wanted = [option for option in missing if option in _required(variant)]
         if wanted:
             raise ConfigError(
                 f'{self.name} "{name}": its constructor asks for {", ".join(wanted)}, and is given '

@@ -17,7 +17,7 @@ from typing import Any
 from attnlab.config import schema
 from attnlab.config.registry import TABLES, card, locate, table
 from attnlab.config.schema import Config
-from attnlab.config.values import Choice, described
+from attnlab.config.values import Choice, kind_phrase
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _below(holder: Any, path: list[str], above: str) -> Iterator[SettingCard]:
 
 def _card(holder: Any, f: Field[Any], kind: Any, key: str, default: Any) -> SettingCard:
     of = f.metadata.get("table", "listeners" if key == "training.listeners" else "")
-    takes = f"a choice of {of}" if kind is Choice else described(kind)
+    takes = f"a choice of {of}" if kind is Choice else kind_phrase(kind)
     shown = "none" if default == () else str(default).lower() if isinstance(default, bool) else str(default)
     return SettingCard(key, takes, shown, tuple(table(of)) if of else (), _comments(holder).get(f.name, ""))
 
@@ -94,7 +94,7 @@ def _options(of: str, name: str, key: str) -> Iterator[SettingCard]:
             written = str(Choice("", {name: option.default}))[len(name) + 2 : -1]
             default = "needed" if option.required else written
             choices = tuple(table(of)) if option.nested else ()
-            yield SettingCard(f"{key}.{name}", option.described, default, choices, of=variant)
+            yield SettingCard(f"{key}.{name}", option.kind_phrase, default, choices, of=variant)
 
 
 @cache

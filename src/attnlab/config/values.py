@@ -160,7 +160,7 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
                 raise
             except ConfigError:
                 continue
-        raise ConfigError(f"{where} takes {described(kind)}, not {value!r}.")
+        raise ConfigError(f"{where} takes {kind_phrase(kind)}, not {value!r}.")
     if kind is Choice:
         return choice_of(value, where)
     if isinstance(value, Choice) and not value.options:
@@ -171,7 +171,7 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
         for word in arguments:
             if value == word or str(value) == word:  # TOML reads -inf as a number
                 return word
-        raise ConfigError(f"{where} takes {described(kind)}, not {value!r}.{nearest(value, arguments)}")
+        raise ConfigError(f"{where} takes {kind_phrase(kind)}, not {value!r}.{nearest(value, arguments)}")
     if origin is tuple and isinstance(value, (list, tuple)):
         return tuple(coerce(item, arguments[0], f"{where}[{i}]") for i, item in enumerate(value))
     if kind in (int, float) and isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -179,11 +179,11 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if kind is not float and isinstance(value, bool) and kind is not bool:
-        raise ConfigError(f"{where} takes {described(kind)}, not {str(value).lower()}.")
+        raise ConfigError(f"{where} takes {kind_phrase(kind)}, not {str(value).lower()}.")
     if isinstance(kind, type) and isinstance(value, kind):
         return value
     fix = f"; write [{json.dumps(value)}]" if origin is tuple and isinstance(value, (str, int, float)) else ""
-    raise ConfigError(f"{where} takes {described(kind)}, not {value!r}{fix}.")
+    raise ConfigError(f"{where} takes {kind_phrase(kind)}, not {value!r}{fix}.")
 
 
 def refuse_halves(text: str, where: str) -> None:
@@ -222,18 +222,18 @@ def refuse_number(value: float, kind: type[int | float], where: str) -> None:
         raise NumberError(f"{where} is about 10^{int(math.log10(abs(value)))}; it must be below {limit}.")
 
 
-def described(kind: Any) -> str:
+def kind_phrase(kind: Any) -> str:
     """A declared type in a person's words."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is Annotated:
-        return described(arguments[0])
+        return kind_phrase(arguments[0])
     if origin is Literal:
         choices = [str(word) for word in arguments if word != ""]
         return "one of " + ", ".join(choices) if len(choices) > 1 else f'"{choices[0]}"'
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(map(described, arguments))
+        return " or ".join(map(kind_phrase, arguments))
     if origin is tuple:
-        return f"a list of {described(arguments[0])}"
+        return f"a list of {kind_phrase(arguments[0])}"
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", Choice: "a choice"}
     return words.get(kind, getattr(kind, "__name__", str(kind)))
 
@@ -248,7 +248,7 @@ MANY = 40
 """Names that are more than a person wants to read when the right one is at hand."""
 
 
-def unknown(where: str, word: object, known: Iterable[object], none: str = "no") -> ConfigError:
+def unknown_name(where: str, word: object, known: Iterable[object], none: str = "no") -> ConfigError:
     """The error for a name that does not exist: the nearest one, and all of them."""
     names = [str(k) for k in known]
     valid = f"Known: {', '.join(names)}." if names else "There are none."

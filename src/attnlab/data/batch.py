@@ -39,8 +39,8 @@ class Batch(NamedColumns):
     def __init__(self, **columns: Tensor | None):
         names = self.known()
         if odd := sorted(columns.keys() - {*names}):
-            raise ValueError(f"{odd[0]} is no column of a batch; its columns are {', '.join(names)}.")
-        self.columns = {name: held for name in names if (held := columns.get(name)) is not None}
+            raise ValueError(f"{odd[0]} is not a column of a batch; its columns are {', '.join(names)}.")
+        self.columns = {name: column for name in names if (column := columns.get(name)) is not None}
 
     def known(self) -> tuple[str, ...]:
         return batch_names()

@@ -39,7 +39,7 @@ from attnlab.data.workers import cores
 from attnlab.runs.faults import FAULTS
 
 ProgressOf = Callable[[str], shards.Progress]
-"""Gives the progress of a piece of work, which it is told by name."""
+"""Gives the progress of a piece of work by its name."""
 
 
 OVERLAP = "overlap-between-splits-2"  # another number where what is kept changes
@@ -231,7 +231,7 @@ class Dataset:
         """The texts of train, or a share of them, which a hash of each decides."""
         progress = self.progress(f"Training the tokenizer on {source}")
         for number, example in enumerate(self.splits.read("train")):
-            if number % TOLD_EVERY == 0:
+            if number % PROGRESS_EVERY == 0:
                 progress(number, 0, self.corpus.share_read)
             if share == 1 or fraction(example.text, TAUGHT_SEED) < share:
                 yield from (t for t in (example.text, example.pair, example.target) if t is not None)
@@ -299,17 +299,17 @@ class Dataset:
         assert self.cache is not None
         return self.cache / f"rows-{fingerprint}"
 
-    def _writer(self, told: JointProgress, split: str, cuts: Cuts) -> shards.ShardWriter:
+    def _writer(self, progress: JointProgress, split: str, cuts: Cuts) -> shards.ShardWriter:
         """Writes the rows of a split into the cache."""
         folder = self._folder(self.fingerprint(split))
-        return shards.ShardWriter(folder, **self._facts(split, cuts, told.of(split)))
+        return shards.ShardWriter(folder, **self._facts(split, cuts, progress.of(split)))
 
-    def _facts(self, split: str, cuts: Cuts, told: shards.Progress) -> dict[str, Any]:
+    def _facts(self, split: str, cuts: Cuts, progress: shards.Progress) -> dict[str, Any]:
         """What a writer of a split's rows has to know."""
         return {
             "fingerprint": self.fingerprint(split),
             "about": lambda: {"split": split, "cuts": asdict(cuts)},
-            "progress": told,
+            "progress": progress,
             "share": lambda: self.corpus.share_read,
         }
 
@@ -331,8 +331,8 @@ class Dataset:
 
 TAUGHT, TAUGHT_SEED = 64 << 20, -1
 """Bytes of text beyond which a tokenizer is trained on a sample of that size, and what chooses it."""
-TOLD_EVERY = 1000
-"""Texts after which it is told how far a reading is."""
+PROGRESS_EVERY = 1000
+"""Texts after which the progress of a reading is given."""
 LARGE = 8 << 20
 """Bytes of text from which on several processes tokenise it: fewer are done before those have begun."""
 

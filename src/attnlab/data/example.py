@@ -51,7 +51,7 @@ WORD = re.compile(r"\w+|[^\w\s]")
 
 def words_in(text: str) -> tuple[Word, ...]:
     """The words of a text whose words nobody said: letters and digits together, every other sign alone."""
-    return tuple(Word(found.start(), found.end()) for found in WORD.finditer(text))
+    return tuple(Word(word.start(), word.end()) for word in WORD.finditer(text))
 
 
 def tagged_words(text: str, spans: Sequence[tuple[int, int, str]]) -> tuple[Word, ...]:

@@ -23,8 +23,8 @@ from attnlab.data.splits import passage_trace, trace
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 
 QUANTILES = (0, 0.25, 0.5, 0.75, 0.95, 1)
-Told = Callable[[int, float | None], None]
-"""Is told the rows that were counted, and the share of the text that has been read."""
+Progress = Callable[[int, float | None], None]
+"""Is given the rows that were counted, and the share of the text that has been read."""
 
 
 @dataclass
@@ -123,9 +123,9 @@ def fitting_encoding(corpus: Corpus) -> str:
     return "document" if first.label is None else "single"
 
 
-def inspected(dataset: Dataset, *, samples: int = 3, told: Told | None = None) -> Report:
-    """Count, tokenise and batch a corpus, and say what came of it; `told` hears how far the count is."""
-    counts = counted(dataset, told or unheard)
+def inspected(dataset: Dataset, *, samples: int = 3, progress: Progress | None = None) -> Report:
+    """Count, tokenise and batch a corpus, and report on it; `progress` is given how far the count is."""
+    counts = counted(dataset, progress or unheard)
     splits = {name: count.report for name, count in counts.items()}
     pairs = {(a, b): (counts[a], counts[b]) for a, b in combinations(counts, 2)}
     for name, report in splits.items():
@@ -165,11 +165,11 @@ class Count:
             self.passages.add(passage)
         self.classes.update(WRITTEN.form.names(WRITTEN.read(example)))
 
-    def tokenise(self, held: Sequence[Example], tokenizer: Tokenizer) -> None:
+    def tokenise(self, examples: Sequence[Example], tokenizer: Tokenizer) -> None:
         unknown, report = tokenizer.specials.unknown, self.report
-        ids = tokenizer.encode_many([text for example in held for text in texts(example)])
+        ids = tokenizer.encode_many([text for example in examples for text in texts(example)])
         sizes = iter(map(len, ids))
-        report.lengths += [sum(next(sizes) for _ in texts(example)) for example in held]
+        report.lengths += [sum(next(sizes) for _ in texts(example)) for example in examples]
         report.unknown += sum(row.count(unknown) for row in ids) if unknown is not None else 0
 
     def join(self, other: Count) -> None:
@@ -201,8 +201,8 @@ def unheard(rows: int, share: float | None) -> None:
 class Counting:
     """Sees the texts of a reading (reading.py), and counts them by split."""
 
-    def __init__(self, dataset: Dataset, told: Told):
-        self.dataset, self.told = dataset, told
+    def __init__(self, dataset: Dataset, progress: Progress):
+        self.dataset, self.progress = dataset, progress
         self.counts = {name: Count() for name in dataset.splits.names}
         self.tokenizer = dataset.tokenizer
 
@@ -215,12 +215,14 @@ class Counting:
 
     def take(self, split: str, chunk: Sequence[Example], found: Count) -> None:
         self.counts[split].join(found)
-        self.told(sum(count.report.rows for count in self.counts.values()), self.dataset.corpus.share_read)
+        self.progress(
+            sum(count.report.rows for count in self.counts.values()), self.dataset.corpus.share_read
+        )
 
 
-def counted(dataset: Dataset, told: Told = unheard) -> dict[str, Count]:
+def counted(dataset: Dataset, progress: Progress = unheard) -> dict[str, Count]:
     """Every split that has any text, counted in one reading, in which it is encoded, too."""
-    counting = Counting(dataset, told)
+    counting = Counting(dataset, progress)
     dataset.read_for(counting)
     for count in counting.counts.values():
         count.close()

@@ -35,10 +35,10 @@ class Labels:
     deviation: float = 1.0
 
     @classmethod
-    def of(cls, held: Mapping[str, Any]) -> Labels:
+    def of(cls, record: Mapping[str, Any]) -> Labels:
         """From a record."""
-        tuples = {name: tuple(held[name]) for name in ("names", "counts")}
-        return cls(**{**held, **tuples})
+        tuples = {name: tuple(record[name]) for name in ("names", "counts")}
+        return cls(**{**record, **tuples})
 
     def means_the_same(self, other: Labels) -> bool:
         """Whether a head's outputs stand for the same classes, or for numbers on the same scale."""
@@ -245,8 +245,8 @@ def number_of(example: Example) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise DataError(
-            f'The label "{label}"{at(example)} is no number, and regression predicts one; correct it, or use '
-            "task = classification."
+            f'The label "{label}"{at(example)} is not a number, and regression predicts one; correct it, or '
+            "use task = classification."
         )
     return value
 

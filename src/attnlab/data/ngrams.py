@@ -139,7 +139,7 @@ def best_matches(queries: Worded, references: Worded, own: Sequence[int]) -> Mat
     used = known & ~common[place]
     blocks = 1 + references.lengths // WINDOW
     begins = np.cumsum(blocks) - blocks
-    ask, text, block = joined(
+    ask, text, block = matched_asks(
         asks // len(queries), place[used], known_runs.text[used], known_runs.place[used] // WINDOW
     )
     foreign = np.asarray(own, np.int64)[asker[ask]] != text
@@ -155,7 +155,7 @@ def best_matches(queries: Worded, references: Worded, own: Sequence[int]) -> Mat
     return matches
 
 
-def joined(kinds: Index, kind: Index, text: Index, block: Index) -> tuple[Index, Index, Index]:
+def matched_asks(kinds: Index, kind: Index, text: Index, block: Index) -> tuple[Index, Index, Index]:
     """Each occurrence (its kind, text and block) with each of the asks, sorted by kind, that it answers."""
     first = np.searchsorted(kinds, kind, "left")
     count = np.searchsorted(kinds, kind, "right") - first

@@ -56,11 +56,11 @@ class Gathered:
         self.characters, self.below = 0, 1 << 64
         self.ended = True  # whether the split was read to its end
 
-    def add(self, chunk: Sequence[Example], found: Traced) -> None:
-        self.parts.append(found)
-        self.passages |= found.passages
-        for number in np.flatnonzero(found.traces <= np.uint64(self.below - 1)).tolist():
-            if (trace := int(found.traces[number])) < self.below:
+    def add(self, chunk: Sequence[Example], traced: Traced) -> None:
+        self.parts.append(traced)
+        self.passages |= traced.passages
+        for number in np.flatnonzero(traced.traces <= np.uint64(self.below - 1)).tolist():
+            if (trace := int(traced.traces[number])) < self.below:
                 self.texts.append(text_of(chunk[number]))
                 self.held.append(trace)
                 self.characters += len(self.texts[-1])
@@ -125,8 +125,8 @@ class Gathering:
         passages = frozenset(found for example in chunk if (found := passage_trace(example)) is not None)
         return Traced(traces, sizes, passages)
 
-    def take(self, split: str, chunk: Sequence[Example], found: Traced) -> None:
-        self.of(split).add(chunk, found)
+    def take(self, split: str, chunk: Sequence[Example], traced: Traced) -> None:
+        self.of(split).add(chunk, traced)
 
     def of(self, split: str) -> Gathered:
         return self.found.setdefault(split, Gathered())
@@ -160,14 +160,14 @@ def beginnings(splits: Splits, gathering: Gathering) -> Iterator[tuple[str, Exam
             yield side, example
 
 
-def overlap_between(found: dict[str, Gathered]) -> dict[str, Any]:
+def overlap_between(gathered: dict[str, Gathered]) -> dict[str, Any]:
     """Everything that is counted between splits, as plain JSON."""
-    numbering, names = Numbering(), tuple(found)
-    words = {name: Worded.of(of.texts, numbering) for name, of in found.items()}
+    numbering, names = Numbering(), tuple(gathered)
+    words = {name: Worded.of(of.texts, numbering) for name, of in gathered.items()}
     return {
-        "read": {name: of.read for name, of in found.items()},
-        "pairs": [SplitLookup(found, words, *pair).counts() for pair in pairs_of(names)],
-        "own": SplitLookup(found, words, "train", "train").near(),
+        "read": {name: of.read for name, of in gathered.items()},
+        "pairs": [SplitLookup(gathered, words, *pair).counts() for pair in pairs_of(names)],
+        "own": SplitLookup(gathered, words, "train", "train").near(),
         "short_runs": {name: short_runs(words[name], words["train"]) for name in names if name != "train"},
     }
 

@@ -27,8 +27,8 @@ AT_ONCE = 1 << 16
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Vectors]
 """Texts -> their vectors (n, D), of length 1."""
-Told = Callable[[int, int], None]
-"""Told how many passages of how many new ones have their vector."""
+Progress = Callable[[int, int], None]
+"""Is given how many passages of how many new ones have their vector."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class ReadFile:
         return cls(status.st_size, status.st_mtime_ns, now, len(passages), skipped), passages
 
     @classmethod
-    def from_record(cls, held: Mapping[str, Any]) -> ReadFile:
-        return cls(**{**held, "skipped": [Skipped(*one) for one in held["skipped"]]})
+    def from_record(cls, record: Mapping[str, Any]) -> ReadFile:
+        return cls(**{**record, "skipped": [Skipped(*one) for one in record["skipped"]]})
 
     def record(self) -> dict[str, Any]:
         return {**vars(self), "skipped": [[one.place, one.reason] for one in self.skipped]}
@@ -98,7 +98,12 @@ class PassageIndex:
 
     # ---------------------------------------------------------------- bringing it up to date
     def update(
-        self, source: Path, embed: Embed, *, encoding: str = "utf-8", told: Told = lambda done, of: None
+        self,
+        source: Path,
+        embed: Embed,
+        *,
+        encoding: str = "utf-8",
+        progress: Progress = lambda done, of: None,
     ) -> IndexUpdate:
         """Read what has changed below `source`, embed the texts that have no vector yet, open the result.
 
@@ -108,14 +113,14 @@ class PassageIndex:
         try:
             self.arrays.open()
             self._open()
-            return self._update(source, files, embed, encoding, told)
+            return self._update(source, files, embed, encoding, progress)
         except DamagedArrayError as damage:
             self.arrays.forget()
             self.files = {}
-            return replace(self._update(source, files, embed, encoding, told), rebuilt=str(damage))
+            return replace(self._update(source, files, embed, encoding, progress), rebuilt=str(damage))
 
     def _update(
-        self, source: Path, files: Mapping[str, Path], embed: Embed, encoding: str, told: Told
+        self, source: Path, files: Mapping[str, Path], embed: Embed, encoding: str, progress: Progress
     ) -> IndexUpdate:
         same = {
             name for name, file in files.items() if name in self.files and self.files[name].is_still(file)
@@ -127,7 +132,7 @@ class PassageIndex:
             read = {n: kept[n] if n in kept else ReadFile.of(f, encoding) for n, f in files.items()}
             passages = [passage for _, held in read.values() for passage in held]
             self._refuse_empty(source, [skip for one, _ in read.values() for skip in one.skipped], passages)
-            embedded = self._embed([passage.text for passage in passages], embed, told)
+            embedded = self._embed([passage.text for passage in passages], embed, progress)
             self._list({name: one for name, (one, _) in read.items()}, passages)
             self._open()
         skipped = [skip for one in self.files.values() for skip in one.skipped]
@@ -140,7 +145,7 @@ class PassageIndex:
             reasons = "; ".join(map(str, skipped[:3]))
             raise DataError(f"{source} has no text to search in" + (f" ({reasons})." if reasons else "."))
 
-    def _embed(self, texts: Sequence[str], embed: Embed, told: Told) -> int:
+    def _embed(self, texts: Sequence[str], embed: Embed, progress: Progress) -> int:
         """Vectors of the texts that have none, kept as soon as a segment of them is done."""
         rows = self._rows_by_digest()
         new = [text for digest, text in {digest_of(t): t for t in texts}.items() if digest not in rows]
@@ -149,7 +154,7 @@ class PassageIndex:
             some = new[first : first + SEGMENT]
             self._add(embed(some), [digest_of(text) for text in some])
             self.arrays.commit()
-            told(first + len(some), len(new))
+            progress(first + len(some), len(new))
         return len(new)
 
     def _add(self, vectors: Vectors, digests: Sequence[bytes]) -> None:

@@ -126,13 +126,13 @@ def passages_of(lines: Iterable[str]) -> Iterator[PlacedPassage]:
     for start, paragraph in paragraphs(lines):
         for line, end, part in pieces(start, paragraph):
             if gathered and (not is_heading(gathered[-1]) or count(" ".join((*gathered, part))) > WORDS):
-                yield PlacedPassage("\n".join(gathered), told(first, last))
+                yield PlacedPassage("\n".join(gathered), lines_phrase(first, last))
                 gathered = []
             first = line if not gathered else first
             gathered.append(part)
             last = end
     if gathered:
-        yield PlacedPassage("\n".join(gathered), told(first, last))
+        yield PlacedPassage("\n".join(gathered), lines_phrase(first, last))
 
 
 def pieces(start: int, paragraph: str) -> Iterator[tuple[int, int, str]]:
@@ -184,5 +184,5 @@ def count(text: str) -> int:
     return len(text.split())
 
 
-def told(first: int, last: int) -> str:
+def lines_phrase(first: int, last: int) -> str:
     return f"line {first}" if first == last else f"lines {first}–{last}"

@@ -43,10 +43,10 @@ def read_for(
         return [observer.look(*piece) for observer in observers]
 
     work: Callable[[Piece], list[Any]] = look
-    for found in in_order(work, kept(pieces_of(examples)), processes=processes):
+    for looks in in_order(work, kept(pieces_of(examples)), processes=processes):
         split, _, chunk = waiting.popleft()
-        for observer, one in zip(observers, found, strict=True):
-            observer.take(split, chunk, one)
+        for observer, look_made in zip(observers, looks, strict=True):
+            observer.take(split, chunk, look_made)
 
 
 def pieces_of(examples: Iterable[tuple[str, Example]]) -> Iterator[Piece]:
@@ -61,8 +61,8 @@ def pieces_of(examples: Iterable[tuple[str, Example]]) -> Iterator[Piece]:
 class JointProgress:
     """The progress of several splits that are tokenised together, as that of one piece of work."""
 
-    def __init__(self, told: shards.Progress):
-        self.told, self.counts = told, dict[str, tuple[int, int]]()
+    def __init__(self, progress: shards.Progress):
+        self.progress, self.counts = progress, dict[str, tuple[int, int]]()
 
     def of(self, split: str) -> shards.Progress:
         return functools.partial(self._tell, split)
@@ -70,7 +70,7 @@ class JointProgress:
     def _tell(self, split: str, rows: int, tokens: int, share: float | None) -> None:
         self.counts[split] = rows, tokens
         rows, tokens = (sum(column) for column in zip(*self.counts.values(), strict=True))
-        self.told(rows, tokens, share)
+        self.progress(rows, tokens, share)
 
 
 class SplitEncoder:
@@ -92,13 +92,13 @@ class SplitEncoder:
     def look(self, split: str, first: int, chunk: Sequence[Example]) -> tuple[Columns, Cuts] | None:
         return self.encoding.columns(chunk, first, self.vocabulary) if split in self.splits else None
 
-    def take(self, split: str, chunk: Sequence[Example], found: tuple[Columns, Cuts] | None) -> None:
-        if found is None:
+    def take(self, split: str, chunk: Sequence[Example], encoded: tuple[Columns, Cuts] | None) -> None:
+        if encoded is None:
             return
         if split not in self.writers:
             self.cuts[split] = Cuts()
             self.writers[split] = self.stack.enter_context(self.writer_of(split, self.cuts[split]))
-        columns, cuts = found
+        columns, cuts = encoded
         self.cuts[split].add(cuts)
         if columns:
             self.writers[split].add(columns)

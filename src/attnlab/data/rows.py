@@ -71,7 +71,7 @@ class Rows:
         return lengths
 
 
-def joined(parts: Sequence[Columns]) -> Columns:
+def concatenated(parts: Sequence[Columns]) -> Columns:
     """Parts one after the other, as one."""
     first = parts[0]
     if len(parts) == 1:
@@ -79,10 +79,10 @@ def joined(parts: Sequence[Columns]) -> Columns:
     for part in parts:
         if odd := sorted(part.keys() ^ first.keys()):
             raise DataError(f"Some rows have no {odd[0]}, and others have one; give it to all, or to none.")
-    return {name: _joined(name, [part[name] for part in parts]) for name in first}
+    return {name: _concatenated(name, [part[name] for part in parts]) for name in first}
 
 
-def _joined(name: str, columns: Sequence[Stored]) -> Stored:
+def _concatenated(name: str, columns: Sequence[Stored]) -> Stored:
     if not name.endswith(".bounds"):
         return np.concatenate(columns)
     ends = np.cumsum([0, *(column[-1] for column in columns)])
@@ -99,7 +99,7 @@ def in_memory(rows: Iterable[Row], *, vocabulary: int, fingerprint: str = "") ->
 def columns_of(rows: Sequence[Row], vocabulary: int) -> dict[str, Stored]:
     """Rows as arrays: values one a row, ragged ones flat with the bounds of each row."""
     if odd := sorted({name for row in rows for name in row.columns} - COLUMNS.keys()):
-        raise DataError(f"Rows have {odd[0]}, which is no column; add it to attnlab.data.columns.COLUMNS.")
+        raise DataError(f"Rows have {odd[0]}, which is not a column; add it to attnlab.data.columns.COLUMNS.")
     columns: dict[str, Stored] = {}
     for column in COLUMNS.values():
         values = [row.columns.get(column.name) for row in rows]

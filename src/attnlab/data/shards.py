@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from attnlab.data.columns import Row
-from attnlab.data.rows import Columns, Rows, columns_of, joined
+from attnlab.data.rows import Columns, Rows, columns_of, concatenated
 from attnlab.data.verified_arrays import DamagedArrayError, load_array, save_array, seal, unseal
 from attnlab.runs.faults import FAULTS
 
@@ -23,7 +23,7 @@ SHARD_TOKENS = 1 << 20
 MANIFEST = "manifest.json"
 
 Progress = Callable[[int, int, float | None], None]
-"""Told after every shard: rows so far, tokens so far, and the share of the text that has been read."""
+"""Is given after every shard: rows so far, tokens so far, and the share of the text that has been read."""
 
 
 def silent(rows: int, tokens: int, share: float | None) -> None:
@@ -35,8 +35,8 @@ def write(
 ) -> Rows:
     """Write rows as shards, and open them; `facts` are those of a ShardWriter."""
     with ShardWriter(folder, shard_tokens=shard_tokens, **facts) as writer:
-        for held in gathered(rows, shard_tokens):
-            writer.add(columns_of(held, vocabulary))
+        for shard in gathered(rows, shard_tokens):
+            writer.add(columns_of(shard, vocabulary))
     rows_written = opened(folder, writer.fingerprint)
     assert rows_written is not None, f"{folder} was just written"
     return rows_written[0]
@@ -82,7 +82,7 @@ class ShardWriter:
             self._save()
 
     def _save(self) -> None:
-        self.shards.append(save_shard(joined(self._held), self.beside, len(self.shards)))
+        self.shards.append(save_shard(concatenated(self._held), self.beside, len(self.shards)))
         self._held = []
         self.total = {key: self.total[key] + self.shards[-1][key] for key in self.total}
         self.progress(self.total["rows"], self.total["tokens"], self.share())

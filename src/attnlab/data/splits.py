@@ -153,10 +153,10 @@ def _places(classes: Sequence[Hashable], seed: int) -> list[tuple[tuple[float, f
     chance = random.Random(stream_seed(seed, "train_rows"))
     lots = [chance.random() for _ in classes]
     members: dict[Hashable, list[int]] = defaultdict(list)
-    for row, held in enumerate(classes):
-        members[held].append(row)
+    for row, class_ in enumerate(classes):
+        members[class_].append(row)
     return [
-        (((place + 0.5) / len(held) if place else 0.0, lots[row]), row)
-        for held in members.values()
-        for place, row in enumerate(sorted(held, key=lots.__getitem__))
+        (((place + 0.5) / len(rows) if place else 0.0, lots[row]), row)
+        for rows in members.values()
+        for place, row in enumerate(sorted(rows, key=lots.__getitem__))
     ]

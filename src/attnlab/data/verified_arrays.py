@@ -115,23 +115,23 @@ class VerifiedArrays:
                 file.unlink()
 
 
-def files_named(held: Any) -> Iterator[str]:
+def files_named(content: Any) -> Iterator[str]:
     """The files of every part in a manifest."""
-    if isinstance(held, Mapping):
-        if {"file", "bytes", "crc"} <= held.keys():
-            yield held["file"]
-        for value in held.values():
+    if isinstance(content, Mapping):
+        if {"file", "bytes", "crc"} <= content.keys():
+            yield content["file"]
+        for value in content.values():
             yield from files_named(value)
-    elif isinstance(held, list):
-        for value in held:
+    elif isinstance(content, list):
+        for value in content:
             if not isinstance(value, str):
                 yield from files_named(value)
 
 
 # ---------------------------------------------------------------- JSON with its checksum
-def seal(file: Path, held: Any) -> None:
+def seal(file: Path, content: Any) -> None:
     """Write what JSON can hold, whole or not at all; several processes may write the same."""
-    replace_bytes(file, json.dumps({"crc": checksum(held), "held": held}).encode())
+    replace_bytes(file, json.dumps({"crc": checksum(content), "held": content}).encode())
 
 
 def unseal(file: Path) -> Any:
@@ -143,5 +143,5 @@ def unseal(file: Path) -> Any:
     return content
 
 
-def checksum(held: Any) -> int:
-    return zlib.crc32(json.dumps(held, sort_keys=True).encode())
+def checksum(content: Any) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())

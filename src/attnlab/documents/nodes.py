@@ -5,6 +5,7 @@ A `str` is text of others: every renderer shows it as text. How it looks is said
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,10 @@ from typing import Literal, TypeAlias
 from attnlab import __version__
 from attnlab.documents.palette import Ink
 
-Form = Literal["plain", "signed", "seconds", "count", "scaled", "bytes", "percent", "chance", "general"]
+Form = Literal[
+    "plain", "signed", "seconds", "count", "scaled", "bytes", "percent", "points", "chance", "general"
+]
+"""`points` are differences of percentages."""
 
 
 class Tone(StrEnum):
@@ -41,9 +45,22 @@ SIGNS = {
     "invalid": "✗",
     "failed": "✗",
     "not run": "–",
-    "baseline": "●",
+    "baseline": "",
 }
 """Of verdicts, wherever they are shown."""
+STATES = {
+    "waiting": "○",
+    "preparing": "○",
+    "running": "◐",
+    "finished": "✓",
+    "converted": "✓",
+    "interrupted": "‖",
+    "stopped": "‖",
+    "failed": "✗",
+    "invalid": "✗",
+    "damaged": "✗",
+}
+"""Of runs and jobs, wherever they are shown."""
 
 
 # ---------------------------------------------------------------- parts of a sentence
@@ -80,7 +97,7 @@ class Name:
     ink: Ink | None = None
     sound: bool = True
     tags: tuple[tuple[str, str], ...] = ()
-    """(word, kind) each, such as ("baseline", "") or ("not sound", "invalid")."""
+    """(word, kind) each, such as ("baseline", "") or ("invalid", "invalid")."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +123,39 @@ class Below:
 
 @dataclass(frozen=True)
 class Bar:
-    """A share as a bar."""
+    """A share as a bar; one below zero has the hue of what is below zero."""
 
     share: float
     tone: Tone | None = None
+    room: float = 1.0
+    """Of the length that bars usually have, where several share a line."""
+
+
+@dataclass(frozen=True)
+class Sparkline:
+    """A small curve among words: values at shares of a budget, on the scale that its neighbours share."""
+
+    shares: Sequence[float]
+    values: Sequence[float | None]
+    said: str = ""
+    """It in words: dev loss 9.15 to 8.92 in 30 steps."""
+    scale: tuple[float, float] | None = None
+    """The lowest and highest value of the group; None: its own."""
+    broken: bool = False
+    """Whether what it shows ended before its time."""
+
+    @property
+    def span(self) -> tuple[float, float]:
+        known = [value for value in self.values if value is not None]
+        return self.scale or (min(known, default=0.0), max(known, default=0.0))
+
+    def places(self, count: int) -> list[float | None]:
+        """The last value at each of `count` equal parts of the budget, None where there is none."""
+        places: list[float | None] = [None] * count
+        for share, value in zip(self.shares, self.values, strict=True):
+            if value is not None:
+                places[min(count - 1, int(share * count))] = value
+        return places
 
 
 @dataclass(frozen=True)
@@ -139,7 +185,7 @@ class VerdictPill:
 
 
 Part: TypeAlias = (
-    "str | Number | Name | Code | Emphasis | Below | Bar | Reference | Sign | VerdictPill"
+    "str | Number | Name | Code | Emphasis | Below | Bar | Sparkline | Reference | Sign | VerdictPill"
     " | int | float | None"
 )
 Inline: TypeAlias = "Part | tuple[Inline, ...]"
@@ -156,6 +202,13 @@ def toned(tone: Tone, *parts: Inline) -> Emphasis:
 
 def muted(*parts: Inline) -> Emphasis:
     return Emphasis(parts, Tone.MUTED)
+
+
+def state(word: str) -> Inline:
+    """A state by its sign and its word; what went wrong stands out, what waits does not."""
+    shown = f"{STATES.get(word, '?')} {word}"
+    tones = {"✗": Tone.WRONG, "○": Tone.MUTED, "?": Tone.MUTED}
+    return toned(tones[shown[0]], shown) if shown[0] in tones else shown
 
 
 def emphasised(text: str) -> Inline:
@@ -288,7 +341,10 @@ class Definitions:
 
 @dataclass(frozen=True)
 class Line:
-    """A curve; `low` and `high` are a band around it, `hover` is told of each point."""
+    """A curve; `low` and `high` are a band around it, `hover` is told of each point.
+
+    `thin` is one of several that stand for a name, such as a single seed; `dots` are not joined.
+    """
 
     name: str
     x: Sequence[float | None]
@@ -298,12 +354,26 @@ class Line:
     hover: Sequence[str] = ()
     label: str = ""
     ink: Ink | None = None
+    thin: bool = False
+    dots: bool = False
+    x_low: Sequence[float | None] | None = None
+    x_high: Sequence[float | None] | None = None
+
+
+@dataclass(frozen=True)
+class Level:
+    """A value to compare with, such as that of the most frequent label: a named dashed line across."""
+
+    name: str
+    value: float
 
 
 @dataclass(frozen=True)
 class Axis:
     title: str = ""
     log: bool = False
+    form: Form = "plain"
+    """How its values are written; shares as percentages."""
     from_zero: bool = False
     at: Sequence[float] = ()
     """Where values lie that are few enough to name each."""
@@ -312,9 +382,13 @@ class Axis:
 
 @dataclass(frozen=True)
 class Lines:
+    """Curves over common axes; `diagonal` is where both values are equal."""
+
     lines: Sequence[Line]
     x: Axis = Axis()
     y: Axis = Axis()
+    levels: Sequence[Level] = ()
+    diagonal: bool = False
 
 
 @dataclass(frozen=True)
@@ -334,6 +408,10 @@ class Heat:
     tokens: Sequence[str]
     weights: Sequence[Sequence[float | None]]
     top: float
+    rows: str = "queries"
+    columns: str = "keys"
+    verb: str = "attends to"
+    """What a row does to a column, for a reader who points at a cell."""
 
 
 Chart = Lines | Bars | Heat
@@ -377,37 +455,108 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class GridScale:
+    """What a full shade stands for, whether there are numbers below zero, and pairs without a number."""
+
+    top: float
+    signed: bool
+    forbids: bool
+
+
+@dataclass(frozen=True)
 class Grid:
-    """Numbers of rows against columns, as shades of their size.
+    """Numbers of rows against columns, as shades of their size; None where a pair is not allowed, which is
+    not the same as 0.
 
     `aside` names the largest of each row, for a terminal: one beside its shades, all where these do not fit.
     """
 
     rows: Sequence[str]
     columns: Sequence[str]
-    values: Sequence[Sequence[float]]
+    values: Sequence[Sequence[float | None]]
     title: Inline = ""
     note: Inline = ""
     aside: Sequence[Sequence[str]] = ()
+    scale: float | None = None
+    """What the fullest shade stands for; None: its largest number."""
+    key: tuple[tuple[float | None, str], ...] = ()
+    """Values and their words, where few values have a meaning each."""
+    written: bool = False
+    """Whether each number stands in its cell, as counts do."""
 
     @property
-    def top(self) -> float:
-        return max((abs(value) for row in self.values for value in row), default=0.0) or 1.0
+    def numbers(self) -> list[float]:
+        return [value for row in self.values for value in row if value is not None]
 
     @property
-    def signed(self) -> bool:
-        return any(value < 0 for row in self.values for value in row)
+    def largest(self) -> float:
+        return max(map(abs, self.numbers), default=0.0)
+
+    def nothing_beside(self, scale: GridScale) -> bool:
+        """Whether no shade of it would be seen on this scale."""
+        return self.largest < scale.top / NOTHING_TO_SEE
+
+
+NOTHING_TO_SEE = 200
+"""A grid is a sentence where a full shade stands for so many times its largest number."""
+
+
+def scale_of(*grids: Grid) -> GridScale:
+    """One scale for grids that are read together."""
+    given = [one.scale for one in grids if one.scale is not None]
+    top = max(given, default=0.0) or max((one.largest for one in grids), default=0.0) or 1.0
+    values = [value for one in grids for row in one.values for value in row]
+    signed = any(value is not None and value < 0 for value in values)
+    return GridScale(top, signed, any(value is None for value in values))
+
+
+@dataclass(frozen=True)
+class Grids:
+    """Grids that are read together: side by side where there is room, on one scale with one key."""
+
+    grids: Sequence[Grid]
+    title: Inline = ""
+    note: Inline = ""
+
+
+@dataclass(frozen=True)
+class StackedBar:
+    """What a whole is made of: parts as one bar, each with its name, its size and its size in words."""
+
+    parts: Sequence[tuple[str, float, str]]
+    title: Inline = ""
+    note: Inline = ""
+
+    @property
+    def whole(self) -> float:
+        return math.fsum(size for _, size, _ in self.parts) or 1.0
+
+    @property
+    def table(self) -> Table:
+        """Where it cannot be drawn."""
+        rows = [
+            (name, said, Number(size / self.whole, form="percent", decimals=1), Bar(size / self.whole))
+            for name, size, said in self.parts
+        ]
+        columns = ("part", TableColumn("size", right=True), TableColumn("share", right=True), "")
+        return Table(columns, rows, title=self.title)
 
 
 @dataclass(frozen=True)
 class ForestRow:
-    """A difference with its interval; `said` is what it comes to."""
+    """A difference with its interval; `said` is what it comes to, `why` what that rests on. An arm without a
+    difference keeps its row, which says why."""
 
     name: Name
     difference: Number
     said: VerdictPill
     beside: Inline = ""
+    why: Inline = ""
     sets_scale: bool = True
+    each: Sequence[float] = ()
+    """The difference of every seed."""
+    detectable: float | None = None
+    """The smallest difference that would probably have been seen."""
 
 
 @dataclass(frozen=True)
@@ -422,8 +571,9 @@ class Forest:
     @property
     def table(self) -> Table:
         """Where it cannot be drawn."""
-        rows = [(row.name, row.difference, row.said) for row in self.rows]
-        return Table(("arm", "difference", "verdict"), rows, title=self.caption)
+        whys = [Below(row.why) if row.why else "" for row in self.rows]
+        rows = [(row.name, row.difference, (row.said, why)) for row, why in zip(self.rows, whys, strict=True)]
+        return Table(("arm", "difference", "verdict"), rows, caption=self.caption)
 
 
 @dataclass(frozen=True)
@@ -486,6 +636,8 @@ class Frame:
     script: str
     data: Mapping[str, str | bytes]
     note: Inline = ""
+    height: int = 900
+    """Of the whole page with it, about, in a notebook."""
 
 
 @dataclass(frozen=True)
@@ -498,8 +650,8 @@ class Section:
 
 
 Node: TypeAlias = (
-    "Heading | Sentence | Notice | Items | Table | Definitions | Figure | Grid | Forest | Marked | Code"
-    " | Details | Cards | Frame | Section"
+    "Heading | Sentence | Notice | Items | Table | Definitions | Figure | Grid | Grids | StackedBar | Forest"
+    " | Marked | Code | Details | Cards | Frame | Section"
 )
 
 

@@ -123,6 +123,30 @@ def variables(dark: bool) -> dict[str, str]:
     return named | {f"{name}-band": rgba(named[name], 0.22 if dark else 0.16) for name in arms}
 
 
+# ---------------------------------------------------------------- terminals
+EVEN = 0.18
+"""The luminance that contrasts with white as much as with black: 4.5:1 with each."""
+
+
+def on_any_ground(pair: Pair) -> str:
+    """Between a colour's light and its dark kind, to be read on a light and on a dark terminal alike: which
+    of the two a person has is not known."""
+    low, high = (_channels(colour) for colour in sorted(pair, key=lambda c: luminance(_channels(c))))
+    if luminance(low) > EVEN:  # the whole pair is bright: towards black
+        low, high = [0, 0, 0], low
+    shares = (step / 256 for step in range(257))
+    mixes = ([round(a + (b - a) * share) for a, b in zip(low, high, strict=True)] for share in shares)
+    best = min(mixes, key=lambda channels: abs(luminance(channels) - EVEN))
+    return "#" + "".join(f"{channel:02x}" for channel in best)
+
+
+def luminance(channels: Sequence[int]) -> float:
+    """As WCAG has it, of red, green and blue from 0 to 255."""
+    shares = (channel / 255 for channel in channels)
+    red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in shares)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
 def _channels(colour: str) -> Sequence[int]:
     return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
 

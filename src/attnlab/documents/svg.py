@@ -1,4 +1,4 @@
-"""Curves and grids as SVG that needs no script. Colours are CSS variables of the page."""
+"""Curves as SVG that needs no script. Colours are CSS variables of the page."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from attnlab.documents.markup import element, plain
-from attnlab.documents.nodes import Grid, Lines
+from attnlab.documents.markup import element
+from attnlab.documents.nodes import Lines, Sparkline
 from attnlab.documents.numbers import short
 from attnlab.documents.palette import COLOURS
 from attnlab.documents.scale import Scale
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 720, 320, 64, 46, 14, 160
-CELL, MOST_CELLS = 26, 48
-"""A cell's side, and the number of cells in a row up to which their numbers can be read on hovering."""
-NAMED = 10
-"""A cell's side from which on rows and columns are named."""
 APART = 14
 """Between names at the ends of curves, so that none covers another."""
 
@@ -24,7 +20,9 @@ APART = 14
 def curves(chart: Lines) -> Markup:
     """Each with its name at its end."""
     across = Scale((x for line in chart.lines for x in line.x), LEFT, WIDTH - RIGHT, log=chart.x.log)
-    up = Scale((y for line in chart.lines for y in line.y), HEIGHT - BOTTOM, TOP, log=chart.y.log)
+    floor = [0.0] if chart.y.from_zero else []
+    heights = [*floor, *(y for line in chart.lines for y in line.y)]
+    up = Scale(heights, HEIGHT - BOTTOM, TOP, log=chart.y.log)
     parts = [_axes(across, up, chart.x.title, chart.y.title)]
     ends: list[float] = []
     for number, line in enumerate(chart.lines):
@@ -71,25 +69,29 @@ def _curve(number: int, name: str, points: Sequence[tuple[float, float]], ends: 
     return element("path", class_="curve", style=f"stroke:{colour}", d=path) + Markup("").join(marks) + named
 
 
-def shades(node: Grid) -> Markup:
-    """A shade for each number, which hovering shows exactly; orange below zero."""
-    rows, columns = list(map(plain, node.rows)), list(map(plain, node.columns))
-    side = CELL if len(columns) <= MOST_CELLS else max(4, CELL * MOST_CELLS // len(columns))
-    room, head = (wide * max(map(len, names), default=1) + 12 for wide, names in ((8, rows), (7, columns)))
-    parts: list[Markup] = []
-    for place, name in enumerate(columns if side > NAMED else ()):
-        turned = f"translate({room + place * side + side / 2 + 4} {head - 6}) rotate(-90)"
-        parts.append(element("text", name, transform=turned))
-    for down, (name, row) in enumerate(zip(rows, node.values, strict=True)):
-        y = head + down * side
-        if side > NAMED:
-            parts.append(element("text", name, x=room - 6, y=y + side / 2 + 4, text_anchor="end"))
-        for place, value in enumerate(row):
-            colour = "var(--arm-2)" if value < 0 else "var(--arm-1)"
-            style = f"fill:{colour};fill-opacity:{round(min(1.0, abs(value) / node.top), 3)}"
-            title = element("title", f"{name}, {columns[place]}: {short(float(value))}")
-            box = {"x": room + place * side, "y": y, "width": side, "height": side}
-            parts.append(element("rect", title, class_="cell", **box, style=style))
-    width, height = room + side * len(columns) + 8, head + side * len(rows) + 8
-    look = {"class_": "chart", "width": width, "viewBox": f"0 0 {width} {height}", "role": "img"}
-    return element("svg", *parts, **look, aria_label=f"{len(rows)} rows against {len(columns)} columns")
+SPARK, FLAT = 96, 24
+"""A sparkline's width and height."""
+
+
+def sparkline(part: Sparkline) -> Markup:
+    """A line with its last point; a gap where a value is missing, a cross where it broke off."""
+    low, high = part.span
+    points: list[tuple[float, float] | None] = [
+        None
+        if value is None
+        else (
+            round(4 + share * (SPARK - 8), 1),
+            round(FLAT - 4 - (value - low) / ((high - low) or 1.0) * (FLAT - 8), 1),
+        )
+        for share, value in zip(part.shares, part.values, strict=True)
+    ]
+    path = "".join(
+        f"{'L' if i and points[i - 1] else 'M'}{at[0]} {at[1]}" for i, at in enumerate(points) if at
+    )
+    parts = [element("path", d=path, fill="none", stroke="currentColor", stroke_width=1.5)]
+    if ends := [at for at in points if at]:
+        x, y = ends[-1]
+        mark = element("text", "✗", x=x, y=y + 4) if part.broken else element("circle", cx=x, cy=y, r=2.5)
+        parts.append(mark)
+    size = {"width": SPARK, "height": FLAT, "viewBox": f"0 0 {SPARK} {FLAT}"}
+    return element("svg", *parts, class_="spark", **size, role="img", aria_label=part.said)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import cycle
@@ -18,29 +17,11 @@ from rich.text import Text
 
 from attnlab.config.visible_text import visible, visible_lines
 from attnlab.documents import nodes as n
-from attnlab.documents.nodes import SIGNS, Inline, Node, Number, Tone, muted, parts_of, strong
-from attnlab.documents.numbers import beside, column_decimals, fixed, short, value_text
-from attnlab.documents.scale import Scale
+from attnlab.documents.nodes import Inline, Node, Tone, muted, strong
+from attnlab.documents.numbers import column_decimals
+from attnlab.documents.terminal_figures import figure, forest, grid, grids
+from attnlab.documents.terminal_text import LABELS, SPECIAL, STYLES, TOKENS, inline
 
-STYLES = {
-    Tone.STRONG: "bold",
-    Tone.ITALIC: "italic",
-    Tone.MUTED: "bright_black",
-    Tone.NAME: "cyan",
-    Tone.CHOSEN: "bold green",
-    Tone.GOOD: "green",
-    Tone.WARNING: "yellow",
-    Tone.WRONG: "bold red",
-    Tone.STRUCK: "strike bright_black",
-}
-LABELS = ("green", "magenta", "cyan", "yellow", "blue", "red")
-TOKENS = ("black on cyan", "black on bright_cyan")
-SHADES = " ░▒▓█"
-MARKS = "●▲■◆○△□◇"
-BAR, HIGH, WIDE = 24, 14, 56
-"""Columns of a bar; lines and columns of a figure."""
-MOST_COLUMNS = 60
-"""Of a grid that fits a terminal."""
 MARGIN = 2
 
 
@@ -70,6 +51,10 @@ class PlainConsole(Console):
             for piece in pieces(node, self):
                 self.print(piece, soft_wrap=isinstance(piece, Text) and bool(piece.no_wrap))
 
+    def stream(self, *spans: n.MarkedSpan) -> None:
+        """Text that is written piece by piece: the line goes on with the next one."""
+        self.print(block(n.Marked(spans), self), end="", soft_wrap=True)
+
     def say(self, *parts: Inline) -> None:
         """A line that is broken by the terminal alone, so that what it names can be copied."""
         self.print(inline(parts), soft_wrap=True)
@@ -83,66 +68,11 @@ def as_text(*shown: Node, width: int = 80) -> str:
     return console.file.getvalue().rstrip("\n")
 
 
-# ---------------------------------------------------------------- sentences
-def inline(part: Inline, *, places: int | None = None, cell: bool = False) -> Text:
-    """Parts of a sentence; in a cell, what belongs to a number stands below it."""
-    text = Text()
-    for piece in parts_of(part):
-        _append(text, piece, places, cell)
-    return text
-
-
-def _append(text: Text, part: n.Part, places: int | None, cell: bool) -> None:
-    match part:
-        case str():
-            text.append(visible(part))
-        case None | int() | float():
-            text.append(short(part))
-        case Number():
-            _append_number(text, part, places, cell)
-        case n.Name():
-            tags = "".join(f" ({word})" for word, _ in part.tags)
-            text.append(visible(part.text) + tags, "" if part.sound else "red")
-        case n.Code():
-            text.append(visible(part.text), "cyan")
-        case n.Emphasis():
-            inner = inline(part.part, places=places, cell=cell)
-            inner.stylize(STYLES[part.tone])
-            text.append_text(inner)
-        case n.Below():
-            text.append("\n" if cell else " (").append_text(inline(muted(part.part)))
-            text.append("" if cell else ")")
-        case n.Bar():
-            text.append(bar(part.share), STYLES[part.tone] if part.tone else "")
-        case n.Reference():
-            text.append_text(inline(part.part))
-        case n.Sign():
-            text.append(f"{part.mark} {part.word}")
-        case n.VerdictPill():
-            text.append(f"{SIGNS.get(part.kind, '·')} {visible(part.words or part.kind)}")
-
-
-def _append_number(text: Text, number: Number, places: int | None, cell: bool) -> None:
-    text.append(value_text(number, places), "" if number.sound else "strike bright_black")
-    if not number.sound:  # a stroke is not seen in a file
-        text.append(" ✗", "bold red")
-    if interval := ", ".join(beside(number, places)):
-        text.append(f"\n{interval}" if cell else f" ({interval})", "bright_black")
-
-
-def bar(share: float, width: int = BAR) -> str:
-    """A bar of eighths of a character; what is not nothing is seen."""
-    if not math.isfinite(share):
-        return ""
-    eighths = max(round(min(1.0, share) * width * 8), 1 if share > 0 else 0)
-    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
-
-
 # ---------------------------------------------------------------- nodes
 def pieces(node: Node, console: Console) -> Iterator[RenderableType]:
     """A node, and what has to be known to read it."""
     yield block(node, console)
-    if isinstance(node, n.Table | n.Figure | n.Grid | n.Frame) and node.note:
+    if isinstance(node, n.Table | n.Figure | n.Grid | n.Grids | n.StackedBar | n.Frame) and node.note:
         yield inline(muted(node.note))
 
 
@@ -166,8 +96,12 @@ def block(node: Node, console: Console) -> RenderableType:
             return figure(node)
         case n.Grid():
             return grid(node)
-        case n.Forest():
+        case n.Grids():
+            return grids(node)
+        case n.StackedBar():
             return table(node.table, console)
+        case n.Forest():
+            return table(forest(node), console)
         case n.Marked():
             return marked(node, console)
         case n.Code():
@@ -182,8 +116,11 @@ def block(node: Node, console: Console) -> RenderableType:
             return Text()
 
 
+TITLED = (n.Table, n.Figure, n.Grid, n.Grids, n.StackedBar, n.Definitions, n.Section)
+
+
 def _title(node: Node) -> Inline:
-    return node.title if isinstance(node, n.Table | n.Figure | n.Grid | n.Definitions | n.Section) else ""
+    return node.title if isinstance(node, TITLED) else ""
 
 
 def _titled(title: Inline, *rest: RenderableType) -> RenderableType:
@@ -217,9 +154,6 @@ def code(node: n.Code) -> RenderableType:
 def table(node: n.Table, console: Console) -> RenderableType:
     """Rules between head and rows alone; a table of names that does not fit is a list of its rows."""
     drawn = RichTable(
-        title=inline(node.title) if node.title else None,
-        title_justify="left",
-        title_style="bold",
         caption=inline(node.caption) if node.caption else None,
         caption_justify="left",
         box=box.SIMPLE_HEAD,
@@ -242,10 +176,10 @@ def table(node: n.Table, console: Console) -> RenderableType:
         if row.apart:
             drawn.add_section()
         drawn.add_row(*line)
-    room = console.measure(drawn, options=console.options.update(width=10_000)).maximum
+    room = console.measure(drawn, options=console.options.update(width=10_000)).minimum
     if node.look == "listed" and room > console.width:
         return _listed(node, cells)
-    return drawn
+    return _titled(node.title, drawn)
 
 
 def cells_of(node: n.Table) -> list[list[Text]]:
@@ -260,111 +194,17 @@ def cells_of(node: n.Table) -> list[list[Text]]:
 def _listed(node: n.Table, cells: Sequence[Sequence[Text]]) -> Text:
     heads = [inline(head.title).plain for head in node.heads]
     text = Text(no_wrap=True, overflow="ignore")
-    for name, *rest in cells:
+    for name, *rest in (list(map(_on_one_line, row)) for row in cells):
         text.append_text(name).append("\n  ")
         fields = (Text(f"{head} ").append_text(cell) for head, cell in zip(heads[1:], rest, strict=True))
         text.append_text(Text(", ").join(fields)).append("\n")
-    return text[:-1]
-
-
-# ---------------------------------------------------------------- figures
-def figure(node: n.Figure) -> RenderableType:
-    """The first chart of it."""
-    chart = node.first
-    if isinstance(chart, n.Lines):
-        return curves(node.title, chart)
-    if isinstance(chart, n.Bars):
-        return histogram(node.title, chart)
-    tokens = list(chart.tokens)
-    values = [[weight or 0.0 for weight in row] for row in chart.weights]
-    return grid(n.Grid(tokens, tokens, values, node.title))
-
-
-def curves(title: Inline, chart: n.Lines) -> Text:
-    """Points in a box, one mark for each curve."""
-    across = Scale((x for line in chart.lines for x in line.x), 0, WIDE - 1, log=chart.x.log)
-    up = Scale((y for line in chart.lines for y in line.y), HIGH - 1, 0, log=chart.y.log)
-    cells = [[" "] * WIDE for _ in range(HIGH)]
-    for number, line in enumerate(chart.lines):
-        for x, y in zip(line.x, line.y, strict=True):
-            if x is not None and y is not None and across.holds(x) and up.holds(y):
-                cells[round(up(y))][round(across(x))] = MARKS[number % len(MARKS)]
-    labels = {round(up(value)): short(float(value)) for value in up.ticks()}
-    text = Text(no_wrap=True).append_text(inline(strong(title))).append("\n")
-    text.append(f"{visible(chart.y.title)}\n", "dim")
-    for line_number, row in enumerate(cells):
-        text.append(f"{labels.get(line_number, ''):>9} ┤", "dim")
-        text.append("".join(row) + "\n")
-    text.append(f"{'':>9} └{'─' * WIDE}\n{'':>11}{_tick_line(across)}\n", "dim")
-    text.append(f"{'':>11}{visible(chart.x.title)}\n", "dim")
-    names = (
-        f"{MARKS[number % len(MARKS)]} {visible(line.label or line.name)}"
-        for number, line in enumerate(chart.lines)
-    )
-    text.append("   ".join(names))
-    text.no_wrap = False
+    text.rstrip()
     return text
 
 
-def _tick_line(scale: Scale) -> str:
-    line = [" "] * (WIDE + 8)
-    free = 0
-    for value in scale.ticks():
-        label, at = short(float(value)), round(scale(value))
-        if at >= free:
-            line[at : at + len(label)] = label
-            free = at + len(label) + 1
-    return "".join(line).rstrip()
-
-
-def histogram(title: Inline, chart: n.Bars) -> Text:
-    """A line a bin."""
-    most, total = max(chart.counts, default=0) or 1, sum(chart.counts) or 1
-    labels = [f"{low:g} to {high:g}" for low, high in zip(chart.edges, chart.edges[1:], strict=False)]
-    wide = max(map(len, labels), default=0)
-    text = Text(no_wrap=True)
-    if title:
-        text.append_text(inline(strong(title))).append("\n")
-    for label, count in zip(labels, chart.counts, strict=True):
-        drawn = f"{bar(count / most, 44):<44}"
-        text.append(f"  {label:>{wide}} ").append(drawn, "cyan")
-        text.append(f" {fixed(count, 0):>8} {count / total:>6.1%}\n")
-    return text[:-1]
-
-
-def grid(node: n.Grid) -> Text:
-    """Two characters a number, one where there are many; negative ones are marked by their colour."""
-    names = [visible(name)[:14] for name in node.rows]
-    room, count = max(map(len, names), default=0), len(node.columns)
-    text = Text(no_wrap=True).append_text(inline(strong(node.title))).append("\n")
-    if count > MOST_COLUMNS:
-        largest = "\n".join(f"{name:>{room}} → {', '.join(aside)}" for name, aside in zip(names, node.aside))  # noqa: B905
-        return text.append(visible_lines(largest) or f"{count} columns; see them with --html FILE.")
-    wide = 2 if count <= 28 else 1
-    beside_rows = bool(node.aside) and 80 - 16 - count * wide >= 22
-    text.append(" " * (room + 1) + _numbers(count, wide) + "\n", "dim")
-    for place, (name, row) in enumerate(zip(names, node.values, strict=True)):
-        text.append(f"{name:>{room}} ")
-        for value in row:
-            text.append(shade(value, node.top) * wide, "dark_orange" if value < 0 else "blue")
-        text.append(f" → {visible(node.aside[place][0])}" if beside_rows else "", "dim")
-        text.append("\n")
-    return text.append(
-        f"{SHADES[4] * 2} = {short(node.top)}" + (", orange: below 0" if node.signed else ""), "dim"
-    )
-
-
-def shade(value: float, top: float) -> str:
-    """One of five shades; anything that is not nothing is seen where it is a tenth of the most."""
-    share = min(1.0, abs(value) / top) if math.isfinite(value) else 0.0
-    return SHADES[min(4, math.ceil(share * 4 - 0.4))] if share >= 0.1 else SHADES[0]
-
-
-def _numbers(count: int, wide: int) -> str:
-    """The columns' numbers, each fifth one where there is no room for all."""
-    if wide == 2:
-        return "".join(f"{number:<2}" if number < 10 or number % 2 == 0 else "  " for number in range(count))
-    return "".join(f"{number:<5}" for number in range(0, count, 5))[:count]
+def _on_one_line(cell: Text) -> Text:
+    first, *below = cell.split("\n")
+    return Text("").join([first, *(Text(" (").append_text(part).append(")") for part in below)])
 
 
 # ---------------------------------------------------------------- marked text
@@ -395,7 +235,7 @@ def token_pieces(node: n.Marked, console: Console) -> Iterable[tuple[str, str]]:
         between = span.shade is not None and bool(following) and following[0].shade is not None
         bars = "|" if console.color_system is None and between else ""
         style = STYLES[span.tone] if span.tone else "" if span.shade is None else TOKENS[span.shade % 2]
-        style = "bold magenta" if span.shade is not None and span.tone else style
+        style = SPECIAL if span.shade is not None and span.tone else style
         yield visible(span.text) + bars, style
 
 

@@ -98,12 +98,12 @@ class Comparability:
     @property
     def reasons(self) -> list[Reason]:
         """Why the numbers do not mean the same; none where they do."""
-        return [one.reason for one in self.judged]
+        return [difference.reason for difference in self.judged]
 
     @property
     def doubts(self) -> list[Reason]:
         """Why they are not results of equals; none where they are."""
-        return [one.reason for one in self.trained]
+        return [difference.reason for difference in self.trained]
 
 
 def comparability(

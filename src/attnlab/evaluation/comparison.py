@@ -65,9 +65,9 @@ class Inequality:
         return values | {"names": list(self.names)}
 
     @classmethod
-    def of_json(cls, held: Mapping[str, Any]) -> Inequality:
-        arm, baseline = (nan_of(held[side]) for side in ("arm", "baseline"))
-        return cls(Unequal(held["kind"]), arm, baseline, tuple(held["names"]))
+    def of_json(cls, record: Mapping[str, Any]) -> Inequality:
+        arm, baseline = (nan_of(record[side]) for side in ("arm", "baseline"))
+        return cls(Unequal(record["kind"]), arm, baseline, tuple(record["names"]))
 
 
 class DifferenceRecord(TypedDict):
@@ -165,13 +165,13 @@ class Comparison:
         values |= {name: getattr(self, name) for name in FACTS} | {"spread_freedom": self.spread.freedom}
         values |= {"failed": list(self.failed), "checks": list(self.checks)}
         values["doubts"] = [reason.as_json() for reason in self.doubts]
-        values["inequalities"] = [one.as_json() for one in self.unequal]
-        return {name: None if unknown(value) else value for name, value in values.items()}
+        values["inequalities"] = [inequality.as_json() for inequality in self.unequal]
+        return {name: None if is_unknown(value) else value for name, value in values.items()}
 
     @classmethod
-    def of_json(cls, held: Mapping[str, Any]) -> Comparison:
-        own = {one.name for one in fields(cls)} - {"doubts", "unequal", "without_leak", "spread"}
-        facts = {name: held[name] for name in own if name in held}
+    def of_json(cls, record: Mapping[str, Any]) -> Comparison:
+        own = {field.name for field in fields(cls)} - {"doubts", "unequal", "without_leak", "spread"}
+        facts = {name: record[name] for name in own if name in record}
         numbers = (
             "difference",
             "low",
@@ -182,17 +182,17 @@ class Comparison:
             "margin",
             "half_width_over_texts",
         )
-        facts |= {name: nan_of(held.get(name)) for name in numbers}
-        alone = held.get("without_leak")
+        facts |= {name: nan_of(record.get(name)) for name in numbers}
+        alone = record.get("without_leak")
         return cls(
-            **facts | {"failed": tuple(held["failed"]), "checks": tuple(held.get("checks", ()))},
+            **facts | {"failed": tuple(record["failed"]), "checks": tuple(record.get("checks", ()))},
             spread=Spread(
-                nan_of(held.get("spread_seeds")),
-                nan_of(held.get("spread_texts")),
-                math.inf if held.get("spread_freedom") is None else held["spread_freedom"],
+                nan_of(record.get("spread_seeds")),
+                nan_of(record.get("spread_texts")),
+                math.inf if record.get("spread_freedom") is None else record["spread_freedom"],
             ),
-            doubts=tuple(map(Reason.of_json, held["doubts"])),
-            unequal=tuple(map(Inequality.of_json, held["inequalities"])),
+            doubts=tuple(map(Reason.of_json, record["doubts"])),
+            unequal=tuple(map(Inequality.of_json, record["inequalities"])),
             without_leak=estimate_of(alone) if alone else None,
         )
 
@@ -219,5 +219,5 @@ def nan_of(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def unknown(value: Any) -> bool:
+def is_unknown(value: Any) -> bool:
     return isinstance(value, float) and not math.isfinite(value)

@@ -121,7 +121,7 @@ def document_losses(evaluator: Evaluator) -> DocumentLosses:
 def _labelled(evaluator: Evaluator, example: NDArray[np.int64]) -> DocumentLosses:
     """Of a task that says one thing of each text: its columns, in the split's own order. A text of which
     nothing was said has no number: its scores are nan, so that no metric takes it for one that was read."""
-    judged = [(one.columns, one.batch.rows.numpy()) for one in evaluator.judged()]
+    judged = [(part.columns, part.batch.rows.numpy()) for part in evaluator.judged()]
     columns, place = evaluator.by_example(*map(list, zip(*judged, strict=True)))
     count = int(example.max()) + 1
 

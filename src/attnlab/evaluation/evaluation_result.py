@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from attnlab.documents.nodes import DocumentPage
+from attnlab.documents.nodes import DocumentPage, Notice
 from attnlab.documents.notebook import SelfShowing
 from attnlab.evaluation.honesty import HonestLoss
-from attnlab.evaluation.result_nodes import probes_table, score_nodes
+from attnlab.evaluation.result_nodes import headline_of, probes_table, score_nodes
 from attnlab.evaluation.retrieval import RankingResult
 from attnlab.runs.findings import Finding, collapse_sentence, failed_checks
 from attnlab.targets.report import Baseline, TargetReport, baselines_sentence
@@ -90,7 +90,8 @@ class EvaluationResult(SelfShowing):
 
     def document(self) -> DocumentPage:
         probes = [probes_table(self.probes)] if self.probes else []
-        return DocumentPage("scores", self.name, [*score_nodes(self), *probes])
+        lead = [Notice(self.collapse, "invalid")] if self.collapse else []
+        return DocumentPage("scores", headline_of(self), [*score_nodes(self), *probes], lead=lead)
 
     def _entries(self) -> Iterator[tuple[str, Any]]:
         if self.scores:

@@ -18,7 +18,7 @@ from attnlab.data.batch import Batch
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows
-from attnlab.evaluation.features import FeaturesOf, unknown
+from attnlab.evaluation.features import FeaturesOf, no_features
 from attnlab.evaluation.written_texts import TextWriter, text_scores
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
@@ -70,9 +70,9 @@ class Judged:
         return {name: np.array([float(value)]) for name, value in (sums | size).items()}
 
 
-def joined(columns: Sequence[SplitColumns]) -> SplitColumns:
+def concatenated_columns(columns: Sequence[SplitColumns]) -> SplitColumns:
     """The columns of batches, one batch after the other; rows that are shorter than others end in −1."""
-    return {name: np.concatenate(widened([one[name] for one in columns])) for name in columns[0]}
+    return {name: np.concatenate(widened([column[name] for column in columns])) for name in columns[0]}
 
 
 def widened(columns: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
@@ -117,7 +117,7 @@ class Evaluator:
     batches: int | Literal["all"] = "all"
     device: torch.device = CPU
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext
-    features: FeaturesOf = unknown
+    features: FeaturesOf = no_features
     writer: TextWriter | None = None
     texts: Callable[[], Sequence[Example]] = no_texts
 
@@ -141,7 +141,9 @@ class Evaluator:
         scores = {name: part / max(1, count) for name, part in parts.items()} | {"targets": count}
         examples, numbers = self.examples(columns, rows)
         metrics = {name: METRICS.build(name) for name in self.task.metrics if name != "loss"}
-        scores |= {name: one.value(examples) for name, one in metrics.items() if one.applies(examples)}
+        scores |= {
+            name: metric.value(examples) for name, metric in metrics.items() if metric.applies(examples)
+        }
         texts = self.said(written) if written else None
         scores |= {} if texts is None else text_scores(texts)
         return Evaluation(total / max(1, count), scores, examples, numbers)
@@ -171,9 +173,9 @@ class Evaluator:
     ) -> tuple[SplitColumns, NDArray[np.int64]]:
         """The columns of batches of these rows as those of examples, and which example each entry is."""
         if self.task.predicts_words:  # one entry a batch
-            return joined(columns), np.arange(len(columns))
+            return concatenated_columns(columns), np.arange(len(columns))
         example = self.loader.rows.scalars("example")[np.concatenate(rows)]
-        joined_columns, numbers = self.task.by_example(joined(columns), example)
+        joined_columns, numbers = self.task.by_example(concatenated_columns(columns), example)
         texts = self.texts()
         return self.task.compare(
             joined_columns, [texts[n] for n in numbers]

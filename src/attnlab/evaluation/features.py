@@ -28,7 +28,7 @@ FeaturesOf = Callable[[Batch, Prepared], Prepared]
 """Adds what is known of a batch's texts to what the model reads of them."""
 
 
-def unknown(batch: Batch, prepared: Prepared) -> Prepared:
+def no_features(batch: Batch, prepared: Prepared) -> Prepared:
     """Nothing is known beforehand: the trunk reads each text every time."""
     return prepared
 

@@ -103,8 +103,8 @@ class LabelWords:
     def probabilities(self, examples: Sequence[Example], *, batch_size: int = 32) -> NDArray[np.float64]:
         """(n,C) those of the classes' words, so scaled that they sum to 1."""
         rows: dict[tuple[int, ...], list[Asked]] = defaultdict(list)  # classes of one token share theirs
-        for one in self._asked(examples):
-            rows[one.ids].append(one)
+        for query in self._asked(examples):
+            rows[query.ids].append(query)
         order = sorted(rows, key=len)  # alike in length, little padding
         scores = torch.zeros(len(examples), len(self.names), dtype=torch.float64)
         for first in range(0, len(order), batch_size):
@@ -114,16 +114,18 @@ class LabelWords:
     def _add(self, scores: Tensor, rows: list[list[Asked]]) -> None:
         """The logarithms of the probabilities that are asked of these rows, added up for each class."""
         ids, real = padded([asked[0].ids for asked in rows], side="right")
-        wanted = sorted({(line, at) for line, asked in enumerate(rows) for one in asked for at in one.places})
+        wanted = sorted(
+            {(line, at) for line, asked in enumerate(rows) for query in asked for at in query.places}
+        )
         number = {where: n for n, where in enumerate(wanted)}
         lines, places = (torch.tensor(part) for part in zip(*wanted, strict=True))
         tokens = Tokens.of(ids.shape[1], real=real)
         answers: Tensor = self.model.eval()(ids, tokens, places=(lines, places))
         chances = answers.double().log_softmax(-1)
         for line, asked in enumerate(rows):
-            for one in asked:
-                found = [number[line, at] for at in one.places]
-                scores[one.text, one.label] = chances[found, list(one.tokens)].sum()
+            for query in asked:
+                asked_rows = [number[line, at] for at in query.places]
+                scores[query.text, query.label] = chances[asked_rows, list(query.tokens)].sum()
 
     def _asked(self, examples: Sequence[Example]) -> Iterator[Asked]:
         for number, example in enumerate(examples):

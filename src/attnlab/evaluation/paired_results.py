@@ -30,7 +30,9 @@ class PairedResults:
 
     def __init__(self, arm: Sequence[SeedResult], baseline: Sequence[SeedResult], metric: str):
         self.metric, self.seeds = metric, len(arm)
-        self.arm, self.baseline = (sorted(held, key=lambda result: result.seed) for held in (arm, baseline))
+        self.arm, self.baseline = (
+            sorted(results, key=lambda result: result.seed) for results in (arm, baseline)
+        )
         self.differences = values_of(self.arm) - values_of(self.baseline)
         self.difference = float(self.differences.mean())
 
@@ -145,6 +147,6 @@ def _refuse_texts(
             )
 
 
-def comes_to(whole: float, told: float) -> bool:
+def comes_to(whole: float, reported: float) -> bool:
     """Whether texts come to the value that was told of them, but for rounding."""
-    return math.isclose(whole, told, rel_tol=1e-3, abs_tol=1e-6)
+    return math.isclose(whole, reported, rel_tol=1e-3, abs_tol=1e-6)

@@ -50,8 +50,8 @@ class RankingScore:
     def as_json(self) -> dict[str, Any]:
         sides = {"model": self.model, "bm25": self.bm25, "difference": self.difference}
         scores = {
-            side: {"value": one.value, "interval": list(one.interval) if one.interval else None}
-            for side, one in sides.items()
+            side: {"value": scores.value, "interval": list(scores.interval) if scores.interval else None}
+            for side, scores in sides.items()
         }
         return {"definition": self.definition, **scores}
 
@@ -113,13 +113,13 @@ class BM25:
     def __init__(self, texts: Sequence[str]):
         self.numbers: dict[str, int] = {}
         counts = [Counter(words_of(text)) for text in texts]
-        for one in counts:
-            for word in one:
+        for count in counts:
+            for word in count:
                 self.numbers.setdefault(word, len(self.numbers))
-        lengths = np.array([one.total() for one in counts], np.float64)
+        lengths = np.array([count.total() for count in counts], np.float64)
         bounds = np.cumsum([0, *map(len, counts)])
-        words = np.array([self.numbers[word] for one in counts for word in one], np.int64)
-        times = np.array([n for one in counts for n in one.values()], np.float64)
+        words = np.array([self.numbers[word] for count in counts for word in count], np.int64)
+        times = np.array([n for count in counts for n in count.values()], np.float64)
         holders = np.bincount(words, minlength=len(self.numbers))
         rarity = np.log1p((len(texts) - holders + 0.5) / (holders + 0.5))
         held_back = K1 * (1 - B + B * lengths / max(lengths.mean(), 1.0))

@@ -140,7 +140,7 @@ def influences_of(all_documents: Sequence[DocumentLosses], metric: str) -> list[
 
 def several_texts(weights: Sequence[Floats]) -> bool:
     """Whether there are texts to vary by: one says nothing of others."""
-    return all((held > 0).sum() > 1 for held in weights)
+    return all((column > 0).sum() > 1 for column in weights)
 
 
 def spread_between(

@@ -66,7 +66,7 @@ def loss_interval(documents: DocumentLosses, metric: str = "loss", *, level: flo
     """
     if metric not in METRICS or not METRICS.build(metric).applies(documents.examples):
         of_texts = [name for name in METRICS if METRICS.build(name).applies(documents.examples)]
-        raise ValueError(f'"{metric}" is no metric of these texts; those are {", ".join(of_texts)}.')
+        raise ValueError(f'"{metric}" is not a metric of these texts; those are {", ".join(of_texts)}.')
     estimate = METRICS.build(metric).interval(documents.examples, level)
     finite(f"the model's {metric}", [estimate.value])
     return estimate
@@ -111,7 +111,7 @@ def differences(
     """What `compare` gives, before `corrected` allows for their number: for several baselines at once."""
     refuse_unpaired(arms, baseline, metric)
     failed = {name: tuple(checks) for name, checks in (invalid or {}).items()}
-    doubted = {arm: [*((doubts or {}).get(arm) or copies(arm, held))] for arm, held in arms.items()}
+    doubted = {arm: [*((doubts or {}).get(arm) or copies(arm, results))] for arm, results in arms.items()}
     limit = margin_of(margin, metric, [result.value for result in arms[baseline]])
     comparisons = []
     for arm, results in arms.items():
@@ -152,13 +152,13 @@ def copies(arm: str, results: Sequence[SeedResult]) -> tuple[Reason, ...]:
     return (Reason(ReasonKind.SAME_LOSSES, {"arm": arm, "seeds": seeds}),) if seeds else ()
 
 
-def corrected(found: Sequence[Comparison]) -> list[Comparison]:
+def corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """With what allows for the number of comparisons: of all that chance has a part in."""
-    claims = [c for c in found if c.claims and not c.identical]
+    claims = [c for c in comparisons if c.claims and not c.identical]
     different, same = holm([c.p for c in claims]), holm([c.p_same for c in claims])
     by_arm = {c.arm: (float(d), float(s)) for c, d, s in zip(claims, different, same, strict=True)}
     done = []
-    for c in found:
+    for c in comparisons:
         p_corrected, p_same = by_arm.get(c.arm, (c.p, c.p_same))
         done.append(replace(c, p_corrected=p_corrected, p_same=p_same, comparisons=max(1, len(claims))))
     return done

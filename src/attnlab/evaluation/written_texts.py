@@ -54,7 +54,7 @@ class TextWriter:
         rows = range(at, min(at + TOGETHER, count))
         sources = [self.rows.ragged("ids", row).astype(np.int64).tolist() for row in rows]
         written = generate(model, [[start]] * len(rows), sources=sources, length=self.length, stop={stop})
-        return [self.tokenizer.decode([token for token in one.new if token != stop]) for one in written]
+        return [self.tokenizer.decode([token for token in text.new if token != stop]) for text in written]
 
 
 def of_texts(texts: Sequence[str]) -> NDArray[Any]:
@@ -73,7 +73,7 @@ def text_scores(examples: Examples) -> dict[str, float]:
 def save_texts(folder: Path, texts: Mapping[str, NDArray[Any]]) -> None:
     """Keep what was written of each example, a line each."""
     pairs = zip(texts[GENERATED], texts[REFERENCE], strict=True)
-    rows = ({GENERATED: said, REFERENCE: wanted} for said, wanted in pairs)
+    rows = ({GENERATED: text, REFERENCE: wanted} for text, wanted in pairs)
     lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     replace_bytes(folder / FILE, lines.encode())
 

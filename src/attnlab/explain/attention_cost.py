@@ -81,17 +81,21 @@ class AttentionCost(Explanation):
     kind = "cost"
 
     @property
-    def summary(self) -> str:
+    def headline(self) -> str:
         off = max(abs(growth.of_flops - growth.theory) for growth in self.grown)
-        counted = f"Operations grow as the formulas say: fitted exponents are within {off:.2g} of them."
+        near = f"{off:.2f}" if off >= 0.005 else "0.01"
+        return f"Operations grow as the formulas say: fitted exponents are within {near} of them."
+
+    @property
+    def remark(self) -> str:
         noise = max(growth.noise for growth in self.grown)
         if noise > NOISY:
             return (
-                f"{counted} Times are too noisy to fit: two halves of the rounds give exponents that differ "
-                f"by up to {noise:.2f}. Measure again on a quiet machine, or with a larger --longest."
+                f"Times are too noisy to fit: two halves of the rounds give exponents that differ by up to "
+                f"{noise:.2f}. Measure again on a quiet machine, or with a larger --longest."
             )
         return (
-            f"{counted} Time has exponents from {min(o.of_seconds for o in self.grown):.2f} to "
+            f"Time has exponents from {min(o.of_seconds for o in self.grown):.2f} to "
             f"{max(o.of_seconds for o in self.grown):.2f}, smaller where a call's fixed cost still counts."
         )
 

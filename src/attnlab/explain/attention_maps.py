@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Grid, Node, Table
+from attnlab.documents.numbers import short
 from attnlab.explain import attention_page
 from attnlab.explain.ablation import HeadName, effect_definition, effects
 from attnlab.explain.explanation import Explanation
@@ -63,6 +64,16 @@ class LayerMaps:
     weights: Tensor
     queries: Sequence[str]
     keys: Sequence[str]
+    allowed: Tensor | None = None
+    """(T,S): the pairs that the mask allows, where that is known."""
+
+    @property
+    def allowed_pairs(self) -> list[list[bool]]:
+        """Every pair that the mask allows, or on which a head has weight all the same."""
+        if self.allowed is None:
+            return [[True] * len(self.keys) for _ in self.queries]
+        pairs: list[list[bool]] = (self.allowed | (self.weights != 0).any(0)).tolist()
+        return pairs
 
 
 @dataclass(frozen=True)
@@ -111,13 +122,19 @@ class AttentionMaps(Explanation):
         return wanted[0]
 
     @property
-    def summary(self) -> str:
+    def headline(self) -> str:
         largest, middle = self.ranked[0], self.ranked[len(self.ranked) // 2]
+        return (
+            f"Removing {largest.name} changes the output most ({short(largest.effect)}); removing the median "
+            f"head changes it by {short(middle.effect)}."
+        )
+
+    @property
+    def remark(self) -> str:
         named = [head for head in self.heads if head.kind in KINDS]
         return (
             f"{len(self.heads)} heads in {len(self.layers)} layers, {len(named)} of them of a named kind. "
-            f"Removing {largest.name} changes the output most ({largest.effect:.3g}), removing the "
-            f"median head {middle.effect:.3g}: the weights alone do not show which head matters."
+            "The weights alone do not show which head matters."
         )
 
     def parts(self) -> list[Node]:
@@ -137,13 +154,18 @@ class AttentionMaps(Explanation):
     def large(self, head: HeadReading) -> Grid:
         layer = self.layers[head.layer]
         weights = layer.weights[head.name.number].tolist()
+        allowed = layer.allowed_pairs
+        shown = [
+            [weight if may else None for weight, may in zip(row, pairs, strict=True)]
+            for row, pairs in zip(weights, allowed, strict=True)
+        ]
         properties = f"{head.kind}; entropy {head.entropy:.2f} nats" + (
             "" if head.distance is None else f", mean distance {head.distance:.1f} tokens"
         )
         return Grid(
             [f"{number} {word}" for number, word in enumerate(layer.queries)],
             [f"{number} {word}" for number, word in enumerate(layer.keys)],
-            weights,
+            shown,
             aside=[strongest(row, layer.keys) for row in weights],
             title=f"{head.name}: {properties}",
             note=f"Rows attend to columns. Without this head: {head.effect:.3g} (rank "
@@ -210,9 +232,10 @@ def strongest(weights: Sequence[float], keys: Sequence[str]) -> list[str]:
 def attention_maps(model: Model, row: RowOfText, *, layer: int = -1, head: int = -1) -> AttentionMaps:
     """The weights of every layer and head on one row, what kind each head is of, and what it is worth."""
     layers = _layers(model, row)
+    near = model.trunk.ways(row.inputs.get("tokens") or Tokens.of(len(row.ids)))[0].near
+    layers = [replace(maps, allowed=_allowed(maps, near)) if _own(maps, row) else maps for maps in layers]
     counts = {layer.heads: layer.weights.shape[0] for layer in layers}
     moved = effects(model, row.inputs, counts)
-    near = model.trunk.ways(row.inputs.get("tokens") or Tokens.of(len(row.ids)))[0].near
     own = [place for place, readings in enumerate(layers) if readings.queries is row.words is readings.keys]
     plain = [kind for kind in KINDS if kind not in REPEATED]
     on_text = {p: shares(layers[p].weights, near, row.ids, row.delimiters, plain) for p in own}
@@ -242,6 +265,17 @@ def attention_maps(model: Model, row: RowOfText, *, layer: int = -1, head: int =
         wanted = " and ".join(f"{n} {v}" for n, v in (("layer", layer), ("head", head)) if v != -1)
         raise ConfigError(f"There is no {wanted}: layers are 0 to {len(layers) - 1}, heads 0 to {most - 1}.")
     return made
+
+
+def _own(maps: LayerMaps, row: RowOfText) -> bool:
+    """Whether the row attends to itself; virtual tokens may stand before its keys."""
+    return maps.queries is row.words and list(maps.keys[-len(row.words) :]) == list(row.words)
+
+
+def _allowed(maps: LayerMaps, near: Tensor) -> Tensor:
+    """The pairs (T,S) that the mask allows, virtual tokens for all."""
+    before = len(maps.keys) - near.shape[-1]
+    return torch.nn.functional.pad(near.cpu(), (before, 0), value=True)
 
 
 def _layers(model: Model, row: RowOfText) -> list[LayerMaps]:

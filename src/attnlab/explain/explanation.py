@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from attnlab.documents.nodes import DocumentPage, Node
+from attnlab.documents.nodes import DocumentPage, Node, Sentence
 from attnlab.documents.notebook import SelfShowing
 from attnlab.runs.atomic import replace_bytes
 
@@ -21,8 +21,18 @@ class Explanation(SelfShowing):
 
     @property
     @abstractmethod
+    def headline(self) -> str:
+        """The answer, in at most 160 characters."""
+
+    @property
+    def remark(self) -> str:
+        """What belongs to the answer, in a sentence or two; nothing where it says all."""
+        return ""
+
+    @property
     def summary(self) -> str:
-        """The answer in a sentence or two."""
+        """The answer with what belongs to it."""
+        return f"{self.headline} {self.remark}".rstrip()
 
     @abstractmethod
     def parts(self) -> list[Node]:
@@ -37,7 +47,8 @@ class Explanation(SelfShowing):
         return self.parts()
 
     def document(self) -> DocumentPage:
-        return DocumentPage(self.kind, self.summary, self.page_parts())
+        lead = [Sentence(self.remark, "prose")] if self.remark else []
+        return DocumentPage(self.kind, self.headline, self.page_parts(), lead=lead)
 
     def html(self) -> str:
         """A page of one file."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from attnlab.documents.nodes import Axis, Figure, Line, Lines, Node, Table
+from attnlab.documents.numbers import short
 from attnlab.explain.explanation import Explanation
 from attnlab.explain.head_kinds import entropy
 from attnlab.model.attention.argmax import Argmax
@@ -53,14 +54,20 @@ class GradientFlow(Explanation):
     kind = "gradients"
 
     @property
-    def summary(self) -> str:
+    def headline(self) -> str:
         usual = next(flow for temperature, flow in self.temperatures if temperature == 1)
+        return (
+            f"Argmax gives queries a gradient of {short(self.argmax.queries)} and keys "
+            f"{short(self.argmax.keys)}, softmax {short(usual.queries)} and {short(usual.keys)}."
+        )
+
+    @property
+    def remark(self) -> str:
         width, scaled, plain = self.widths[-1]
         return (
-            f"Argmax gives queries a gradient of {self.argmax.queries:.3g} and keys {self.argmax.keys:.3g}, "
-            f"softmax {usual.queries:.3g} and {usual.keys:.3g}. At width {width} the softmax without 1/√d "
-            f"has {plain.entropy:.2g} nats of entropy instead of {scaled.entropy:.2g}, and its median query "
-            f"gets {plain.scores / scaled.scores:.1g} times the gradient at its scores."
+            f"At width {width} the softmax without 1/√d has {short(plain.entropy)} nats of entropy instead "
+            f"of {short(scaled.entropy)}, and its median query gets {short(plain.scores / scaled.scores)} "
+            "times the gradient at its scores."
         )
 
     def parts(self) -> list[Node]:

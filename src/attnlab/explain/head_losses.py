@@ -12,7 +12,18 @@ import numpy as np
 import torch
 from scipy import stats
 
-from attnlab.documents.nodes import Node, Number, Table
+from attnlab.documents.nodes import (
+    Details,
+    Forest,
+    ForestRow,
+    Name,
+    Node,
+    Number,
+    Sentence,
+    Table,
+    VerdictPill,
+)
+from attnlab.documents.numbers import value_text
 from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.statistics import loss_interval
@@ -28,6 +39,14 @@ from attnlab.model.model import Model, hidden_states
 from attnlab.model.places import places_of
 
 LEVEL = 0.95
+MOST = 24
+"""Heads that a forest shows."""
+VERDICTS = {
+    1: ("worse", "loss rises"),
+    -1: ("better", "loss falls"),
+    0: ("inconclusive", "not told from 0"),
+}
+"""Of a head whose interval lies above 0, below it or around it: the kind of verdict, and its words."""
 
 
 @dataclass(frozen=True)
@@ -61,38 +80,53 @@ class HeadLosses(Explanation):
         return sorted(self.heads, key=lambda head: -head.change.value)
 
     @property
-    def summary(self) -> str:
+    def headline(self) -> str:
         costly = sum(head.change.low > 0 for head in self.heads)
         helped = sum(head.change.high < 0 for head in self.heads)
-        first = self.ranked[0]
         better = f", and lowers it for {helped}" if helped else ""
+        return f"Removing one of {len(self.heads)} heads raises the loss for {costly} of them{better}."
+
+    @property
+    def remark(self) -> str:
+        first = self.ranked[0]
+        change = Number(first.change.value, first.change.low, first.change.high, form="signed")
         return (
-            f"Removing one of {len(self.heads)} heads raises the loss for {costly} of them, with an interval "
-            f"over texts above 0{better}. {str(first.name).capitalize()} costs most: "
-            f"{first.change.value:+.4f} nats a target."
+            f"{str(first.name).capitalize()} costs most: {value_text(change)} nats a target. Counted are "
+            "heads whose interval over texts leaves 0 out."
         )
 
     def parts(self) -> list[Node]:
+        return [self._forest(), Sentence(self._definition(), "fine")]
+
+    def page_parts(self) -> list[Node]:
+        """A forest of the heads that matter most, and all of them as a table."""
+        rest = [Details(f"All {len(self.heads)} heads", [self._table()])] if len(self.heads) > MOST else []
+        return [self._forest(), Sentence(self._definition(), "fine"), *rest]
+
+    def _forest(self) -> Forest:
+        """The heads whose removal moves the loss most, in the order of the change."""
+        largest = sorted(self.heads, key=lambda head: -abs(head.change.value))[:MOST]
         rows = [
-            [
-                head.name.layer,
-                head.name.number,
-                Number(head.change.value, head.change.low, head.change.high, form="signed"),
-                "loss rises" if head.change.low > 0 else "loss falls" if head.change.high < 0 else "",
-            ]
+            ForestRow(Name(str(head.name)), _change(head), VerdictPill(*VERDICTS[_side(head)]))
             for head in self.ranked
+            if head in largest
         ]
-        return [
-            Table(
-                ("layer", "head", "change", ""),
-                rows,
-                title="Change of the loss without each head",
-                note=f"Nats per target on {self.texts:,} texts ({self.targets:,} targets) of {self.on}; with "
-                f"all heads {self.loss.value:.4f}. A head is removed by setting what it reads to 0. Changes "
-                f"are paired by text; {LEVEL:.0%} intervals are over other texts like these, each for one "
-                "head alone: of 100 heads without any effect about 5 leave 0 out by chance.",
-            )
-        ]
+        left = len(self.heads) - len(rows)
+        which = f", the {MOST} with the largest of {len(self.heads)}" if left else ""
+        caption = f"Change of the loss without each head{which}; nats a target"
+        return Forest(rows, caption, left="loss falls", right="loss rises")
+
+    def _table(self) -> Table:
+        rows = [(h.name.layer, h.name.number, _change(h), VERDICTS[_side(h)][1]) for h in self.ranked]
+        return Table(("layer", "head", "change", ""), rows, title="Change of the loss without each head")
+
+    def _definition(self) -> str:
+        return (
+            f"Nats per target on {self.texts:,} texts ({self.targets:,} targets) of {self.on}; with all "
+            f"heads {self.loss.value:.4f}. A head is removed by setting what it reads to 0. Changes are "
+            f"paired by text; {LEVEL:.0%} intervals are over other texts like these, each for one head "
+            "alone: of 100 heads without any effect about 5 leave 0 out by chance."
+        )
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -136,6 +170,14 @@ def head_losses(
 def _interval(without: DocumentLosses, usual: DocumentLosses) -> Estimate:
     change = DocumentLosses(without.nats - usual.nats, usual.targets, usual.bytes)
     return loss_interval(change, level=LEVEL)
+
+
+def _change(head: HeadLoss) -> Number:
+    return Number(head.change.value, head.change.low, head.change.high, form="signed")
+
+
+def _side(head: HeadLoss) -> int:
+    return int(head.change.low > 0) - int(head.change.high < 0)
 
 
 # ---------------------------------------------------------------- does a head's picture predict it?

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Grid, Node, Table
+from attnlab.documents.nodes import Grid, Grids, Node, Table
+from attnlab.documents.numbers import short
 from attnlab.explain.explanation import Explanation
 from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model, hidden_states
@@ -38,19 +39,28 @@ class MaskedPositions(Explanation):
         return float(self.hidden.max()) < SAME
 
     @property
-    def summary(self) -> str:
-        after = "become identical" if self.identical else "still differ"
+    def headline(self) -> str:
         return (
-            f"Outputs at the {len(self.masked)} masked tokens differ by up to {float(self.kept.max()):.3g} "
-            f"of their length: the token is hidden, its position is not. With the position masked too they "
-            f"{after} (largest difference {float(self.hidden.max()):.1g})."
+            f"The token is hidden, its position is not: outputs at the {len(self.masked)} masked tokens "
+            f"differ by up to {short(float(self.kept.max()))} of their length."
         )
+
+    @property
+    def remark(self) -> str:
+        after = "become identical" if self.identical else "still differ"
+        largest = short(float(self.hidden.max()))
+        return f"With the position masked too they {after} (largest difference {largest})."
 
     def parts(self) -> list[Node]:
         names = [f"{place} {self.words[place]}" for place in self.masked]
         return [
-            Grid(names, names, self.kept.tolist(), title="Distance of outputs, positions kept"),
-            Grid(names, names, self.hidden.tolist(), title="Distance of outputs, positions masked too"),
+            Grids(
+                [
+                    Grid(names, names, self.kept.tolist(), title="Positions kept"),
+                    Grid(names, names, self.hidden.tolist(), title="Positions masked too"),
+                ],
+                title="Distance between the outputs at masked tokens",
+            ),
             Table(
                 ("", "largest", "mean"),
                 [

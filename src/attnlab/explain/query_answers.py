@@ -10,7 +10,8 @@ import numpy as np
 
 from attnlab.config.values import ConfigError
 from attnlab.config.wording import in_words
-from attnlab.documents.nodes import Grid, Node, Table
+from attnlab.documents.nodes import Bar, Grid, Grids, Node, Number, Table, TableColumn, TableRow
+from attnlab.documents.numbers import short
 from attnlab.explain.explanation import Explanation
 from attnlab.explain.query_solver import (
     FoundQuery,
@@ -25,6 +26,8 @@ EXAMPLE = ((0.47, 0.65, 0.60), (0.64, 0.50, -0.59), (-0.03, -0.48, -0.88), (0.43
 """Four nearly orthogonal keys, used where none are given."""
 MANY = 8
 """Numbers of a query that are shown."""
+MOST_BARS = 4
+"""Keys whose weights are drawn as bars: more do not fit side by side in a terminal."""
 
 
 def targets_of(text: str, count: int) -> dict[str, list[float]]:
@@ -73,24 +76,26 @@ class QueryAnswer:
 
     @property
     def sentence(self) -> str:
+        """What a query can do for the target."""
         solution = self.found
         if solution.how == "exact":
             return f"{self.name}: reached exactly by a query of length {_length(solution.query)}."
         if solution.how == "limit":
             return (
                 f"{self.name}: reached in the limit of a large scale; from scale {solution.scale:.4g} on "
-                f"every weight is within {solution.tolerance:g} of the target (margin {solution.margin:.3g})."
+                f"every weight is within {solution.tolerance:g} of the target."
             )
-        return (
-            f"{self.name}: cannot be reached; the closest has a divergence of {solution.divergence:.3g} "
-            f"nats. {self.reason}"
-        )
+        nats = short(solution.divergence)
+        return f"{self.name}: cannot be reached; the closest has a divergence of {nats} nats."
 
     @property
     def reason(self) -> str:
-        """Why no query reaches the target."""
+        """Why no query reaches the target, or how narrowly one does."""
         solution = self.found
-        if solution.how != "closest":
+        if solution.how == "limit":
+            below = short(solution.margin)
+            return f"The best other key scores {below} below the wanted ones for each unit of scale."
+        if solution.how == "exact":
             return ""
         if solution.between:
             wanted, others = np.flatnonzero(solution.target > 0), in_words(solution.between)
@@ -108,6 +113,13 @@ class QueryAnswer:
             f"the {len(solution.target)} keys are too many or too much alike for so few dimensions."
         )
 
+    @property
+    def weights_by_rule(self) -> dict[str, Numbers]:
+        """What is wanted, and what each rule gives."""
+        found = self.found
+        given = {"softmax": found.weights, "argmax": self.argmax.weights, "linear": self.linear.weights}
+        return {"wanted": found.target, **given}
+
 
 @dataclass(frozen=True)
 class QueryAnswers(Explanation):
@@ -121,30 +133,41 @@ class QueryAnswers(Explanation):
     kind = "query"
 
     @property
-    def summary(self) -> str:
+    def headline(self) -> str:
         if len(self.answers) == 1:
             return self.answers[0].sentence
         reached = sum(answer.found.how != "closest" for answer in self.answers)
         return f"{reached} of {len(self.answers)} targets can be reached over {len(self.keys)} keys."
 
+    @property
+    def remark(self) -> str:
+        return self.answers[0].reason if len(self.answers) == 1 else ""
+
     def parts(self) -> list[Node]:
         return [self._weights(), self._table(), *([] if len(self.answers) == 1 else [self._sentences()])]
 
-    def _weights(self) -> Grid:
-        rows, values = [], []
-        for number, answer in enumerate(self.answers):
-            first = "wanted" if len(self.answers) == 1 else f"{number} wanted"
-            rows += [first, "softmax", "argmax", "linear"]
-            values += [
-                part.tolist()
-                for part in (
-                    answer.found.target,
-                    answer.found.weights,
-                    answer.argmax.weights,
-                    answer.linear.weights,
-                )
-            ]
-        return Grid(rows, self.names, values, title="Weights of each key")
+    def _weights(self) -> Node:
+        """Wanted, softmax, argmax and linear below each other: bars for each key, shades for many keys."""
+        title = "Weights of each key"
+        if len(self.keys) <= MOST_BARS:
+            columns = [TableColumn(), *(TableColumn(name, right=False) for name in self.names)]
+            return Table(columns, self._bars(), title=title)
+        grids = [
+            Grid(list(rows), self.names, [row.tolist() for row in rows.values()], title=answer.name)
+            for answer in self.answers
+            for rows in [answer.weights_by_rule]
+        ]
+        return Grids(grids, title=title)
+
+    def _bars(self) -> list[TableRow]:
+        rows = []
+        for answer in self.answers:
+            group = answer.name if len(self.answers) > 1 else ""
+            for rule, weights in answer.weights_by_rule.items():
+                bars = [(Number(w, decimals=2), " ", Bar(w, room=1 / 3)) for w in weights.tolist()]
+                rows.append(TableRow((rule, *bars), group=group))
+                group = ""
+        return rows
 
     def _table(self) -> Table:
         rows = [
@@ -177,7 +200,8 @@ class QueryAnswers(Explanation):
         return " ".join(sentences)
 
     def _sentences(self) -> Table:
-        return Table(("answer",), [[answer.sentence] for answer in self.answers], title="Targets")
+        rows = [[f"{answer.sentence} {answer.reason}".rstrip()] for answer in self.answers]
+        return Table(("answer",), rows, title="Targets")
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -188,7 +212,7 @@ class QueryAnswers(Explanation):
                     "name": answer.name,
                     "target": answer.found.target.tolist(),
                     "how": answer.found.how,
-                    "reason": answer.reason,
+                    "reason": answer.reason if answer.found.how == "closest" else "",
                     "query": answer.found.query.tolist(),
                     "weights": answer.found.weights.tolist(),
                     "nearest_weights": answer.found.best.tolist(),
@@ -233,7 +257,7 @@ def _rule_json(answer: RuleQuery) -> dict[str, Any]:
 
 
 def _vector(query: Numbers) -> str:
-    shown = ", ".join(f"{x:.4g}" for x in query[:MANY])
+    shown = ", ".join(f"{x:.4g}".replace("-", "−") for x in query[:MANY])
     return f"({shown}{', …' if len(query) > MANY else ''})"
 
 

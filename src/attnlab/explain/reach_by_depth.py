@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnlab.documents.nodes import Axis, Figure, Line, Lines, Node, Table
+from attnlab.config.wording import in_words
+from attnlab.documents.nodes import Axis, Figure, Line, Lines, Node, Sentence, Table
 from attnlab.explain.explanation import Explanation
 from attnlab.model.capture import capture, patch
 from attnlab.model.depth import DeclaredReach, declared_reach
@@ -44,15 +45,20 @@ class ReachByDepth(Explanation):
     kind = "reach"
 
     @property
-    def summary(self) -> str:
+    def headline(self) -> str:
         last = self.depths[-1]
-        within = all(depth.most <= depth.bound for depth in self.depths)
         by = "mask and layout" + ("" if last.argmax_bound is None else f" and (k+1)^n with k = {self.heads}")
         return (
             f"After {last.depth} layers an output depends on at most {last.most} of {self.length} tokens; "
-            f"{by} allow {last.bound}. The measured reach {'stays within' if within else 'EXCEEDS'} the "
-            "bound at every depth."
+            f"{by} allow {last.bound}."
         )
+
+    @property
+    def remark(self) -> str:
+        beyond = [depth.depth for depth in self.depths if depth.most > depth.bound]
+        if beyond:
+            return f"The measured reach exceeds the bound at depth {in_words(beyond)}."
+        return "The measured reach stays within the bound at every depth."
 
     def parts(self) -> list[Node]:
         rows = [[d.depth, d.most, d.mean, d.declared, d.argmax_bound] for d in self.depths]
@@ -61,7 +67,14 @@ class ReachByDepth(Explanation):
             Line("measured, most", depths, [float(d.most) for d in self.depths]),
             Line("bound", depths, [float(d.bound) for d in self.depths]),
         ]
+        heights = {value for curve in curves for value in curve.y}
+        drawn: Node = Figure.of(
+            "Reach by depth", Lines(curves, Axis("layers"), Axis("tokens", from_zero=True))
+        )
+        if len(heights) == 1:  # a curve of one number would only show the axis around it
+            drawn = Sentence(f"Measured reach and bound are {heights.pop():.0f} tokens at every depth.")
         return [
+            drawn,
             Table(
                 ("depth", "most", "mean", "mask and layout", "argmax (k+1)^n"),
                 rows,
@@ -70,7 +83,6 @@ class ReachByDepth(Explanation):
                 "with respect to its embedding is not 0, residual included. Argmax passes gradients along "
                 "values alone; a change of an input that moves the argmax itself can reach further.",
             ),
-            Figure.of("Reach by depth", Lines(curves, Axis("layers"), Axis("tokens"))),
         ]
 
     def as_json(self) -> dict[str, Any]:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Grid, Node, Table
+from attnlab.documents.nodes import Grid, Grids, Node, Table
+from attnlab.documents.numbers import short
 from attnlab.explain.explanation import Explanation
 from attnlab.model.attention.dot import Dot
 from attnlab.model.model import Model
@@ -18,6 +19,9 @@ from attnlab.model.pairs import Pairs
 from attnlab.model.positions.absolute import sinusoids
 from attnlab.model.score_parts import CROSS, PARTS, ScoreParts, score_parts
 from attnlab.model.tokens import Tokens
+
+MOST_WORDS = 32
+"""Of a text whose grids are drawn."""
 
 
 def rms(values: Tensor) -> float:
@@ -39,20 +43,34 @@ class ScoreDecomposition(Explanation):
     kind = "scores"
 
     @property
-    def summary(self) -> str:
-        sizes = {name: rms(part) for name, part in self.found.parts.items()}
-        cross = max(sizes[name] for name in CROSS)
-        shares = (
-            f"The parts add up to the scores to {self.found.error:.1g}. Word·word has size "
-            f"{sizes['word·word']:.3g} (root mean square), position·position "
-            f"{sizes['position·position']:.3g}, the larger cross term {cross:.3g}."
+    def headline(self) -> str:
+        sizes = {name: short(rms(part)) for name, part in self.found.parts.items()}
+        cross = short(max(rms(self.found.parts[name]) for name in CROSS))
+        return (
+            f"Word·word has size {sizes['word·word']}, position·position {sizes['position·position']}, the "
+            f"larger cross term {cross} (root mean square)."
         )
-        if self.apart is not None:
-            none = max(rms(self.apart.parts[name]) for name in CROSS)
-            shares += f" With block-diagonal projections the cross terms are {none:.1g}."
-        return shares
+
+    @property
+    def remark(self) -> str:
+        sentence = f"The parts add up to the scores to {short(self.found.error)}."
+        if self.apart is None:
+            return sentence
+        none = short(max(rms(self.apart.parts[name]) for name in CROSS))
+        return f"{sentence} With block-diagonal projections the cross terms are {none}."
 
     def parts(self) -> list[Node]:
+        return [*([self._grids()] if len(self.words) <= MOST_WORDS else []), self._sizes()]
+
+    def _grids(self) -> Grids:
+        parts = {name: self.found.parts[name][self.head].tolist() for name in PARTS[:4]}
+        return Grids(
+            [Grid(self.words, self.words, values, title=name) for name, values in parts.items()],
+            title=f"The parts of head {self.head}, on one scale",
+            note="Rows are queries, columns are keys.",
+        )
+
+    def _sizes(self) -> Table:
         columns = ["part", "all heads", f"head {self.head}"]
         rows: list[list[Any]] = []
         for name in PARTS:
@@ -63,28 +81,15 @@ class ScoreDecomposition(Explanation):
             columns.append("all heads, block-diagonal")
             for row, name in zip(rows, [*PARTS, ""], strict=True):
                 row.append(rms(self.apart.parts[name] if name else self.apart.scores))
-        made: list[Node] = [
-            Table(
-                columns,
-                rows,
-                title="Sizes of the parts",
-                note="Root mean square over all pairs of tokens, before mask and softmax. The norms' "
-                "statistics are held, so that each part is exact; shifts and biases make the part with a "
-                "bias. A score with concatenated positions is a score of words plus a bias q_pos·k_pos: "
-                f"the two computations differ by {self.identity_error:.1g}.",
-            )
-        ]
-        if len(self.words) <= 32:
-            made += [
-                Grid(
-                    self.words,
-                    self.words,
-                    self.found.parts[name][self.head].tolist(),
-                    title=f"Head {self.head}: {name}",
-                )
-                for name in PARTS[:4]
-            ]
-        return made
+        return Table(
+            columns,
+            rows,
+            title="Sizes of the parts",
+            note="Root mean square over all pairs of tokens, before mask and softmax. The norms' statistics "
+            "are held, so that each part is exact; shifts and biases make the part with a bias. A score with "
+            "concatenated positions is a score of words plus a bias q_pos·k_pos: the two computations differ "
+            f"by {short(self.identity_error)}.",
+        )
 
     def as_json(self) -> dict[str, Any]:
         return {

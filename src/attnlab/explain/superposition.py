@@ -9,9 +9,12 @@ import numpy as np
 
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Axis, Figure, Line, Lines, Node, Table
+from attnlab.documents.numbers import short
 from attnlab.explain.explanation import Explanation
 from attnlab.explain.query_solver import Numbers
 
+ROUNDING = 1e-9
+"""An error below it is that of the arithmetic."""
 ANGLES = (90, 80, 70, 60, 50, 40, 30, 20, 10, 5)
 
 
@@ -64,38 +67,46 @@ class Superposition(Explanation):
     kind = "superposition"
 
     @property
-    def summary(self) -> str:
+    def headline(self) -> str:
         return (
-            f"M = 2AAᵀ takes v_a out of ½(v_a + v_b) with an error of at most {self.error:.3g} (unit "
-            f"vectors; the subspaces are {self.angle:.3g}° apart); the projection along B with "
-            f"{self.oblique_error:.1g}."
+            f"M = 2AAᵀ takes v_a out of ½(v_a + v_b) {_exactly(self.error)}; the projection along B "
+            f"{_exactly(self.oblique_error)}."
         )
+
+    @property
+    def remark(self) -> str:
+        return f"For vectors of length 1; the subspaces are {short(self.angle)}° apart."
 
     def parts(self) -> list[Node]:
         turned = [row[0] for row in self.curve]
         return [
-            Table(
-                ("M", "largest error", "norm"),
-                [
-                    ["2AAᵀ", self.error, float(np.linalg.norm(self.matrix, 2))],
-                    ["along B", self.oblique_error, float(np.linalg.norm(self.oblique, 2))],
-                ],
-                title="Matrices",
-                note="Error: the largest ‖M·½(v_a + v_b) − v_a‖ over vectors of length 1 in the two "
-                "subspaces, at most. Norm: how much noise in the value may grow.",
-            ),
             Figure.of(
                 "As B turns towards A",
                 Lines(
                     [
-                        Line("error of 2AAᵀ", turned, [row[1] for row in self.curve]),
+                        Line("error of 2AAᵀ", turned, [_unless_rounding(row[1]) for row in self.curve]),
                         Line("norm of M along B", turned, [row[2] for row in self.curve]),
                     ],
                     Axis("smallest angle between the subspaces, degrees"),
                     Axis("error, or norm", log=True),
                 ),
-                note="2AAᵀ is wrong by the cosine of the angle; the projection along B is exact at any angle "
-                "and pays with noise, as 2 over the sine.",
+                note="2AAᵀ is wrong by the cosine of the angle, and exact to rounding at 90°, which a "
+                "logarithmic axis cannot show; the projection along B is exact at any angle and pays with "
+                "noise, as 2 over the sine.",
+            ),
+            Table(
+                ("M", "largest error", "norm"),
+                [
+                    ["2AAᵀ", _shown(self.error), float(np.linalg.norm(self.matrix, 2))],
+                    [
+                        "along B",
+                        _unless_rounding(self.oblique_error) or 0.0,
+                        float(np.linalg.norm(self.oblique, 2)),
+                    ],
+                ],
+                title="Matrices",
+                note="Error: the largest ‖M·½(v_a + v_b) − v_a‖ over vectors of length 1 in the two "
+                "subspaces, at most. Norm: how much noise in the value may grow.",
             ),
         ]
 
@@ -106,6 +117,19 @@ class Superposition(Explanation):
             "along_b": {"matrix": self.oblique.tolist(), "error": self.oblique_error},
             "curve": [{"angle": t, "error": e, "norm_along_b": n} for t, e, n in self.curve],
         }
+
+
+def _unless_rounding(error: float) -> float | None:
+    return error if error > ROUNDING else None
+
+
+def _shown(error: float) -> float:
+    return _unless_rounding(error) or 0.0
+
+
+def _exactly(error: float) -> str:
+    """An error in words; what is only rounding is none."""
+    return f"with an error of at most {short(error)}" if error > ROUNDING else "exactly, to rounding"
 
 
 def superposition(a: Any, b: Any) -> Superposition:

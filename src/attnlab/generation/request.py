@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from attnlab.config.values import ConfigError, unknown
+from attnlab.config.values import ConfigError, unknown_name
 
 if TYPE_CHECKING:
     from attnlab.generation.decoder import Beyond
@@ -77,7 +77,7 @@ def request_of(wanted: dict[str, Any]) -> Request:
         if name in ELSEWHERE:
             raise ConfigError(f'generate: there is no "{name}"; give {ELSEWHERE[name]}.')
         if name not in names:
-            raise unknown("generate", name, names)
+            raise unknown_name("generate", name, names)
     stop = several(wanted.get("stop", ()), "stop")
     return Request(**{**wanted, "stop": tuple(stop)})
 

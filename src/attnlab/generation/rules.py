@@ -20,12 +20,12 @@ class DecodingRule:
             raise ValueError(f"repetition is {repetition}; it must be above 0 (1: no penalty).")
         self.repetition = repetition
 
-    def adjusted(self, logits: Tensor, said: Tensor) -> Tensor:
+    def adjusted(self, logits: Tensor, earlier: Tensor) -> Tensor:
         """Tokens that were said (B, V bool) made less likely: positive scores divided, others multiplied."""
         if self.repetition == 1:
             return logits
         weaker = torch.where(logits > 0, logits / self.repetition, logits * self.repetition)
-        return torch.where(said, weaker, logits)
+        return torch.where(earlier, weaker, logits)
 
     def choose(self, logits: Tensor, draws: Tensor) -> Tensor:
         """logits (B, V), draws (B) -> token ids (B)."""

@@ -152,11 +152,11 @@ def _other_types(result: Account, weights: Weights, accept: Collection[str]) -> 
     types = {link.theirs: weights.dtype(link.theirs) for link in result.loaded}
     types |= {link.theirs: weights.dtype(link.theirs) for link, _ in result.tied}
     usual = usual_type(types.values())
-    for name, found in types.items():
-        if found not in TYPES.values():
-            yield f"{name} is {found}, and weights are float32, float16, bfloat16 or float64"
-        elif found != usual and not _accepted((name,), accept):
-            yield f"{name} is {found}, and the other tensors are {usual}"
+    for name, kind in types.items():
+        if kind not in TYPES.values():
+            yield f"{name} is {kind}, and weights are float32, float16, bfloat16 or float64"
+        elif kind != usual and not _accepted((name,), accept):
+            yield f"{name} is {kind}, and the other tensors are {usual}"
 
 
 def usual_type(types: Iterable[str]) -> str:
@@ -206,7 +206,7 @@ def fill(model: nn.Module, result: Account, weights: Weights) -> None:
 
 
 @torch.no_grad()
-def taken(
+def tensors_to_export(
     weights: dict[str, Tensor], links: Iterable[Link], *, tied: Callable[[str], bool], copies: Collection[str]
 ) -> dict[str, Tensor]:
     """Our weights under their names; of two names for one table only the first is written, and `copies`."""

@@ -19,9 +19,17 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.interop.belonging import moved, special_names, strangeness
 from attnlab.interop.certificate import Certificate
-from attnlab.interop.class_names import NULL_THRESHOLD, labels_in, labels_out, named_labels, task_of
+from attnlab.interop.class_names import labels_in, labels_out, named_labels, task_of
 from attnlab.interop.fields import Settings, Theirs, get
-from attnlab.interop.foreign import Foreign, built_with, load_model, resize, save_model
+from attnlab.interop.foreign import (
+    ID2LABEL,
+    NULL_THRESHOLD,
+    Foreign,
+    built_with,
+    load_model,
+    resize,
+    save_model,
+)
 from attnlab.interop.onnx import write_onnx
 from attnlab.interop.tokenizer_export import save_tokenizer
 from attnlab.model.heads.labels import Classification, TokenClassification
@@ -42,7 +50,7 @@ USUAL_TASKS = {"decoder": "causal", "encoder": "masked", "encoder_decoder": "seq
 """What a model was most likely trained for whose head predicts words."""
 
 
-def take_in(
+def import_model(
     source: Path,
     target: Path,
     *,
@@ -78,11 +86,11 @@ def take_in(
     return certificate
 
 
-def reasons_against(tokenizer: Tokenizer, found: Foreign, folder: Path) -> list[str]:
+def reasons_against(tokenizer: Tokenizer, foreign: Foreign, folder: Path) -> list[str]:
     """Why a tokenizer cannot be that of the model in a folder; nothing if it can."""
     return [
-        *strangeness(tokenizer, found.config.tokens, found.theirs, special_names(folder)),
-        *moved(tokenizer, folder, found.witness.get("tokenizer")),
+        *strangeness(tokenizer, foreign.config.tokens, foreign.theirs, special_names(folder)),
+        *moved(tokenizer, folder, foreign.witness.get("tokenizer")),
     ]
 
 
@@ -126,32 +134,32 @@ def _tokenizer(source: Path, given: str | Path | None) -> Tokenizer:
         raise ConfigError(f"{error} Give the model's tokenizer with --tokenizer PATH.") from error
 
 
-def _write_run(target: Path, found: Foreign, own: Tokenizer, certificate: Certificate, source: str) -> None:
+def _write_run(target: Path, foreign: Foreign, own: Tokenizer, certificate: Certificate, source: str) -> None:
     folder = RunFolder(target)
-    labels = labels_of(found)
-    config = _run_config(found.config, labels, Path("tokenizer.json"), found.theirs)
+    labels = labels_of(foreign)
+    config = _run_config(foreign.config, labels, Path("tokenizer.json"), foreign.theirs)
     with folder.opened(config, resume=False, versions=versions()), folder.recorded():
         own.save(target)
-        converted = Checkpoint(weights_of(found.model), {}, {"step": 0}, answer(found.model))
+        converted = Checkpoint(weights_of(foreign.model), {}, {"step": 0}, answer(foreign.model))
         save_checkpoint(folder.checkpoints, 0, converted)
         folder.note(
             status="converted",
             step=0,
             tokenizer=own.fingerprint,
-            source={"name": source, "config": found.theirs},
+            source={"name": source, "config": foreign.theirs},
             certificate=certificate.as_json(),
             labels=asdict(labels),
         )
 
 
-def labels_of(found: Foreign) -> Labels:
+def labels_of(foreign: Foreign) -> Labels:
     """The labels of a head for labels."""
-    head = found.model.head
+    head = foreign.model.head
     if isinstance(head, Span):
         return TARGETS["answer"].draft()
     if isinstance(head, TokenClassification):
-        return named_labels(found.theirs, "tags", head.classes)
-    return labels_in(found.theirs, head.classes) if isinstance(head, Classification) else Labels()
+        return named_labels(foreign.theirs, "tags", head.classes)
+    return labels_in(foreign.theirs, head.classes) if isinstance(head, Classification) else Labels()
 
 
 def _run_config(model: ModelSettings, labels: Labels, tokenizer: Path, theirs: Theirs) -> Config:
@@ -165,7 +173,7 @@ def _run_config(model: ModelSettings, labels: Labels, tokenizer: Path, theirs: T
     return config_of({"model": plain(model), "data": data, "task": task})
 
 
-def give_onnx(trained: Model, settings: ModelSettings, target: Path) -> Certificate:
+def export_onnx(trained: Model, settings: ModelSettings, target: Path) -> Certificate:
     """A file that onnxruntime runs, and was asked there."""
     model, config = _without_folds(trained, settings)
     difference = write_onnx(model, target, length=config.length, typed=config.token_types > 1)
@@ -194,7 +202,7 @@ def _without_folds(trained: Model, settings: ModelSettings) -> tuple[Model, Mode
     return model, equal
 
 
-def give_out(
+def export_model(
     trained: Model,
     settings: ModelSettings,
     tokenizer: Tokenizer,
@@ -210,9 +218,12 @@ def give_out(
     is the margin above which an answer is given, where the model answers questions.
     """
     model, equal = _without_folds(trained, settings)
-    facts = {"tokenizer": tokenizer.fingerprint}
+    facts: dict[str, Any] = {"tokenizer": tokenizer.fingerprint}
     known = {**_special_ids(tokenizer, settings), **base, **labels_out(labels)}
+    if ID2LABEL in known:
+        facts["labels"] = list(labels.names)
     if threshold is not None:
+        facts["threshold"] = threshold
         known[NULL_THRESHOLD] = -threshold
     certificate = save_model(target, model, equal, base=known, facts=facts)
     save_tokenizer(tokenizer, target, model, length=settings.length, typed=settings.token_types > 1)

@@ -9,7 +9,7 @@ from typing import Any
 
 from attnlab.config.files import plain, section_of
 from attnlab.config.schema import BIASED, biased_parts
-from attnlab.config.values import ConfigError, unknown
+from attnlab.config.values import ConfigError, unknown_name
 from attnlab.interop.fields import Field, Settings, Theirs, put, whole
 from attnlab.interop.names import Link, Table, links
 
@@ -55,7 +55,7 @@ class Family:
         for head in self.heads:
             if head.architecture == architecture:
                 return head
-        raise unknown(f"Heads of {self.model_type}", architecture, [h.architecture for h in self.heads])
+        raise unknown_name(f"Heads of {self.model_type}", architecture, [h.architecture for h in self.heads])
 
     def head_of(self, theirs: Theirs) -> HeadOf:
         """The head that a config.json names; the first one where it names none."""

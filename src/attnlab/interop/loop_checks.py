@@ -40,7 +40,15 @@ from attnlab.interop.observing import Observer, Part, SeenCall, scores_of
 from attnlab.model.isolation import undisturbed
 from attnlab.model.losses import IGNORE
 from attnlab.runs.faults import UnsoundError
-from attnlab.runs.findings import BAD, Finding, Findings, Outcome, failed_checks, joined, save_findings
+from attnlab.runs.findings import (
+    BAD,
+    Finding,
+    Findings,
+    Outcome,
+    failed_checks,
+    merge_findings,
+    save_findings,
+)
 from attnlab.targets.predictions import judge, provisional
 
 NUMBERS = 4096
@@ -127,7 +135,7 @@ class LoopChecks:
             predicted = torch.cat(self.observer.predicted).tolist()
         findings = []
         if labels and predicted is not None:
-            findings = [provisional(one) for one in judge(labels, predicted)]
+            findings = [provisional(finding) for finding in judge(labels, predicted)]
         findings.append(timed_finding(lambda: self.inputs_matter(step)))
         self.observer.clear()
         return self._add(findings, step)
@@ -195,24 +203,24 @@ class LoopChecks:
             scores.append(output.cpu())
         return check.judge("after", scores[0], scores[1])
 
-    def add(self, found: Sequence[Finding]) -> Findings:
+    def add(self, findings: Sequence[Finding]) -> Findings:
         """Findings from elsewhere, told and kept with the others."""
-        return self._add(found)
+        return self._add(findings)
 
     def _add(self, given: Sequence[Finding], step: int = 0) -> Findings:
-        findings = Findings(replace(one, step=step) for one in given)
-        before = {(one.when, one.check): one.outcome for one in self.findings}
-        self.findings = Findings(joined(self.findings, findings))
+        findings = Findings(replace(finding, step=step) for finding in given)
+        before = {(finding.when, finding.check): finding.outcome for finding in self.findings}
+        self.findings = Findings(merge_findings(self.findings, findings))
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             save_findings(self.folder, self.findings, self.allow)
-        stopping = [one for one in findings if one.outcome is Outcome.FAIL and one.when == "before"]
-        stopping = [one for one in stopping if self.stop and one.check not in self.allow]
+        failed = [f for f in findings if f.outcome is Outcome.FAIL and f.when == "before"]
+        stopping = [f for f in failed if self.stop and f.check not in self.allow]
         if stopping:
-            raise UnsoundError("\n".join(one.sentence for one in stopping))
-        for one in findings:
-            if one.outcome in BAD and before.get((one.when, one.check)) != one.outcome:
-                warnings.warn(one.sentence, UnsoundWarning, stacklevel=3)
+            raise UnsoundError("\n".join(finding.sentence for finding in stopping))
+        for finding in findings:
+            if finding.outcome in BAD and before.get((finding.when, finding.check)) != finding.outcome:
+                warnings.warn(finding.sentence, UnsoundWarning, stacklevel=3)
         return findings
 
     @property

@@ -27,23 +27,23 @@ def gold_of(answers: Sequence[str]) -> tuple[str, ...]:
     return tuple(text for text in answers if normalised(text)) or ("",)
 
 
-def exact_match(said: str, gold: Sequence[str]) -> float:
+def exact_match(answer: str, gold: Sequence[str]) -> float:
     """1 if an answer is one of the right ones, normalised."""
-    return float(any(normalised(said) == normalised(text) for text in gold))
+    return float(any(normalised(answer) == normalised(text) for text in gold))
 
 
-def overlap_f1(said: str, gold: Sequence[str]) -> float:
+def overlap_f1(answer: str, gold: Sequence[str]) -> float:
     """The F1 of an answer's words, the best over the right ones."""
-    return max(_overlap_f1(normalised(said).split(), normalised(text).split()) for text in gold)
+    return max(_overlap_f1(normalised(answer).split(), normalised(text).split()) for text in gold)
 
 
-def _overlap_f1(said: list[str], right: list[str]) -> float:
-    if not said or not right:
-        return float(said == right)
-    shared = sum((Counter(said) & Counter(right)).values())
+def _overlap_f1(answer: list[str], right: list[str]) -> float:
+    if not answer or not right:
+        return float(answer == right)
+    shared = sum((Counter(answer) & Counter(right)).values())
     if not shared:
         return 0.0
-    precision, recall = shared / len(said), shared / len(right)
+    precision, recall = shared / len(answer), shared / len(right)
     return 2 * precision * recall / (precision + recall)
 
 
@@ -77,6 +77,7 @@ class ExactMatch(SpanF1):
     """
 
     of_span = "span_exact"
+    share = True
 
 
 class OfAnswerable(SpanF1):
@@ -94,6 +95,7 @@ class ExactMatchAnswerable(OfAnswerable):
     """Exact match, answerable: exact match over the questions that have an answer."""
 
     of_span = "span_exact"
+    share = True
 
 
 class ExactMatchUnanswerable(ExactMatch):

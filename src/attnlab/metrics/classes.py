@@ -25,14 +25,14 @@ class ClassScores:
     f1: float | None
 
     @classmethod
-    def of(cls, name: str, *, right: float, true: float, said: float) -> ClassScores:
+    def of(cls, name: str, *, right: float, true: float, predicted: float) -> ClassScores:
         """By counts of examples."""
 
         def share(part: float, whole: float) -> float | None:
             return float(part / whole) if whole else None
 
-        shares = share(right, said), share(right, true), share(2 * right, true + said)
-        return cls(name, int(true), int(said), *shares)
+        shares = share(right, predicted), share(right, true), share(2 * right, true + predicted)
+        return cls(name, int(true), int(predicted), *shares)
 
 
 class Accuracy(Mean):
@@ -45,6 +45,7 @@ class Accuracy(Mean):
     better = "higher"
     needs = ("label", "probabilities")
     limits = (0.0, 1.0)
+    share = True
 
     def each(self, examples: Examples) -> Floats:
         return (predicted(examples) == examples["label"]).astype(np.float64)
@@ -76,7 +77,7 @@ class ClassCounts(Metric):
         return self.of_counts(right, labels, predictions)
 
     @abstractmethod
-    def of_counts(self, right: Floats, labels: Floats, said: Floats) -> Floats:
+    def of_counts(self, right: Floats, labels: Floats, predicted: Floats) -> Floats:
         """(…, C) each -> (…)."""
 
 
@@ -89,8 +90,8 @@ class MacroF1(ClassCounts):
     better = "higher"
     limits = (0.0, 1.0)
 
-    def of_counts(self, right: Floats, labels: Floats, said: Floats) -> Floats:
-        mean: Floats = np.nanmean(ratio(2 * right, labels + said), -1)
+    def of_counts(self, right: Floats, labels: Floats, predicted: Floats) -> Floats:
+        mean: Floats = np.nanmean(ratio(2 * right, labels + predicted), -1)
         return mean
 
 
@@ -104,10 +105,10 @@ class Matthews(ClassCounts):
     better = "higher"
     limits = (-1.0, 1.0)
 
-    def of_counts(self, right: Floats, labels: Floats, said: Floats) -> Floats:
+    def of_counts(self, right: Floats, labels: Floats, predicted: Floats) -> Floats:
         n = labels.sum(-1)
-        above = n * right.sum(-1) - (labels * said).sum(-1)
-        below = np.sqrt(np.maximum(0.0, (n**2 - (labels**2).sum(-1)) * (n**2 - (said**2).sum(-1))))
+        above = n * right.sum(-1) - (labels * predicted).sum(-1)
+        below = np.sqrt(np.maximum(0.0, (n**2 - (labels**2).sum(-1)) * (n**2 - (predicted**2).sum(-1))))
         return np.nan_to_num(ratio(above, below))
 
 
@@ -124,9 +125,7 @@ class CalibrationError(Metric):
     needs = ("label", "probabilities")
 
     def parts(self, examples: Examples) -> Floats:
-        confidence = examples["probabilities"].max(1)
-        right = predicted(examples) == examples["label"]
-        place = np.clip(np.ceil(confidence * BINS).astype(int) - 1, 0, BINS - 1)
+        confidence, right, place = confidence_bins(examples)
         sums = np.zeros((len(examples), BINS + 1))
         sums[np.arange(len(examples)), place] = confidence - right
         sums[:, BINS] = 1
@@ -134,6 +133,13 @@ class CalibrationError(Metric):
 
     def of(self, sums: Floats) -> Floats:
         return ratio(np.abs(sums[..., :BINS]).sum(-1), sums[..., BINS])
+
+
+def confidence_bins(examples: Examples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each example (n) the confidence of its prediction, whether it is right, and the bin it is in."""
+    confidence = examples["probabilities"].max(1)
+    right = predicted(examples) == examples["label"]
+    return confidence, right, np.clip(np.ceil(confidence * BINS).astype(int) - 1, 0, BINS - 1)
 
 
 def predicted(examples: Examples) -> np.ndarray:
@@ -146,6 +152,7 @@ class ExactSets(Mean):
 
     better = "higher"
     limits = (0.0, 1.0)
+    share = True
     needs = ("labels", "chances")
 
     def each(self, examples: Examples) -> Floats:

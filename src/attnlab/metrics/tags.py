@@ -51,12 +51,12 @@ def labels_of_tags(tags: Sequence[str]) -> list[str]:
     return sorted({label for tag in tags if (label := parted(tag)[1]) != OUTSIDE})
 
 
-def entity_counts(right: Sequence[str], said: Sequence[str], labels: Sequence[str]) -> Floats:
+def entity_counts(right: Sequence[str], guessed: Sequence[str], labels: Sequence[str]) -> Floats:
     """(3·K) of a sentence: entities that are in both, in the truth, and predicted, by label."""
-    true, predicted = set(entities(right)), set(entities(said))
+    true, predicted = set(entities(right)), set(entities(guessed))
     counts = np.zeros((3, len(labels)))
-    for row, held in enumerate((true & predicted, true, predicted)):
-        for label, _, _ in held:
+    for row, spans in enumerate((true & predicted, true, predicted)):
+        for label, _, _ in spans:
             counts[row, labels.index(label)] += 1
     return counts.reshape(-1)
 
@@ -88,6 +88,8 @@ class EntityPrecision(EntityF1):
     Formula: right / predicted; as in entity F1.
     """
 
+    share = True
+
     def of(self, sums: Floats) -> Floats:
         return np.nan_to_num(ratio(sums[..., 0], sums[..., 2]))
 
@@ -97,6 +99,8 @@ class EntityRecall(EntityF1):
 
     Formula: right / true; as in entity F1.
     """
+
+    share = True
 
     def of(self, sums: Floats) -> Floats:
         return np.nan_to_num(ratio(sums[..., 0], sums[..., 1]))
@@ -110,6 +114,7 @@ class TagAccuracy(Metric):
 
     better = "higher"
     limits = (0.0, 1.0)
+    share = True
     needs = ("tag_counts",)
 
     def parts(self, examples: Examples) -> Floats:
@@ -131,6 +136,7 @@ class InvalidTags(Metric):
 
     better = "lower"
     limits = (0.0, 1.0)
+    share = True
     needs = ("invalid", "tag_counts")
 
     def parts(self, examples: Examples) -> Floats:
@@ -148,4 +154,4 @@ def by_label(examples: Examples, labels: Sequence[str]) -> list[ClassScores]:
     """Each label's entities."""
     right, true, predicted = examples["entities"].sum(0).reshape(3, -1)
     counts = zip(labels, right, true, predicted, strict=True)
-    return [ClassScores.of(name, right=r, true=t, said=s) for name, r, t, s in counts]
+    return [ClassScores.of(name, right=r, true=t, predicted=s) for name, r, t, s in counts]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnlab.config.values import ConfigError
 from attnlab.model.attention.argmax import Argmax
-from attnlab.model.reach import declared, joined
+from attnlab.model.reach import combined_reach, declared
 from attnlab.model.tokens import Tokens
 from attnlab.model.trunks.transformer import transformer_of
 from attnlab.model.trunks.trunk import Trunk
@@ -39,4 +39,6 @@ def declared_reach(trunk: Trunk, tokens: Tokens) -> DeclaredReach:
         for rule in rules
     ]
     heads = max(attention.projections.heads for attention in stack.attentions())
-    return DeclaredReach([joined(layers[: depth + 1]) for depth in range(len(layers))], heads, all(hard))
+    return DeclaredReach(
+        [combined_reach(layers[: depth + 1]) for depth in range(len(layers))], heads, all(hard)
+    )

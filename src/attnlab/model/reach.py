@@ -25,7 +25,7 @@ def declared(rules: Iterable[Rule], mask: Mask, tokens: Tokens) -> list[Tensor]:
     return [square(Pairs(tokens, tokens, mask).within(rule.layout)) for rule in rules]
 
 
-def joined(layers: Sequence[Tensor]) -> Tensor:
+def combined_reach(layers: Sequence[Tensor]) -> Tensor:
     """What layers reach together: each passes on what the ones before it saw, and its own token."""
     reach = torch.eye(layers[0].shape[-1], dtype=torch.bool)
     for allowed in layers:

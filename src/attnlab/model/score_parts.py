@@ -125,7 +125,7 @@ def held(norm: nn.Module, parts: Sequence[Tensor]) -> list[Tensor]:
         size = (whole.square().mean(-1, keepdim=True) + norm.epsilon).sqrt()
         return [norm.weight * part / size for part in parts]
     raise ConfigError(
-        f"{type(norm).__name__} is no norm whose statistics can be held; use layer, rms or none."
+        f"{type(norm).__name__} is not a norm whose statistics can be held; use layer, rms or none."
     )
 
 

@@ -16,7 +16,7 @@ from attnlab.model.masks import Mask
 from attnlab.model.pairs import BiasOf, Pairs
 from attnlab.model.positions.position import Position
 from attnlab.model.projections import Projections
-from attnlab.model.reach import declared, joined
+from attnlab.model.reach import combined_reach, declared
 from attnlab.model.tokens import Tokens
 from attnlab.model.trunks.trunk import Way
 from attnlab.model.virtual import Virtual
@@ -115,7 +115,7 @@ class Stack(nn.Module):
     def way(self, tokens: Tokens) -> Way:
         """From one row's ids to this stack's output."""
         layers = declared(self.rules(), self.mask, tokens)
-        return Way(torch.stack(layers).any(0), joined(layers))
+        return Way(torch.stack(layers).any(0), combined_reach(layers))
 
     def row(self, text: Tokens) -> Tokens:
         """The coordinates of this stack's output for a whole text."""

@@ -54,7 +54,7 @@ def gather(terms: Iterable[Term]) -> list[Term]:
     parts: dict[str, list[Term]] = {}
     for term in terms:
         parts.setdefault(term.name.rpartition(".")[0] or term.name, []).append(term)
-    return [held[0] if len(held) == 1 else _sum(part, held) for part, held in parts.items()]
+    return [terms[0] if len(terms) == 1 else _sum(part, terms) for part, terms in parts.items()]
 
 
 def _sum(part: str, terms: Sequence[Term]) -> Term:

@@ -171,5 +171,5 @@ def verify(folder: Path) -> dict[str, Any]:
         if file.stat().st_size != expected["bytes"]:
             raise DamagedError(f"{name} has {file.stat().st_size:,} bytes, not {expected['bytes']:,}.")
         if hash_of(file) != expected["sha256"]:
-            raise DamagedError(f"{name} does not have the hash that it was written with.")
+            raise DamagedError(f"{name} has a wrong checksum.")
     return manifest

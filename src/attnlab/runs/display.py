@@ -36,11 +36,9 @@ class Display:
 
     def __enter__(self) -> Display:
         if self.shown and redraws(self.console):
-            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+            from attnlab.documents.live_terminal import work_progress
 
-            description = TextColumn("{task.description}", markup=False)
-            columns = (SpinnerColumn(), description, BarColumn(20), TimeRemainingColumn())
-            self._bar = Progress(*columns, console=self.console, transient=True)
+            self._bar = work_progress(self.console)
             self._bar.start()
         elif self.shown:
             threading.Thread(target=self._speak, daemon=True).start()

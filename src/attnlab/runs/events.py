@@ -16,6 +16,13 @@ class Started:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Stepping:
+    """The step after this one begins. Of the moment only: no file has it."""
+
+    step: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Stepped:
     """One step of the optimizer. `loss` is the mean over the step's targets, before the update."""
 
@@ -85,5 +92,5 @@ class Ended:
     reason: str
 
 
-Event = Started | Stepped | Evaluated | Saved | Warned | Checking | Checked | Ended
+Event = Started | Stepping | Stepped | Evaluated | Saved | Warned | Checking | Checked | Ended
 Listener = Callable[[Event], None]

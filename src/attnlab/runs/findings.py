@@ -12,7 +12,18 @@ from typing import Any, Literal, Required, TypedDict
 import attnlab.checks.wording as wording
 from attnlab.checks.wording import TOLD
 from attnlab.checks.wording.template import Sentences
-from attnlab.documents.nodes import DocumentPage, Inline, Table, Tone, toned
+from attnlab.documents.nodes import (
+    Below,
+    DocumentPage,
+    Inline,
+    Node,
+    Sentence,
+    Table,
+    TableColumn,
+    Tone,
+    strong,
+    toned,
+)
 from attnlab.documents.notebook import SelfShowing
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.faults import read_object, reading
@@ -32,6 +43,10 @@ class Outcome(StrEnum):
 
 
 BAD = (Outcome.WARN, Outcome.FAIL)
+SEVERITY = (Outcome.FAIL, Outcome.WARN, Outcome.PASS, Outcome.NOT_APPLICABLE)
+"""The worst first."""
+FEW = 5
+"""Checks that are all shown with what they found: naming them would hide more than it saves."""
 MARKS: Mapping[str, str] = {"pass": "✓", "warn": "!", "fail": "✗", "not applicable": "–"}
 TONES: Mapping[str, Tone] = {"pass": Tone.GOOD, "warn": Tone.WARNING, "fail": Tone.WRONG}
 
@@ -71,7 +86,7 @@ class Finding:
         object.__setattr__(self, "outcome", Outcome(self.outcome))
 
     @classmethod
-    def told(cls, found: str, meaning: str = "", fix: str = "", **facts: Any) -> Finding:
+    def of_text(cls, found: str, meaning: str = "", fix: str = "", **facts: Any) -> Finding:
         """A finding in a person's own words."""
         return cls(kind=TOLD, values={"found": found, "meaning": meaning, "fix": fix}, **facts)
 
@@ -124,29 +139,29 @@ class Finding:
         }
 
     @classmethod
-    def of_json(cls, held: Mapping[str, Any]) -> Finding:
+    def of_json(cls, record: Mapping[str, Any]) -> Finding:
         """A finding as it was written; one from before there were kinds has its own words as its values."""
-        own = {one.name for one in fields(cls)}
-        facts = {name: value for name, value in held.items() if name in own and value is not None}
+        own = {field.name for field in fields(cls)}
+        facts = {name: value for name, value in record.items() if name in own and value is not None}
         if "kind" not in facts:
-            texts = {name: held.get(name) or "" for name in ("found", "meaning", "fix")}
-            facts |= {"kind": kind_before(held), "values": texts}
+            texts = {name: record.get(name) or "" for name in ("found", "meaning", "fix")}
+            facts |= {"kind": kind_before(record), "values": texts}
         if "layers" in facts:
             asked, of = facts["layers"]
             facts["layers"] = asked, of
         return cls(**facts)
 
 
-def kind_before(held: Mapping[str, Any]) -> str:
+def kind_before(record: Mapping[str, Any]) -> str:
     """The kind of a finding that was written before there were kinds: that nothing was learned, or none."""
-    if held.get("check") != "majority" or held.get("outcome") != Outcome.FAIL:
+    if record.get("check") != "majority" or record.get("outcome") != Outcome.FAIL:
         return TOLD
-    return next((kind for kind, meaning in COLLAPSES.items() if held.get("meaning") == meaning), TOLD)
+    return next((kind for kind, meaning in COLLAPSES.items() if record.get("meaning") == meaning), TOLD)
 
 
 def collapse_of(findings: Iterable[Finding]) -> Finding | None:
     """The failed check that says that nothing was learned, where there is one."""
-    failed = {one.check: one for one in findings if one.outcome == Outcome.FAIL}
+    failed = {finding.check: finding for finding in findings if finding.outcome == Outcome.FAIL}
     majority = failed.get("majority")
     return majority if majority is not None and majority.kind in COLLAPSES else None
 
@@ -157,7 +172,7 @@ def collapse_sentence(findings: Sequence[Finding]) -> str:
     collapse = collapse_of(findings)
     if collapse is None:
         return ""
-    one_class = any(one.check == "collapse" and one.outcome == Outcome.FAIL for one in findings)
+    one_class = any(finding.check == "collapse" and finding.outcome == Outcome.FAIL for finding in findings)
     return wording.collapse_sentence(collapse.kind, collapse.found, collapse.fix, one_class=one_class)
 
 
@@ -166,17 +181,54 @@ def mark(outcome: str) -> Inline:
     return toned(TONES.get(outcome, Tone.MUTED), MARKS[outcome])
 
 
+@dataclass(frozen=True)
+class MergedFinding:
+    """One check over all the moments that it was made at: the worst it came to, as it was first found."""
+
+    worst: Finding
+    moments: tuple[tuple[str, int | None], ...]
+    """Where it came to that: when, and at which step."""
+    seconds: float
+
+    @classmethod
+    def of(cls, findings: Sequence[Finding]) -> MergedFinding:
+        worst = min(findings, key=lambda one: SEVERITY.index(one.outcome))
+        alike = [one for one in findings if one.outcome is worst.outcome]
+        moments = tuple(dict.fromkeys((one.when, one.step) for one in alike))
+        return cls(worst, moments, sum(one.seconds for one in findings))
+
+
+def merged(findings: Iterable[Finding]) -> list[MergedFinding]:
+    """One for each check of each implementation, the worst outcomes first."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for one in findings:
+        groups.setdefault((one.implementation, one.check), []).append(one)
+    return sorted(map(MergedFinding.of, groups.values()), key=lambda one: SEVERITY.index(one.worst.outcome))
+
+
 class Findings(SelfShowing, list[Finding]):
-    """What several checks found: a list that shows itself as a table."""
+    """What several checks found: a list that shows what is wrong, and in a line what is not."""
 
     def document(self) -> DocumentPage:
-        rows = [(mark(one.outcome), one.check, wording.in_a_row(one.words)) for one in self]
-        return DocumentPage("checks", self.verdict, [Table(("", "check", "found"), rows)])
+        return DocumentPage("checks", self.verdict, self.nodes())
+
+    def nodes(self, *, whole: bool = False) -> list[Node]:
+        """What failed and what warns, each with its fix; then what passed, by name, or `whole` as well."""
+        checks = merged(self)
+        bad = [one for one in checks if one.worst.outcome in BAD]
+        rest = [one for one in checks if one.worst.outcome not in BAD]
+        nodes: list[Node] = [_merged_table(bad, "")] if bad else []
+        if whole or len(checks) <= FEW:
+            return [*nodes, *([_merged_table(rest, "The others" if bad else "")] if rest else [])]
+        passed = list(dict.fromkeys(one.worst.check for one in rest if one.worst.outcome is Outcome.PASS))
+        if passed:
+            nodes.append(Sentence((mark("pass"), f" {len(passed)} pass: {', '.join(passed)}.")))
+        return nodes
 
     @property
     def outcomes(self) -> Mapping[Outcome, int]:
-        """How many checks came to each outcome."""
-        return Counter(one.outcome for one in self)
+        """How many checks came to each outcome, each by the worst that it came to."""
+        return Counter(one.worst.outcome for one in merged(self))
 
     @property
     def sound(self) -> bool | None:
@@ -190,6 +242,20 @@ class Findings(SelfShowing, list[Finding]):
         return f"{wording.soundness_phrase(self.sound)}: {wording.counts_phrase(self.outcomes)}"
 
 
+def _merged_table(checks: Sequence[MergedFinding], title: str) -> Table:
+    """A row a check: what it found, what that means and what to do, and when."""
+    rows: list[tuple[Inline, ...]] = []
+    for one in checks:
+        words, run_by = one.worst.words, one.worst.implementation
+        fix = (" ", strong(words.fix)) if words.fix else ()
+        when = wording.moments_phrase(one.moments)
+        told = f"{words.found}." if words.meaning or fix else words.found
+        found = (told, f" {words.meaning}" if words.meaning else "", *fix, Below(when))
+        name = one.worst.check, (Below(f"run by {run_by}") if run_by else "")
+        rows.append((mark(one.worst.outcome), name, found))
+    return Table(("", TableColumn("check", whole=True), "found"), rows, title=title)
+
+
 class ChecksRecord(TypedDict, total=False):
     """What checks.json holds."""
 
@@ -199,34 +265,40 @@ class ChecksRecord(TypedDict, total=False):
     unsound: list[str]
 
 
-def joined(before: Sequence[Finding], now: Sequence[Finding]) -> list[Finding]:
+def merge_findings(before: Sequence[Finding], now: Sequence[Finding]) -> list[Finding]:
     """The latest finding of each check and moment, and its first failure, whatever came after it.
 
     A model that leaked once was selected, stopped or measured by numbers that were not real. What failed
     before the first step is replaced: those checks are made again only where no step was taken.
     """
-    made = {(one.when, one.check) for one in now}
-    failed = {(one.when, one.check): one for one in reversed(before) if one.outcome is Outcome.FAIL}
-    again = {(one.when, one.check, one.step) for one in now if one.outcome is Outcome.FAIL}
+    made = {(finding.when, finding.check) for finding in now}
+    failed = {
+        (finding.when, finding.check): finding
+        for finding in reversed(before)
+        if finding.outcome is Outcome.FAIL
+    }
+    again = {
+        (finding.when, finding.check, finding.step) for finding in now if finding.outcome is Outcome.FAIL
+    }
     kept = []
-    for one in before:
-        key = (one.when, one.check)
-        first = failed.get(key) is one and (*key, one.step) not in again
-        if key not in made or (first and one.when not in ("config", "before")):
-            kept.append(one)
+    for finding in before:
+        key = (finding.when, finding.check)
+        first = failed.get(key) is finding and (*key, finding.step) not in again
+        if key not in made or (first and finding.when not in ("config", "before")):
+            kept.append(finding)
     return [*kept, *now]
 
 
 def failed_checks(findings: Sequence[Finding]) -> list[str]:
-    return sorted({one.check for one in findings if one.outcome is Outcome.FAIL})
+    return sorted({finding.check for finding in findings if finding.outcome is Outcome.FAIL})
 
 
 def failures(findings: Sequence[Finding]) -> list[str]:
     """The failed checks in words, each with the first step that it failed at: "honesty (step 40)"."""
     sentences = []
     for check in failed_checks(findings):
-        bad = [one for one in findings if one.check == check and one.outcome is Outcome.FAIL]
-        first = min((one.step for one in bad if one.step is not None), default=0)
+        bad = [finding for finding in findings if finding.check == check and finding.outcome is Outcome.FAIL]
+        first = min((finding.step for finding in bad if finding.step is not None), default=0)
         sentences.append(f"{check} (step {first:,})" if first else check)
     return sentences
 
@@ -235,17 +307,19 @@ def save_findings(folder: Path, findings: Sequence[Finding], allowed: Collection
     """Verdicts as checks.json of a folder."""
     unsound = failed_checks(findings)
     value = {"sound": not unsound, "unsound": unsound, "allowed": list(allowed)}
-    replace_json(folder / CHECKS_FILE, value | {"findings": [one.as_json() for one in findings]})
+    replace_json(folder / CHECKS_FILE, value | {"findings": [finding.as_json() for finding in findings]})
 
 
 def add_findings(folder: Path, findings: Sequence[Finding]) -> None:
     """Findings of what was measured after the run, beside those made in it; a later one takes its place, but
     not that of a failure in the run."""
-    made = {(one.check, one.when) for one in findings}
+    made = {(finding.check, finding.when) for finding in findings}
     earlier, allowed = read_checks(folder)
-    in_run = [one.outcome is Outcome.FAIL and one.step is not None for one in earlier]
     kept = [
-        one for one, stays in zip(earlier, in_run, strict=True) if stays or (one.check, one.when) not in made
+        finding
+        for finding in earlier
+        if (finding.check, finding.when) not in made
+        or (finding.outcome is Outcome.FAIL and finding.step is not None)
     ]
     save_findings(folder, [*kept, *findings], allowed)
 
@@ -261,7 +335,7 @@ def read_checks(folder: Path) -> tuple[list[Finding], list[str]]:
     try:
         with reading(file):
             record = read_object(file, ChecksRecord)
-            return [Finding.of_json(one) for one in record["findings"]], list(record["allowed"])
+            return [Finding.of_json(finding) for finding in record["findings"]], list(record["allowed"])
     except FileNotFoundError:
         return [], []
 

@@ -19,12 +19,12 @@ from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import RECORD, Fingerprints, differences, other_versions, read_record, refuse_changes
 
 Changed = Callable[[Config, Config, Path], list[str]]
-"""Is given the config that a run has, the one that it is to go on with, and its folder; gives warnings."""
+"""Takes the config of a run, the one to resume it with, and its folder; gives warnings."""
 
 
-def refused(held: Config, wanted: Config, run: Path) -> list[str]:
-    """A run goes on with the config that it was begun with, and no other."""
-    refuse_changes(to_json(held), to_json(wanted), run)
+def refused(recorded: Config, wanted: Config, run: Path) -> list[str]:
+    """Refuse to resume a run with another config."""
+    refuse_changes(to_json(recorded), to_json(wanted), run)
     return []
 
 
@@ -61,7 +61,7 @@ class RunFolder:
         """Hold the folder for this process; begin its record, or take it up. Gives warnings.
 
         `versions` is what the run's bits depend on here, beside its config. `changed` is asked where a run
-        that took steps is to go on with another config.
+        that took steps is resumed with another config.
         """
         make_folder(self.path)
         with lock(self.path / "lock"):

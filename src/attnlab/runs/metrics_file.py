@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import math
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
 
 from attnlab.config.untrusted import refuse_device
 from attnlab.runs.atomic import replace_bytes
-from attnlab.runs.events import Checking, Evaluated, Event, Started, Stepped
+from attnlab.runs.events import Checking, Evaluated, Event, Started, Stepped, Stepping
 from attnlab.runs.faults import FAULTS
 from attnlab.runs.typed import check_record
 
@@ -37,7 +39,7 @@ class MetricsFile:
         self.stream = file.open("a", encoding="utf-8", errors="backslashreplace")
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Checking):  # of the moment only; what the checks came to follows
+        if isinstance(event, (Checking, Stepping)):  # of the moment only; what the checks came to follows
             return
         line = {"event": type(event).__name__.lower()} | asdict(event)
         self.stream.write(json.dumps(line, ensure_ascii=False) + "\n")
@@ -79,6 +81,49 @@ def last_events(file: Path, size: int = TAIL) -> list[dict[str, Any]]:
     return list(events_of(lines if whole <= size else lines[1:]))  # the first may be cut
 
 
+@dataclass(frozen=True)
+class RunCurve:
+    """How a run's headline metric went: values at shares of its budget."""
+
+    name: str = ""
+    """dev loss, dev accuracy, or training loss where dev was scored less than twice."""
+    shares: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
+
+
+START = '{"event": "'
+"""How each line begins, by which kinds are told apart unread."""
+MOST_POINTS = 64
+"""Of a curve among words: of training losses no more are read."""
+
+
+def curve_of(file: Path, metric: str) -> RunCurve:
+    """The dev curve of a metric, or that of the training loss; of each step only what is needed is read."""
+    if not file.exists():
+        return RunCurve()
+    refuse_device(file)
+    with file.open(encoding="utf-8", errors="replace") as stream:
+        lines = stream.readlines()
+    steps = [place for place, line in enumerate(lines) if line.startswith(f"{START}stepped")]
+    scored = [place for place, line in enumerate(lines) if line.startswith(f"{START}evaluated")]
+    points = []
+    for place in (place for place in scored if steps and steps[0] < place):
+        events = list(events_of([lines[steps[bisect(steps, place) - 1]], lines[place]]))
+        if len(events) == 2:  # neither is damaged
+            scores = {"loss": events[1]["loss"], **events[1]["scores"]}
+            points.append((events[0]["progress"], scores.get(metric, scores["loss"])))
+    if len(points) > 1:
+        return _curve(f"dev {metric.replace('_', ' ')}", points)
+    every = max(1, len(steps) // MOST_POINTS)
+    events = list(events_of(lines[place] for place in steps[::every]))
+    return _curve("training loss", [(event["progress"], event["loss"]) for event in events])
+
+
+def _curve(name: str, points: Sequence[tuple[float, float]]) -> RunCurve:
+    finite = [(share, value) for share, value in points if math.isfinite(value)]
+    return RunCurve(name, tuple(share for share, _ in finite), tuple(value for _, value in finite))
+
+
 def latest(file: Path, *kinds: str) -> dict[str, dict[str, Any]]:
     """The last event of each of these kinds, read from the end as far back as it takes."""
     size, whole = 1 << 13, file.stat().st_size if file.exists() else 0
@@ -98,7 +143,7 @@ def check_event(event: dict[str, Any]) -> None:
 
 
 def rewind(file: Path, *, step: int, evaluated: int) -> None:
-    """Leave out what happened after the step that a run goes on from: it will happen again."""
+    """Leave out what happened after the step that a run resumes from: it will happen again."""
     last = {"stepped": step, "saved": step, "evaluated": evaluated}
     kept = [line for line in read_events(file) if line["step"] <= last.get(line["event"], line["step"])]
     if file.exists():

@@ -70,8 +70,8 @@ class Reason:
         return {"kind": self.kind.value, "values": dict(self.values)}
 
     @classmethod
-    def of_json(cls, held: Mapping[str, Any]) -> Reason:
-        return cls(ReasonKind(held["kind"]), held.get("values") or {})
+    def of_json(cls, record: Mapping[str, Any]) -> Reason:
+        return cls(ReasonKind(record["kind"]), record.get("values") or {})
 
 
 def reasons_phrase(reasons: Iterable[Reason]) -> str:

@@ -97,7 +97,7 @@ def refuse_changes(before: Mapping[str, Any], now: Mapping[str, Any], path: Path
     changes = "; ".join(map(str, differences(before, now)))
     if changes:
         raise ConfigError(
-            f"The config is not the one that {path} was begun with: {changes}. Resume with the "
+            f"{path} cannot be resumed: the config changed ({changes}). Resume with the "
             "config unchanged, or start a new run with another --out."
         )
 

@@ -146,26 +146,26 @@ class RunResult:
     def as_json(self) -> dict[str, Any]:
         """As result.json and the runs of results.json hold it; what was not recorded is left out."""
         values = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "extra"}
-        values |= {"sound": self.sound, "checks": [one.as_json() for one in self.checks]}
+        values |= {"sound": self.sound, "checks": [finding.as_json() for finding in self.checks]}
         values |= {"status": self.status.value, "reason": str(self.reason or "")}
         values["why"] = None if self.reason is None else self.reason.as_json()
         return {name: value for name, value in values.items() if value is not None} | dict(self.extra)
 
     @classmethod
-    def of_json(cls, held: Mapping[str, Any]) -> RunResult:
+    def of_json(cls, record: Mapping[str, Any]) -> RunResult:
         """A result as it was written, by this version or one before; a metric that is null is not known.
 
         One that does not say how it ended came to its end.
         """
         own = {f.name for f in fields(cls)} - {"extra"}
-        values = {name: value for name, value in held.items() if name in own and value is not None}
+        values = {name: value for name, value in record.items() if name in own and value is not None}
         values |= {name: tuple(values.get(name, ())) for name in ("unsound", "samples", "probes")}
-        why, text = held.get("why"), str(held.get("reason") or "")
+        why, text = record.get("why"), str(record.get("reason") or "")
         values["reason"] = Reason.of_json(why) if why else Reason.error(text)
-        values["checks"] = tuple(Finding.of_json(one) for one in held.get("checks") or ())
-        metrics = held.get("metrics") or {}
+        values["checks"] = tuple(Finding.of_json(finding) for finding in record.get("checks") or ())
+        metrics = record.get("metrics") or {}
         known = {RENAMED.get(name, name): value for name, value in metrics.items() if value is not None}
-        rest = {name: value for name, value in held.items() if name not in own | {"sound", "why"}}
+        rest = {name: value for name, value in record.items() if name not in own | {"sound", "why"}}
         return cls(**{"status": RunState.FINISHED} | values | {"metrics": known, "extra": rest})
 
 

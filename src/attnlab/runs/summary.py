@@ -11,7 +11,7 @@ from attnlab.config.imports import CodeRecord
 from attnlab.config.values import ConfigError
 from attnlab.runs.faults import RunError, read_object, reading
 from attnlab.runs.findings import failed_checks, read_findings
-from attnlab.runs.metrics_file import METRICS_FILE, latest, read_events
+from attnlab.runs.metrics_file import METRICS_FILE, RunCurve, curve_of, latest, read_events
 from attnlab.runs.reason import Reason
 from attnlab.runs.record import RECORD, fingerprints_of, read_record
 from attnlab.runs.result import RunResult, RunState, read_result
@@ -62,6 +62,7 @@ class RunSummary:
     result: RunResult
     metric: str = "loss"
     """By which its best checkpoint is chosen."""
+    curve: RunCurve = RunCurve()
 
     def as_json(self) -> dict[str, Any]:
         """All that a comparison goes by."""
@@ -113,13 +114,15 @@ def read_summary(folder: Path) -> RunSummary:
     """What a run's folder says of it, whatever became of it."""
     record, measured = read_record(folder), read_result(folder)
     with reading(folder / RECORD):
+        metric = str((record.get("best") or {}).get("metric", "loss"))
         return RunSummary(
             name=name_of(folder),
             date=str((record.get("versions") or {}).get("started", "")),
             whole=(measured is not None and measured.status == "finished") or whole_dev(record),
             config=record["config"],
             result=_result(folder, record, measured or RunResult()),
-            metric=str((record.get("best") or {}).get("metric", "loss")),
+            metric=metric,
+            curve=curve_of(folder / METRICS_FILE, metric),
         )
 
 

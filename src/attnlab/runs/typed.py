@@ -37,17 +37,17 @@ def needed(record: Any) -> frozenset[str]:
     return (record.__required_keys__ | marked[Required]) - marked[NotRequired]
 
 
-def check_record(held: Mapping[str, Any], record: Any, where: str = "") -> None:
+def check_record(entries: Mapping[str, Any], record: Any, where: str = "") -> None:
     """TypeError where a field that is there is of another type, or one that is needed is not there.
 
     What is null in the file of a dataclass is not known: whoever reads it takes the default.
     """
     kinds = declared(record)
     unknown = is_dataclass(record)
-    for name, value in held.items():
+    for name, value in entries.items():
         if name in kinds:
             check_type(value, kinds[name], f"{where}.{name}" if where else name, unknown=unknown)
-    if missing := sorted(needed(record) - held.keys()):
+    if missing := sorted(needed(record) - entries.keys()):
         raise TypeError(f"there is no {missing[0]}")
 
 
@@ -56,9 +56,7 @@ def check_type(value: Any, kind: Any, where: str, *, unknown: bool = False) -> N
     if unknown and value is None:
         return
     if isinstance(value, int) and abs(value) > sys.float_info.max:
-        raise TypeError(
-            f"{where} is about 10^{int(math.log10(abs(value)))}, and no number of a run is so large"
-        )
+        raise TypeError(f"{where} is too large (about 10^{int(math.log10(abs(value)))})")
     if not fits(value, kind):
         raise TypeError(f"{where} is {NAMES.get(type(value), type(value).__name__)}, not {type_phrase(kind)}")
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)

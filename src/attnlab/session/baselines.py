@@ -101,7 +101,7 @@ def keep_baselines(session: Session, folder: Path, wording: Wording = PLAIN) -> 
     if "dev" not in session.dataset.splits.names:
         return []
     baselines = baselines_of(session, tuple(session.dataset.splits.read("dev")), wording)
-    replace_json(folder / FILE, asdict(wording) | {"dev": [asdict(one) for one in baselines]})
+    replace_json(folder / FILE, asdict(wording) | {"dev": [asdict(baseline) for baseline in baselines]})
     return baselines
 
 
@@ -141,5 +141,8 @@ def predict_words(
     )
     rows = scorer.probabilities([example(text, pairs=pairs) for text in texts])
     scores = [dict(zip(labels, row, strict=True)) for row in rows.tolist()]
-    best = [max(one, key=one.__getitem__) for one in scores]
-    return [Prediction(answer=b, confidence=one[b], scores=one) for b, one in zip(best, scores, strict=True)]
+    best = [max(chances, key=chances.__getitem__) for chances in scores]
+    return [
+        Prediction(answer=b, confidence=chances[b], scores=chances)
+        for b, chances in zip(best, scores, strict=True)
+    ]

@@ -19,7 +19,7 @@ from attnlab.data.labels import Labels
 from attnlab.interop.foreign import CONFIG
 from attnlab.interop.published_checks import of_imported, of_published
 from attnlab.metrics.metric import Examples
-from attnlab.runs.findings import Finding, When, joined, read_findings
+from attnlab.runs.findings import Finding, When, merge_findings, read_findings
 from attnlab.runs.record import RECORD
 from attnlab.session.session import Session, default_cache
 from attnlab.session.soundness import ScoredExamples, case_of
@@ -56,7 +56,7 @@ def of_run(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
         return of_imported(trained.model, architecture, str(origin))
     tell("Reading the corpus")
     recorded = read_findings(trained.folder)
-    earlier = [one for one in recorded if one.when in ("config", "before", "during")]
+    earlier = [finding for finding in recorded if finding.when in ("config", "before", "during")]
     facts: dict[str, Any] = {"folder": trained.folder, "step": trained.step}
     if "dev" in trained.dataset.splits.names:
         tell("Scoring the dev split")
@@ -65,15 +65,15 @@ def of_run(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
         facts["samples"] = _samples(trained)
         facts["scored"] = ScoredExamples.of(trained, evaluation)
     moments: tuple[When, ...] = ("evaluation", "after")
-    failed = [one for one in recorded if one.when in moments and one.outcome == "fail"]
-    return joined(
-        [*earlier, *failed], [one for when in moments for one in _made(trained, when, tell, **facts)]
+    failed = [finding for finding in recorded if finding.when in moments and finding.outcome == "fail"]
+    return merge_findings(
+        [*earlier, *failed], [finding for when in moments for finding in _made(trained, when, tell, **facts)]
     )
 
 
 def of_predictions(file: Path, *, label: str = "label", prediction: str = "prediction") -> list[Finding]:
     """What a table of labels and predictions comes to, whatever made them. They are numbers where all are,
-    and some are no whole ones; else classes."""
+    and some are not whole; else classes."""
     columns = {"label": label, "prediction": prediction}
     records = []
     for record in reader_of(file)(file, "utf-8", "line"):
@@ -86,7 +86,7 @@ def of_predictions(file: Path, *, label: str = "label", prediction: str = "predi
                 f"{', '.join(map(str, record.values))}; name those that hold labels and predictions with "
                 "--label COLUMN and --prediction COLUMN."
             )
-        empty = [name for name in columns.values() if not said(record.values[name])]
+        empty = [name for name in columns.values() if not label_name(record.values[name])]
         if empty:
             raise DataError(
                 f"{record.place} has no {' and no '.join(empty)}; fill it in, or leave the row out."
@@ -99,16 +99,16 @@ def of_predictions(file: Path, *, label: str = "label", prediction: str = "predi
         raise DataError(
             f"{file} has a text in {len(texts)} of {len(records)} rows; give it in each, or in none."
         )
-    labels, predicted = ([said(r[column]) for r in records] for column in columns.values())
-    numbers = measurements(labels), measurements(predicted)
-    if all(found is not None for found in numbers) and any(part(x) for found in numbers for x in found or ()):
-        examples = Examples({"number": np.array(numbers[0]), "predicted_number": np.array(numbers[1])})
+    labels, predicted = ([label_name(r[column]) for r in records] for column in columns.values())
+    truth, guesses = measurements(labels), measurements(predicted)
+    if truth is not None and guesses is not None and any(map(has_fraction, [*truth, *guesses])):
+        examples = Examples({"number": np.array(truth), "predicted_number": np.array(guesses)})
         return [TARGETS["number"].majority(examples, Labels())]
     return judge(labels, predicted, texts)
 
 
 def measurements(values: Sequence[str]) -> list[float] | None:
-    """Values as numbers; None where one of them is none."""
+    """Values as numbers; None where one of them is not a number."""
     try:
         numbers = [float(value) for value in values]
     except ValueError:
@@ -116,15 +116,15 @@ def measurements(values: Sequence[str]) -> list[float] | None:
     return numbers if all(map(math.isfinite, numbers)) else None
 
 
-def part(number: float) -> bool:
-    """Whether it is no whole number."""
+def has_fraction(number: float) -> bool:
+    """Whether it is not a whole number."""
     return number != round(number)
 
 
-def said(value: Any) -> str:
+def label_name(value: Any) -> str:
     """A label or a prediction as one name, whatever its type and order; nothing where there is none."""
     if isinstance(value, (list, tuple)):
-        return " + ".join(sorted(map(said, value))) or "none"
+        return " + ".join(sorted(map(label_name, value))) or "none"
     shown = str(value).lower() if isinstance(value, bool) else str(value)
     return "" if value is None else shown.strip() and shown
 

@@ -1,10 +1,12 @@
-"""`attnlab convert`: what a source is decides the direction, and a run is opened before it is given out."""
+"""`attnlab convert`: what a source is decides the direction, and a run is opened before it is exported."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from attnlab.config.untrusted import read_json
@@ -12,10 +14,13 @@ from attnlab.config.values import ConfigError
 from attnlab.data.labels import Labels
 from attnlab.interop.certificate import Certificate
 from attnlab.interop.class_names import counted, in_unit, to_unit
-from attnlab.interop.exchange import give_onnx, give_out, take_in
+from attnlab.interop.exchange import export_model, export_onnx, import_model
 from attnlab.interop.foreign import CONFIG, fetch, layout_of
 from attnlab.interop.peft.adapter_files import write_adapter
+from attnlab.interop.read_back import ByOnnx, adapter_read_back, read_back
+from attnlab.runs.findings import Finding
 from attnlab.runs.record import RECORD
+from attnlab.session.export_checks import confirm_export
 from attnlab.session.stored import model_folder, without_adapter
 from attnlab.session.trained import Trained
 from attnlab.targets import TARGETS
@@ -32,7 +37,7 @@ def convert(
     vocabulary: int | None = None,
     length: int | None = None,
 ) -> Certificate:
-    """Take a folder of transformers (or a hub's owner/name) in, or give a run of ours out; certified."""
+    """Import a folder of transformers (or owner/name of the hub), or export a run of ours; certified."""
     place, out = model_folder(source), Path(target)
     choices: dict[str, Any] = {
         "output": output,
@@ -48,44 +53,53 @@ def convert(
                 f"{place} is a run, which is exported unchanged; --head, --vocabulary, --length and "
                 "--accept are for importing."
             )
-        return _give_out(place, out)
+        return _export_run(place, out)
     if out.suffix == ".onnx":
         raise ConfigError(
             f"Only a run can be exported as ONNX; import {source} first: attnlab convert {source} FOLDER"
         )
     if (place / CONFIG).is_file():
-        return take_in(place, out, **choices)
+        return import_model(place, out, **choices)
     if place.exists():
         raise ConfigError(f"{place} holds neither a run ({RECORD}) nor a checkpoint ({CONFIG}).")
-    return take_in(fetch(str(source)), out, **choices)
+    return import_model(fetch(str(source)), out, **choices)
 
 
 def refuse_taken(out: Path) -> None:
     if out.exists() and (out.is_file() or any(out.iterdir())):
-        raise ConfigError(f"{out} is there already and not empty; give a folder that is not there yet.")
+        raise ConfigError(f"{out} already exists and is not empty; give a new folder.")
 
 
-def _give_out(run: Path, target: Path) -> Certificate:
+def _export_run(run: Path, target: Path) -> Certificate:
     trained = Trained.at(run)
     model, settings = without_adapter(trained.model, run), trained.config.model
     labels = trained.labels
     model, settings = in_unit(model, labels), counted(settings, labels)
     if target.suffix == ".onnx":
-        return give_onnx(model, settings, target)
+        certificate = export_onnx(model, settings, target)
+        return certificate.with_notes(*notes_of(confirm_export(run, target, lambda: ByOnnx(target))))
     base = read_json(trained.folder / RECORD).get("source", {}).get("config", {})
     task = trained.deciding
     threshold = task.threshold if isinstance(task, AnswerSpans) and task.threshold != "dev" else None
-    return give_out(model, settings, trained.tokenizer, target, base=base, labels=labels, threshold=threshold)
+    certificate = export_model(
+        model, settings, trained.tokenizer, target, base=base, labels=labels, threshold=threshold
+    )
+    return certificate.with_notes(*notes_of(confirm_export(run, target, lambda: read_back(target))))
 
 
-def give_adapter(run: str | Path, target: str | Path) -> GivenAdapter:
+def notes_of(findings: Iterable[Finding]) -> list[str]:
+    """What was found of an export, with what to do about it."""
+    return [f"{finding.found}. {finding.fix}".strip(". ") for finding in findings]
+
+
+def export_adapter(run: str | Path, target: str | Path) -> ExportedAdapter:
     """Write what a run trained on its start, and its head, as peft's files."""
     place, out = Path(run), Path(target)
     refuse_taken(out)
     trained = Trained.at(place)
     adapter, labels = trained.model.adapter, trained.labels
     if adapter is None:
-        raise ConfigError(f"{place} has no adapter; give it out whole: attnlab convert {place} {out}")
+        raise ConfigError(f"{place} has no adapter; export the whole model: attnlab convert {place} {out}")
     settings = counted(trained.config.model, labels)
     to_unit(trained.model, labels)
     try:
@@ -96,20 +110,41 @@ def give_adapter(run: str | Path, target: str | Path) -> GivenAdapter:
             "with the head of such a class: for BERT and RoBERTa --set "
             '"model.output=classification(pooling=first, transform=tanh)", for DistilBERT transform=relu.'
         ) from error
-    names = write_adapter(
-        out, adapter, family=family.model_type, architecture=head.architecture, base=trained.config.start
-    )
-    return GivenAdapter(tuple(names), head.architecture, trained.config.start, labels)
+    named = {"family": family.model_type, "architecture": head.architecture}
+    names = write_adapter(out, adapter, **named, base=trained.config.start)
+    outputs = 0 if TARGETS[labels.kind].of_words else labels.outputs
+    with base_folder(trained.config.start) as base:
+        findings = confirm_export(
+            place,
+            out,
+            lambda: adapter_read_back(out, base, run=trained.model, outputs=outputs, **named),
+        )
+    notes = tuple(notes_of(findings))
+    return ExportedAdapter(tuple(names), head.architecture, trained.config.start, labels, notes)
+
+
+@contextmanager
+def base_folder(start: str) -> Iterator[Path]:
+    """What an adapter is for, in transformers' layout: a run of ours is exported for the time being."""
+    place = model_folder(start)
+    if (place / CONFIG).is_file():
+        yield place
+        return
+    with TemporaryDirectory() as folder:
+        base = Path(folder, "base")
+        _export_run(place, base)
+        yield base
 
 
 @dataclass(frozen=True)
-class GivenAdapter:
+class ExportedAdapter:
     """What was written, and how it is loaded with peft."""
 
     tensors: tuple[str, ...]
     architecture: str
     start: str
     labels: Labels
+    notes: tuple[str, ...] = ()
 
     def lines(self, target: Path) -> list[str]:
         sized = f", num_labels={self.labels.outputs}" if not TARGETS[self.labels.kind].of_words else ""
@@ -122,4 +157,5 @@ class GivenAdapter:
             *([first] if first else []),
             f'base = transformers.{self.architecture}.from_pretrained("{base if theirs else "BASE"}"{sized})',
             f'model = peft.PeftModel.from_pretrained(base, "{target}")',
+            *(f"{note[:1].upper()}{note[1:]}." for note in self.notes),
         ]

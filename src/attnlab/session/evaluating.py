@@ -229,7 +229,7 @@ def evaluate_file(
         nats=np.array([math.fsum(row) for row in nats]),
         targets=np.array([len(row) for row in nats]),
         bytes=np.array([len(text.encode()) for text in texts]),
-        unknown=sum(row[1:].count(trained.unknown) for row in rows),
+        unknown=sum(row[1:].count(trained.unknown_token) for row in rows),
     )
     if not losses.targets.any():
         raise ConfigError(f"{file} has no text to score.")
@@ -331,7 +331,7 @@ def _probe(trained: Trained, sentence: str) -> ProbeScore:
             "Sentences are scored by causal and masked models, and pairs by an encoder-decoder."
         )
     kind = "perplexity" if trained.continues else "pseudo-perplexity"
-    return _probe_score(sentence, losses, kind=kind, unknown=ids.count(trained.unknown))
+    return _probe_score(sentence, losses, kind=kind, unknown=ids.count(trained.unknown_token))
 
 
 def _probe_pair(trained: Trained, pair: str) -> ProbeScore:
@@ -348,7 +348,7 @@ def _probe_pair(trained: Trained, pair: str) -> ProbeScore:
     if longest > most:
         raise ConfigError(f"A probe of {longest} tokens is longer than the {most} that this model reads.")
     losses = answer_losses(trained.model, read, [start, *target_ids, stop])
-    return _probe_score(pair, losses, kind="perplexity", unknown=target_ids.count(trained.unknown))
+    return _probe_score(pair, losses, kind="perplexity", unknown=target_ids.count(trained.unknown_token))
 
 
 def _probe_score(text: str, losses: Sequence[float], *, kind: str, unknown: int) -> ProbeScore:

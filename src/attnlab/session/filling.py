@@ -40,10 +40,10 @@ def places(trained: Trained, text: str, *, top: int) -> Places:
     ]
 
 
-def sentence(trained: Trained, text: str, found: Places) -> str:
+def sentence(trained: Trained, text: str, places: Places) -> str:
     """The text with the best word in each place."""
     first, *rest = with_mask(trained, text).split(mask_text(trained))
-    return first + "".join(f"{place[0][0].strip()}{after}" for place, after in zip(found, rest, strict=True))
+    return first + "".join(f"{place[0][0].strip()}{after}" for place, after in zip(places, rest, strict=True))
 
 
 def with_mask(trained: Trained, text: str) -> str:

@@ -23,7 +23,7 @@ from attnlab.data.encode.encoding import Cuts, Encoding
 from attnlab.data.example import Example
 from attnlab.data.labels import UNREAD
 from attnlab.data.rows import Rows, in_memory
-from attnlab.evaluation.evaluator import array_of, joined
+from attnlab.evaluation.evaluator import array_of, concatenated_columns
 from attnlab.tasks.task import Prediction, SplitColumns
 
 if TYPE_CHECKING:
@@ -84,7 +84,9 @@ class Predictor:
             scores = task.predict(model, task.unlabelled(batch))
             judged.append({name: array_of(column) for name, column in scores.items()})
             read.append(places)
-        columns, numbers = task.by_example(joined(judged), rows.scalars("example")[np.concatenate(read)])
+        columns, numbers = task.by_example(
+            concatenated_columns(judged), rows.scalars("example")[np.concatenate(read)]
+        )
         predictions = task.predictions(columns, [examples[n] for n in numbers])
         by_number = dict(zip(numbers.tolist(), predictions, strict=True))
         return [by_number[number] for number in range(len(examples))]
@@ -134,7 +136,7 @@ class FilePredictions:
             yield waiting.popleft(), prediction
         self.skipped = tally.broken
 
-    def _examples(self, held: deque[Mapping[str, Any]]) -> Iterator[Example | Broken]:
+    def _examples(self, waiting: deque[Mapping[str, Any]]) -> Iterator[Example | Broken]:
         """The texts of the file; the whole row of each sound one is held for the answer."""
         if not self.file.is_file():
             raise ConfigError(f"There is no file {self.file}; give a table of texts (.csv, .tsv, .jsonl, …).")
@@ -146,7 +148,7 @@ class FilePredictions:
             parts = parts or self._columns(record)
             parsed = example_of(record, parts, ())
             if isinstance(parsed, Example):
-                held.append(record.values)
+                waiting.append(record.values)
             yield parsed
 
     def _columns(self, first: Record) -> dict[str, str]:

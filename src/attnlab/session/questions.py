@@ -78,16 +78,16 @@ class RankedAnswers(SelfShowing):
 
     def document(self) -> DocumentPage:
         rows = [
-            (one.name, one.answer or f"({NO_ANSWER})", margin_number(one), "".join(one.context))
-            for one in self.ranked
+            (answer.name, answer.answer or f"({NO_ANSWER})", margin_number(answer), "".join(answer.context))
+            for answer in self.ranked
         ]
         table = Table(("passage", "answer", "margin", "in its text"), rows)
         return DocumentPage("answers", self.question, [table])
 
 
-def margin_number(one: PassageAnswer) -> Number:
+def margin_number(answer: PassageAnswer) -> Number:
     """Nats above "no answer" and the threshold."""
-    return Number(one.found.margin, form="signed", decimals=2)
+    return Number(answer.found.margin, form="signed", decimals=2)
 
 
 def ask(
@@ -112,8 +112,8 @@ def ask(
     predictor = Predictor(trained, batch_size=batch_size)
     answers = predictor(Example(question, pair=text) for text in named.values())
     ranked = [
-        PassageAnswer(name, text, cast("AnswerPrediction", one), unknown_share(trained, text))
-        for (name, text), one in zip(named.items(), answers, strict=True)
+        PassageAnswer(name, text, cast("AnswerPrediction", answer), unknown_share(trained, text))
+        for (name, text), answer in zip(named.items(), answers, strict=True)
     ]
     return RankedAnswers(question, tuple(sorted(ranked, key=lambda one: -one.found.margin)))
 
@@ -134,4 +134,4 @@ def _named(passages: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
 def unknown_share(trained: Trained, text: str) -> float:
     """How many of a text's tokens stand for words that the tokenizer does not know."""
     ids = trained.tokenizer.encode(text)
-    return ids.count(trained.unknown) / max(1, len(ids))
+    return ids.count(trained.unknown_token) / max(1, len(ids))

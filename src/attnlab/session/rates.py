@@ -30,7 +30,7 @@ FACTORS = (0.1, 0.3, 1.0, 3.0)
 TABLE = "rates.json"
 
 TrainOne = Callable[[Config, Path, bool], Run]
-"""Trains a config in a folder, or goes on with it."""
+"""Trains a config in a folder, or resumes it."""
 
 
 # ---------------------------------------------------------------- the rates
@@ -109,20 +109,20 @@ class RatesTried:
 
     @property
     def best(self) -> TriedRate:
-        rate = best_rate({one.rate: one.value for one in self.tried}, self.metric)
-        return next(one for one in self.tried if one.rate == rate)
+        rate = best_rate({trial.rate: trial.value for trial in self.tried}, self.metric)
+        return next(trial for trial in self.tried if trial.rate == rate)
 
     def __str__(self) -> str:
         best = self.best
         head = f"Learning rates, each by its best dev {self.metric.replace('_', ' ')} (95% interval over "
-        lines = [f"{head}n = {best.n:,} texts):", *(one.line(best=one is best) for one in self.tried)]
+        lines = [f"{head}n = {best.n:,} texts):", *(trial.line(best=trial is best) for trial in self.tried)]
         lines.append(f"The runs of the other rates are in {self.folder}.")
-        if at_the_edge(best.rate, [one.rate for one in self.tried]):
+        if at_the_edge(best.rate, [trial.rate for trial in self.tried]):
             lines.append(f"The best rate, {best.rate:g}, is at the edge: a better one may lie beyond.")
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        return {"metric": self.metric, "best": self.best.rate, "tried": [asdict(one) for one in self.tried]}
+        return {"metric": self.metric, "best": self.best.rate, "tried": [asdict(rate) for rate in self.tried]}
 
 
 # ---------------------------------------------------------------- trying them
@@ -131,7 +131,7 @@ def try_rates(
 ) -> RatesTried:
     """Train the config at each rate, beside `out`; the run of the best becomes `out`.
 
-    What was tried is kept in `OUT-rates`, so that with `resume` it goes on where it stood.
+    What was tried is kept in `OUT-rates`, so that `resume` continues where it stood.
     """
     place = out.with_name(f"{out.name}-rates")
     tried = _held(config, rates, place, out, resume=resume)
@@ -146,7 +146,7 @@ def try_rates(
         _keep(config, tried, place / TABLE)
     outcome = RatesTried(metric, tuple(tried[rate] for rate in rates), place)
     if outcome.best.value is None:
-        raise RunError(f"No rate came to an end: {outcome.best.failed} Try lower ones.")
+        raise RunError(f"Training failed at every learning rate: {outcome.best.failed} Try lower ones.")
     if not (out / RECORD).is_file():
         os.replace(place / f"rate-{outcome.best.rate:g}", out)  # whole, or not at all
     replace_json(out / TABLE, outcome.as_json())
@@ -185,24 +185,26 @@ def _held(
 ) -> dict[float, TriedRate]:
     """What an earlier call has tried of the same config; refused where it would be mixed with another."""
     if config.data.dev_share == 0 and not config.data.corpus.options.get("dev"):
-        raise ConfigError("Rates are chosen by dev, and there is none; set data.dev_share, or give dev rows.")
+        raise ConfigError(
+            "Learning rates are chosen on the dev split, and there is none; set data.dev_share or give dev."
+        )
     if not resume:
         for taken in (place, out / RECORD):
             if taken.exists():
-                raise ConfigError(f"{taken} is there already; go on by --resume, or give another --out.")
+                raise ConfigError(f"{taken} already exists; resume it with --resume, or give another --out.")
     if not (place / TABLE).is_file():
         return {}
     table = read_object(place / TABLE, RatesRecord)
     if table["config"] != identity(config):
         raise ConfigError(f"{place} holds rates that were tried for another config; give another --out.")
     with reading(place / TABLE):
-        tried = [TriedRate(**one | {"interval": _pair(one["interval"])}) for one in table["tried"]]
-    return {one.rate: one for one in tried if one.rate in rates}
+        tried = [TriedRate(**rate | {"interval": _pair(rate["interval"])}) for rate in table["tried"]]
+    return {rate.rate: rate for rate in tried if rate.rate in rates}
 
 
-def _pair(held: Sequence[float] | None) -> tuple[float, float] | None:
-    return None if held is None else (held[0], held[1])
+def _pair(ends: Sequence[float] | None) -> tuple[float, float] | None:
+    return None if ends is None else (ends[0], ends[1])
 
 
 def _keep(config: Config, tried: Mapping[float, TriedRate], file: Path) -> None:
-    replace_json(file, {"config": identity(config), "tried": [asdict(one) for one in tried.values()]})
+    replace_json(file, {"config": identity(config), "tried": [asdict(rate) for rate in tried.values()]})

@@ -15,7 +15,7 @@ from attnlab.data.corpora.own_files import Files
 from attnlab.data.dataset import hashed
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
-from attnlab.data.passage_index import Hit, IndexUpdate, PassageIndex, Told
+from attnlab.data.passage_index import Hit, IndexUpdate, PassageIndex, Progress
 from attnlab.evaluation.retrieval import Questions, RankingResult, by_vectors, rank_scores
 from attnlab.metrics.metric import Examples
 from attnlab.session.embedding import Embedder
@@ -38,7 +38,7 @@ class Searcher:
         *,
         index: str | Path | None = None,
         encoding: str = "utf-8",
-        told: Told = lambda done, of: None,
+        progress: Progress = lambda done, of: None,
     ) -> Searcher:
         """Of the files below a folder. The index is kept in `index`, or in the cache, apart for each model
         and folder."""
@@ -48,7 +48,7 @@ class Searcher:
         return cls(
             embedder,
             passages,
-            passages.update(source, embedder.vectors, encoding=encoding or "utf-8", told=told),
+            passages.update(source, embedder.vectors, encoding=encoding or "utf-8", progress=progress),
         )
 
     def search(self, query: str, *, top: int = 5) -> list[Hit]:
@@ -77,12 +77,12 @@ PART = 256
 
 
 def score_search(
-    embedder: Embedder, file: str | Path, *, told: Told = lambda done, of: None, **reading: Any
+    embedder: Embedder, file: str | Path, *, progress: Progress = lambda done, of: None, **reading: Any
 ) -> RankingResult:
     """How well the queries of a file find their own passages, with BM25 compared on the same ones."""
     corpus = Files(path=str(file), **reading)
-    examples = [one for split in corpus.given for one in corpus.read(split)]
-    pairs = [(one.text, one.pair) for one in examples if one.pair is not None]
+    examples = [example for split in corpus.given for example in corpus.read(split)]
+    pairs = [(example.text, example.pair) for example in examples if example.pair is not None]
     if len(pairs) < len(examples) or not pairs:
         raise DataError(
             f"{file} has no passage in {len(examples) - len(pairs):,} of {len(examples):,} rows; name the "
@@ -93,7 +93,7 @@ def score_search(
     parts = []
     for first in range(0, len(texts), PART):
         parts.append(embedder.vectors(texts[first : first + PART]))
-        told(min(first + PART, len(texts)), len(texts))
+        progress(min(first + PART, len(texts)), len(texts))
     vectors = np.concatenate(parts)
     passages, queries = vectors[: len(questions.passages)], vectors[len(questions.passages) :]
     return compare_with_words(questions, by_vectors(queries, passages, questions.own))
@@ -101,13 +101,13 @@ def score_search(
 
 def compare_pairs(texts: Sequence[Example], examples: Examples) -> RankingResult:
     """How texts find their second one, compared with BM25 on the same."""
-    return compare_with_words(Questions.of([(one.text, one.pair or "") for one in texts]), examples)
+    return compare_with_words(Questions.of([(text.text, text.pair or "") for text in texts]), examples)
 
 
-def compare_with_words(questions: Questions, found: Examples) -> RankingResult:
+def compare_with_words(questions: Questions, examples: Examples) -> RankingResult:
     """The scores of a model, those of BM25, and their difference query by query."""
     pairs = [(q, questions.passages[own]) for q, own in zip(questions.queries, questions.own, strict=True)]
     duplicates = QueryDuplicates().judge("evaluation", pairs)
     return RankingResult(
-        len(questions.queries), len(questions.passages), rank_scores(questions, found), (duplicates,)
+        len(questions.queries), len(questions.passages), rank_scores(questions, examples), (duplicates,)
     )

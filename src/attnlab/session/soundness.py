@@ -10,14 +10,15 @@ from typing import Any
 
 from attnlab.checks import CHECKS
 from attnlab.checks.check import Case, run_checks
+from attnlab.checks.step_replay import StepReplay
 from attnlab.config.schema import SCRATCH
-from attnlab.config.values import unknown
+from attnlab.config.values import unknown_name
 from attnlab.evaluation.evaluator import Evaluation
 from attnlab.generation.sample_file import SampleFile
 from attnlab.metrics.metric import Examples
-from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Warned
+from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Stepped, Stepping, Warned
 from attnlab.runs.faults import UnsoundError
-from attnlab.runs.findings import Finding, When, failed_checks, joined, read_findings, save_findings
+from attnlab.runs.findings import Finding, When, failed_checks, merge_findings, read_findings, save_findings
 from attnlab.session.session import Session
 from attnlab.targets.classes import as_read
 from attnlab.targets.relabelling import Predictions
@@ -49,6 +50,8 @@ class ScoredExamples:
 
 
 UNSCORED = ScoredExamples()
+STEPS = ("replayed_step",)
+"""The checks that are made right after a step."""
 
 
 def case_of(session: Session, when: When, *, scored: ScoredExamples = UNSCORED, **facts: Any) -> Case:
@@ -79,24 +82,28 @@ class RunChecks:
         allow: Collection[str] = (),
         own: Mapping[str, Any] | None = None,
     ):
-        """`own` are the run's own ways to its numbers, which checks go by: `evaluator` and `backward`."""
+        """`own` are the run's own ways to its numbers, which checks go by: `evaluator`, `backward` and
+        `replays`."""
         self.session, self.folder, self.allow = session, folder, tuple(sorted(set(allow)))
         self.own = dict(own or {})
         self.findings: list[Finding] = read_findings(folder)
 
-    def examine(self, *moments: When, **facts: Any) -> list[Finding]:
-        """The checks of these moments, made now: what they find joins what was found, see `joined`."""
+    def examine(self, *moments: When, names: Sequence[str] = (), **facts: Any) -> list[Finding]:
+        """The checks of these moments, or only the named ones, made now: see `merge_findings`."""
         findings = []
         for when in moments:
-            findings += run_checks(case_of(self.session, when, folder=self.folder, **self.own, **facts))
-        self.findings = joined(self.findings, findings)
+            case = case_of(self.session, when, folder=self.folder, **self.own, **facts)
+            findings += run_checks(case, names)
+        self.findings = merge_findings(self.findings, findings)
         self.save()
         return findings
 
     def before(self, **facts: Any) -> list[Finding]:
         """The checks before the first step. One that fails stops the run, unless it is allowed."""
         findings = self.examine("config", "before", **facts)
-        stopping = [one for one in findings if one.outcome == "fail" and one.check not in self.allow]
+        stopping = [
+            finding for finding in findings if finding.outcome == "fail" and finding.check not in self.allow
+        ]
         if stopping:
             raise UnsoundError("\n".join(map(refusal, stopping)))
         return findings
@@ -114,25 +121,31 @@ def known(allow: Collection[str]) -> None:
     """Refuse a name that no check has, before any work."""
     for name in allow:
         if name not in CHECKS:
-            raise unknown("--allow", name, CHECKS)
+            raise unknown_name("--allow", name, CHECKS)
 
 
 class Watch:
     """Makes the checks of a run when their moment has come, and tells what is new in what they found."""
 
-    def __init__(self, soundness: RunChecks, loop: Loop, samples: Sequence[SampleFile]):
+    def __init__(self, soundness: RunChecks, loop: Loop, samples: Sequence[SampleFile], replay: StepReplay):
         self.soundness, self.loop, self.tell, self.samples = soundness, loop, loop.tell, samples
+        self.replay = replay
         self.reported = {(finding.when, finding.check): finding.outcome for finding in soundness.findings}
 
     def before(self) -> None:
         """The checks before the first step; what fails and is not allowed raises."""
         began = time.perf_counter()
         self.tell(Checking(step=0))
-        self.report(0, self.soundness.before(told=self.progress(0)), began)
+        self.report(0, self.soundness.before(progress=self.progress(0)), began)
 
     def __call__(self, event: Event) -> None:
         began, facts = time.perf_counter(), dict[str, Any]()
-        if isinstance(event, Evaluated):
+        if isinstance(event, Stepping):
+            self.replay.before()
+        elif isinstance(event, Stepped):
+            if self.replay.after(event):
+                self.warn(event.step, self.soundness.examine("during", names=STEPS, step=event.step))
+        elif isinstance(event, Evaluated):
             self.tell(Checking(step=event.step))
             written = [sample for file in self.samples for sample in file.last]
             scores = {"loss": event.loss, **event.scores}
@@ -147,7 +160,7 @@ class Watch:
             session = self.soundness.session
             best = None if session.task.predicts_words else self.loop.best_evaluation()
             scored = ScoredExamples.of(session, best)
-            facts = {"step": event.step, "told": self.progress(event.step), "scored": scored}
+            facts = {"step": event.step, "progress": self.progress(event.step), "scored": scored}
             self.report(event.step, self.soundness.examine("after", **facts), began)
 
     def progress(self, step: int) -> Callable[[int, int], None]:
@@ -160,6 +173,10 @@ class Watch:
         }
         if outcomes:
             self.tell(Checked(step=step, outcomes=outcomes, seconds=time.perf_counter() - began))
+        self.warn(step, findings)
+
+    def warn(self, step: int, findings: Sequence[Finding]) -> None:
+        """Tell what is newly bad."""
         for finding in findings:
             key, bad = (finding.when, finding.check), finding.outcome in ("warn", "fail")
             if bad and self.reported.get(key) != finding.outcome:
@@ -170,6 +187,6 @@ class Watch:
 def refusal(finding: Finding) -> str:
     return (
         f"{finding.sentence} "
-        f"To train anyway, with every number marked not sound: --allow {finding.check} "
+        f"To train anyway, with every number marked invalid: --allow {finding.check} "
         f'(in a study: allow = {{ ARM = ["{finding.check}"] }}).'
     )

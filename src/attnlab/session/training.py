@@ -9,11 +9,12 @@ from typing import Any
 
 import torch
 
+from attnlab.checks.step_replay import StepReplay
 from attnlab.config import schema
 from attnlab.config.files import to_json
 from attnlab.data.loader import Loader
 from attnlab.evaluation.evaluator import Evaluator
-from attnlab.evaluation.features import Features, FeaturesOf, keeps_features, unknown
+from attnlab.evaluation.features import Features, FeaturesOf, keeps_features, no_features
 from attnlab.generation.sample_file import SampleFile, sample_files
 from attnlab.model.model import Model
 from attnlab.runs.events import Listener
@@ -25,7 +26,7 @@ from attnlab.session.session import Session
 from attnlab.session.soundness import RunChecks, Watch, known
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import newest_checkpoint
-from attnlab.training.continuing import go_on
+from attnlab.training.continuing import resume_with
 from attnlab.training.failure import Failure
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.listeners import LISTENERS
@@ -69,12 +70,12 @@ def train(
     to a larger budget if the config says so (training/continuing.py).
 
     A check that fails before the first step stops the run, unless it is in `allow`: then every number of
-    the run is marked as not sound. `listeners` are asked for when the parts are made.
+    the run is marked as invalid. `listeners` are asked for when the parts are made.
     """
     known(allow)
     session.refuse_second_training()
     config, folder = session.config, RunFolder(out)
-    with folder.opened(config, resume=resume, versions=versions(), changed=go_on) as warnings:
+    with folder.opened(config, resume=resume, versions=versions(), changed=resume_with) as warnings:
         _ = session.model  # text that cannot be used is refused here
         with folder.recorded():
             expected, cut = fingerprints(session), truncation(session)  # all text is encoded, or refused
@@ -86,12 +87,17 @@ def train(
             session.taken = True
             loop = _loop(session, folder)
             warnings += _restored(loop, folder)
-            own = {"evaluator": _reading_again(loop.evaluate_model), "backward": loop.backward}
+            own: dict[str, Any] = {
+                "evaluator": _reading_again(loop.evaluate_model),
+                "backward": loop.backward,
+            }
+            replay = StepReplay(loop, in_order(session))
+            own["replays"] = replay.result
             soundness = RunChecks(session, out, allow, own)
             step, evaluated = loop.state.step, loop.state.evaluated
             with MetricsFile(folder.metrics, step=step, evaluated=evaluated) as metrics:
                 samples = samples_of(session, folder.path / "samples.txt", loop.state.step)
-                watch = Watch(soundness, loop, samples)
+                watch = Watch(soundness, loop, samples, replay)
                 loop.listeners = [metrics, *samples, *listeners, *_trackers(config, out), watch]
                 for warning in warnings:
                     loop.warn(warning)
@@ -122,7 +128,7 @@ def _run(loop: Loop, session: Session, folder: RunFolder, soundness: RunChecks) 
     folder.note(parameters=parameters, flops=state.flops, tokens=state.tokens, seconds=state.seconds)
     sentences = failures(soundness.findings)
     folder.note(sound=not unsound, unsound=unsound, failures=sentences, trace=state.trace.record)
-    collapsed = collapse_sentence([one for one in soundness.findings if one.when == "after"])
+    collapsed = collapse_sentence([finding for finding in soundness.findings if finding.when == "after"])
     return Run(
         folder.path, reason, state, session, interrupt.signal, tuple(unsound), tuple(sentences), collapsed
     )
@@ -216,17 +222,17 @@ def _train_evaluator(
 def _features(session: Session, loader: Loader, autocast: Any, folder: Path) -> FeaturesOf:
     """Of a trunk that stays as it is, what it makes of each text is computed once."""
     if not keeps_features(session.model, session.task):
-        return unknown
+        return no_features
     return Features(session.model, session.task, loader, autocast, folder)
 
 
 def _reading_again(evaluator: Evaluator | None) -> Evaluator | None:
     """The evaluator for checks, which go by the whole model and by other batches."""
-    return None if evaluator is None else replace(evaluator, features=unknown)
+    return None if evaluator is None else replace(evaluator, features=no_features)
 
 
 def _restored(loop: Loop, folder: RunFolder) -> list[str]:
-    """Go on from the last sound checkpoint, where there is one; gives what was wrong with later ones."""
+    """Resume from the last sound checkpoint, where there is one; gives what was wrong with later ones."""
     messages: list[str] = []
     checkpoint = newest_checkpoint(folder.checkpoints, messages.append)
     if checkpoint is not None:

@@ -13,7 +13,7 @@ from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import RECORD, Change, differences, read_record
 from attnlab.studies.engines.engine import Job
 from attnlab.studies.outcome import Note, NoteKind
-from attnlab.training.continuing import step_to_go_on_from
+from attnlab.training.continuing import resumable_step
 
 
 def ready(work: list[Job], tell: Callable[[str], None] = lambda message: None) -> list[Job]:
@@ -62,7 +62,7 @@ def make_way(work: Sequence[Job]) -> None:
             job.folder.rename(free_name(job.folder))
             continue
         try:
-            step_to_go_on_from(RunFolder(job.folder).config(), config_of(job.request.config), job.folder)
+            resumable_step(RunFolder(job.folder).config(), config_of(job.request.config), job.folder)
         except ConfigError as error:
             reasons.append(f"{job.name}: {error}")
     if reasons:

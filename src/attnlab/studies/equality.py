@@ -109,8 +109,8 @@ def time_inequality(runs: Sequence[RunResult], baseline: Sequence[RunResult]) ->
 
 def waiting(runs: Sequence[RunResult]) -> float | None:
     """The mean share of their time that runs waited for a processor; None where it is not known."""
-    shares = [run.waited for run in runs]
-    return fmean(known) if (known := [share for share in shares if share is not None]) == shares else None
+    shares = [run.waited for run in runs if run.waited is not None]
+    return fmean(shares) if shares and len(shares) == len(runs) else None
 
 
 def as_busy(runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> bool:

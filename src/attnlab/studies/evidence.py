@@ -52,7 +52,7 @@ def idle_seeds(arm: str, runs: Sequence[RunResult], *, batching: str) -> tuple[l
         notes.append(fixed)
     if any(run.trace is None for run in runs):
         notes.append(Note(NoteKind.UNKNOWN_SEEDS, {"arm": arm}))
-    seeds_alike = {kind: seeds_in(held) for kind, held in alike.items() if held}
+    seeds_alike = {kind: seeds_in(pairs) for kind, pairs in alike.items() if pairs}
     return [Reason(kind, {"arm": arm, "seeds": seeds}) for kind, seeds in seeds_alike.items()], notes
 
 
@@ -69,8 +69,8 @@ def fixed_parts(arm: str, runs: Sequence[RunResult]) -> list[Note]:
     starts = [start(run) for run in runs]
     if len(starts) < 2 or not all(starts):
         return []
-    drawn = [name for name, held in starts[0].items() if drawn_at_random(held)]
-    fixed = [name for name in drawn if len({held.get(name) for held in starts}) == 1]
+    drawn = [name for name, weights in starts[0].items() if drawn_at_random(weights)]
+    fixed = [name for name in drawn if len({weights.get(name) for weights in starts}) == 1]
     values: dict[str, Value] = {
         "arm": arm,
         "fixed": len(fixed),
@@ -112,14 +112,14 @@ def _code(codes: Codes, name: str, run: RunResult) -> str | None:
     return codes.get(run.folder, {}).get(name)
 
 
-def versions_of(runs: Sequence[RunResult], version: Callable[[RunResult], Any]) -> list[dict[str, Any]]:
+def versions_of(runs: Sequence[RunResult], version: Callable[[RunResult], Any]) -> list[Value]:
     """Runs by the version of something that they used; those that do not say are left out."""
     groups: dict[str, list[str]] = {}
     for run in runs:
         if (used := version(run)) is not None:
             name = used if isinstance(used, str) else json.dumps(used, sort_keys=True)
             groups.setdefault(name, []).append(f"{run.arm} seed {run.seed}")
-    return [{"version": version, "runs": held} for version, held in groups.items()]
+    return [{"version": version, "runs": names} for version, names in groups.items()]
 
 
 def training_differences(run: RunResult, other: RunResult, *, changed: Collection[str]) -> list[Reason]:
@@ -218,5 +218,5 @@ def touches(changed: Collection[str], *beginnings: str) -> bool:
     return any(field.startswith(beginnings) for field in changed)
 
 
-def seeds_in(found: Sequence[tuple[int, int]]) -> list[int]:
-    return sorted({seed for pair in found for seed in pair})
+def seeds_in(pairs: Sequence[tuple[int, int]]) -> list[int]:
+    return sorted({seed for pair in pairs for seed in pair})

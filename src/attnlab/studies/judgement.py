@@ -71,7 +71,7 @@ def comparisons(
     again, still_apart = comparable(by_bytes, runs)
     still = (note for arm, note in still_apart.items() if arm in apart)
     notes = list(dict.fromkeys([*apart.values(), *still]))
-    others = {arm: held for arm, held in again.items() if arm in study.baselines or arm not in usable}
+    others = {arm: runs for arm, runs in again.items() if arm in study.baselines or arm not in usable}
     if any(arm not in study.baselines for arm in others) and study.baseline in others:
         rows += comparisons_by(replace(facts, study=by_bytes), others, metrics[SURVIVES])
         named = [arm for arm in others if arm not in study.baselines]
@@ -96,22 +96,22 @@ def comparisons_by(
     study = facts.study
     if study.baseline not in usable or len(usable) < 2:
         return []
-    seeds = set.intersection(*({run.seed for run in held} for held in usable.values()))
+    seeds = set.intersection(*({run.seed for run in runs} for runs in usable.values()))
     if not seeds:
         return []
-    paired = {arm: [run for run in held if run.seed in seeds] for arm, held in usable.items()}
+    paired = {arm: [run for run in runs if run.seed in seeds] for arm, runs in usable.items()}
     results = {
-        arm: [seed_result(run, facts.folder, study.metric) for run in held] for arm, held in paired.items()
+        arm: [seed_result(run, facts.folder, study.metric) for run in runs] for arm, runs in paired.items()
     }
     settings: dict[str, Any] = {
         "metric": study.metric,
         "lower_is_better": metric.lower_is_better,
-        "invalid": {arm: unsound for arm, held in usable.items() if (unsound := unsound_of(held))},
+        "invalid": {arm: unsound for arm, runs in usable.items() if (unsound := unsound_of(runs))},
         "doubts": {arm: doubts_of(facts, arm, paired) for arm in paired},
     }
     compared = []
     for baseline in (name for name in study.baselines if name in results):
-        beside = {arm: held for arm, held in results.items() if study.baseline_of(arm) == baseline}
+        beside = {arm: runs for arm, runs in results.items() if study.baseline_of(arm) == baseline}
         compared += differences(beside, baseline, **settings)
     return [beside_the_change(facts, comparison, paired) for comparison in corrected(compared)]
 
@@ -162,7 +162,7 @@ def without_leak(runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> Es
     """The difference of an arm that leaks, by the loss that a leak cannot lower; none where unknown."""
     sides = [{run.seed: run.metrics.get(TOKEN_BY_TOKEN) for run in side} for side in (runs, baseline)]
     pairs = [(sides[0][seed], sides[1][seed]) for seed in sides[0].keys() & sides[1].keys()]
-    gaps = [one - two for one, two in pairs if one is not None and two is not None]
+    gaps = [value - two for value, two in pairs if value is not None and two is not None]
     if not gaps or not all(map(math.isfinite, gaps)):
         return None
     return mean_of_seeds(gaps)
@@ -182,9 +182,9 @@ def doubtful_arms(
         )
         baseline = [] if arm in study.baselines else baseline
         mixed[arm] = mixed_runs(arm, done, baseline, changed=changed_settings(study, arm), codes=codes)
-        reasons, said = idle_seeds(arm, done, batching=study.config(arm).data.batching.kind)
+        reasons, own_notes = idle_seeds(arm, done, batching=study.config(arm).data.batching.kind)
         idle[arm] = reasons or [*copies(arm, [seed_result(run, folder, study.metric) for run in done])]
-        notes += said
+        notes += own_notes
     notes += load_notes(study, runs)
     notes += [Note(NoteKind.MIXED_RUNS)] if any(mixed.values()) else []
     notes += [Note(NoteKind.IDLE_SEEDS)] if any(idle.values()) else []

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.spinner import Spinner
-from rich.table import Table
-from rich.text import Text
-
+from attnlab.documents.live_terminal import LiveNodes, live_nodes
+from attnlab.documents.nodes import Bar, Inline, Number, Sentence, Table, TableColumn, muted, state
 from attnlab.documents.numbers import duration
 from attnlab.documents.terminal import PlainConsole
 from attnlab.runs.display import EVERY, Display, redraws
@@ -20,8 +16,9 @@ from attnlab.runs.follower import Follower
 if TYPE_CHECKING:
     from attnlab.studies.engines.engine import Job, View
 
-COLUMNS = ("arm", "seed", "state", "progress", "loss", "tokens/s", "left")
-COLOURS = {"running": "cyan", "finished": "green", "failed": "bold red", "stopped": "yellow"}
+COLUMNS = ("arm", "seed", "state", "progress", "loss", "tokens/s", TableColumn("left", right=True))
+BAR = 0.5
+"""Of the length that bars elsewhere have: seven columns share 80."""
 
 
 @contextmanager
@@ -29,7 +26,7 @@ def live(console: PlainConsole | None = None, *, shown: bool = True) -> Iterator
     """A view of the work on stderr; stdout stays for results."""
     console = console or PlainConsole(stderr=True)
     if shown and redraws(console):
-        with Live(Spinner("dots", "Preparing the text …"), console=console, refresh_per_second=4) as screen:
+        with live_nodes(console, Sentence("Preparing the text …")) as screen:
             yield TableView(screen)
         return
     with Display(console, shown=shown) as display:
@@ -70,7 +67,7 @@ def running(work: Sequence[Job]) -> list[Job]:
 class TableView:
     """A row a run: progress, loss, tokens per second, time left."""
 
-    def __init__(self, screen: Live):
+    def __init__(self, screen: LiveNodes):
         self.screen = screen
         self.followers: dict[str, Follower] = {}
 
@@ -79,7 +76,7 @@ class TableView:
             follower = self.followers.setdefault(str(job.folder), Follower(job.folder))
             if job.status == "running":
                 follower.look()
-        self.screen.update(self.table(work))
+        self.screen.show(self.table(work))
 
     def table(self, work: Sequence[Job]) -> Table:
         """Runs that go on or have failed, and as many others as there is room for."""
@@ -87,20 +84,15 @@ class TableView:
         first = ("running", "failed", "stopped")
         shown = sorted(work, key=lambda job: job.status not in first)[:room]
         done = sum(job.status in ("finished", "failed") for job in work)
-        table = Table(*COLUMNS, title=f"{done} of {len(work)} runs")
-        for job in (t for t in work if t in shown):
-            table.add_row(*row(job, self.followers[str(job.folder)]))
-        return table
+        rows = [row(job, self.followers[str(job.folder)]) for job in work if job in shown]
+        return Table(COLUMNS, rows, title=f"{done} of {len(work)} runs")
 
 
-def row(job: Job, follower: Follower) -> tuple[Any, ...]:
-    colour = COLOURS.get(job.status, "dim")
+def row(job: Job, follower: Follower) -> tuple[Inline, ...]:
     share = 1.0 if job.status == "finished" else follower.progress
-    bar = ProgressBar(total=1.0, completed=share, width=24)
-    state = Text(job.status, colour)
-    loss = "" if follower.loss is None else f"{follower.loss:.3f}"
-    speed = "" if follower.tokens_per_second is None else f"{follower.tokens_per_second:,.0f}"
-    return job.arm, str(job.seed), state, bar, loss, speed, time_left(job, follower)
+    progress = (Bar(share, room=BAR), muted(f" {share:.0%}")) if share else ""
+    loss, speed = Number(follower.loss, decimals=3), Number(follower.tokens_per_second, decimals=0)
+    return job.arm, job.seed, state(job.status), progress, loss, speed, time_left(job, follower)
 
 
 def time_left(job: Job, follower: Follower) -> str:

@@ -17,6 +17,7 @@ from attnlab.runs.reason import Reason, reasons_phrase
 from attnlab.runs.result import RunResult
 from attnlab.runs.summary import Histogram
 from attnlab.runs.typed import Value
+from attnlab.studies.headline import headline
 
 FORMAT = 2
 """Of results.json. Without it, a file is of a version that kept sentences in the place of comparisons."""
@@ -79,8 +80,8 @@ class Note:
         return {"kind": self.kind.value, "values": dict(self.values)}
 
     @classmethod
-    def of_json(cls, held: Mapping[str, Any]) -> Note:
-        return cls(NoteKind(held["kind"]), held["values"])
+    def of_json(cls, record: Mapping[str, Any]) -> Note:
+        return cls(NoteKind(record["kind"]), record["values"])
 
 
 @dataclass(frozen=True)
@@ -168,26 +169,26 @@ class ArmOutcome:
         }
 
     @classmethod
-    def of_json(cls, held: Mapping[str, Any]) -> ArmOutcome:
+    def of_json(cls, record: Mapping[str, Any]) -> ArmOutcome:
         same = ("learning_rate", "steps", "tokens", "flops", "parameters", "tuned_parameters")
-        error = Reason.error(str(held.get("reason") or ""))
-        reasons = map(Reason.of_json, held["reasons"]) if "reasons" in held else filter(None, [error])
+        error = Reason.error(str(record.get("reason") or ""))
+        reasons = map(Reason.of_json, record["reasons"]) if "reasons" in record else filter(None, [error])
         return cls(
-            name=held["name"],
-            changes=held.get("changes") or {},
-            budget=held.get("budget") or {},
-            **{name: held.get(name) for name in (*same, "flops_per_token")},
-            state=ArmState(held.get("status") or "finished"),
+            name=record["name"],
+            changes=record.get("changes") or {},
+            budget=record.get("budget") or {},
+            **{name: record.get(name) for name in (*same, "flops_per_token")},
+            state=ArmState(record.get("status") or "finished"),
             reasons=tuple(reasons),
-            unsound=tuple(held.get("unsound") or ()),
-            scores={name: score_of(score) for name, score in (held.get("metrics") or {}).items() if score},
-            tried=held.get("tried") or 0,
+            unsound=tuple(record.get("unsound") or ()),
+            scores={name: score_of(score) for name, score in (record.get("metrics") or {}).items() if score},
+            tried=record.get("tried") or 0,
         )
 
 
-def score_of(held: Mapping[str, Any]) -> Estimate:
-    value, low, high = (nan_of(held.get(name)) for name in ("value", "low", "high"))
-    return Estimate(value, low, high, held.get("n") or 0)
+def score_of(record: Mapping[str, Any]) -> Estimate:
+    value, low, high = (nan_of(record.get(name)) for name in ("value", "low", "high"))
+    return Estimate(value, low, high, record.get("n") or 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,17 +217,17 @@ class StudyFacts:
 
     def as_json(self, notes: Sequence[Note]) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in FACTS}
-        values |= {"metrics": [vars(one) for one in self.metrics], "seeds": list(self.seeds)}
-        values |= {"notes": [str(note) for note in notes], "tuning": [vars(one) for one in self.tuning]}
+        values |= {"metrics": [vars(metric) for metric in self.metrics], "seeds": list(self.seeds)}
+        values |= {"notes": [str(note) for note in notes], "tuning": [vars(rate) for rate in self.tuning]}
         return values
 
     @classmethod
-    def of_json(cls, held: Mapping[str, Any]) -> StudyFacts:
-        known = {name: held[name] for name in FACTS if held.get(name) is not None}
+    def of_json(cls, record: Mapping[str, Any]) -> StudyFacts:
+        known = {name: record[name] for name in FACTS if record.get(name) is not None}
         known |= {
-            "metrics": tuple(NamedMeasure(**one) for one in held.get("metrics") or ()),
-            "seeds": tuple(held.get("seeds") or ()),
-            "tuning": tuple(TunedRate(**one) for one in held.get("tuning") or ()),
+            "metrics": tuple(NamedMeasure(**metric) for metric in record.get("metrics") or ()),
+            "seeds": tuple(record.get("seeds") or ()),
+            "tuning": tuple(TunedRate(**rate) for rate in record.get("tuning") or ()),
         }
         return cls(**known)
 
@@ -349,13 +350,22 @@ class StudyOutcome:
         return by_arm
 
     @property
+    def headline(self) -> str:
+        """The study's answer, in at most 160 characters."""
+        return headline(self)
+
+    @property
     def verdict(self) -> str:
-        """The study's answer, in words."""
+        """The study's answer, with what each comparison rests on."""
         return wording.verdict_sentences(self)
 
     def comparison_of(self, arm: str) -> Comparison | None:
         """An arm's comparison by the study's own metric."""
-        mine = (one for one in self.comparisons if one.arm == arm and one.metric == self.study.metric)
+        mine = (
+            comparison
+            for comparison in self.comparisons
+            if comparison.arm == arm and comparison.metric == self.study.metric
+        )
         return next(mine, None)
 
     def runs_of(self, arm: str) -> list[RunResult]:
@@ -371,7 +381,7 @@ class StudyOutcome:
             "arms": [arm.as_json() for arm in self.arms],
             "refused": [arm.as_json() for arm in self.refused],
             "runs": runs,
-            "comparisons": [one.as_json() for one in self.comparisons],
+            "comparisons": [comparison.as_json() for comparison in self.comparisons],
             **{name: getattr(self, name) for name in PARTS},
             **self.extra,
             "format": FORMAT,
@@ -380,31 +390,35 @@ class StudyOutcome:
         return dict(without_nan(values))
 
     @classmethod
-    def of_json(cls, held: Mapping[str, Any]) -> StudyOutcome:
+    def of_json(cls, record: Mapping[str, Any]) -> StudyOutcome:
         """A study as it was written. Of one without a format its baselines, arms and runs: its comparisons
         are computed anew from the folders of its runs."""
-        missing = [part for part in ("study", "runs") if part not in held]
+        missing = [part for part in ("study", "runs") if part not in record]
         if missing:
             raise ValueError(f"Results need a study and its runs; {', '.join(missing)} is missing.")
-        new = held.get("format") == FORMAT
-        texts = [Note.of_text(text) for text in held["study"].get("notes") or ()]
+        new = record.get("format") == FORMAT
+        texts = [Note.of_text(text) for text in record["study"].get("notes") or ()]
         return cls(
-            study=StudyFacts.of_json(held["study"]),
-            arms=tuple(map(ArmOutcome.of_json, held.get("arms") or ())),
-            refused=tuple(map(ArmOutcome.of_json, held.get("refused") or ())),
-            runs=tuple(map(RunResult.of_json, held["runs"])),
-            comparisons=tuple(map(Comparison.of_json, held.get("comparisons") or () if new else ())),
-            notes=tuple(map(Note.of_json, held["notes"])) if new and "notes" in held else tuple(texts),
-            **{name: held[name] for name in PARTS if held.get(name)},
-            extra={name: value for name, value in held.items() if name not in KEYS},
+            study=StudyFacts.of_json(record["study"]),
+            arms=tuple(map(ArmOutcome.of_json, record.get("arms") or ())),
+            refused=tuple(map(ArmOutcome.of_json, record.get("refused") or ())),
+            runs=tuple(map(RunResult.of_json, record["runs"])),
+            comparisons=tuple(map(Comparison.of_json, record.get("comparisons") or () if new else ())),
+            notes=tuple(map(Note.of_json, record["notes"])) if new and "notes" in record else tuple(texts),
+            **{name: record[name] for name in PARTS if record.get(name)},
+            extra={name: value for name, value in record.items() if name not in KEYS},
         )
 
 
 def learned_nothing(run: RunResult) -> bool:
     """Whether a run failed these checks by no more than ending at the majority share; where labels were mixed
     up it did not, which is a fault."""
-    failed = [one for one in run.checks if one.outcome is Outcome.FAIL and one.check in OF_MAJORITY]
-    return bool(failed) and all(one.check == "collapse" or one.kind in COLLAPSES for one in failed)
+    failed = [
+        finding for finding in run.checks if finding.outcome is Outcome.FAIL and finding.check in OF_MAJORITY
+    ]
+    return bool(failed) and all(
+        finding.check == "collapse" or finding.kind in COLLAPSES for finding in failed
+    )
 
 
 def without_nan(value: Any) -> Any:

@@ -49,8 +49,8 @@ def side_by_side(folders: Sequence[Path]) -> SideBySide:
             raise ConfigError(f"{run.result.folder} has no dev split, so there is nothing to compare it by.")
     notes, withheld = list[Note](), set[str]()
     for run in runs[1:]:
-        said, kept_back = beside(run, runs[0])
-        notes += said
+        own_notes, kept_back = beside(run, runs[0])
+        notes += own_notes
         withheld |= kept_back
     notes += list(remarks(runs))
     measured = [m for m in (*METRICS, *BESIDE) if any(m in run.result.metrics for run in runs)]
@@ -71,7 +71,9 @@ def beside(run: RunSummary, first: RunSummary) -> tuple[list[Note], set[str]]:
     ]  # the same texts, as other tokens
     by_measure = {name: comparability(*bases, metric=name, changed=meant) for name in of_task}
     refuse_other_questions(pair, by_measure["loss"])
-    apart = {name: found.reasons for name, found in by_measure.items() if found.reasons}
+    apart = {
+        name: comparability.reasons for name, comparability in by_measure.items() if comparability.reasons
+    }
     reasons = [reason for name in ("loss", SURVIVES) for reason in apart.get(name, ())]
     why = [reason.as_json() for reason in reasons]
     notes = [Note(NoteKind.OTHER_MEANING, {**pair, "reasons": why})] if reasons else []
@@ -82,9 +84,13 @@ def beside(run: RunSummary, first: RunSummary) -> tuple[list[Note], set[str]]:
     return [*notes, *unfair], {*apart}
 
 
-def refuse_other_questions(pair: Mapping[str, str], found: Comparability) -> None:
+def refuse_other_questions(pair: Mapping[str, str], comparability: Comparability) -> None:
     """Stop where no number of the two means the same: other texts, or another task."""
-    reasons = [one.reason for one in found.judged if one.aspect in ("metric", "evaluation set")]
+    reasons = [
+        difference.reason
+        for difference in comparability.judged
+        if difference.aspect in ("metric", "evaluation set")
+    ]
     if reasons:
         raise ConfigError(
             f"{pair_phrase(pair)}: {reasons_phrase(reasons)}. Their numbers are not comparable."

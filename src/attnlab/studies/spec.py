@@ -11,7 +11,7 @@ from typing import Any, Literal
 from attnlab.checks import CHECKS
 from attnlab.config.files import layered, load
 from attnlab.config.schema import Budget, Config
-from attnlab.config.values import ConfigError, Settings, unknown
+from attnlab.config.values import ConfigError, Settings, unknown_name
 from attnlab.metrics.measures import measures
 from attnlab.studies.equality import TOPICS
 from attnlab.studies.extras import extras_of
@@ -147,7 +147,7 @@ class Study:
         wanted = list(names)
         for name in wanted:
             if name not in self.arms:
-                raise unknown("--only", name, self.arms)
+                raise unknown_name("--only", name, self.arms)
         needed = {self.baseline, *wanted, *map(self.baseline_of, wanted)}
         kept = {n: c for n, c in self.arms.items() if n in needed}
         allow = {n: a for n, a in self.allow.items() if n in kept}
@@ -189,9 +189,9 @@ def _check(study: Study) -> None:
             raise ConfigError(f'Arm "{arm}" sets `seed`; every arm has the seeds of the study.')
         for start in study.starts_of(arm):
             if start not in study.starts:
-                raise unknown(f'Arm "{arm}": starts', start, study.starts)
+                raise unknown_name(f'Arm "{arm}": starts', start, study.starts)
     if study.baseline not in study.arms:
-        raise unknown("baseline", study.baseline, study.arms)
+        raise unknown_name("baseline", study.baseline, study.arms)
     _check_against(study)
     seeds = study.all_seeds
     if len(seeds) > MOST_SEEDS:
@@ -202,16 +202,16 @@ def _check(study: Study) -> None:
     Budget(**limits)  # its own rules
     for arm, checks in study.allow.items():
         if arm not in study.arms:
-            raise unknown("allow", arm, study.arms)
+            raise unknown_name("allow", arm, study.arms)
         for check in checks:
             if check not in CHECKS:
-                raise unknown(f"allow.{arm}", check, CHECKS)
+                raise unknown_name(f"allow.{arm}", check, CHECKS)
     known = measures(extras_of(study.extras).metrics)
     if study.metric not in known:
-        raise unknown("metric", study.metric, known)
+        raise unknown_name("metric", study.metric, known)
     for topic in study.about:
         if topic not in TOPICS:
-            raise unknown("about", topic, TOPICS)
+            raise unknown_name("about", topic, TOPICS)
     if any(rate <= 0 for rate in study.learning_rates):
         raise ConfigError(
             f"learning_rates are {list(study.learning_rates)}; a learning rate must be above 0."
@@ -222,7 +222,7 @@ def _check_against(study: Study) -> None:
     for arm, baseline in study.against.items():
         for name in (arm, baseline):
             if name not in study.arms:
-                raise unknown("against", name, study.arms)
+                raise unknown_name("against", name, study.arms)
         if arm in study.baselines:
             raise ConfigError(
                 f'against: "{arm}" is compared with "{baseline}", and is itself the baseline of another arm.'
@@ -245,7 +245,7 @@ def start_settings(name: str, given: Any) -> str | Settings:
         )
     for key in given:
         if key not in START_SETTINGS:
-            raise unknown(f"starts.{name}", key, START_SETTINGS)
+            raise unknown_name(f"starts.{name}", key, START_SETTINGS)
     tables = {key: flat(given.get(key, {})) for key in ("set", "quick")}
     return {"base": given["base"], **tables}
 
@@ -254,7 +254,7 @@ def change_start(starts: Settings, key: str, value: Any) -> None:
     """--set starts.NAME=PATH, or starts.NAME.KEY=VALUE for one setting of its training."""
     name, _, setting = key.partition(".")
     if name not in starts:
-        raise unknown("starts", name, starts)
+        raise unknown_name("starts", name, starts)
     start = starts[name]
     if setting and isinstance(start, str):
         raise ConfigError(f"--set starts.{key}: {start} is trained already; give another path.")
@@ -268,7 +268,7 @@ def change_arms(arms: dict[str, Mapping[str, Any]], key: str, value: Any) -> Non
     setting = key.removeprefix(f"{pattern}.")
     chosen = fnmatch.filter(arms, pattern)
     if not chosen or setting == key:
-        raise unknown("--set arms", pattern, arms)
+        raise unknown_name("--set arms", pattern, arms)
     for arm in chosen:
         arms[arm] = {**arms[arm], setting: value}
 

@@ -12,7 +12,7 @@ from attnlab.config.elsewhere import unknown_setting
 from attnlab.config.files import parse_override, read
 from attnlab.config.imports import IMPORTED, import_code, loaded_from, refuse_unseen, registers
 from attnlab.config.schema import Budget, Config
-from attnlab.config.values import ConfigError, Settings, coerce, unknown
+from attnlab.config.values import ConfigError, Settings, coerce, unknown_name
 from attnlab.studies.extras import refuse_unseen_extras
 from attnlab.studies.spec import QUICK_SEEDS, Quick, Study, flat
 
@@ -108,7 +108,7 @@ def load_study(source: str | Path) -> Study:
         return builtin(str(source))
     if not file.is_file():
         raise ConfigError(
-            f"{unknown('Studies', source, STUDIES)} A study of your own is a TOML or Python file."
+            f"{unknown_name('Studies', source, STUDIES)} A study of your own is a TOML or Python file."
         )
     if file.suffix == ".py":
         return _from_python(file)

@@ -34,11 +34,11 @@ def tune_rates(resolved: Resolved, folder: Path, queue: Queue) -> tuple[Resolved
     if queue.interrupt.asked:
         return resolved, []
     metric = metric_of(resolved.study)
-    found = {pair: value_of(job, metric) for pair, job in zip(tried, work, strict=True)}
-    ended = {arm: {r: v for r in rates if (v := found[arm, r]) is not None} for arm in resolved.configs}
+    scores = {pair: value_of(job, metric) for pair, job in zip(tried, work, strict=True)}
+    ended = {arm: {r: v for r in rates if (v := scores[arm, r]) is not None} for arm in resolved.configs}
     best = {arm: best_rate(values, metric) for arm, values in ended.items() if values}
     table = [
-        TunedRate(arm, rate, metric, found[arm, rate], rate == best.get(arm))
+        TunedRate(arm, rate, metric, scores[arm, rate], rate == best.get(arm))
         for arm in resolved.configs
         for rate in rates
     ]

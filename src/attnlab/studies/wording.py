@@ -1,16 +1,19 @@
 """What studies say in English: reasons, notes, inequalities, comparisons and the verdict.
 
-Everything is made of records; nothing is decided here and nothing here is read back. It imports `config`
-alone: whoever holds a record can say it.
+Everything is made of records; nothing is decided here and nothing here is read back. It imports no record:
+whoever holds one can say it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attnlab.config.wording import count_of, in_words, listing
+from attnlab.documents.nodes import Number
+from attnlab.documents.numbers import decimals, interval_text, value_text
+from attnlab.metrics.measures import is_share
 
 Values = Mapping[str, Any]
 MISSING = (KeyError, ValueError, TypeError, IndexError, AttributeError)
@@ -168,12 +171,12 @@ def _note(kind: str, values: Values) -> str:
         return f"Not a fair comparison: {pair_phrase(values)}: {phrase_of(values['why'])}."
     if kind == "unsound_run":
         checks = " and ".join(values["failures"])
-        return f"{values['folder']} is not sound (it failed the check {checks}): do not trust its numbers."
+        return f"{values['folder']} is invalid (it failed the check {checks}): do not trust its numbers."
     if kind == "other_seeds":
         seeds = ", ".join(values["seeds"])
         return f"Their seeds differ ({seeds}): another start, and another order of the examples."
     if kind == "busy_machine":
-        shares = in_words([f"{one['arm']} {one['share']:.0%}" for one in values["arms"]])
+        shares = in_words([f"{waited['arm']} {waited['share']:.0%}" for waited in values["arms"]])
         return f"Seconds and tokens/s are not compared: of its time each arm waited for a processor {shares}."
     if kind in FAULTS:
         return FAULTS[kind](values)
@@ -211,9 +214,10 @@ def _arm_invalid(values: Values) -> str:
 FAULTS = {"runs_failed": _runs_failed, "arm_refused": _arm_refused, "arm_invalid": _arm_invalid}
 
 
-def failed_run_phrase(run: Any) -> str:
-    """A run that did not come to its end, and why."""
-    return f"{run.arm}, seed {run.seed}: {run.reason}"
+def failed_runs_phrase(runs: Sequence[Any]) -> str:
+    """Runs of an arm that failed alike: the first of them says why."""
+    seeds = f"seed{'s' if len(runs) > 1 else ''} {in_words([run.seed for run in runs])}"
+    return f"{runs[0].arm}, {seeds}: {runs[0].reason}"
 
 
 def refused_sentence(arm: str, reason: str) -> str:
@@ -294,20 +298,24 @@ def phrase_of(why: Values) -> str:
 def inequalities_sentence(unequal: Sequence[Any], arm: str, baseline: str, *, exact: bool = True) -> str:
     """How an arm differs from its baseline beyond what is compared; with the counts behind the ratios."""
     phrases = [
-        f"{arm} changes {len(one.names)} settings: {', '.join(one.names)}."
-        for one in unequal
-        if one.kind == "settings"
+        f"{arm} changes {len(inequality.names)} settings: {', '.join(inequality.names)}."
+        for inequality in unequal
+        if inequality.kind == "settings"
     ]
     groups: dict[str, list[Any]] = {}
-    for one in (one for one in unequal if one.kind == "count"):
-        groups.setdefault(ratio_phrase(one.arm / one.baseline), []).append(one)
+    for count in (inequality for inequality in unequal if inequality.kind == "count"):
+        groups.setdefault(ratio_phrase(count.arm / count.baseline), []).append(count)
     has = []
     for how, counts in groups.items():
-        nouns = in_words([name.replace("flops", "FLOPs") for one in counts for name in one.names])
+        nouns = in_words([name.replace("flops", "FLOPs") for count in counts for name in count.names])
         first = counts[0]
         behind = f" ({first.arm:,.0f} {first.names[0]}, {baseline} {first.baseline:,.0f})"
         has.append(f"{how} {nouns}{behind if exact and first.names[0] != 'flops' else ''}")
-    has += [_inequality(one, baseline, exact) for one in unequal if one.kind not in ("settings", "count")]
+    has += [
+        _inequality(inequality, baseline, exact)
+        for inequality in unequal
+        if inequality.kind not in ("settings", "count")
+    ]
     if has:
         phrases.append(f"{'It' if phrases else arm} had {('; ' if exact else ', ').join(has)}.")
     return " ".join(phrases)
@@ -319,25 +327,32 @@ def ratio_phrase(ratio: float) -> str:
     return near if 0.8 < ratio < 1.25 else f"{ratio:.2g} × the"
 
 
-def _inequality(one: Any, baseline: str, exact: bool) -> str:
-    ratio = one.arm / one.baseline if one.baseline else math.nan
-    said, behind = {
-        "time": (f"{ratio:.2g} × the training time", f"{one.arm:,.0f} s, {baseline} {one.baseline:,.0f} s"),
-        "rate": (f"{ratio:.3g} × the learning rate", f"{one.arm:g}, {baseline} {one.baseline:g}"),
+def _inequality(inequality: Any, baseline: str, exact: bool) -> str:
+    own, other = inequality.arm, inequality.baseline
+    ratio = own / other if other else math.nan
+    phrase, behind = {
+        "time": (f"{ratio:.2g} × the training time", f"{own:,.0f} s, {baseline} {other:,.0f} s"),
+        "rate": (f"{ratio:.3g} × the learning rate", f"{own:g}, {baseline} {other:g}"),
         "tokenizer": ("a tokenizer of its own, so that the same texts came in other batches", ""),
-        "tuning": (f"{one.arm:g} tried settings", f"{baseline}: {one.baseline:g}"),
-    }[one.kind]
-    return f"{said} ({behind})" if exact and behind else said
+        "tuning": (f"{own:g} tried settings", f"{baseline}: {other:g}"),
+    }[inequality.kind]
+    return f"{phrase} ({behind})" if exact and behind else phrase
 
 
 # ---------------------------------------------------------------- comparisons
 def verdict_phrase(comparison: Any) -> str:
     """The verdict of a comparison, with the margin where it is that there is no difference beyond it."""
-    return verdict_words(comparison.verdict, comparison.margin)
+    return verdict_words(comparison.verdict, comparison.margin, points=is_share(comparison.metric))
 
 
-def verdict_words(verdict: str, margin: float) -> str:
-    return f"no difference larger than {margin:g}" if verdict == "no difference" else str(verdict)
+def verdict_words(verdict: str, margin: float, *, points: bool = False) -> str:
+    same = verdict == "no difference"
+    return f"no difference larger than {margin_phrase(margin, points=points)}" if same else str(verdict)
+
+
+def margin_phrase(margin: float, *, points: bool) -> str:
+    """The smallest difference that matters."""
+    return f"{100 * margin:g} points" if points else f"{margin:g}"
 
 
 def comparison_phrase(comparison: Any) -> str:
@@ -347,12 +362,12 @@ def comparison_phrase(comparison: Any) -> str:
 
 def because_phrase(comparison: Any) -> str:
     """What a verdict rests on."""
-    difference, metric = shown(comparison, comparison.difference), comparison.metric
+    difference, metric = shown(comparison, comparison.difference), comparison.metric.replace("_", " ")
     if comparison.failed:
         checks = " and ".join(dict.fromkeys(comparison.failed))
         return f"{checks} failed, so the difference in {metric} ({difference}) means nothing"
     if comparison.doubts:
-        doubts = reasons_phrase([(one.kind, one.values) for one in comparison.doubts])
+        doubts = reasons_phrase([(reason.kind, reason.values) for reason in comparison.doubts])
         return f"{doubts}, so the difference in {metric} ({difference}) is no evidence"
     if comparison.identical:
         what = "every text's loss" if comparison.documents else metric
@@ -364,11 +379,13 @@ def because_phrase(comparison: Any) -> str:
 
 def _measured(comparison: Any) -> str:
     c = comparison
-    sentence = f"{c.metric} {shown(c, c.difference)}{_interval(c, c.low, c.high)}, {chance(c.p_corrected)}"
+    metric = c.metric.replace("_", " ")
+    sentence = f"{metric} {shown(c, c.difference)}{interval_phrase(c)}, {chance(c.p_corrected)}"
     if c.comparisons > 1:
         sentence += f" after correction for {c.comparisons} comparisons"
     if c.verdict in ("better", "worse") and c.p_same <= 1 - c.level:
-        sentence += f"; smaller than {c.margin:g}, the smallest difference that matters"
+        margin = margin_phrase(c.margin, points=is_share(c.metric))
+        sentence += f"; smaller than {margin}, the smallest difference that matters"
     return f"{sentence}; {_unseen(c)}" if c.verdict == "inconclusive" else sentence
 
 
@@ -378,7 +395,7 @@ def _unseen(comparison: Any) -> str:
         return f"the same in all {c.seeds} seeds, so there is no spread to test it against"
     if c.p <= 1 - c.level:
         return f"{chance(c.p)} before correction, not significant among {c.comparisons} comparisons"
-    return f"minimum detectable effect with {c.seeds} seeds at 80% power: {_rounded(c, c.smallest)}"
+    return f"minimum detectable effect with {c.seeds} seeds at 80% power: {size_phrase(c, c.smallest)}"
 
 
 def _over_texts(comparison: Any) -> str:
@@ -390,25 +407,46 @@ def _over_texts(comparison: Any) -> str:
     return f"{shown(comparison, difference)}{interval} over {texts} for these two models only"
 
 
-def _interval(comparison: Any, low: float, high: float) -> str:
+def interval_phrase(comparison: Any, places: int | None = None) -> str:
+    """ " (95% from −0.034 to −0.020)", or nothing where it is not known."""
+    return _interval(comparison, comparison.low, comparison.high, places)
+
+
+def _interval(comparison: Any, low: float, high: float, places: int | None = None) -> str:
     if math.isnan(low):
         return ""
-    ends = f"{shown(comparison, low)} to {shown(comparison, high)}"
+    number = difference_number(comparison)
+    places = decimals([number]) if places is None else places
+    ends = interval_text(low, high, places, number.form).replace("\N{NO-BREAK SPACE}", " ")
     return f" ({100 * comparison.level:g}% from {ends})"
 
 
-def shown(comparison: Any, value: float) -> str:
+def difference_number(comparison: Any) -> Number:
+    """A difference as it is shown everywhere: signed, of shares in points, as exact as its interval; with one
+    seed, as the interval over texts."""
+    c = comparison
+    half = c.half_width_over_texts
+    over_texts = math.isnan(c.low) and not math.isnan(half)
+    low, high = (c.difference - half, c.difference + half) if over_texts else (c.low, c.high)
+    form: Any = "points" if is_share(c.metric) else "signed"
+    return Number(c.difference, low, high, c.seeds, form=form)
+
+
+def places_of(comparisons: Iterable[Any]) -> int:
+    """The decimals of several differences by one metric, the same in a headline, a table and a figure."""
+    return decimals(map(difference_number, comparisons))
+
+
+def shown(comparison: Any, value: float, places: int | None = None) -> str:
     """A number of a comparison with its sign."""
-    return ("−" if value < 0 else "+") + _rounded(comparison, abs(value))
+    number = difference_number(comparison)
+    places = decimals([number]) if places is None else places
+    return value_text(Number(value, form=number.form), places)
 
 
-def _rounded(comparison: Any, value: float) -> str:
-    """To two digits of the interval's half, where there is one, else to three of the value."""
-    half = (comparison.high - comparison.low) / 2
-    half = comparison.half_width_over_texts if math.isnan(half) else half
-    size = half if half > 0 else abs(value) / 10
-    places = 3 if not size > 0 else max(0, 1 - math.floor(math.log10(size)))
-    return f"{value:.{places}f}"
+def size_phrase(comparison: Any, value: float, places: int | None = None) -> str:
+    """A number of a comparison without its sign."""
+    return shown(comparison, value, places).lstrip("+−")
 
 
 def chance(p: float) -> str:
@@ -436,14 +474,18 @@ def verdict_sentences(outcome: Any) -> str:
     apart = {
         note.values["arm"]: note for note in outcome.notes if note.kind in ("not_compared", "failed_runs")
     }
-    failed = [said for arm in outcome.all_arms if (said := failure_sentence(arm, apart.get(arm.name)))]
+    failed = [
+        sentence for arm in outcome.all_arms if (sentence := failure_sentence(arm, apart.get(arm.name)))
+    ]
     if len(comparisons) > FEW:
         compared_sentences = [
-            counts_sentence([one for one in comparisons if one.metric == outcome.study.metric])
+            counts_sentence(
+                [comparison for comparison in comparisons if comparison.metric == outcome.study.metric]
+            )
         ]
     else:
-        compared_sentences = [comparison_sentence(one, arms) for one in comparisons]
-    compared = {one.arm for one in comparisons} | {*baselines}
+        compared_sentences = [comparison_sentence(comparison, arms) for comparison in comparisons]
+    compared = {comparison.arm for comparison in comparisons} | {*baselines}
     others = [
         arm
         for arm in outcome.all_arms
@@ -460,17 +502,17 @@ def verdict_sentences(outcome: Any) -> str:
         rest = [f"No verdict{yet}: {why}" if why else "No verdict yet."]
     majority = majority_sentence(outcome.at_majority)
     return " ".join(
-        filter(None, [majority, *failed, *compared_sentences, *_more_than_compared(comparisons), *rest])
+        filter(None, [majority, *failed, *compared_sentences, *more_than_compared(comparisons), *rest])
     )
 
 
 def counts_sentence(comparisons: Sequence[Any]) -> str:
     """Many comparisons by the metric that decides, in one sentence; all stand in the table."""
     by_verdict: dict[str, list[str]] = {}
-    for one in comparisons:
-        by_verdict.setdefault(str(one.verdict), []).append(one.arm)
+    for comparison in comparisons:
+        by_verdict.setdefault(str(comparison.verdict), []).append(comparison.arm)
     counts = [f"{len(arms)} {verdict} ({', '.join(arms)})" for verdict, arms in by_verdict.items()]
-    baselines = in_words(dict.fromkeys(one.baseline for one in comparisons))
+    baselines = in_words(dict.fromkeys(comparison.baseline for comparison in comparisons))
     metric = comparisons[0].metric.replace("_", " ")
     return f"{len(comparisons)} comparisons with {baselines} by {metric}: {', '.join(counts)}."
 
@@ -490,13 +532,18 @@ def comparison_sentence(comparison: Any, arms: Mapping[str, Any]) -> str:
     return f"{sentence}: {because_phrase(comparison)}."
 
 
-def _more_than_compared(comparisons: Sequence[Any]) -> list[str]:
+def more_than_compared(comparisons: Sequence[Any]) -> list[str]:
     """That arms differ in more than is compared: of one in what, by ratios; the counts, and what several
     differ in, stand with the comparisons."""
-    unequal = [one for one in comparisons if one.unequal and one.verdict != "invalid"]
+    unequal = [
+        comparison for comparison in comparisons if comparison.unequal and comparison.verdict != "invalid"
+    ]
     if len(unequal) > 1:
         return ["Arms differ from their baselines in more than what is compared; the report says in what."]
-    return [inequalities_sentence(one.unequal, one.arm, one.baseline, exact=False) for one in unequal]
+    return [
+        inequalities_sentence(inequality.unequal, inequality.arm, inequality.baseline, exact=False)
+        for inequality in unequal
+    ]
 
 
 def fault_phrase(checks: Sequence[str]) -> str:
@@ -505,6 +552,8 @@ def fault_phrase(checks: Sequence[str]) -> str:
         return "it sees future tokens"
     if "dependency" in checks:
         return "its outputs depend on tokens that they must not see"
+    if {"majority", "collapse"} & {*checks}:
+        return "it is no better than always giving the most frequent label"
     return "its numbers do not measure what they say"
 
 
@@ -514,15 +563,16 @@ def without_leak_sentence(comparison: Any, arms: Mapping[str, Any]) -> str:
     if not all(score is not None and math.isfinite(score.value) for score in scores):
         return ""
     arm, baseline = (score_phrase(score) for score in scores)
-    how = "worse than" if float(arm) > float(baseline) else "better than" if arm != baseline else "equal to"
+    higher = scores[0].value > scores[1].value
+    how = "equal to" if arm == baseline else "worse than" if higher else "better than"
     return f" Scored without them its loss is {arm}, {how} {comparison.baseline} with {baseline}."
 
 
 def score_phrase(score: Any) -> str:
     """With as many digits as its interval supports: two of its half width, three decimals without one."""
     half = (score.high - score.low) / 2
-    places = min(max(1 - math.floor(math.log10(half)), 0), 3) if half > 0 else 3
-    return f"{score.value:.{places}f}"
+    places = decimals([Number(score.value, score.low, score.high)]) if half > 0 else 3
+    return value_text(Number(score.value), min(places, 3))
 
 
 def failure_sentence(arm: Any, note: Any) -> str:

@@ -15,10 +15,10 @@ from attnlab.config.values import without_middle
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.labels import ClassNames, Labels, is_number, most_frequent
-from attnlab.metrics.classes import ClassScores, predicted
+from attnlab.metrics.classes import BINS, ClassScores, confidence_bins, predicted
 from attnlab.metrics.metric import Examples
 from attnlab.runs.findings import Finding
-from attnlab.targets.predictions import judge
+from attnlab.targets.predictions import judge_predictions
 from attnlab.targets.relabelling import Predictions
 from attnlab.targets.report import (
     WRONG,
@@ -27,6 +27,7 @@ from attnlab.targets.report import (
     MajorityShare,
     Mistake,
     PredictingTask,
+    ReliabilityBin,
     TargetReport,
     shown,
 )
@@ -77,7 +78,9 @@ class ClassTarget(NamedTarget):
         return entropy(given, targets.tolist())
 
     def predictions(self, examples: Examples, labels: Labels) -> Predictions:
-        right, guesses = ([labels.names[n] for n in one] for one in (examples["label"], predicted(examples)))
+        right, guesses = (
+            [labels.names[n] for n in numbers] for numbers in (examples["label"], predicted(examples))
+        )
         return Predictions(right, guesses, classes=labels.names)
 
     def report(self, task: PredictingTask, texts: Sequence[Example], examples: Examples) -> TargetReport:
@@ -87,8 +90,9 @@ class ClassTarget(NamedTarget):
         wrong = predicted(examples) != examples["label"]
         return TargetReport(
             majority=MajorityShare(task.labels.names[number], share),
-            classes=tuple(ClassScores.of(name, right=r, true=t, said=s) for name, r, t, s in scores),
+            classes=tuple(ClassScores.of(name, right=r, true=t, predicted=s) for name, r, t, s in scores),
             confusion=Confusion(list(task.labels.names), counts.tolist()),
+            reliability=reliability(examples),
             mistakes=worst(task, texts, examples, wrong=wrong, by=examples["probabilities"].max(1)),
             checks=judged(self.predictions(examples, task.labels), texts),
             mistakes_first=True,
@@ -97,7 +101,7 @@ class ClassTarget(NamedTarget):
     def baselines(self, task: PredictingTask, texts: Sequence[Example]) -> list[Baseline]:
         if not texts:
             return []
-        known = (task.labels.number(task.label_of(one), one.place) for one in texts)
+        known = (task.labels.number(task.label_of(example), example.place) for example in texts)
         number, share = most_frequent(Counter(known))
         always = f"always predicting “{task.labels.names[number]}”, the most frequent class of these texts"
         return [Baseline("majority", share, None, len(texts), always)]
@@ -127,9 +131,10 @@ class SetTarget(NamedTarget):
 
     def predictions(self, examples: Examples, labels: Labels) -> Predictions:
         """A set of labels counts as one."""
-        sets = examples["labels"], examples["chances"] > 0.5
-        right, guesses = ([" + ".join(chosen(labels, row)) or "none" for row in flags] for flags in sets)
-        return Predictions(right, guesses)
+        flags = examples["labels"], examples["chances"] > 0.5
+        right, guesses = ([chosen(labels, row) for row in rows] for rows in flags)
+        true, said = ([" + ".join(names) or "none" for names in sets] for sets in (right, guesses))
+        return Predictions(true, said, sets=(right, guesses))
 
     def report(self, task: PredictingTask, texts: Sequence[Example], examples: Examples) -> TargetReport:
         wrong = ((examples["chances"] > 0.5) != examples["labels"]).any(1)
@@ -147,9 +152,11 @@ def chosen(labels: Labels, flags: Iterable[bool]) -> list[str]:
     return [name for name, there in zip(labels.names, flags, strict=True) if there]
 
 
-def judged(said: Predictions, texts: Sequence[Example]) -> tuple[Finding, ...]:
+def judged(predictions: Predictions, texts: Sequence[Example]) -> tuple[Finding, ...]:
     """What the checks of predictions say, that of repeated texts included."""
-    return tuple(judge(said.labels, said.predicted, [as_read(one) for one in texts]))
+    read = [as_read(example) for example in texts]
+    given = Predictions(predictions.labels, predictions.predicted, texts=read, sets=predictions.sets)
+    return tuple(judge_predictions(given))
 
 
 def as_read(example: Example) -> str:
@@ -163,6 +170,17 @@ def confusion(examples: Examples) -> NDArray[np.int64]:
     counts = np.zeros((size, size), np.int64)
     np.add.at(counts, (examples["label"], predicted(examples)), 1)
     return counts
+
+
+def reliability(examples: Examples) -> tuple[ReliabilityBin, ...]:
+    """How often predictions of each confidence are right, in the bins of the calibration error."""
+    confidence, right, place = confidence_bins(examples)
+    bins = (place == number for number in range(BINS))
+    return tuple(
+        ReliabilityBin(float(confidence[own].mean()), float(right[own].mean()), int(own.sum()))
+        for own in bins
+        if own.any()
+    )
 
 
 def worst(
@@ -180,8 +198,8 @@ def worst(
     chosen = [texts[number] for number in order]
     predictions = task.predictions(columns, chosen)
     return tuple(
-        Mistake(text.place, shown(text), task.label_of(text), one.answer, one.confidence)
-        for text, one in zip(chosen, predictions, strict=True)
+        Mistake(text.place, shown(text), task.label_of(text), prediction.answer, prediction.confidence)
+        for text, prediction in zip(chosen, predictions, strict=True)
     )
 
 

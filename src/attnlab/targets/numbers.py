@@ -50,7 +50,7 @@ class NumberTarget(Target):
         groups: dict[Hashable, list[float]] = {}
         for context, number in zip(given, targets.tolist(), strict=True):
             groups.setdefault(context, []).append(number)
-        spreads = ((value - sum(held) / len(held)) ** 2 for held in groups.values() for value in held)
+        spreads = ((value - sum(values) / len(values)) ** 2 for values in groups.values() for value in values)
         return sum(spreads) / len(given)
 
     def majority(self, examples: Examples, labels: Labels) -> Finding:

@@ -42,7 +42,9 @@ class PairTarget(Target):
         rank = examples["rank"]
         order = [int(n) for n in np.argsort(-rank, kind="stable")[:WRONG] if rank[n] > 1]
         wrong = [(texts[n], f"rank {rank[n]:,}") for n in order]
-        return TargetReport(mistakes=tuple(Mistake(t.place, shown(t), "rank 1", said) for t, said in wrong))
+        return TargetReport(
+            mistakes=tuple(Mistake(t.place, shown(t), "rank 1", answer) for t, answer in wrong)
+        )
 
     def shown(self, truth: Mapping[str, Any], labels: Labels) -> str | float:
         return "its second text"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from attnlab.data.labels import most_frequent
@@ -21,10 +22,10 @@ FEW_LABELS = 0.02
 """The share of a class below which a model may leave it out."""
 
 
-def provisional(found: Finding) -> Finding:
+def provisional(finding: Finding) -> Finding:
     """A failure that more training may still mend."""
-    failed = found.outcome is Outcome.FAIL
-    return replace(found, outcome=Outcome.WARN, so_far=True) if failed else found
+    failed = finding.outcome is Outcome.FAIL
+    return replace(finding, outcome=Outcome.WARN, so_far=True) if failed else finding
 
 
 def judge(
@@ -80,15 +81,17 @@ def collapse(given: Predictions) -> Finding:
     labels, predictions = Counter(given.labels), Counter(given.predicted)
     if len(labels) < 2:
         return one_label("collapse")
-    n = len(given.labels)
+    n, one_answer = len(given.labels), len(predictions) == 1
+    if given.sets is not None and not one_answer:  # each class of a set is predicted by itself
+        labels, predictions = (Counter[Hashable](chain.from_iterable(sets)) for sets in given.sets)
     classes = len(set(given.classes) | labels.keys() | predictions.keys())
     due = [name for name, count in labels.items() if count / n >= FEW_LABELS]
-    never = unsaid(labels, predictions, classes) if len(predictions) > 1 else []
+    never = [] if one_answer else unsaid(labels, predictions, classes)
     missing = never if not never or renamed(given) is None else []
     outcome, kind = Outcome.PASS, "several"
-    if len(predictions) == 1:
+    if one_answer:
         outcome, kind = Outcome.FAIL, "one_class"
-    elif missing or len(predictions) == 2 < len(due):
+    elif missing or (given.sets is None and len(predictions) == 2 < len(due)):
         outcome, kind = Outcome.WARN, "never_predicted"
     values: dict[str, Value] = {
         "predicted": len(predictions),
@@ -101,10 +104,10 @@ def collapse(given: Predictions) -> Finding:
     return Finding(outcome=outcome, kind=kind, values=values, **about)
 
 
-def unsaid(labels: Counter[Hashable], said: Counter[Hashable], classes: int) -> list[Hashable]:
+def unsaid(labels: Counter[Hashable], predicted: Counter[Hashable], classes: int) -> list[Hashable]:
     """Labels that are never predicted and at least half as frequent as if all classes were equally so."""
     least = max(labels.total() / classes / 2, ENOUGH)
-    return [name for name, count in labels.most_common() if count >= least and name not in said]
+    return [name for name, count in labels.most_common() if count >= least and name not in predicted]
 
 
 def repeated(given: Predictions) -> Finding:

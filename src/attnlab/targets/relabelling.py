@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,12 +17,13 @@ MUCH = 0.05
 @dataclass(frozen=True)
 class Predictions:
     """What a classifier said, beside what was right. `classes` are all that it could have said, `texts` what
-    it read."""
+    it read. `sets` are the classes of each label and each prediction, where that is a set of them."""
 
     labels: Sequence[Hashable]
     predicted: Sequence[Hashable]
     classes: Sequence[Hashable] = ()
     texts: Sequence[str] = ()
+    sets: tuple[Sequence[Collection[str]], Sequence[Collection[str]]] | None = None
 
 
 @dataclass(frozen=True)
@@ -78,26 +79,26 @@ def relabelled(given: Predictions, share: float) -> Names | None:
     """The permutation of labels under which much more is right, where that is no luck; `share` is that of the
     most frequent label, which a constant answer reaches."""
     table = Counter(zip(given.labels, given.predicted, strict=True))
-    matching = {label: said for said, label in best_names(given).items()}
+    matching = {label: name for name, label in best_names(given).items()}
     moved = {a: b for a, b in matching.items() if a != b and table[a, a] + table[a, b]}
     n = len(given.labels)
     gained, lost = (
         sum(table[a, b] for a, b in pairs) for pairs in (moved.items(), zip(moved, moved, strict=True))
     )
     right = sum(table[pair] for pair in matching.items())
-    clear = all(clearly_named(table, label, said) for label, said in moved.items())
+    clear = all(clearly_named(table, label, name) for label, name in moved.items())
     if not clear or (gained - lost) / n < MUCH or luck(gained, lost) >= SURE or right / n <= share:
         return None
     return Names(
-        "relabelled", [(str(label), str(said)) for label, said in list(moved.items())[:4]], right / n
+        "relabelled", [(str(label), str(name)) for label, name in list(moved.items())[:4]], right / n
     )
 
 
-def clearly_named(table: Mapping[tuple[Hashable, Hashable], int], label: Hashable, said: Hashable) -> bool:
+def clearly_named(table: Mapping[tuple[Hashable, Hashable], int], label: Hashable, name: Hashable) -> bool:
     """Whether a label's examples are called by this name rather than by their own, or by any other."""
-    counts = {other: count for (one, other), count in table.items() if one == label}
-    rival = max((count for other, count in counts.items() if other not in (label, said)), default=0)
-    called = counts.get(said, 0)
+    counts = {other: count for (given, other), count in table.items() if given == label}
+    rival = max((count for other, count in counts.items() if other not in (label, name)), default=0)
+    called = counts.get(name, 0)
     return luck(called, counts.get(label, 0)) < FAIRLY_SURE and luck(called, rival) < HARDLY_SURE
 
 

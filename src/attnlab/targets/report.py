@@ -24,7 +24,7 @@ class PredictingTask(Protocol):
 
     def label_of(self, example: Example) -> Any: ...
 
-    def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> Sequence[Any]: ...
+    def predictions(self, columns: Mapping[str, Any], texts: Sequence[Example]) -> Sequence[Any]: ...
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,15 @@ class Confusion:
 
     names: list[str]
     counts: list[list[int]]
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Predictions of about one confidence: its mean, the share that is right, and how many they are."""
+
+    confidence: float
+    accuracy: float
+    n: int
 
 
 @dataclass(frozen=True)
@@ -110,6 +119,7 @@ class TargetReport:
     majority: MajorityShare | None = None
     classes: tuple[ClassScores, ...] | None = None
     confusion: Confusion | None = None
+    reliability: tuple[ReliabilityBin, ...] | None = None
     answers: AnswersReport | None = None
     mistakes: tuple[Mistake, ...] | None = None
     checks: tuple[Finding, ...] | None = None
@@ -119,13 +129,13 @@ class TargetReport:
         return dict(self._entries())
 
     def _entries(self) -> Iterator[tuple[str, Any]]:
-        names = ["majority", "classes", "confusion", "answers"]
+        names = ["majority", "classes", "confusion", "reliability", "answers"]
         for name in ["mistakes", *names] if self.mistakes_first else [*names, "mistakes"]:
             part = getattr(self, name)
             if part is not None:
-                yield name, [asdict(one) for one in part] if isinstance(part, tuple) else asdict(part)
+                yield name, [asdict(row) for row in part] if isinstance(part, tuple) else asdict(part)
         if self.checks is not None:
-            yield "checks", [one.as_json() for one in self.checks]
+            yield "checks", [finding.as_json() for finding in self.checks]
             yield "collapsed", collapse_sentence(self.checks)
 
 
@@ -149,7 +159,7 @@ def baselines_sentence(baselines: Sequence[Baseline]) -> str:
     """All in one line; nothing where there are none."""
     if not baselines:
         return ""
-    texts = " and ".join(f"{n:,}" for n in sorted({one.n for one in baselines}))
+    texts = " and ".join(f"{n:,}" for n in sorted({baseline.n for baseline in baselines}))
     metric = baselines[0].metric.replace("_", " ")
     return f"Baselines ({metric}, n = {texts}): {', '.join(map(str, baselines))}."
 

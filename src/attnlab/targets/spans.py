@@ -141,7 +141,7 @@ class SpanTarget(ClassNames, Target):
     def baselines(self, task: PredictingTask, texts: Sequence[Example]) -> list[Baseline]:
         if not texts:
             return []
-        sentences = [overlapping_sentence(one) for one in texts]
+        sentences = [overlapping_sentence(example) for example in texts]
         definition = "of the passage's sentences that share most words with the question the longest, always"
         return [
             baseline("never answer", answers_given(texts, [""] * len(texts)), "no answer to any question"),
@@ -223,17 +223,17 @@ def overlapping_sentence(example: Example) -> str:
 
 def answers_given(texts: Sequence[Example], answers: Sequence[str]) -> Examples:
     """Answers that are given as they are, as examples that metrics take; an empty one is none."""
-    gold = [gold_of([answer.text for answer in one.answers]) for one in texts]
+    gold = [gold_of([answer.text for answer in example.answers]) for example in texts]
     both = list(zip(answers, gold, strict=True))
     return Examples(
         {
             "margin": np.array([1.0 if answer else -1.0 for answer in answers]),
             "threshold": np.zeros(len(texts)),
             CLUSTER: passages_of(texts),
-            "span_f1": np.array([overlap_f1(*one) for one in both]),
-            "span_exact": np.array([exact_match(*one) for one in both]),
+            "span_f1": np.array([overlap_f1(*pair) for pair in both]),
+            "span_exact": np.array([exact_match(*pair) for pair in both]),
             "silent": np.array([exact_match("", right) for right in gold]),
-            "answerable": np.array([bool(one.answers) for one in texts]),
+            "answerable": np.array([bool(example.answers) for example in texts]),
         }
     )
 
@@ -245,4 +245,4 @@ def span_of(example: Example, start: int, end: int) -> str:
 
 def passages_of(texts: Sequence[Example]) -> NDArray[np.int64]:
     """(n) the number of each question's passage: questions of one are not independent."""
-    return np.unique([one.pair or "" for one in texts], return_inverse=True)[1]
+    return np.unique([example.pair or "" for example in texts], return_inverse=True)[1]

@@ -97,7 +97,7 @@ def most_wrong(texts: Sequence[Example], examples: Examples) -> tuple[Mistake, .
     wrong = true - right
     order = [int(n) for n in np.argsort(-wrong, kind="stable")[:WRONG] if wrong[n] > 0]
     counts = [(texts[n], f"{int(true[n])} words", f"{int(wrong[n])} wrong") for n in order]
-    return tuple(Mistake(text.place, shown(text), words, said) for text, words, said in counts)
+    return tuple(Mistake(text.place, shown(text), words, guess) for text, words, guess in counts)
 
 
 def counted(examples: Examples) -> NDArray[np.float64]:

@@ -74,7 +74,7 @@ class Target(LabelForm):
     def findings(self, examples: Examples, labels: Labels) -> list[Finding]:
         """Both, where they apply."""
         findings = self.majority(examples, labels), self.collapse(examples, labels)
-        return [one for one in findings if one.outcome is not Outcome.NOT_APPLICABLE]
+        return [finding for finding in findings if finding.outcome is not Outcome.NOT_APPLICABLE]
 
     def report(self, task: PredictingTask, texts: Sequence[Example], examples: Examples) -> TargetReport:
         """What is reported of these examples beside their metrics."""

@@ -161,42 +161,42 @@ class Answering(AnswerSpans):
         }
         return best, numbers
 
-    def compare(self, said: SplitColumns, texts: Sequence[Example]) -> SplitColumns:
-        gold = [gold_of([answer.text for answer in one.answers]) for one in texts]
-        spans = [span_of(one, *place) for one, *place in zip(texts, *_places(said), strict=True)]
+    def compare(self, given: SplitColumns, texts: Sequence[Example]) -> SplitColumns:
+        gold = [gold_of([answer.text for answer in example.answers]) for example in texts]
+        spans = [span_of(example, *place) for example, *place in zip(texts, *_places(given), strict=True)]
         columns: SplitColumns = {
             "span_exact": np.array([exact_match(s, g) for s, g in zip(spans, gold, strict=True)]),
             "span_f1": np.array([overlap_f1(s, g) for s, g in zip(spans, gold, strict=True)]),
             "silent": np.array([exact_match("", g) for g in gold]),
-            "answerable": np.array([bool(one.answers) for one in texts]),
+            "answerable": np.array([bool(example.answers) for example in texts]),
             "fold": _folds(texts),
             CLUSTER: passages_of(texts),
         }
-        merged = said | columns
+        merged = given | columns
         return merged | {"threshold": self._thresholds(merged)}
 
-    def _thresholds(self, said: SplitColumns) -> NDArray[np.float64]:
+    def _thresholds(self, columns: SplitColumns) -> NDArray[np.float64]:
         if self.threshold != "dev":
-            return np.full(len(said["margin"]), self.threshold)
-        return cross_fitted(said["margin"], said["span_f1"], said["silent"], said["fold"])
+            return np.full(len(columns["margin"]), self.threshold)
+        return cross_fitted(columns["margin"], columns["span_f1"], columns["silent"], columns["fold"])
 
-    def settle(self, examples: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    def fit_decision(self, examples: Mapping[str, NDArray[Any]]) -> dict[str, float]:
         if self.threshold != "dev" or "span_f1" not in examples:
             return {}
         return {"threshold": curve(examples["margin"], examples["span_f1"], examples["silent"]).best}
 
-    def settled(self, held: Mapping[str, float]) -> Self:
+    def with_decision(self, settings: Mapping[str, float]) -> Self:
         if self.threshold != "dev":
             return self
         task = copy.copy(self)
-        task.threshold, task.target = held.get("threshold", 0.0), SpanTarget(fixed=True)
+        task.threshold, task.target = settings.get("threshold", 0.0), SpanTarget(fixed=True)
         return task
 
-    def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
+    def predictions(self, columns: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         threshold = 0.0 if self.threshold == "dev" else self.threshold
         predictions: list[Prediction] = []
-        for one, margin, start, end in zip(texts, said["margin"], *_places(said), strict=True):
-            span, given = span_of(one, start, end), margin > threshold
+        for example, margin, start, end in zip(texts, columns["margin"], *_places(columns), strict=True):
+            span, given = span_of(example, start, end), margin > threshold
             predictions.append(
                 AnswerPrediction(
                     answer=span if given else "",
@@ -209,13 +209,13 @@ class Answering(AnswerSpans):
         return predictions
 
 
-def _places(said: Mapping[str, Any]) -> tuple[list[int], list[int]]:
-    return said["char_start"].tolist(), said["char_end"].tolist()
+def _places(columns: Mapping[str, Any]) -> tuple[list[int], list[int]]:
+    return columns["char_start"].tolist(), columns["char_end"].tolist()
 
 
 def _folds(texts: Sequence[Example]) -> NDArray[np.int64]:
     """Questions of one passage, or group, in one fold; where there are too few of these, each by itself."""
-    keys = [key_of(one) for one in texts]
+    keys = [key_of(example) for example in texts]
     if len(set(keys)) < FOLDS:
-        keys = [f"{one.text}\x1f{one.pair}" for one in texts]
+        keys = [f"{example.text}\x1f{example.pair}" for example in texts]
     return folds(keys, [fraction(key, 0) for key in keys])

@@ -80,10 +80,10 @@ class Classification(Labelled):
     def head_outputs(self, head: Head, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
         return {"probabilities": self.scores(head, hidden, prepared).softmax(-1)}
 
-    def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
+    def predictions(self, columns: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         names = self.labels.names
         predictions = []
-        for row in said["probabilities"].tolist():
+        for row in columns["probabilities"].tolist():
             best = max(range(len(row)), key=row.__getitem__)
             scores = dict(zip(names, row, strict=True))
             predictions.append(Prediction(answer=names[best], confidence=row[best], scores=scores))

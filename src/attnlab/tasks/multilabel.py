@@ -66,9 +66,9 @@ class Multilabel(Labelled):
     def head_outputs(self, head: Head, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
         return {"chances": self.scores(head, hidden, prepared).sigmoid()}
 
-    def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
+    def predictions(self, columns: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         predictions = []
-        for row in said["chances"].tolist():
+        for row in columns["chances"].tolist():
             scores = dict(zip(self.labels.names, row, strict=True))
             chosen = tuple(name for name, chance in scores.items() if chance > 0.5)
             all_right = math.prod(max(chance, 1 - chance) for chance in row)

@@ -51,8 +51,8 @@ class Regression(Labelled):
     def head_outputs(self, head: Head, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
         return {"predicted_number": self.in_unit(self.scores(head, hidden, prepared)[:, 0])}
 
-    def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
-        return [Prediction(answer=float(number)) for number in said["predicted_number"].tolist()]
+    def predictions(self, columns: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
+        return [Prediction(answer=float(number)) for number in columns["predicted_number"].tolist()]
 
     def in_unit(self, standard: Tensor) -> Tensor:
         """Numbers of mean 0 and deviation 1 in the unit of the labels; in double: float32 has 7 digits."""

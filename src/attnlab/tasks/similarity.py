@@ -152,8 +152,8 @@ class Similarity(Task):
         among = passages[first]
         return columns | {"rank": ranks(lambda some: queries[some] @ among.T, own), CLUSTER: own}, example
 
-    def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
-        column = said["cosine"] if self.contrasts else said["predicted_number"]
+    def predictions(self, columns: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
+        column = columns["cosine"] if self.contrasts else columns["predicted_number"]
         return [Prediction(answer=float(number)) for number in column.tolist()]
 
 

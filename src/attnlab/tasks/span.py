@@ -165,8 +165,8 @@ def open_at(span: tuple[int, int], taken: Flags, seen: Flags, document: Ids) -> 
     return bool(document[start - 1] == document[start] == document[end + 1])
 
 
-def placed(found: list[tuple[int, int, int]]) -> Spans:
+def placed(spans: list[tuple[int, int, int]]) -> Spans:
     """Every token of every span, with its span's ends."""
-    rows = [(row, start, end, place) for row, start, end in found for place in range(start, end + 1)]
+    rows = [(row, start, end, place) for row, start, end in spans for place in range(start, end + 1)]
     columns = torch.tensor(rows, dtype=torch.long).view(-1, 4)
     return Spans(row=columns[:, 0], start=columns[:, 1], end=columns[:, 2], place=columns[:, 3])

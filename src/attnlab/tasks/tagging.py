@@ -131,37 +131,43 @@ class Tagging(Task):
         have different numbers of words; where that is not known, (n,W) their tags, −1 for a word without."""
         numbers, text = np.unique(example, return_inverse=True)
         row, entry = np.nonzero(columns["word"] != NO_WORD)
-        row, entry = (found[np.lexsort([columns["word"][row, entry], text[row]])] for found in (row, entry))
-        word, said = columns["word"][row, entry], columns["word_tags"][row, entry]
+        row, entry = (places[np.lexsort([columns["word"][row, entry], text[row]])] for places in (row, entry))
+        word, predicted = columns["word"][row, entry], columns["word_tags"][row, entry]
         if "word_truth" not in columns:
             by_word = {name: columns[name][row, entry] for name in ("word_tags", "word_confidence")}
             shape = len(numbers), int(word.max(initial=0)) + 1
-            return {name: _placed(shape, text[row], word, one) for name, one in by_word.items()}, numbers
+            return {
+                name: _placed(shape, text[row], word, column) for name, column in by_word.items()
+            }, numbers
         ends = np.searchsorted(text[row], np.arange(1, len(numbers)))
         right = columns["word_truth"][row, entry]
-        pairs = zip(np.split(right, ends), np.split(said, ends), strict=True)
+        pairs = zip(np.split(right, ends), np.split(predicted, ends), strict=True)
         counts = [self.counts(*pair) for pair in pairs]
-        by_text: SplitColumns = {name: np.stack([one[name] for one in counts]) for name in counts[0]}
+        by_text: SplitColumns = {name: np.stack([count[name] for count in counts]) for name in counts[0]}
         by_text |= {name: np.bincount(text, columns[name]) for name in ("nats", "targets") if name in columns}
         shape = len(numbers), int(word.max(initial=0)) + 1
         smallest = np.min_scalar_type(-len(self.labels.names))
-        for name, tags in (("word_truth", right), ("word_tags", said)):  # a second count begins with these
+        for name, tags in (
+            ("word_truth", right),
+            ("word_tags", predicted),
+        ):  # a second count begins with these
             by_text[name] = _placed(shape, text[row], word, tags.astype(smallest))
         return by_text, numbers
 
-    def counts(self, right: NDArray[np.int64], said: NDArray[np.int64]) -> SplitColumns:
+    def counts(self, right: NDArray[np.int64], guesses: NDArray[np.int64]) -> SplitColumns:
         """Of a text: entities by label and words by tag (right, true, predicted), and invalid tags."""
         names = self.labels.names
-        true, predicted = [names[n] for n in right], [names[n] for n in said]
-        tags = [np.bincount(one, minlength=len(names)) for one in (right[right == said], right, said)]
+        true, predicted = [names[n] for n in right], [names[n] for n in guesses]
+        parts = right[right == guesses], right, guesses
+        tags = [np.bincount(part, minlength=len(names)) for part in parts]
         return {
             "entities": entity_counts(true, predicted, self.entity_labels),
             "tag_counts": np.concatenate(tags).astype(np.float64),
             "invalid": np.array(float(invalid(predicted))),
         }
 
-    def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
-        rows = zip(said["word_tags"].tolist(), said["word_confidence"].tolist(), texts, strict=True)
+    def predictions(self, columns: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
+        rows = zip(columns["word_tags"].tolist(), columns["word_confidence"].tolist(), texts, strict=True)
         return [self.prediction(tags, sure, text) for tags, sure, text in rows]
 
     def prediction(self, tags: Sequence[int], sure: Sequence[float], example: Example) -> Prediction:

@@ -253,20 +253,20 @@ class Task(ABC):
         """
         return columns, example
 
-    def compare(self, said: SplitColumns, texts: Sequence[Example]) -> SplitColumns:
+    def compare(self, columns: SplitColumns, texts: Sequence[Example]) -> SplitColumns:
         """The columns of examples with what follows from their own text, such as which answers are right."""
-        return said
+        return columns
 
-    def settle(self, examples: Mapping[str, NDArray[Any]]) -> dict[str, float]:
+    def fit_decision(self, examples: Mapping[str, NDArray[Any]]) -> dict[str, float]:
         """What predictions go by that is chosen on dev, from the columns of its examples; it is kept with
         the checkpoint. Nothing for most."""
         return {}
 
-    def settled(self, held: Mapping[str, float]) -> Self:
-        """The task that goes by what was settled."""
+    def with_decision(self, settings: Mapping[str, float]) -> Self:
+        """The task that goes by what was fitted on dev."""
         return self
 
-    def predictions(self, said: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
+    def predictions(self, columns: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         """The columns of examples as one prediction for each, in a person's words."""
         return []
 

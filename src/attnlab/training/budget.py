@@ -26,13 +26,13 @@ class State:
     since_best: int = 0
     trace: Trace = Trace()
     settled: Mapping[str, float] = field(default_factory=dict)
-    """What predictions go by that was chosen on dev at the last evaluation (see Task.settle)."""
+    """What predictions go by that was chosen on dev at the last evaluation (see Task.fit_decision)."""
 
     @classmethod
-    def of(cls, held: Mapping[str, Any]) -> State:
+    def of(cls, record: Mapping[str, Any]) -> State:
         """From a checkpoint."""
-        renamed = {"best_score" if name == "best_loss" else name: value for name, value in held.items()}
-        return cls(**{**renamed, "trace": Trace.of(held.get("trace"))})
+        renamed = {"best_score" if name == "best_loss" else name: value for name, value in record.items()}
+        return cls(**{**renamed, "trace": Trace.of(record.get("trace"))})
 
 
 def progress(budget: Budget, state: State) -> float:

@@ -31,7 +31,7 @@ FROZEN, STATE = "frozen.safetensors", "state.json"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a run needs to go on as if nothing had happened."""
+    """What a run needs to resume as if nothing had happened."""
 
     model: dict[str, Tensor]
     optimizer: dict[str, Tensor]
@@ -76,7 +76,7 @@ def load_checked(model: Model, checkpoint: Checkpoint) -> None:
     difference = differs(model, checkpoint.answer) if checkpoint.answer else ""
     if difference:
         raise RunError(
-            f"The checkpoint was loaded, and the model is not the one that was saved: {difference}. Its code "
+            f"The loaded model differs from the saved one: {difference}. Its code "
             "or its config has changed since; go back to those it was trained with."
         )
 
@@ -113,7 +113,7 @@ def _read(folder: Path, checkpoints: Checkpoints, manifest: dict[str, Any]) -> C
     )
 
 
-def settled_in(checkpoints: Checkpoints, step: int) -> dict[str, float]:
+def decision_in(checkpoints: Checkpoints, step: int) -> dict[str, float]:
     """What a checkpoint's predictions go by that was chosen on dev; its weights are not read."""
     with reading(file := checkpoints.path(step) / STATE):
         return dict(json.loads(file.read_text(encoding="utf-8")).get("settled", {}))

@@ -1,4 +1,4 @@
-"""A run that is to go on to another budget: where the learning rates of its steps stay what they were."""
+"""Resuming a run with another budget: where the learning rates of its steps stay what they were."""
 
 from __future__ import annotations
 
@@ -17,29 +17,31 @@ from attnlab.training.budget import State, amount, progress, shares
 from attnlab.training.schedules import SCHEDULES
 
 FREE = ("training.budget", "training.schedule")
-"""The settings that may be others when a run goes on, as long as the steps taken would have been the same."""
+"""The settings that may change when a run is resumed, as long as the steps taken would have been the same."""
 
 
-def go_on(held: Config, wanted: Config, run: Path) -> list[str]:
-    """What to say when a run goes on with another budget; a ConfigError gives the reason where it cannot.
+def resume_with(begun: Config, wanted: Config, run: Path) -> list[str]:
+    """Warnings of a run that is resumed with another budget; a ConfigError gives the reason where it cannot.
 
-    It goes on from its last checkpoint before the learning rate would have been another. Later ones, such
+    It resumes from its last checkpoint before the learning rate would have been another. Later ones, such
     as those of a decay that comes too early now, are set aside.
     """
-    step = step_to_go_on_from(held, wanted, run)
+    step = resumable_step(begun, wanted, run)
     checkpoints = Checkpoints.of(run)
-    later = [checkpoints.set_aside(one, "left") for one in checkpoints.steps() if one > step]
-    changes = "; ".join(map(str, differences(to_json(held), to_json(wanted))))
+    later = [
+        checkpoints.set_aside(later_step, "left") for later_step in checkpoints.steps() if later_step > step
+    ]
+    changes = "; ".join(map(str, differences(to_json(begun), to_json(wanted))))
     aside = f" Later checkpoints are kept as {', '.join(place.name for place in later)}." if later else ""
     return [f"The run continues from step {step:,} with other limits ({changes}).{aside}"]
 
 
-def step_to_go_on_from(held: Config, wanted: Config, run: Path) -> int:
+def resumable_step(begun: Config, wanted: Config, run: Path) -> int:
     """The last checkpoint up to which a run is the one that is wanted."""
-    before, now = to_json(held), to_json(wanted)
+    before, now = to_json(begun), to_json(wanted)
     if any(not change.setting.startswith(FREE) for change in differences(before, now)):
         refuse_changes(before, now, run)
-    first, reason = first_other_step(held.training, wanted.training, run)
+    first, reason = first_other_step(begun.training, wanted.training, run)
     steps = Checkpoints.of(run).steps()
     usable = [step for step in steps if first is None or step < first]
     last = (usable or steps or [0])[-1]
@@ -56,21 +58,21 @@ def step_to_go_on_from(held: Config, wanted: Config, run: Path) -> int:
     return last
 
 
-def first_other_step(held: TrainingSettings, wanted: TrainingSettings, run: Path) -> tuple[int | None, str]:
+def first_other_step(begun: TrainingSettings, wanted: TrainingSettings, run: Path) -> tuple[int | None, str]:
     """The first step whose learning rate would have been another, and why; none where all are the same."""
-    other = _first_other_rate(held, wanted, run)
-    return (None, "") if other is None else (other[0], _reason(*other, held, wanted, run))
+    other = _first_other_rate(begun, wanted, run)
+    return (None, "") if other is None else (other[0], _reason(*other, begun, wanted, run))
 
 
 def _first_other_rate(
-    held: TrainingSettings, wanted: TrainingSettings, run: Path
+    begun: TrainingSettings, wanted: TrainingSettings, run: Path
 ) -> tuple[int, float, float] | None:
     """The first step whose learning rate would have been another, with the factor it had and would have."""
-    schedules = SCHEDULES.build(held.schedule), SCHEDULES.build(wanted.schedule)
+    schedules = SCHEDULES.build(begun.schedule), SCHEDULES.build(wanted.schedule)
     for after, before in states(run):
         was, would_be = (
             schedule.factor((progress(settings.budget, before) + progress(settings.budget, after)) / 2)
-            for schedule, settings in zip(schedules, (held, wanted), strict=True)
+            for schedule, settings in zip(schedules, (begun, wanted), strict=True)
         )
         if not math.isclose(was, would_be, rel_tol=1e-9):
             return after.step, was, would_be
@@ -95,20 +97,20 @@ def states(run: Path) -> Iterator[tuple[State, State]]:
 
 
 def _reason(
-    step: int, was: float, would_be: float, held: TrainingSettings, wanted: TrainingSettings, run: Path
+    step: int, was: float, would_be: float, begun: TrainingSettings, wanted: TrainingSettings, run: Path
 ) -> str:
     digits = next(n for n in range(3, 18) if f"{was:.{n}g}" != f"{would_be:.{n}g}")
     rates = f"step {step:,} had {was:.{digits}g} of the learning rate, would now have {would_be:.{digits}g}"
-    if held.schedule != wanted.schedule:
-        why = f"training.schedule was {held.schedule}, now {wanted.schedule}: {rates}."
-    elif warmup := _warmup_of_the_same_length(held, wanted, run):
+    if begun.schedule != wanted.schedule:
+        why = f"training.schedule was {begun.schedule}, now {wanted.schedule}: {rates}."
+    elif warmup := _warmup_of_the_same_length(begun, wanted, run):
         return (
             f"its warm-up is a share of the budget, and would have another length: {rates}. Keep its length "
             f"with --set training.schedule.warmup={warmup}."
         )
     else:
         why = (
-            f"training.schedule {held.schedule.kind} had already lowered the learning rate for the shorter "
+            f"training.schedule {begun.schedule.kind} had already lowered the learning rate for the shorter "
             f"budget: {rates}."
         )
     return (
@@ -117,15 +119,15 @@ def _reason(
     )
 
 
-def _warmup_of_the_same_length(held: TrainingSettings, wanted: TrainingSettings, run: Path) -> str:
+def _warmup_of_the_same_length(begun: TrainingSettings, wanted: TrainingSettings, run: Path) -> str:
     """The share with which the steps up to a checkpoint keep their rates; nothing where none does."""
-    warmup = float(held.schedule.options.get("warmup", 0.0))
+    warmup = float(begun.schedule.options.get("warmup", 0.0))
     first = min(Checkpoints.of(run).steps(), default=0)
-    for name in held.budget.limits.keys() & wanted.budget.limits.keys():
-        share = f"{warmup * held.budget.limits[name] / wanted.budget.limits[name]:.10g}"
+    for name in begun.budget.limits.keys() & wanted.budget.limits.keys():
+        share = f"{warmup * begun.budget.limits[name] / wanted.budget.limits[name]:.10g}"
         options = {**wanted.schedule.options, "warmup": float(share)}
         fitting = replace(wanted, schedule=replace(wanted.schedule, options=options))
-        other = _first_other_rate(held, fitting, run) if 0 < float(share) < 1 else (0, 0.0, 0.0)
+        other = _first_other_rate(begun, fitting, run) if 0 < float(share) < 1 else (0, 0.0, 0.0)
         if other is None or other[0] > first:
             return share
     return ""

@@ -16,14 +16,14 @@ from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
 from attnlab.evaluation.evaluator import Evaluation, Evaluator
-from attnlab.evaluation.features import FeaturesOf, unknown
+from attnlab.evaluation.features import FeaturesOf, no_features
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import TRAIN
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
 from attnlab.model.witness import answer
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
-from attnlab.runs.events import Ended, Evaluated, Event, Listener, Saved, Started, Stepped, Warned
+from attnlab.runs.events import Ended, Evaluated, Event, Listener, Saved, Started, Stepped, Stepping, Warned
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training import budget
 from attnlab.training.budget import State
@@ -65,7 +65,7 @@ class Loop:
         failure: Failure,
         seed: int,
         listeners: Iterable[Listener] = (),
-        features: FeaturesOf = unknown,
+        features: FeaturesOf = no_features,
         autocast: Callable[[], AbstractContextManager[Any]],
         device: torch.device,
     ):
@@ -94,6 +94,7 @@ class Loop:
             if reason:
                 self.tell(Ended(step=self.state.step, reason=reason))
                 return reason
+            self.tell(Stepping(step=self.state.step))
             self.tell(self.step())
 
     def step(self) -> Stepped:
@@ -215,7 +216,7 @@ class Loop:
             best_step=self.state.step if best else self.state.best_step,
             best_score=score if best else before,
             since_best=0 if best else self.state.since_best + 1,
-            settled=self.task.settle(evaluation.examples.columns),
+            settled=self.task.fit_decision(evaluation.examples.columns),
         )
         scores = {**evaluation.scores, **self.train_scores()}
         seconds = time.perf_counter() - began

@@ -31,7 +31,7 @@ def device_of(name: str) -> torch.device:
         "cpu": True,
     }
     if name == "best":
-        name = next(kind for kind, found in there.items() if found)
+        name = next(kind for kind, there_is in there.items() if there_is)
     if not there[name]:
         raise ConfigError(f'training.device is "{name}", which is not here; use "best" or "cpu".')
     return torch.device(name)
@@ -71,7 +71,7 @@ COPIED = 50_000_000
 """Parameters of a model of which each of several processes may hold a copy in float64."""
 
 
-def askers(model: nn.Module) -> int:
+def probe_processes(model: nn.Module) -> int:
     """How many processes may ask a model at once, with one thread each: what a few tokens take is too little
     for two threads, which on a busy machine wait for each other. One where the model is large or on an
     accelerator, or where OMP_NUM_THREADS says that the other cores are for others."""
@@ -128,6 +128,6 @@ class ProcessorTime:
         """For run.json: what was added since then; nothing where the system does not tell."""
         if not self.threads:
             return {}
-        ends = [(held, before.threads.get(name, (0.0, 0.0))) for name, held in self.threads.items()]
+        ends = [(times, before.threads.get(name, (0.0, 0.0))) for name, times in self.threads.items()]
         sums = [sum(now[which] - then[which] for now, then in ends) for which in (0, 1)]
         return {"ran": sums[0], "waited": sums[1]}

@@ -259,8 +259,8 @@ class Optimizers:
         return {
             f"{self.names[parameter]}/{what}": value
             for update in self.made
-            for parameter, held in update.state.items()
-            for what, value in held.items()
+            for parameter, values in update.state.items()
+            for what, value in values.items()
         }
 
     def restore(self, state: Mapping[str, Tensor]) -> None:

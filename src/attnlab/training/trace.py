@@ -65,16 +65,16 @@ class Trace:
     draws: Trail = Trail()
 
     @classmethod
-    def of(cls, held: Mapping[str, Any] | None) -> Trace:
+    def of(cls, record: Mapping[str, Any] | None) -> Trace:
         """From a checkpoint; None where it was written before there was a trace."""
-        names = [one.name for one in fields(cls)]
-        if held is None:
+        names = [field.name for field in fields(cls)]
+        if record is None:
             return cls(**dict.fromkeys(names, Trail(complete=False)))
-        return cls(**{name: Trail(**held[name]) for name in names})
+        return cls(**{name: Trail(**record[name]) for name in names})
 
     @property
     def record(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name).record for one in fields(self)}
+        return {field.name: getattr(self, field.name).record for field in fields(self)}
 
 
 def digest(*parts: bytes) -> str:
@@ -127,10 +127,10 @@ def initial_weights(model: nn.Module) -> dict[str, str]:
     VALUES is a hash of the values, SIGNS of their signs alone: a part that is scaled, as a deeper
     model scales its residuals, was drawn from the same numbers.
     """
-    return {name: described(parameter.detach().cpu()) for name, parameter in model.named_parameters()}
+    return {name: weight_summary(parameter.detach().cpu()) for name, parameter in model.named_parameters()}
 
 
-def described(tensor: Tensor) -> str:
+def weight_summary(tensor: Tensor) -> str:
     shape = "x".join(map(str, tensor.shape)) or "scalar"
     low, high = tensor.aminmax()
     if low == high:

@@ -98,10 +98,10 @@ class AdamWUpdate(GroupwiseUpdate):
         adamw(
             list(parameters),
             [p.grad for p in parameters if p.grad is not None],
-            [one["exp_avg"] for one in states],
-            [one["exp_avg_sq"] for one in states],
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
             [],
-            [one["step"] for one in states],
+            [state["step"] for state in states],
             fused=True,
             amsgrad=False,
             beta1=self.betas[0],

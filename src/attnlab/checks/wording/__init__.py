@@ -6,7 +6,7 @@ finding can say it, without torch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attnlab.checks.wording.of_data import OF_DATA
@@ -14,11 +14,19 @@ from attnlab.checks.wording.of_models import OF_MODELS
 from attnlab.checks.wording.of_rows import OF_ROWS
 from attnlab.checks.wording.of_scores import CURE, OF_SCORES, SCORED_AS
 from attnlab.checks.wording.template import Sentences, Template
-from attnlab.config.wording import listing
+from attnlab.config.wording import count_of, in_words, listing
 
 TOLD = "told"
 """The kind of a finding whose values are its own text: that of a person's own check, or of a file written
 before findings had kinds."""
+
+RAISED = Sentences(
+    "the check could not be made: {error} ({place})",
+    "What it asks is not known of this run.",
+    "If that is code of your own, let it accept what the check gives it; if it is attnlab's, it is a bug of "
+    "the check: please report it with the config.",
+)
+"""Of any check in which something raised an error."""
 
 NOT_APPLICABLE: Mapping[str, str] = {
     "no_words": "the task predicts no words",
@@ -34,7 +42,13 @@ NOT_APPLICABLE: Mapping[str, str] = {
 }
 """Why a check does not apply, in words that several of them share."""
 
-TEMPLATES: Mapping[tuple[str, str], Template] = {**OF_MODELS, **OF_DATA, **OF_SCORES, **OF_ROWS}
+TEMPLATES: Mapping[tuple[str, str], Template] = {
+    ("", "raised"): RAISED,
+    **OF_MODELS,
+    **OF_DATA,
+    **OF_SCORES,
+    **OF_ROWS,
+}
 
 MISSING = (KeyError, ValueError, TypeError, IndexError, AttributeError)
 """What a sentence raises whose values are not those that it needs, as in a file that was edited."""
@@ -66,7 +80,7 @@ def sentences(
 def _plain(check: str, kind: str, values: Mapping[str, Any]) -> Sentences:
     if "found" in values:
         return Sentences(*(str(values.get(name, "")) for name in ("found", "meaning", "fix")))
-    template = TEMPLATES.get((check, kind))
+    template = TEMPLATES.get((check, kind), TEMPLATES.get(("", kind)))
     shared = Sentences(NOT_APPLICABLE[kind]) if template is None and kind in NOT_APPLICABLE else template
     try:
         if shared is not None:
@@ -100,9 +114,41 @@ def soundness_phrase(sound: bool | None) -> str:
     """What several checks come to; None where nothing was checked."""
     if sound is None:
         return "Nothing was checked"
-    return "Sound, as far as was checked" if sound else "Not sound"
+    return "Sound, as far as was checked" if sound else "Invalid"
+
+
+MOMENTS = {
+    "config": "of the config",
+    "before": "before training",
+    "during": "during training",
+    "evaluation": "at evaluation",
+    "after": "after training",
+}
+
+
+def moments_phrase(moments: Sequence[tuple[str, int | None]]) -> str:
+    """When a check was made: before training; at evaluation, steps 40 and 80."""
+    phrases = []
+    for when in dict.fromkeys(when for when, _ in moments):
+        steps = [f"{step:,}" for moment, step in moments if moment == when and step]
+        named = f", step{'s' * (len(steps) > 1)} {in_words(steps)}" if steps else ""
+        phrases.append(f"{MOMENTS.get(when, when)}{named}")
+    return "; ".join(phrases)
+
+
+OUTCOMES = {
+    "fail": ("fails", "fail"),
+    "warn": ("warns", "warn"),
+    "pass": ("passes", "pass"),
+    "not applicable": ("does not apply", "do not apply"),
+}
+"""What one check does, and what several do; the worst first."""
 
 
 def counts_phrase(outcomes: Mapping[Any, int]) -> str:
-    """How many checks came to each outcome."""
-    return ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items()) or "no check was made"
+    """How many checks came to each outcome, the worst first."""
+    counts = {str(outcome): count for outcome, count in outcomes.items()}
+    known = [(counts[outcome], words) for outcome, words in OUTCOMES.items() if counts.get(outcome)]
+    nouns = iter([count_of(count, "check") for count, _ in known[:1]])  # of the first alone
+    phrases = [f"{next(nouns, count)} {words[count != 1]}" for count, words in known]
+    return ", ".join(phrases) or "no check was made"

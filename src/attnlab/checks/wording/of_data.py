@@ -153,7 +153,7 @@ def overlaps(values: Values) -> str:
 
 
 def shared_text(values: Values) -> Sentences:
-    reasons = [OVERLAPS[one["kind"]].format_map(one) for one in values["reasons"]]
+    reasons = [OVERLAPS[reason["kind"]].format_map(reason) for reason in values["reasons"]]
     return Sentences(
         overlaps(values),
         f"{'; '.join(reasons)}: scores are better than on new text.",

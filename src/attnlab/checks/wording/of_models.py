@@ -56,6 +56,65 @@ FIRST_LOSS = (
     "the untrained model's loss is {number:.2f}, expected before training {expected:.2f} ({targets:,} "
     "targets)"
 )
+STEP_FAULTS: Mapping[str, tuple[str, str]] = {
+    "not_cleared": (
+        "gradients of earlier steps were still there ({tensors} tensors)",
+        "Call zero_grad after every update, on every parameter.",
+    ),
+    "skipped": (
+        "no weight changed",
+        "Take a step of the optimizer for every step that is counted, under no other condition.",
+    ),
+    "rate": (
+        "the learning rate was {rate:.4g}, not {expected:.4g} as the schedule says",
+        "Compute the rate from the steps of the whole run, and restore their count when resuming.",
+    ),
+    "divisor": (
+        "the gradient's norm was {norm:.4g}, not {expected:.4g}",
+        "Divide the summed loss by all targets of the step, once.",
+    ),
+    "loss": (
+        "its loss was reported as {loss:.6g}, not {expected:.6g}",
+        "Report the mean over all targets of the step, without smoothing and z-loss.",
+    ),
+    "moments_lost": (
+        "the optimizer began anew, with none of its running means",
+        "Save and restore the optimizer's state with the weights.",
+    ),
+    "not_clipped": (
+        "the gradient was not clipped",
+        "Clip the gradient by its norm (training.clip) before the update.",
+    ),
+    "clipped_twice": (
+        "the gradient was clipped twice",
+        "Clip the gradient once, after the last backward of the step.",
+    ),
+    "betas": (
+        "the two betas of the optimizer were swapped",
+        "Give the optimizer its betas in the order of training.optimizer.betas.",
+    ),
+    "count": (
+        "the optimizer's count of steps is off by one",
+        "Count a step before its bias correction, from 1, and save the count.",
+    ),
+    "decay_everywhere": (
+        "weights that should not decay did (norms, biases or embeddings)",
+        "Let only matrices decay that are not looked up.",
+    ),
+    "decay_missing": (
+        "no weight decayed",
+        "Apply training.optimizer.weight_decay to every matrix that is not looked up.",
+    ),
+    "decay_unasked": (
+        "weights decayed by another amount than the config says, most in {name}",
+        "Apply training.optimizer.weight_decay, once, to every matrix that is not looked up.",
+    ),
+    "differs": (
+        "{name} differs by {number:.2g} of its update",
+        "Compare the run's loop and optimizer with torch.optim on one batch.",
+    ),
+}
+"""What a step did that its config does not ask for, and what to do."""
 OVERFIT = "{targets} targets: loss {first:.2f} → {best:.2f} in {steps} steps; {wanted:.2f} was to be reached"
 WEIGHED = (
     "of the {batches} batches of a step, a target of one with {most:,} weighs {ratio:.3g} times one of a "
@@ -75,6 +134,23 @@ GRADIENTS: Mapping[str, tuple[str, str]] = {
         "Raise training.clip to the usual norm, or look why gradients are so large.",
     ),
 }
+
+
+def step_words(values: Values, found: str, fix: str) -> Sentences:
+    return Sentences(
+        f"step {values['step']:,}, done a second time by a plain route, came out otherwise: "
+        + found.format_map(values),
+        "The run is not the experiment that its config describes.",
+        fix,
+    )
+
+
+def replayed(values: Values) -> Sentences:
+    steps = ", ".join(f"{step:,}" for step in values["steps"])
+    return Sentences(
+        f"done a second time by a plain route, steps {steps} gave the same "
+        f"{count_of(values['tensors'], 'tensor')}, to {values['number']:.1g} of an update"
+    )
 
 
 def leak_phrase(leak: Values) -> str:
@@ -269,11 +345,101 @@ TOKENIZER_DIFFERENCES: Mapping[str, str] = {
 
 
 def other_tokenizer(values: Values) -> Sentences:
-    parts = [TOKENIZER_DIFFERENCES[one["kind"]].format_map(one) for one in values["differences"]]
+    parts = [
+        TOKENIZER_DIFFERENCES[difference["kind"]].format_map(difference)
+        for difference in values["differences"]
+    ]
     return Sentences("; ".join(parts), *OTHER_TOKENIZER)
 
 
+def exported(values: Values) -> Sentences:
+    """What an export has in common with its run."""
+    texts = f"{values['texts']} dev texts" if values["of_dev"] else "fixed texts (its own cannot be read)"
+    same = [
+        *(["tokens"] if values["tokens"] else []),
+        *([f"{count_of(values['classes'], 'class name')}"] if values["classes"] else []),
+        *(["the threshold"] if values["threshold"] is not None else []),
+        *([f"{values['tuned']:,} tuned numbers"] if values["tuned"] is not None else []),
+    ]
+    also = f"; so do {', '.join(same)}" * bool(same)
+    gap = f"to {values['number']:.1g} of the largest" if values["number"] else "exactly"
+    return Sentences(f"read again by {values['by']}, scores of {texts} agree with the run's {gap}{also}")
+
+
+def lost_tensors(values: Values) -> Sentences:
+    return Sentences(
+        f"{count_of(len(values['names']), 'tensor')} were lost or are not known there: "
+        f"{first_few(values['names'])}",
+        OTHER_MODEL,
+        "Look at the family's table of names: a tensor that is not found is drawn at random.",
+    )
+
+
+def other_classes(values: Values) -> Sentences:
+    own, theirs = (", ".join(values[side]) for side in ("own", "theirs"))
+    return Sentences(
+        f"its classes are {theirs}, and those of the run {own}",
+        "Predictions get the names of other classes.",
+        "Give id2label in config.json in the order of the run's labels.",
+    )
+
+
+def other_threshold(values: Values) -> Sentences:
+    own, theirs = ("none" if values[side] is None else f"{values[side]:.4g}" for side in ("own", "theirs"))
+    return Sentences(
+        f"its threshold of answers is {theirs}, and that of the run {own}",
+        "Other questions are left without an answer than those that the run was scored for.",
+        "Keep null_score_diff_threshold in config.json: it is −threshold.",
+    )
+
+
+def other_special(values: Values) -> Sentences:
+    theirs = "none" if values["theirs"] is None else values["theirs"]
+    return Sentences(
+        f"the id of its {values['role']} token is {theirs}, and that of the run {values['own']}",
+        "Padding, stopping or masking go by another token there.",
+        "Name every special token of the run in tokenizer_config.json.",
+    )
+
+
+OTHER_MODEL = "Whoever loads the export gets other answers than the run gave and was scored for."
 OF_MODELS: Mapping[tuple[str, str], Template] = {
+    ("export", "agree"): exported,
+    ("export", "cannot_run"): Sentences(
+        "what was written cannot be used there: {error}",
+        "Nobody can load it.",
+        "Look at the error; where the other project's version is at fault, install another one.",
+    ),
+    ("export", "tensors_lost"): lost_tensors,
+    ("export", "numbers_differ"): Sentences(
+        "its tensors hold {theirs:,} numbers, and the run tuned {own:,}",
+        OTHER_MODEL,
+        "Write every tensor of the adapter, and of the head that was trained beside it.",
+    ),
+    ("export", "tokens_differ"): Sentences(
+        "“{text}” is {theirs} there, and {own} in the run",
+        "The export reads other tokens than the run was trained on.",
+        "Export the run's own tokenizer.json with its post-processor and special tokens.",
+    ),
+    ("export", "other_class"): Sentences(
+        "AutoTokenizer reads “{text}” as {theirs}, and the run as {own}",
+        "transformers has one class of tokenizers for all models of this type, whatever the folder says.",
+        "Load the tokenizer with transformers.PreTrainedTokenizerFast, which reads it as the run does.",
+    ),
+    ("export", "special_differs"): other_special,
+    ("export", "names_differ"): other_classes,
+    ("export", "threshold_differs"): other_threshold,
+    ("export", "scores_differ"): Sentences(
+        "scores of {texts} texts differ by up to {number:.2g} of the largest from those of the run",
+        OTHER_MODEL,
+        "Look at what is changed on the way: a merged adapter's scale, the order of the head's rows, the "
+        "unit of numbers, scales that are folded into tables.",
+    ),
+    ("export", "other_answer"): Sentences(
+        "{error}",
+        "The weights or settings were changed after they were saved.",
+        "Export the run again, or restore the files.",
+    ),
     ("probe", "probe"): of_probe,
     ("dependency", "cannot_run"): Sentences(
         "the model cannot be run: {error}",
@@ -362,6 +528,12 @@ OF_MODELS: Mapping[tuple[str, str], Template] = {
     ),
     ("accumulation", "weigh_unequally"): Sentences(WEIGHED, *UNEVEN),
     ("accumulation", "weigh_equally"): Sentences(f"{WEIGHED} ({{targets:,}} targets)"),
+    **{
+        ("replayed_step", kind): lambda values, words=words: step_words(values, *words)  # type: ignore[misc]
+        for kind, words in STEP_FAULTS.items()
+    },
+    ("replayed_step", "no_step"): Sentences("no step was taken"),
+    ("replayed_step", "agree"): replayed,
     ("fully_masked", "not_finite"): Sentences(
         "a row of padding makes the scores NaN or infinite",
         "One such row in a batch, and every weight is NaN after the next step.",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnlab.config.registry import Registry
-from attnlab.config.values import Choice, choice_of, unknown
+from attnlab.config.values import Choice, choice_of, unknown_name
 
 if TYPE_CHECKING:
     from attnlab.data.corpora.corpus import Corpus  # noqa: F401 - used in the base class below, quoted
@@ -24,7 +24,7 @@ class Corpora(Registry["Corpus"]):
         if value.startswith("hub:"):
             return Choice("hub", {"name": value.removeprefix("hub:")})
         if name.isidentifier() and not Path(value).exists():
-            raise unknown(where, value, self, "neither a file nor a corpus")
+            raise unknown_name(where, value, self, "neither a file nor a corpus")
         return Choice("files", {"path": value})
 
 

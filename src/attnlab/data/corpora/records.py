@@ -134,7 +134,7 @@ class Tally:
         row = "row" if self.rows == 1 else "rows"
         return (
             f"{self.broken:,} of {self.rows:,} {row} of {self.source} cannot be used:\n{lines}\n"
-            "Repair them, or go on without them with --skip-bad (skip_bad = true)."
+            "Repair them, or skip them with --skip-bad (skip_bad = true)."
         )
 
 
@@ -243,7 +243,7 @@ def words_of(text: Any, tags: Any) -> tuple[Word, ...]:
     if len(text) != len(tags):
         raise BrokenRowError(f"it has {len(text)} tokens and {len(tags)} tags; give one for each")
     if empty := [str(token) for token in text if not str(token).strip() or len(str(token).split()) > 1]:
-        raise BrokenRowError(f'its token "{empty[0]}" is no single word')
+        raise BrokenRowError(f'its token "{empty[0]}" is not a single word')
     words, at = [], 0
     for token, tag in zip(text, tags, strict=True):
         words.append(Word(at, at + len(token), str(tag)))

@@ -72,7 +72,7 @@ class Sequences(Drawn):
         self.symbols, self.shortest, self.longest = positive("symbols", symbols), shortest, longest
         if not 1 <= shortest <= longest:
             raise DataError(
-                f"shortest {shortest} and longest {longest} are no range; use 1 ≤ shortest ≤ longest."
+                f"shortest {shortest} and longest {longest} are not a range; use 1 ≤ shortest ≤ longest."
             )
 
     def drawn(self, random: Random) -> list[int]:

@@ -49,8 +49,8 @@ class Words(Encoding):
             self.cuts.count(len(tokens), 0)
             parts = list(windows(len(tokens), room, min(self.overlap, room // 2)))
             tags = [self._known.number(word.tag, example.place) for word in words] if self.labels else None
-            for (begin, end), held in zip(parts, shared_out(owners, parts), strict=True):
-                yield self._row(tokens[begin:end], held, tags, first + number)
+            for (begin, end), labelled in zip(parts, shared_out(owners, parts), strict=True):
+                yield self._row(tokens[begin:end], labelled, tags, first + number)
 
     def _row(self, tokens: Sized, owners: list[int], tags: list[int] | None, number: int) -> Row:
         form = self.tokenizer.form

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnlab.config.registry import Registry
-from attnlab.config.values import Choice, choice_of, unknown
+from attnlab.config.values import Choice, choice_of, unknown_name
 
 if TYPE_CHECKING:
     from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe  # noqa: F401 - used in the base class below, quoted
@@ -22,7 +22,7 @@ class Tokenizers(Registry["TokenizerRecipe"]):
         if name in self:
             return Choice(name)
         if name.isidentifier() and not Path(value).exists():
-            raise unknown(where, value, self, "neither a file nor a kind")
+            raise unknown_name(where, value, self, "neither a file nor a kind")
         return Choice("file", {"path": value})
 
 

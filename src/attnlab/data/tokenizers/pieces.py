@@ -85,7 +85,7 @@ class PairCounts:
         merged = self._name(self.pieces[a] + self.pieces[b].removeprefix(CONTINUING))
         for word in sorted(self.where[slot]):
             self._count(word, -1)
-            self.words[word] = joined(self.words[word], a, b, merged)
+            self.words[word] = merged_pieces(self.words[word], a, b, merged)
             self._count(word, 1)
         self.where[slot].clear()
         self.pair_counts[slot] = 0  # exactly: no word holds it any more
@@ -119,7 +119,7 @@ class PairCounts:
         return self.slots[pair]
 
 
-def joined(pieces: Sequence[int], a: int, b: int, merged: int) -> list[int]:
+def merged_pieces(pieces: Sequence[int], a: int, b: int, merged: int) -> list[int]:
     """Pieces with every a·b replaced, from the left."""
     result: list[int] = []
     for piece in pieces:

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from attnlab.config.values import ConfigError, unknown
+from attnlab.config.values import ConfigError, unknown_name
 from attnlab.interop.families import FAMILIES
 from attnlab.interop.family import Family, HeadOf
 from attnlab.interop.names import Link
@@ -34,7 +34,7 @@ class NamedModel:
     @staticmethod
     def of(model: Model, family: str, architecture: str) -> NamedModel:
         if family not in FAMILIES:
-            raise unknown("families", family, FAMILIES)
+            raise unknown_name("families", family, FAMILIES)
         layout = NamedModel(model, FAMILIES[family], FAMILIES[family].head(architecture))
         layout._refuse_another()
         return layout
@@ -109,7 +109,7 @@ class NamedModel:
     def head_in(self, tensors: Tensors) -> Tensors:
         """Our head's parameters from theirs, which are taken out of `tensors`."""
         own = dict(self.model.named_parameters())
-        found: Tensors = {}
+        parameters: Tensors = {}
         for link in self._head_links():
             if link.theirs in tensors:
                 theirs = tensors.pop(link.theirs)
@@ -120,8 +120,8 @@ class NamedModel:
                         f"{list(wanted)}."
                     )
                 parts = link.inward(theirs, [len(own[name]) for name in link.ours])
-                found |= dict(zip(link.ours, parts, strict=True))
-        return found
+                parameters |= dict(zip(link.ours, parts, strict=True))
+        return parameters
 
 
 @dataclass(frozen=True)

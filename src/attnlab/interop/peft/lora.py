@@ -58,21 +58,21 @@ def lora_in(layout: NamedModel, config: Config, tensors: Tensors) -> Lora:
 
 
 def _updates(
-    layout: NamedModel, found: Map, down: Tensor, up: Tensor, alpha: float, scaling: Scaling, dropout: float
+    layout: NamedModel, mapped: Map, down: Tensor, up: Tensor, alpha: float, scaling: Scaling, dropout: float
 ) -> dict[str, LowRank]:
     """One update for each of ours, which share A where theirs is one map."""
-    linears = [map_named(layout.model, name) for name in found.ours]
+    linears = [map_named(layout.model, name) for name in mapped.ours]
     rows = [linear.out_features for linear in linears]
     if (up.shape[0], down.shape[1]) != (sum(rows), linears[0].in_features):
         raise ConfigError(
-            f"The update of {found.ours[0]} is for a map of {down.shape[1]} to {up.shape[0]}, and this "
+            f"The update of {mapped.ours[0]} is for a map of {down.shape[1]} to {up.shape[0]}, and this "
             f"model's goes from {linears[0].in_features} to {sum(rows)}."
         )
     shared = _linear(down)
     parts = up.split(rows)
     return {
         name: LowRank(shared, _linear(part), alpha, scaling, dropout)
-        for name, part in zip(found.ours, parts, strict=True)
+        for name, part in zip(mapped.ours, parts, strict=True)
     }
 
 
@@ -108,20 +108,20 @@ def _dropout(config: Config) -> float:
 # ---------------------------------------------------------------- out
 def lora_out(layout: NamedModel, adapter: Lora) -> tuple[Config, Tensors]:
     maps = layout.maps()
-    known = {name for found in maps.values() for name in found.ours}
+    known = {name for mapped in maps.values() for name in mapped.ours}
     for name in adapter.updates:
         if name not in known:
             raise ConfigError(
                 f"{name} has an update, and no map of a {layout.family.model_type} model is it."
             )
-    chosen = {theirs: found for theirs, found in maps.items() if set(found.ours) & set(adapter.updates)}
+    chosen = {theirs: mapped for theirs, mapped in maps.items() if set(mapped.ours) & set(adapter.updates)}
     tensors: Tensors = {}
     alphas, ranks = dict[str, float](), dict[str, int]()
-    for theirs, found in chosen.items():
-        own = [adapter.updates[name] for name in found.ours if name in adapter.updates]
+    for theirs, mapped in chosen.items():
+        own = [adapter.updates[name] for name in mapped.ours if name in adapter.updates]
         _refuse_apart(theirs, own)
         tensors[theirs + DOWN] = own[0].down.weight.detach()
-        tensors[theirs + UP] = torch.cat([_up(layout, adapter, name, own[0]) for name in found.ours])
+        tensors[theirs + UP] = torch.cat([_up(layout, adapter, name, own[0]) for name in mapped.ours])
         alphas[theirs], ranks[theirs] = own[0].alpha, own[0].up.in_features
     scalings = {update.scaling for update in adapter.updates.values()}
     if len(scalings) > 1:
@@ -135,7 +135,7 @@ def lora_out(layout: NamedModel, adapter: Lora) -> tuple[Config, Tensors]:
         "alpha_pattern": {name: _whole(value) for name, value in alphas.items() if value != alpha},
         "lora_dropout": adapter.dropout,
         "use_rslora": scalings == {"root"},
-        "fan_in_fan_out": any(found.transposed for found in chosen.values()),
+        "fan_in_fan_out": any(mapped.transposed for mapped in chosen.values()),
         "bias": "none",
         "init_lora_weights": True,
         "target_modules": targets(list(chosen), list(maps)),

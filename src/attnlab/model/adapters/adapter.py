@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.config.streams import stream_seed
-from attnlab.config.values import unknown
+from attnlab.config.values import unknown_name
 from attnlab.model.model import Model
 from attnlab.model.terms import Term
 
@@ -87,7 +87,7 @@ class Adapter:
         parts = dict(model.named_modules())
         for name in train:
             if name not in parts and name not in known:
-                raise unknown("train", name, [name for name, _ in model.named_children()])
+                raise unknown_name("train", name, [name for name, _ in model.named_children()])
         trained = {id(p) for part in train if part in parts for p in parts[part].parameters()}
         tuned = {name: p for name, p in known.items() if id(p) in trained or name in train}
         for name in (*self.borrows(model), *self.learned):

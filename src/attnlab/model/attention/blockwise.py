@@ -57,7 +57,7 @@ def split(x: Tensor, places: Tensor) -> Tensor:
     return x.gather(2, index).unflatten(2, (G, M)).transpose(1, 2).flatten(0, 1)
 
 
-def joined(y: Tensor, back: Tensor) -> Tensor:
+def unsplit(y: Tensor, back: Tensor) -> Tensor:
     """The reverse for outputs: y (B·G, H, M, K) and each token's place (B, T) -> (B,H,T,K)."""
     rows = y.unflatten(0, (len(back), -1)).transpose(1, 2).flatten(2, 3)  # (B, H, G·M, K)
     return rows.gather(2, back[:, None, :, None].expand(-1, rows.shape[1], -1, rows.shape[3]))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from attnlab.config.ranges import Count
-from attnlab.model.attention.blockwise import Blockwise, blocks_of, even_blocks, joined, split
+from attnlab.model.attention.blockwise import Blockwise, blocks_of, even_blocks, split, unsplit
 from attnlab.model.attention.rule import Rule
 from attnlab.model.masks import Causal, Mask
 from attnlab.model.pairs import Pairs
@@ -117,7 +117,7 @@ class Group(Blockwise):
         ids = self._block_ids(layout.ids(pairs.queries), pairs.queries)
         places, back = blocks_of(ids.expand(q.shape[0], -1))
         blocks = (split(x, places) for x in (q, k, v))
-        return joined(self.inner(*blocks, pairs.take(places, places)), back)
+        return unsplit(self.inner(*blocks, pairs.take(places, places)), back)
 
     def _block_ids(self, ids: Tensor, tokens: Tokens) -> Tensor:
         """Group ids, apart for each document; padding in blocks of its own, so that it fattens no other."""

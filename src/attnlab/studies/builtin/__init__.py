@@ -6,7 +6,7 @@ import inspect
 from dataclasses import replace
 
 from attnlab.config.registry import locate
-from attnlab.config.values import unknown
+from attnlab.config.values import unknown_name
 from attnlab.studies.spec import Study
 
 STUDIES = {
@@ -36,7 +36,7 @@ STUDIES = {
 def builtin(name: str) -> Study:
     """A study by its name, with its card."""
     if name not in STUDIES:
-        raise unknown("Studies", name, STUDIES)
+        raise unknown_name("Studies", name, STUDIES)
     make = locate(STUDIES[name])
     text = inspect.cleandoc(inspect.getmodule(make).__doc__ or "")
     return replace(make(), name=name, card=text)

@@ -75,7 +75,11 @@ class Methods(Extras):
 
     def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
         metric = outcome.study.metric
-        verdicts = {one.arm: verdict_phrase(one) for one in outcome.comparisons if one.metric == metric}
+        verdicts = {
+            comparison.arm: verdict_phrase(comparison)
+            for comparison in outcome.comparisons
+            if comparison.metric == metric
+        }
         full = outcome.study.baseline
         verdicts[full] = "baseline"
         rows = [row_of(arm, metric, verdicts.get(arm.name, arm.state.value)) for arm in outcome.arms]

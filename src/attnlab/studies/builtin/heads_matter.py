@@ -72,10 +72,10 @@ class Worth(Extras):
         ),
         **{
             f"{name}_correlation": Measure(
-                f"rank correlation over heads of the {told} with the change of loss without the head",
+                f"rank correlation over heads of the {title} with the change of loss without the head",
                 "higher",
             )
-            for name, told in MEASURES.items()
+            for name, title in MEASURES.items()
         },
     }
 

@@ -146,9 +146,9 @@ def by_place(losses: Sequence[Sequence[float]]) -> dict[str, float]:
     for row in losses:
         for place, loss in enumerate(row, start=2):  # the first token is given
             bins.setdefault(-(-place // BIN) * BIN, []).append(loss)
-    return {str(end): sum(held) / len(held) for end, held in sorted(bins.items())}
+    return {str(end): sum(losses) / len(losses) for end, losses in sorted(bins.items())}
 
 
 def lines(seeds: Sequence[Mapping[str, float]]) -> tuple[list[float], list[list[float]]]:
     places = sorted(map(int, seeds[0]))
-    return [float(place) for place in places], [[held[str(place)] for place in places] for held in seeds]
+    return [float(place) for place in places], [[means[str(place)] for place in places] for means in seeds]

@@ -80,7 +80,7 @@ class TimeToLoss(Extras):
                     columns,
                     rows,
                     "Nats per token. Seconds of training on this machine, evaluations aside; – where a run "
-                    "never came so low.",
+                    "never reached it.",
                 )
             ],
             notes=notes,

@@ -55,7 +55,7 @@ class BySize(Extras):
     """Each comparison by the size of its arms, and whether its words are the same at every one."""
 
     def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
-        rows = [one for one in outcome.comparisons if one.metric == outcome.study.metric]
+        rows = [comparison for comparison in outcome.comparisons if comparison.metric == outcome.study.metric]
         if not rows:
             return Summary()
         arms, metric = {arm.name: arm for arm in outcome.arms}, outcome.study.metric

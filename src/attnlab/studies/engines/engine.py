@@ -57,9 +57,9 @@ class JobRequest:
         return asdict(self)
 
     @classmethod
-    def of_json(cls, held: Mapping[str, Any]) -> JobRequest:
-        lists = {name: tuple(held[name]) for name in ("allow", "probes", "imports")}
-        return cls(**{**held, **lists, "purpose": Purpose(held["purpose"])})
+    def of_json(cls, record: Mapping[str, Any]) -> JobRequest:
+        lists = {name: tuple(record[name]) for name in ("allow", "probes", "imports")}
+        return cls(**{**record, **lists, "purpose": Purpose(record["purpose"])})
 
 
 @dataclass
