@@ -11,12 +11,14 @@ from attnlab.tasks import TASKS
 
 SOURCE = Path(attnlab.__file__).parent
 WORDING = "wording"
-"""A folder's `wording`, a module or a folder: the sentences of its records. It imports `config` and other
-wordings alone, so that whoever holds a record can say it."""
+"""A folder's `wording`, a module or a folder: the sentences of its records. It imports `config`,
+numbers as they are written (`documents`, `metrics`) and other wordings alone, so that whoever holds a record
+can say it."""
 LAYERS = """
 config
-choices wording
+choices
 documents metrics
+wording
 runs
 data model
 targets

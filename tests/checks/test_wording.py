@@ -21,7 +21,7 @@ from attnlab.runs.findings import (
 )
 
 SOURCE = Path(attnlab.__file__).parent
-FOLDERS = ("checks", "interop", "targets")
+FOLDERS = ("checks", "interop", "session", "targets")
 """Where findings are made."""
 
 
@@ -43,7 +43,7 @@ def kinds_used():
                     continue
                 name = getattr(node.func, "attr", getattr(node.func, "id", ""))
                 given = {one.arg: one.value for one in node.keywords}
-                if name == "finding" and len(node.args) > 2:
+                if name in ("finding", "finding_of") and len(node.args) > 2:
                     yield from ((file.stem, kind) for kind in constants(node.args[2]))
                 elif name in ("judged", "about") and len(node.args) > 1:
                     yield from ((file.stem, kind) for kind in constants(node.args[1]))

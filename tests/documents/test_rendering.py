@@ -117,14 +117,20 @@ def test_a_terminal_reads_no_markup():
     assert "[bold]x[/] [red]y" in shown and "[a]" in shown and "[/]" in shown
 
 
-def test_a_number_that_is_not_sound_is_struck_everywhere():
+def test_an_invalid_number_is_struck_everywhere():
     node = Sentence((Number(0.5, sound=False), " and ", Number(0.25)))
-    assert '<s class="not-sound"><span class="hidden">not sound: </span><data value="0.5">' in html.block(
-        node
-    )
+    assert '<s class="not-sound"><span class="hidden">invalid: </span><data value="0.5">' in html.block(node)
     assert html.block(node).count("<s ") == 1
-    assert markdown.block(node).startswith("~~0.5000~~ (not sound) and 0.2500")
+    assert markdown.block(node).startswith("~~0.5000~~ (invalid) and 0.2500")
     assert as_text(node) == "0.5000 ✗ and 0.2500"
+
+
+def test_a_stroke_never_hides_a_minus():
+    for number in (Number(-0.155, sound=False), Number(0.155, form="signed", sound=False)):
+        node = Sentence(number)
+        assert "<s " not in html.block(node) and "✗" in html.block(node)
+        assert "~~" not in markdown.block(node) and markdown.block(node).startswith("✗ ")
+        assert "✗" in as_text(node)
 
 
 def test_a_column_has_the_same_decimals_in_every_rendering():

@@ -93,7 +93,9 @@ def test_the_page_holds_every_weight_to_four_thousandths():
     page = found.html()
     stored = torch.tensor(list(packed(page, "weights"))).view(2, 4, 8, 8)
     weights = torch.stack([layer.weights for layer in found.layers])
-    assert float(((stored / 255) ** 2 - weights).abs().max()) < 0.004
+    allowed = torch.ones(8, 8, dtype=torch.bool).tril().expand(2, 4, 8, 8)
+    assert ((stored == 255) == ~allowed).all(), "what the causal mask forbids, and nothing else"
+    assert float(((stored / 254) ** 2 - weights)[allowed].abs().max()) < 0.004
     assert json.loads(packed(page, "maps"))["layers"][0]["keys"] == WORDS
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")
     assert 'sandbox="allow-scripts"' in found._repr_html_()

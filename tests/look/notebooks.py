@@ -12,8 +12,11 @@ from tests.explain.pages import PAGES
 GROUNDS = {"light": ("#ffffff", "#1f1f1f"), "dark": ("#111111", "#e0e0e0")}
 STYLE = """
 body {{ margin: 0; padding: 24px; background: {ground}; color: {ink}; font: 14px/1.5 system-ui, sans-serif; }}
-table {{ border-collapse: collapse; font-size: 12px; }} th, td {{ padding: .5em; text-align: right; }}
-tbody tr:nth-child(odd) {{ background: #8881; }}
+.output table {{ border-collapse: collapse; border: none; font-size: 12px; margin: 0 auto 1em; }}
+.output table {{ table-layout: fixed; }}
+.output td, .output th {{ text-align: right; vertical-align: middle; padding: .5em; color: {ink}; }}
+.output tbody tr:nth-child(odd) {{ background: {ground}; }}
+.output tbody tr:hover {{ background: #8883; }}
 """  # as Jupyter and its relatives style what they show
 
 
@@ -41,13 +44,18 @@ RESULTS: dict[str, Callable[[], Any]] = {
 }
 
 
+def in_notebook(shown: str, ground: str) -> str:
+    """A page like that of a notebook, with one output."""
+    colour, ink = GROUNDS[ground]
+    style = STYLE.format(ground=colour, ink=ink)
+    head = f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>Notebook</title><style>{style}</style>"
+    return f"{head}<main class=output><h1 hidden>Notebook</h1>{shown}</main></html>"
+
+
 def written(out: Path) -> Iterator[tuple[str, Path]]:
-    for ground, (page, ink) in GROUNDS.items():
+    for ground in GROUNDS:
         for name, make in RESULTS.items():
             file = out / f"notebook-{name}-{ground}.html"
             shown = make()._repr_html_()
-            style = STYLE.format(ground=page, ink=ink)
-            file.write_text(
-                f"<!DOCTYPE html><meta charset=utf-8><style>{style}</style>{shown}", encoding="utf-8"
-            )
+            file.write_text(in_notebook(shown, ground), encoding="utf-8")
             yield f"notebook-{name}-{ground}", file

@@ -190,14 +190,15 @@ def test_the_report_shows_what_each_arm_really_took(tmp_path, monkeypatch):
     (row,) = ended.results["comparisons"]
     assert row["words"].endswith("; 2 × the learning rate (0.001, dot 0.0005).")
     page = (ended.folder / "report.md").read_text()
-    assert "*Budget of each run*: 8 steps (long: 16 steps)" in page
+    assert "*Budget of each run*: 8 steps (dot), 16 steps (long)" in page
     rows = [
         line
         for line in page.splitlines()
         if line.startswith(("| dot (baseline) | nothing", "| long | `train"))
     ]
     tokens = fmean(run["tokens"] for run in ended.results["runs"] if run["arm"] == "dot")
-    assert f"| 8 steps, {tokens:,.0f} tokens, " in rows[0] and "learning rate 0.0005 |" in rows[0]
-    assert "| 16 steps, " in rows[1] and "learning rate 0.001 |" in rows[1]
+    assert "| arm | changes | steps | tokens | FLOPs | learning rate |" in page
+    assert f"| 8 | {tokens:,.0f} | " in rows[0] and rows[0].endswith(" | 0.0005 |")
+    assert "| 16 | " in rows[1] and rows[1].endswith(" | 0.001 |")
     html = (ended.folder / "report.html").read_text()
-    assert "8 steps (long: 16 steps) per run" in html and said in html
+    assert "8 steps (dot), 16 steps (long) per run" in html and said in html

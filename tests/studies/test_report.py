@@ -11,9 +11,10 @@ import html5lib
 import pytest
 
 from attnlab.evaluation.comparison import FACTS
+from attnlab.studies.report.courses import MOST_POINTS, course
 from attnlab.studies.report.metric_display import QUALITY
 from attnlab.studies.report.sections.attention import MOST_TOKENS
-from attnlab.studies.report.sections.curves import MOST_POINTS, curves, over_seeds
+from attnlab.studies.report.sections.curves import curves
 from attnlab.studies.report.study_results import StudyResults
 from tests.studies import results as made
 from tests.studies.results import write
@@ -162,12 +163,14 @@ def test_the_table_of_arms_holds_each_arms_own_numbers(reports):
             assert float(next(found.iter("data")).get("value")) == estimate["value"]
             low, high = words(next(found.iter("small"))).split(" to ")
             assert rounds_to(estimate["low"], low) and rounds_to(estimate["high"], high)
-            assert words(cell(table, arm["name"], "n")) == "5"
+    assert "its 95% interval over 5 seeds" in words(page), "which is said once"
 
 
-def test_what_is_not_sound_is_struck_wherever_it_is_shown(reports):
+def test_what_is_invalid_is_struck_or_crossed_wherever_it_is_shown(reports):
     page = parsed(reports["five_arms"][1])
     struck = {d for s in page.iter("s") for d in s.iter("data")}
+    assert not any(float(d.get("value")) < 0 for d in struck), "a stroke hides a minus"
+    struck |= {d for s in page.iter("span") if s.get("class") == "crossed" for d in s.iter("data")}
     zero = next(a for a in reports["five_arms"][0]["arms"] if a["name"] == "zero")
     own = [zero["metrics"][name]["value"] for name in ("loss", "perplexity", "bits_per_byte", "seconds")]
     runs = [r["metrics"]["loss"] for r in reports["five_arms"][0]["runs"] if r["arm"] == "zero"]
@@ -177,11 +180,11 @@ def test_what_is_not_sound_is_struck_wherever_it_is_shown(reports):
     sound = next(a for a in reports["five_arms"][0]["arms"] if a["name"] == "dot")["metrics"]["loss"]["value"]
     assert not any(float(d.get("value")) == sound for d in struck)
     head = words(next(page.iter("header")))
-    assert "zero is not sound" in head and "dependency" in head and MEANING in head
+    assert "zero is invalid" in head and "dependency" in head and MEANING in head
     told = next(e for e in page.iter() if e.get("class") == "finding finding-fail")
     assert all(part in words(told) for part in (MEANING, FIX, "Logits at position 7 changed"))
     text = (reports["five_arms"][1] / "report.md").read_text(encoding="utf-8")
-    assert "~~4.4" in text and "zero is not sound" in text
+    assert "~~4.4" in text and "zero is invalid" in text and "✗ −0.6061" in text
 
 
 def test_token_by_token_perplexity_follows_from_the_loss_where_only_that_is_given(tmp_path):
@@ -199,9 +202,8 @@ def test_token_by_token_perplexity_follows_from_the_loss_where_only_that_is_give
 def test_one_seed_and_quick_are_said(reports):
     one = parsed(reports["one_seed"][1])
     assert "Seed noise is unknown" in words(next(one.iter("header")))
-    assert words(cell(table_with(one, "perplexity"), "dot", "perplexity")).endswith(
-        "interval unknown (one seed)"
-    )
+    assert words(one).count("One seed: intervals over seeds are unknown.") == 1
+    assert "unknown" not in words(cell(table_with(one, "perplexity"), "dot", "perplexity"))
     assert "This was a quick study" in words(next(parsed(reports["quick"][1]).iter("header")))
     assert "quick study" not in words(next(parsed(reports["five_arms"][1]).iter("header")))
 
@@ -300,8 +302,8 @@ def test_an_inconclusive_comparison_says_what_it_may_have_missed(tmp_path):
     results["comparisons"] = [row]
     results["configs"] = {"base": {"data": {"corpus": {"kind": "files", "path": "notes.txt"}}}}
     said = [words(item) for item in section(tmp_path, results, "limits")]
-    least = f"{row['smallest']:.4f}"
-    assert any(f"below {least} would probably have been missed with 3 seeds" in one for one in said)
+    least = f"{row['smallest']:.3f}"  # in the digits that the difference is shown in
+    assert any("With 3 seeds" in one and f"missed (80% power): {least} (additive)" in one for one in said)
     assert any("on notes.txt" in one for one in said)
     facts |= {"high": -0.01, "p": 0.001}
     results["comparisons"] = [made.compared("additive", "loss", "better", **facts)]
@@ -363,28 +365,46 @@ def test_a_column_of_runs_is_there_once(tmp_path):
     assert header.count("seconds") == 1 and len(set(header)) == len(header)
 
 
-def test_curves_are_means_of_the_seeds_that_reached_the_step():
+def test_a_mean_is_drawn_only_where_every_seed_has_a_point():
     one = {"step": [1, 2, 3], "tokens": [10, 20, 30], "seconds": [1.0, 2.0, 3.0], "loss": [5.0, 4.0, 3.0]}
     two = {"step": [1, 2], "tokens": [10, 20], "seconds": [2.0, 3.0], "loss": [6.0, 5.0]}
-    curve = over_seeds([one, two])
-    assert curve["value"] == [5.5, 4.5, 3.0]
-    assert curve["seconds"] == [1.5, 2.5, 3.0]
-    assert curve["low"] == [5.0, 4.0, None] and curve["high"] == [6.0, 5.0, None]
-    assert curve["n"] == [2, 2, 1]
+    drawn = course([one, two])
+    assert drawn.mean["value"] == [5.5, 4.5] and drawn.mean["seconds"] == [1.5, 2.5]
+    assert drawn.mean["low"] == [5.0, 4.0] and drawn.mean["high"] == [6.0, 5.0]
+    (rest,) = drawn.singles  # from the last point that both have
+    assert rest["step"] == [2, 3] and rest["value"] == [4.0, 3.0]
+
+
+def test_seeds_that_end_apart_are_not_joined_into_one_line():
+    """A mean over those that are left would rise and fall with who they are, and read as learning."""
+    ends, every = (51, 52, 55, 56, 60), 5
+    runs = [
+        {
+            "step": [*range(every, end, every), end],
+            "loss": [5.0 + seed] * len([*range(every, end, every), end]),
+        }
+        for seed, end in enumerate(ends)
+    ]
+    drawn = course(runs)
+    assert drawn.mean["step"] == [*range(every, 51, every)]
+    assert set(drawn.mean["value"]) == {7.0}, "the mean of all five, wherever it is drawn"
+    assert sorted(part["step"][-1] for part in drawn.singles) == [*ends]
+    for part in drawn.singles:  # each is one seed's own numbers
+        assert len(set(part["value"])) == 1 and part["step"][0] == 50
 
 
 def test_seeds_that_end_at_nearly_the_same_step_end_in_one_point():
     one = {"step": [200, 400, 564], "loss": [5.0, 4.0, 3.0]}
     two = {"step": [200, 400, 580], "loss": [6.0, 5.0, 4.0]}
-    curve = over_seeds([one, two])
+    curve = course([one, two]).mean
     assert curve["step"] == [200, 400, 572] and curve["value"] == [5.5, 4.5, 3.5] and curve["n"] == [2, 2, 2]
     short = {"step": [200, 400], "loss": [6.0, 5.0]}  # which stopped for another reason
-    assert over_seeds([one, short])["n"] == [2, 2, 1]
+    assert course([one, short]).mean["n"] == [2, 2]
 
 
 def test_long_curves_are_averaged_not_thinned():
     steps = list(range(10 * MOST_POINTS))
-    curve = over_seeds([{"step": steps, "loss": [s % 2 for s in steps]}])
+    curve = course([{"step": steps, "loss": [s % 2 for s in steps]}]).mean
     assert len(curve["value"]) == MOST_POINTS
     assert set(curve["value"]) == {0.5}
 
@@ -414,9 +434,9 @@ def test_a_check_that_looks_twice_counts_a_seed_once(tmp_path):
         run["checks"] = run["checks"] + again
     write(results, tmp_path)
     page = parsed(tmp_path)
-    assert words(cell(table_with(page, "check"), "dependency", "zero not sound")) == "✗fail2 of 2 seeds"
+    assert words(cell(table_with(page, "check"), "dependency", "zero invalid")) == "✗fail2 of 2 seeds"
     failed = [e for e in page.iter() if e.get("class") == "finding finding-fail"]
-    assert len(failed) == 1 and "zero (2 seeds)" in words(failed[0]) and "Again." in words(failed[0])
+    assert len(failed) == 1 and "zero (2 seeds)" in words(failed[0]) and "4 such findings" in words(failed[0])
 
 
 def cut_short(share, **counts):

@@ -34,7 +34,7 @@ def strokes(tab):
 def test_plots_are_drawn_and_nothing_is_fetched(tab, tmp_path):
     shown(tab, made.five_arms(), tmp_path)
     canvases = tab.run("document.querySelectorAll('.canvas').length")
-    assert canvases == tab.run("document.querySelectorAll('.canvas svg.main-svg:first-child').length") == 6
+    assert canvases == tab.run("document.querySelectorAll('.canvas svg.main-svg:first-child').length") == 8
     assert len(strokes(tab)) == 4
     assert tab.run("document.querySelectorAll('#plot-lengths .bars .point').length") == 20
     assert tab.run("document.querySelectorAll('#plot-attention .heatmaplayer image').length") == 3

@@ -69,7 +69,8 @@ def convert_adapter(source: str, target: Path, choices: dict[str, Any], *, json:
         raise ConfigError("--adapter writes what a run tuned as it is; leave the other options out.")
     given = give_adapter(source, target)
     if json:
-        return emit({"architecture": given.architecture, "tensors": given.tensors, "folder": str(target)})
+        facts = {"architecture": given.architecture, "tensors": given.tensors, "folder": str(target)}
+        return emit(facts | {"notes": given.notes})
     for line in given.lines(target):
         out.say(line)
     return None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +15,8 @@ from attnlab.cli.console import MOST, JsonOption, SetOption, emit, err, fail, ou
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import (
+    SIGNS,
+    Below,
     Heading,
     Inline,
     Node,
@@ -27,11 +29,13 @@ from attnlab.documents.nodes import (
     toned,
 )
 from attnlab.documents.numbers import duration
+from attnlab.metrics.measures import form_of, title_of
 from attnlab.runs.faults import reading
-from attnlab.studies.wording import FEW, because_phrase, verdict_phrase
+from attnlab.studies.wording import chance, difference_number, more_than_compared, places_of
 
 if TYPE_CHECKING:
-    from attnlab.studies.outcome import StudyOutcome
+    from attnlab.evaluation.comparison import Comparison
+    from attnlab.studies.outcome import ArmOutcome, StudyOutcome
     from attnlab.studies.plan import StudyPlan
     from attnlab.studies.resolved import Resolved
     from attnlab.studies.runner import EndedStudy
@@ -156,15 +160,13 @@ def command(study: str, *, quick: bool, seeds: int | None, set: list[str], only:
 
 
 def show(ended: EndedStudy) -> None:
-    """The verdict, the arms, and where the rest is."""
+    """The answer, a row an arm, and where the rest is."""
     outcome = ended.outcome
     study = outcome.study
-    out.show(
-        Heading(study.question),
-        arms_table(outcome),
-        Sentence((strong("Verdict:"), f" {outcome.verdict}")),
-        *([comparisons_table(outcome)] if len(outcome.comparisons) > FEW else []),
-    )
+    verdict = Sentence((strong("Verdict:"), f" {outcome.headline}"))
+    out.show(Heading(study.question), arms_table(outcome), verdict)
+    main = [one for one in outcome.comparisons if one.metric == study.metric]
+    out.show(*map(Sentence, more_than_compared(main)))
     if study.quick:
         out.show(Sentence(toned(Tone.WARNING, "This was a quick run: too few tokens and seeds to rely on.")))
     out.show(*(Sentence(f"Note: {note}") for note in outcome.notes))
@@ -179,41 +181,52 @@ def show(ended: EndedStudy) -> None:
 
 COLUMNS = ("loss", "token_by_token_loss", "tokens_per_second", "bits_per_byte", "train_loss")
 ROOM = 100
-"""Characters from which on a line has room for all columns; a narrower one shows the first three."""
-TONES = {"finished": Tone.GOOD, "invalid": Tone.WRONG, "failed": Tone.WRONG}
-
-
-def comparisons_table(outcome: StudyOutcome) -> Table:
-    """Comparisons that are too many for a sentence each."""
-    rows = [(one.arm, one.baseline, verdict_phrase(one), because_phrase(one)) for one in outcome.comparisons]
-    return Table((TableColumn("arm", whole=True), "compared with", "verdict", "why"), rows)
+"""Characters from which on a line has room for all columns; a narrower one shows the first."""
+TONES = {"better": Tone.GOOD, "worse": Tone.WARNING, "invalid": Tone.WRONG, "failed": Tone.WRONG}
 
 
 def arms_table(outcome: StudyOutcome) -> Table:
-    wanted = COLUMNS if out.width >= ROOM else COLUMNS[:3]
-    measured = [name for name in wanted if any(name in arm.scores for arm in outcome.arms)]
-    names = dict.fromkeys([outcome.study.metric, *measured])
-    sizes = {arm.parameters for arm in outcome.arms}
-    alike = f"{sizes.pop():,} parameters each" if len(sizes) == 1 else ""
+    """A row an arm: what it came to, by how much, and its numbers."""
+    measured = [name for name in COLUMNS if any(name in arm.scores for arm in outcome.arms)]
+    names = [*dict.fromkeys([outcome.study.metric, *measured])][: None if out.width >= ROOM else 1]
+    main = {one.arm: one for one in outcome.comparisons if one.metric == outcome.study.metric}
+    places = places_of(main.values())
     rows: list[tuple[Inline, ...]] = []
-    for arm in outcome.arms:
-        state = toned(TONES.get(arm.state, Tone.WARNING), arm.state.value)
-        scores = [arm.scores.get(name) for name in names]
-        numbers = [Number(None) if s is None else Number.within(s.value, s.interval) for s in scores]
-        rows.append((arm.name, state, *([] if alike else [arm.parameters or 0]), *numbers))
-    for arm in outcome.refused:
-        rest = [""] * (len(names) + (0 if alike else 1))
-        rows.append((arm.name, toned(Tone.WRONG, arm.state.value), *rest))
+    for arm in outcome.all_arms:
+        compared, scores = main.get(arm.name), [arm.scores.get(name) for name in names]
+        numbers = [
+            Number(None) if s is None else replace(Number.within(s.value, s.interval), form=form_of(name))
+            for name, s in zip(names, scores, strict=True)
+        ]
+        difference = Number(None)
+        if compared is not None:
+            difference = replace(difference_number(compared), decimals=places)
+        cells = [replace(one, n=None, sound=arm.sound, without_interval="") for one in (difference, *numbers)]
+        rows.append((arm.name, verdict_cell(arm, compared, outcome.study.baselines), *cells))
     columns = [
-        TableColumn("arm", whole=True),
-        TableColumn("state"),
-        *([] if alike else [TableColumn("parameters", right=True)]),
-        *(TableColumn(name.replace("_", " "), right=True) for name in names),
+        *(
+            TableColumn("arm", whole=True),
+            TableColumn("verdict", whole=True),
+            TableColumn("difference", right=True),
+        ),
+        *(TableColumn(title_of(name), right=True) for name in names),
     ]
     counts = sorted({score.n for arm in outcome.arms for score in arm.scores.values() if score.interval})
     seeds = " or ".join(map(str, counts))
+    sizes = {arm.parameters for arm in outcome.arms if arm.parameters}
+    alike = f"{sizes.pop():,} parameters each." if len(sizes) == 1 else ""
     intervals = f"Below each number: its 95% interval over {seeds} seeds." if counts else ""
-    return Table(columns, rows, note=". ".join(filter(None, [alike, intervals])))
+    return Table(columns, rows, note=" ".join(filter(None, [alike, intervals])))
+
+
+def verdict_cell(arm: ArmOutcome, comparison: Comparison | None, baselines: Sequence[str]) -> Inline:
+    """What an arm came to, in a word or two; p stands below it."""
+    word = str(comparison.verdict) if comparison and arm.sound else arm.state.value
+    if arm.name in baselines and arm.state == "finished":
+        return "baseline"
+    if comparison is None or not arm.sound or math.isnan(comparison.p_corrected):
+        return toned(TONES.get(word, Tone.MUTED), f"{SIGNS.get(word, '')} {word}".strip())
+    return toned(TONES.get(word, Tone.MUTED), f"{SIGNS[word]} {word}"), Below(chance(comparison.p_corrected))
 
 
 # ---------------------------------------------------------------- before anything is trained

@@ -29,7 +29,8 @@ TableRenderer = Callable[[Table], Markup]
 def grid(node: Grid, table: TableRenderer) -> Markup:
     """Alone, with its key; its numbers as a table too."""
     scale = scale_of(node)
-    return element("div", _picture(node, scale, table), key(scale, node.key), class_="grid-figure")
+    shown_key = "" if node.nothing_beside(scale) else key(scale, node.key)
+    return element("div", _picture(node, scale, table), shown_key, class_="grid-figure")
 
 
 def grids(node: Grids, table: TableRenderer, level: int) -> Markup:

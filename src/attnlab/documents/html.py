@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from markupsafe import Markup
 
@@ -14,11 +13,22 @@ from attnlab.documents import grids, plotly_figures, svg
 from attnlab.documents import nodes as n
 from attnlab.documents.markup import element, lines_of, pack, policy, shared_template, shared_text, text
 from attnlab.documents.nodes import SIGNS, Inline, Node, Number, Tone, numbers_in, parts_of
-from attnlab.documents.numbers import beside, column_decimals, decimals, fixed, known, short, value_text
-from attnlab.documents.palette import variables
+from attnlab.documents.numbers import (
+    beside,
+    column_decimals,
+    crossed,
+    decimals,
+    fixed,
+    known,
+    short,
+    value_text,
+)
+from attnlab.documents.palette import Ink, variables
 from attnlab.documents.scale import round_numbers
 
 TAGS = {Tone.STRONG: "b", Tone.ITALIC: "em"}
+WHOLE = 28
+"""Characters up to which an arm's name is not broken where there is room."""
 
 
 # ---------------------------------------------------------------- sentences
@@ -66,13 +76,16 @@ def _part(part: n.Part, places: int | None) -> Markup:
 
 
 def number(part: Number, places: int | None = None) -> Markup:
-    """Struck where it is not sound; interval and n below it."""
+    """Struck where it is invalid, marked ✗ where a stroke would hide its minus; interval and n below it."""
     shown = value_text(part, places)
     if not known(part.value):
         return element("span", shown, class_="none")
     value = element("data", shown, value=part.value)
-    if not part.sound:
-        value = element("s", element("span", "not sound: ", class_="hidden"), value, class_="not-sound")
+    if crossed(part):
+        mark = element("span", "✗ ", aria_hidden="true") + element("span", "invalid: ", class_="hidden")
+        value = element("span", mark, value, class_="crossed")
+    elif not part.sound:
+        value = element("s", element("span", "invalid: ", class_="hidden"), value, class_="not-sound")
     below = Markup(" ").join(element("span", piece) for piece in beside(part, places))
     return value + (element("small", below, class_="beside") if below else "")
 
@@ -80,8 +93,8 @@ def number(part: Number, places: int | None = None) -> Markup:
 def name(part: n.Name) -> Markup:
     shown: list[object] = [element("bdi", part.text)]
     if part.ink is not None:
-        shown.insert(0, element("i", class_="swatch", style=f"--ink: {part.ink.colour}"))
-    who = element("span", *shown, class_="who")
+        shown.insert(0, stroke(part.ink))
+    who = element("span", *shown, class_="who whole" if len(part.text) <= WHOLE else "who")
     tags = [
         Markup(" ") + element("small", word, class_=f"tag tag-{kind}" if kind else "tag")
         for word, kind in part.tags
@@ -89,11 +102,22 @@ def name(part: n.Name) -> Markup:
     return element("span", who, *tags, class_="arm" if part.sound else "arm unsound-name")
 
 
+STROKES = {"dash": "5 3", "longdash": "9 3", "dashdot": "6 3 2 3", "dot": "2 3"}
+
+
+def stroke(ink: Ink) -> Markup:
+    """The stroke that an arm is drawn with, beside its name."""
+    line = {"x1": 0, "x2": 22, "y1": 4, "y2": 4, "style": f"stroke: {ink.colour}"}
+    drawn = element("line", **line, stroke_dasharray=STROKES.get(ink.dash, ""))
+    return element("svg", drawn, class_="stroke", viewBox="0 0 22 8", width=22, height=8, aria_hidden="true")
+
+
 def pill(part: n.VerdictPill) -> Markup:
     look = f"verdict verdict-{slug(part.kind) if part.kind in SIGNS else 'other'}"
-    sign = element("span", SIGNS.get(part.kind, "·"), aria_hidden="true")
+    sign = SIGNS.get(part.kind, "·")
     look += " verdict-words" if part.plain else ""
-    return element("span", sign, " ", part.words or part.kind, class_=look)
+    mark = element("span", sign, aria_hidden="true") + " " if sign and part.kind else Markup("")
+    return element("span", mark, part.words or part.kind, class_=look)
 
 
 def slug(title: str) -> str:
@@ -275,22 +299,20 @@ def _control(anchor: str, place: int, control: n.Control) -> Markup:
 
 def _legend(own: n.Name, label: str) -> Markup:
     assert own.ink is not None
-    dashes = "" if own.ink.dash == "solid" else "5 3" if own.ink.dash == "dash" else "2 3"
-    line = element(
-        "line", x1=0, x2=22, y1=4, y2=4, style=f"stroke: {own.ink.colour}", stroke_dasharray=dashes
-    )
-    stroke = element("svg", line, class_="stroke", viewBox="0 0 22 8", aria_hidden="true")
     pressed = {"type": "button", "aria_pressed": "true", "data_name": own.text}
     look = "" if own.sound else "unsound-name"
-    return element("li", element("button", stroke, element("bdi", label), class_=look, **pressed))
+    return element("li", element("button", stroke(own.ink), element("bdi", label), class_=look, **pressed))
 
 
 def _panel_name(panel: n.Name | None) -> Markup:
     if panel is None or panel.ink is None:
         return Markup("")
-    swatch = element("i", class_="swatch", style=f"--ink: {panel.ink.colour}")
     look = "panel-name" if panel.sound else "panel-name unsound-name"
-    return element("p", swatch, element("bdi", panel.text), class_=look)
+    return element("p", stroke(panel.ink), element("bdi", panel.text), class_=look)
+
+
+EDGE = 4
+"""Percent of a forest's width at its sides where no number of its axis stands: it would be cut."""
 
 
 def forest(node: n.Forest) -> Markup:
@@ -303,8 +325,14 @@ def forest(node: n.Forest) -> Markup:
         return round(100 * (value - low) / (high - low), 3)
 
     ticks = round_numbers(low, high)
-    digits = max(0, -math.floor(math.log10(ticks[1] - ticks[0]))) if len(ticks) > 1 else 0
-    named = [element("span", fixed(tick, digits, sign=True), style=f"left: {at(tick)}%") for tick in ticks]
+    unit = 100 if any(difference.form == "points" for difference in differences) else 1
+    step = unit * (ticks[1] - ticks[0]) if len(ticks) > 1 else 1
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    named = [
+        element("span", fixed(unit * tick, digits, sign=True), style=f"left: {at(tick)}%")
+        for tick in ticks
+        if EDGE <= at(tick) <= 100 - EDGE
+    ]
     sides = [
         element("span", f"← {node.left}", style="left: 0"),
         element("span", f"{node.right} →", style="right: 0"),
@@ -320,41 +348,63 @@ def forest(node: n.Forest) -> Markup:
 
 
 def _range(rows: Sequence[n.ForestRow]) -> tuple[float, float]:
-    """From these rows' intervals and zero, with a margin."""
-    values = [end for row in rows for end in (row.difference.value, row.difference.low, row.difference.high)]
+    """From these rows' intervals, seeds and zero, with a margin."""
+    values = [
+        end
+        for row in rows
+        for end in (row.difference.value, row.difference.low, row.difference.high, *row.each)
+    ]
     finite = [0.0, *(value for value in values if known(value) and abs(value) != float("inf"))]
     low, high = min(finite), max(finite)
     margin = 0.12 * (high - low) or 1.0
     return low - margin, high + margin
 
 
-def _forest_row(row: n.ForestRow, at: Any, places: int) -> Markup:
-    value, low, high = row.difference.value, row.difference.low, row.difference.high
-    zero = f"{at(0)}%"
-    drawn: list[Markup] = [element("line", class_="zero", x1=zero, x2=zero, y1="0", y2="100%")]
-    if known(low) and known(high) and at(high) > 0 and at(low) < 100:
-        ends = (f"{min(max(at(end), 0), 100)}%" for end in (low, high))
-        drawn.append(element("line", class_="whisker", x1=next(ends), x2=next(ends), y1="50%", y2="50%"))
-    if known(value):
-        place = {"y": "50%", "dy": ".35em", "class_": "beyond"}
-        if at(value) < 0:
-            drawn.append(element("text", "◀ off the scale", x="0", **place))
-        elif at(value) > 100:
-            drawn.append(element("text", "off the scale ▶", x="100%", text_anchor="end", **place))
-        else:
-            drawn.append(element("circle", class_="dot", cx=f"{at(value)}%", cy="50%", r=5))
+def _forest_row(row: n.ForestRow, at: Callable[[float], float], places: int) -> Markup:
     numbers = ", ".join([value_text(row.difference, places), *beside(row.difference, places)])
     colour = f"--ink: {row.name.ink.colour}" if row.name.ink else ""
-    label = f"{row.name.text}: {numbers}" if known(value) else row.name.text
+    label = f"{row.name.text}: {numbers}, {row.said.words or row.said.kind}"
     beneath = Markup(" ") + element("small", inline(row.beside), class_="beside") if row.beside else ""
+    why = element("small", inline(row.why), class_="beside") if row.why else Markup("")
+    empty = not known(row.difference.value)
+    drawn = element("svg", *_marks(row, at), class_="forest-plot", role="img", aria_label=label, style=colour)
+    look = "" if row.difference.sound else " unsound"
     return element(
         "div",
         element("div", name(row.name), beneath, class_="forest-name"),
-        element("svg", *drawn, class_="forest-plot", role="img", aria_label=label, style=colour),
-        element("div", number(row.difference, places), class_="forest-number"),
-        element("div", pill(row.said), class_="forest-verdict"),
-        class_="forest-row" if row.difference.sound else "forest-row unsound",
+        element("p", inline(row.why), class_="forest-why") if empty else drawn,
+        "" if empty else element("div", number(row.difference, places), class_="forest-number"),
+        element("div", pill(row.said), "" if empty else why, class_="forest-verdict"),
+        class_=f"forest-row forest-empty{look}" if empty else f"forest-row{look}",
     )
+
+
+def _marks(row: n.ForestRow, at: Callable[[float], float]) -> list[Markup]:
+    """From the back: what could have been missed, zero, each seed, the interval, the mean."""
+
+    def inside(value: float) -> float:
+        return min(max(at(value), 0), 100)
+
+    value, low, high = row.difference.value, row.difference.low, row.difference.high
+    zero, drawn = f"{at(0)}%", list[Markup]()
+    if row.detectable is not None:
+        left, right = (inside(side * row.detectable) for side in (-1, 1))
+        size = {"x": f"{left}%", "width": f"{right - left:.3f}%", "y": 0, "height": "100%"}
+        drawn.append(element("rect", class_="missed", **size))
+    drawn.append(element("line", class_="zero", x1=zero, x2=zero, y1="0", y2="100%"))
+    seeds = [seed for seed in row.each if 0 <= at(seed) <= 100]
+    drawn += [element("circle", class_="seed", cx=f"{at(seed)}%", cy="76%", r=2) for seed in seeds]
+    if known(low) and known(high) and at(high) > 0 and at(low) < 100:
+        ends = {"x1": f"{inside(low)}%", "x2": f"{inside(high)}%"}
+        drawn.append(element("line", class_="whisker", **ends, y1="50%", y2="50%"))
+    place = {"y": "50%", "dy": ".35em", "class_": "beyond"}
+    if known(value) and at(value) < 0:
+        drawn.append(element("text", "◀ off the scale", x="0", **place))
+    elif known(value) and at(value) > 100:
+        drawn.append(element("text", "off the scale ▶", x="100%", text_anchor="end", **place))
+    elif known(value):
+        drawn.append(element("circle", class_="dot", cx=f"{at(value)}%", cy="50%", r=5))
+    return drawn
 
 
 # ---------------------------------------------------------------- pages

@@ -1,4 +1,4 @@
-"""Documents as Markdown: text stays text, numbers that are not sound are struck, figures are left out."""
+"""Documents as Markdown: text stays text, invalid numbers are struck, figures are left out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from attnlab.config.visible_text import visible
 from attnlab.documents import nodes as n
 from attnlab.documents.nodes import Inline, Node, Number, Tone, parts_of
-from attnlab.documents.numbers import beside, column_decimals, known, short, value_text
+from attnlab.documents.numbers import beside, column_decimals, crossed, known, short, value_text
 
 ACTING = frozenset("<>&`|")
 """What some readers of Markdown take for more than text, even in code."""
@@ -78,8 +78,8 @@ def number(part: Number, places: int | None = None) -> str:
     if not known(part.value):
         return shown
     interval = ", ".join(beside(part, places))
-    struck = shown if part.sound else f"~~{shown}~~"
-    return struck + (f" ({interval})" if interval else "") + ("" if part.sound else " (not sound)")
+    struck = shown if part.sound else f"✗ {shown}" if crossed(part) else f"~~{shown}~~"
+    return struck + (f" ({interval})" if interval else "") + ("" if part.sound else " (invalid)")
 
 
 # ---------------------------------------------------------------- nodes

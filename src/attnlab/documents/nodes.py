@@ -16,7 +16,10 @@ from typing import Literal, TypeAlias
 from attnlab import __version__
 from attnlab.documents.palette import Ink
 
-Form = Literal["plain", "signed", "seconds", "count", "scaled", "bytes", "percent", "chance", "general"]
+Form = Literal[
+    "plain", "signed", "seconds", "count", "scaled", "bytes", "percent", "points", "chance", "general"
+]
+"""`points` are differences of percentages."""
 
 
 class Tone(StrEnum):
@@ -42,7 +45,7 @@ SIGNS = {
     "invalid": "✗",
     "failed": "✗",
     "not run": "–",
-    "baseline": "●",
+    "baseline": "",
 }
 """Of verdicts, wherever they are shown."""
 STATES = {
@@ -94,7 +97,7 @@ class Name:
     ink: Ink | None = None
     sound: bool = True
     tags: tuple[tuple[str, str], ...] = ()
-    """(word, kind) each, such as ("baseline", "") or ("not sound", "invalid")."""
+    """(word, kind) each, such as ("baseline", "") or ("invalid", "invalid")."""
 
 
 @dataclass(frozen=True)
@@ -338,7 +341,10 @@ class Definitions:
 
 @dataclass(frozen=True)
 class Line:
-    """A curve; `low` and `high` are a band around it, `hover` is told of each point."""
+    """A curve; `low` and `high` are a band around it, `hover` is told of each point.
+
+    `thin` is one of several that stand for a name, such as a single seed; `dots` are not joined.
+    """
 
     name: str
     x: Sequence[float | None]
@@ -348,12 +354,26 @@ class Line:
     hover: Sequence[str] = ()
     label: str = ""
     ink: Ink | None = None
+    thin: bool = False
+    dots: bool = False
+    x_low: Sequence[float | None] | None = None
+    x_high: Sequence[float | None] | None = None
+
+
+@dataclass(frozen=True)
+class Level:
+    """A value to compare with, such as that of the most frequent label: a named dashed line across."""
+
+    name: str
+    value: float
 
 
 @dataclass(frozen=True)
 class Axis:
     title: str = ""
     log: bool = False
+    form: Form = "plain"
+    """How its values are written; shares as percentages."""
     from_zero: bool = False
     at: Sequence[float] = ()
     """Where values lie that are few enough to name each."""
@@ -362,9 +382,13 @@ class Axis:
 
 @dataclass(frozen=True)
 class Lines:
+    """Curves over common axes; `diagonal` is where both values are equal."""
+
     lines: Sequence[Line]
     x: Axis = Axis()
     y: Axis = Axis()
+    levels: Sequence[Level] = ()
+    diagonal: bool = False
 
 
 @dataclass(frozen=True)
@@ -384,6 +408,10 @@ class Heat:
     tokens: Sequence[str]
     weights: Sequence[Sequence[float | None]]
     top: float
+    rows: str = "queries"
+    columns: str = "keys"
+    verb: str = "attends to"
+    """What a row does to a column, for a reader who points at a cell."""
 
 
 Chart = Lines | Bars | Heat
@@ -516,13 +544,19 @@ class StackedBar:
 
 @dataclass(frozen=True)
 class ForestRow:
-    """A difference with its interval; `said` is what it comes to."""
+    """A difference with its interval; `said` is what it comes to, `why` what that rests on. An arm without a
+    difference keeps its row, which says why."""
 
     name: Name
     difference: Number
     said: VerdictPill
     beside: Inline = ""
+    why: Inline = ""
     sets_scale: bool = True
+    each: Sequence[float] = ()
+    """The difference of every seed."""
+    detectable: float | None = None
+    """The smallest difference that would probably have been seen."""
 
 
 @dataclass(frozen=True)
@@ -537,8 +571,9 @@ class Forest:
     @property
     def table(self) -> Table:
         """Where it cannot be drawn."""
-        rows = [(row.name, row.difference, row.said) for row in self.rows]
-        return Table(("arm", "difference", "verdict"), rows, title=self.caption)
+        whys = [Below(row.why) if row.why else "" for row in self.rows]
+        rows = [(row.name, row.difference, (row.said, why)) for row, why in zip(self.rows, whys, strict=True)]
+        return Table(("arm", "difference", "verdict"), rows, caption=self.caption)
 
 
 @dataclass(frozen=True)
@@ -601,6 +636,8 @@ class Frame:
     script: str
     data: Mapping[str, str | bytes]
     note: Inline = ""
+    height: int = 900
+    """Of the whole page with it, about, in a notebook."""
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from attnlab.documents.nodes import DocumentPage, Frame, Sentence
 
-HEIGHT = 900
-"""Of a page inside a notebook."""
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+FITTED = """(() => {
+  const frame = document.getElementById("%s");
+  addEventListener("message", (event) => {
+    if (frame && event.source === frame.contentWindow && event.data && event.data.attnlabHeight)
+      frame.style.height = `${Math.ceil(event.data.attnlabHeight)}px`;
+  });
+})();"""
+"""A page inside a notebook says how high it is; where scripts of outputs do not run, its estimate stays."""
 
 
 class SelfShowing:
@@ -28,14 +39,28 @@ class SelfShowing:
 
 
 def fragment(document: DocumentPage) -> str:
-    """A document for a notebook, which has a page of its own; one with scripts stands in a page apart."""
+    """A document for a notebook, on its own ground, whatever the notebook's is; one with scripts stands in a
+    frame as high as its content."""
     from attnlab.documents.html import blocks, inline, page
-    from attnlab.documents.markup import element, shared_template
+    from attnlab.documents.markup import shared_template
     from attnlab.documents.palette import variables
 
-    if any(isinstance(node, Frame) for node in document.nodes):
-        whole = {"sandbox": "allow-scripts", "style": f"width:100%;height:{HEIGHT}px;border:0"}
-        return str(element("iframe", **whole, title=document.kind, srcdoc=page(document)))
+    frames = [node for node in document.nodes if isinstance(node, Frame)]
+    if frames:
+        return str(_framed(page(document), document.kind, sum(frame.height for frame in frames)))
     return shared_template("fragment.html").render(
-        headline=inline(document.headline), body=blocks(document.nodes), palette=variables(dark=False)
+        headline=inline(document.headline),
+        body=blocks([*document.lead, *document.nodes]),
+        palette=[variables(dark=False), variables(dark=True)],
     )
+
+
+def _framed(page: str, kind: str, height: int) -> Markup:
+    from markupsafe import Markup
+
+    from attnlab.documents.markup import element
+
+    name = f"attnlab-{sha256(page.encode()).hexdigest()[:12]}"
+    style = f"width:100%;height:{height}px;border:0;border-radius:8px"
+    frame = element("iframe", id=name, sandbox="allow-scripts", style=style, title=kind, srcdoc=page)
+    return frame + element("script", Markup(FITTED % name))  # our own text and a digest

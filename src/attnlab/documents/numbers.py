@@ -30,16 +30,23 @@ def fixed(value: float, decimals: int, *, sign: bool = False) -> str:
 
 
 def decimals(numbers: Iterable[Number]) -> int:
-    """Decimals that a column needs: two digits of its narrowest interval, or four digits of its numbers."""
+    """Decimals that a column needs: two digits of its narrowest interval, or four digits of its numbers; one
+    of percentages that have no interval."""
     rows = [number for number in numbers if known(number.value) and math.isfinite(number.value)]
-    halves = [(row.high - row.low) / 2 for row in rows if known(row.low) and known(row.high)]
+    halves = [(row.high - row.low) / 2 * _unit(row) for row in rows if known(row.low) and known(row.high)]
     halves = [half for half in halves if 0 < half < math.inf]
     if halves:
         wanted = 1 - math.floor(math.log10(min(halves)))
+    elif any(row.form in ("percent", "points") for row in rows):
+        wanted = 1
     else:
-        largest = max((abs(row.value or 0) for row in rows), default=0)
+        largest = max((abs(row.value or 0) * _unit(row) for row in rows), default=0)
         wanted = 3 - math.floor(math.log10(largest)) if largest > 0 else 0
     return min(max(wanted, 0), MOST_DECIMALS)
+
+
+def _unit(number: Number) -> float:
+    return 100.0 if number.form in ("percent", "points") else 1.0
 
 
 def column_decimals(table: Table) -> list[int | None]:
@@ -83,6 +90,7 @@ FORMS: dict[str, Callable[[float, int], str]] = {
     "scaled": scaled,
     "bytes": megabytes,
     "percent": lambda value, decimals: f"{fixed(100 * value, decimals)}%",
+    "points": lambda value, decimals: f"{fixed(100 * value, decimals, sign=True)} points",
     "chance": chance,
     "general": lambda value, _decimals: anything(value),
 }
@@ -98,7 +106,9 @@ def value_text(number: Number, places: int | None = None) -> str:
 
 
 def interval_text(low: float, high: float, decimals: int, form: Form = "plain") -> str:
-    """5.841 to 5.865."""
+    """5.841 to 5.865; points are named by the number before it."""
+    if form == "points":
+        low, high, form = 100 * low, 100 * high, "signed"
     ends = [FORMS[form](end, decimals).replace(" ", TIED) for end in (low, high)]
     long = any(TIED in end for end in ends)  # a line may end between them
     return (" to " if long else f"{TIED}to{TIED}").join(ends)
@@ -117,6 +127,20 @@ def beside(number: Number, places: int | None = None) -> list[str]:
     elif number.without_interval:
         text.append(number.without_interval)
     return text + ([f"n{TIED}={TIED}{number.n:,}"] if number.n else [])
+
+
+def crossed(number: Number) -> bool:
+    """Whether an invalid number is marked with ✗: a stroke through it would hide its minus."""
+    signed = number.form in ("signed", "points") or (known(number.value) and number.value < 0)
+    return not number.sound and signed
+
+
+def power(value: float) -> str:
+    """A number of a logarithmic axis: 10³, or 2,048 where it is no power of ten."""
+    exponent = math.log10(value) if value > 0 else math.nan
+    if abs(exponent - round(exponent)) < 1e-9 and abs(exponent) >= 3:
+        return f"10{str(round(exponent)).translate(RAISED)}"
+    return short(float(value))
 
 
 def short(value: float | None) -> str:

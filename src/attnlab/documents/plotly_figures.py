@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape
 from itertools import pairwise
@@ -10,14 +10,17 @@ from typing import Any
 
 from attnlab.config.visible_text import visible
 from attnlab.documents.nodes import Axis, Bars, Chart, Figure, Heat, Line, Lines
-from attnlab.documents.numbers import known
-from attnlab.documents.palette import Ink, ink, ramp
+from attnlab.documents.numbers import known, power
+from attnlab.documents.palette import COLOURS, Ink, ink, ramp
+from attnlab.documents.scale import Scale
 
 Plotly = dict[str, Any]
 """What plotly draws: traces as `data`, and their `layout`."""
 
 FEW_POINTS = 6
 MOST_LABELS = 24  # of tokens along an axis; beyond, every second or third is named
+HEIGHT, APART = 330, 15
+"""Of the area that curves are drawn in, and between two names at their ends, in pixels."""
 
 
 @cache
@@ -50,47 +53,71 @@ def number(value: Any) -> float | None:
     return float(f"{value:.6g}") if known(value) and abs(value) != float("inf") else None
 
 
-def axis(given: Axis) -> Plotly:
+def axis(given: Axis, values: Iterable[float | None] = ()) -> Plotly:
+    """Its title stands above it where it is the vertical one (page.js); powers of ten are written as such."""
     layout: Plotly = {"title": {"text": label(given.title)}, "type": "log" if given.log else "linear"}
     if given.span:
         layout["range"] = list(given.span)
-    if given.log and 1 < len(given.at) <= 10:
-        layout |= {"tickvals": list(given.at), "ticktext": [f"{x:,g}" for x in given.at]}
-    elif given.log:
-        layout |= {"dtick": 1, "minor": {"ticks": "outside", "ticklen": 3}}
+    if given.log:
+        few = 1 < len(given.at) <= 10
+        ticks = list(given.at) if few else Scale(values, 0, 1, log=True).ticks()
+        layout |= {"tickvals": ticks, "ticktext": [f"{x:,g}" if few else power(x) for x in ticks]}
+    if given.form == "percent":
+        layout["tickformat"] = ",.0%"
     return layout | ({"rangemode": "tozero"} if given.from_zero and not given.log else {})
 
 
+# ---------------------------------------------------------------- lines
 def lines(chart: Lines) -> Plotly:
-    """Lines over their bands; a band is drawn only where it is known."""
+    """Lines over their bands, and what they are compared with; a band is drawn only where it is known."""
     traces = [
         trace
         for place, line in enumerate(chart.lines)
-        for trace in (*_band(line, _ink(line, place)), _line(line, _ink(line, place)))
+        for trace in (*_band(line, _ink(line, place)), _line(line, _ink(line, place), chart))
     ]
     traces.sort(key=lambda trace: trace["mode"] != "none")
-    return {"data": traces, "layout": {"xaxis": axis(chart.x), "yaxis": axis(chart.y)}}
+    y = [*(y for line in chart.lines for y in line.y), *(level.value for level in chart.levels)]
+    x = [x for line in chart.lines for x in line.x]
+    layout: Plotly = {"xaxis": axis(chart.x, x), "yaxis": axis(chart.y, y)}
+    shapes, notes = _levels(chart)
+    if chart.diagonal:
+        shapes.append(_diagonal([*x, *y]))
+    notes += _names(chart)
+    layout |= {"shapes": shapes} if shapes else {}
+    return {"data": traces, "layout": layout | ({"annotations": notes} if notes else {})}
 
 
 def _ink(line: Line, place: int) -> Ink:
     return line.ink or ink(place)
 
 
-def _line(line: Line, own: Ink) -> Plotly:
-    extra = "<br>%{text}" if line.hover else ""
+def _line(line: Line, own: Ink, chart: Lines) -> Plotly:
+    extra = "<br>%{customdata}" if line.hover else ""
+    x, y = (",.1%" if side.form == "percent" else wanted for side, wanted in _forms(chart))
+    mode = "markers" if line.dots else "lines" if line.thin or len(line.x) >= 40 else "lines+markers"
+    mode += "+text" if line.dots and len(line.x) == 1 else ""  # a point has its name beside it
+    bars = _few(line) and not line.thin
     return {
         "type": "scatter",
-        "mode": "lines+markers" if len(line.x) < 40 else "lines",
+        "mode": mode,
         "name": label(line.label or line.name),
         "legendgroup": line.name,
         "x": list(map(number, line.x)),
         "y": list(map(number, line.y)),
-        "line": {"color": own.colour, "width": 2, "dash": own.dash},
-        "marker": {"size": 7 if _few(line) else 5, "color": own.colour},
-        **({"error_y": _bars(line, own)} if _few(line) and _spread(line) else {}),
-        "text": list(map(label, line.hover)),
-        "hovertemplate": f"<b>%{{fullData.name}}</b><br>%{{x:,}}: %{{y:,.4~g}}{extra}<extra></extra>",
+        "line": {"color": own.colour, "width": 1 if line.thin else 2, "dash": own.dash},
+        "marker": {"size": 7 if bars else 5, "color": own.colour},
+        **({"opacity": 0.5, "meta": {"opacity": 0.5}} if line.thin else {}),
+        **({"error_y": _bars(line.y, line.low, line.high, own)} if bars and _spread(line) else {}),
+        **({"error_x": _bars(line.x, line.x_low, line.x_high, own)} if line.x_low else {}),
+        "customdata": list(map(label, line.hover)),
+        **({"text": [label(line.label or line.name)]} if mode.endswith("text") else {}),
+        "textposition": "top right",
+        "hovertemplate": f"<b>%{{fullData.name}}</b><br>%{{x:{x}}}: %{{y:{y}}}{extra}<extra></extra>",
     }
+
+
+def _forms(chart: Lines) -> tuple[tuple[Axis, str], tuple[Axis, str]]:
+    return (chart.x, ",.4~g" if chart.diagonal else ","), (chart.y, ",.4~g")
 
 
 def _few(line: Line) -> bool:
@@ -104,26 +131,67 @@ def _spread(line: Line) -> list[tuple[float | None, ...]]:
     return [tuple(map(number, row)) for row in rows if known(row[1]) and known(row[2])]
 
 
-def _bars(line: Line, own: Ink) -> Plotly:
+Numbers = Sequence[float | None]
+
+
+def _bars(values: Numbers, low: Numbers | None, high: Numbers | None, own: Ink) -> Plotly:
     """From each point to its lowest and highest."""
 
-    def apart(ends: Sequence[float | None] | None, sign: int) -> list[float | None]:
-        pairs = zip(line.y, ends or [None] * len(line.y), strict=False)
-        return [number(sign * (end - y)) if known(end) and known(y) else None for y, end in pairs]
+    def apart(ends: Numbers | None, sign: int) -> list[float | None]:
+        pairs = zip(values, ends or [None] * len(values), strict=False)
+        return [number(sign * (end - value)) if known(end) and known(value) else None for value, end in pairs]
 
     shape = {"type": "data", "symmetric": False, "thickness": 1.5, "width": 4, "color": own.colour}
-    return shape | {"array": apart(line.high, 1), "arrayminus": apart(line.low, -1)}
+    return shape | {"array": apart(high, 1), "arrayminus": apart(low, -1)}
 
 
 def _band(line: Line, own: Ink) -> list[Plotly]:
     rows = _spread(line)
-    if not rows or _few(line):
+    if not rows or _few(line) or line.thin:
         return []
     x, low, high = (list(part) for part in zip(*rows, strict=True))
     shape = {"type": "scatter", "mode": "none", "legendgroup": line.name, "hoverinfo": "skip"}
     return [shape | {"x": x + x[::-1], "y": high + low[::-1], "fill": "toself", "fillcolor": own.band}]
 
 
+def _levels(chart: Lines) -> tuple[list[Plotly], list[Plotly]]:
+    """Named dashed lines from side to side."""
+    look = {"color": "var(--muted)", "width": 1.5, "dash": "dash"}
+    across = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "layer": "below", "line": look}
+    beside = {"xref": "paper", "x": 1, "xanchor": "right", "yanchor": "bottom", "showarrow": False}
+    shapes = [across | {"y0": number(level.value), "y1": number(level.value)} for level in chart.levels]
+    notes = [beside | {"y": number(level.value), "text": label(level.name)} for level in chart.levels]
+    return shapes, notes
+
+
+def _diagonal(values: Sequence[float | None]) -> Plotly:
+    finite = [value for value in map(number, values) if value is not None] or [0.0, 1.0]
+    look = {"color": "var(--muted)", "width": 1, "dash": "dash"}
+    ends = {"x0": min(finite), "y0": min(finite), "x1": max(finite), "y1": max(finite)}
+    return {"type": "line", "layer": "below", "line": look} | ends
+
+
+def _names(chart: Lines) -> list[Plotly]:
+    """Past the last colour a legend is no help: names stand at the ends of lines, none over another."""
+    ends = {
+        line.name: (line, place, y)
+        for place, line in enumerate(chart.lines)
+        if not line.dots and (y := next((y for y in reversed(line.y) if known(y)), None)) is not None
+    }
+    if len(ends) <= len(COLOURS) or chart.y.log:
+        return []
+    values = [y for line in chart.lines for y in line.y if known(y)]
+    room = (max(values) - min(values) or 1.0) * APART / HEIGHT
+    notes, last = list[Plotly](), -float("inf")
+    beside = {"xref": "paper", "x": 1.01, "xanchor": "left", "showarrow": False, "name": "end"}
+    for line, place, y in sorted(ends.values(), key=lambda end: end[2]):
+        last = max(y, last + room)
+        font = {"color": _ink(line, place).colour}
+        notes.append(beside | {"y": number(last), "text": label(line.label or line.name), "font": font})
+    return notes
+
+
+# ---------------------------------------------------------------- bars and weights
 def histogram(chart: Bars) -> Plotly:
     """Bins of given edges."""
     edges = list(pairwise(chart.edges))
@@ -141,8 +209,8 @@ def histogram(chart: Bars) -> Plotly:
 
 
 def heatmap(chart: Heat) -> Plotly:
-    """Weights of queries (rows) on keys (columns)."""
-    names = [label(f"{i + 1} {token}") for i, token in enumerate(chart.tokens)]  # a word may stand twice
+    """Weights of rows on columns, of the same names."""
+    names = [label(f"{i} {token}") for i, token in enumerate(chart.tokens)]  # a word may stand twice
     every = -(-len(names) // MOST_LABELS)
     gap = 1 if len(names) <= 32 else 0
     labels: Plotly = {
@@ -161,12 +229,12 @@ def heatmap(chart: Heat) -> Plotly:
         "xgap": gap,
         "ygap": gap,
         "colorscale": [list(stop) for stop in ramp()],
-        "colorbar": {"thickness": 7, "outlinewidth": 0, "tickfont": {"size": 10}, "nticks": 4, "xpad": 4},
-        "hovertemplate": "%{y} attends to %{x}: %{z:.3f}<extra></extra>",
+        "colorbar": {"thickness": 8, "outlinewidth": 0, "nticks": 4, "xpad": 4},
+        "hovertemplate": f"%{{y}} {label(chart.verb)} %{{x}}: %{{z:.3f}}<extra></extra>",
     }
     layout = {
-        "xaxis": labels | {"title": {"text": "keys"}, "tickangle": -90},
-        "yaxis": labels | {"title": {"text": "queries"}, "autorange": "reversed"},
+        "xaxis": labels | {"title": {"text": label(chart.columns)}, "tickangle": -90},
+        "yaxis": labels | {"title": {"text": label(chart.rows)}, "autorange": "reversed"},
     }
     return {"data": [trace], "layout": layout}
 

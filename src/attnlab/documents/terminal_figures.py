@@ -102,7 +102,7 @@ def grids(node: n.Grids) -> RenderableType:
 def grid(node: n.Grid) -> Text:
     scale = n.scale_of(node)
     text = cells(node, scale)
-    if len(node.columns) <= MOST_COLUMNS:
+    if len(node.columns) <= MOST_COLUMNS and not node.nothing_beside(scale):
         text.append("\n").append_text(key_line(scale, node.key))
     return text
 

@@ -257,7 +257,7 @@ def _rule_json(answer: RuleQuery) -> dict[str, Any]:
 
 
 def _vector(query: Numbers) -> str:
-    shown = ", ".join(f"{x:.4g}" for x in query[:MANY])
+    shown = ", ".join(f"{x:.4g}".replace("-", "−") for x in query[:MANY])
     return f"({shown}{', …' if len(query) > MANY else ''})"
 
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from attnlab.config.schema import ModelSettings
 from attnlab.config.values import Choice
 from attnlab.data.labels import Labels
 from attnlab.interop.fields import Theirs
+from attnlab.interop.foreign import ID2LABEL
 from attnlab.model.heads.labels import Classification
 from attnlab.model.isolation import copy_of
 from attnlab.model.model import Model
@@ -33,8 +35,6 @@ def task_of(labels: Labels) -> str | None:
 
 NAMED: tuple[str, ...] = (*PROBLEMS, "tags")
 """Labels whose number, and mostly names, stand in config.json."""
-NULL_THRESHOLD = "null_score_diff_threshold"
-"""How far no answer must be above the best span to be given, −τ: so called in transformers' scripts."""
 
 
 def labels_in(theirs: Theirs, outputs: int) -> Labels:
@@ -46,7 +46,7 @@ def labels_in(theirs: Theirs, outputs: int) -> Labels:
 
 def named_labels(theirs: Theirs, kind: str, outputs: int) -> Labels:
     """Labels by the names of their config.json."""
-    named = theirs.get("id2label")
+    named = theirs.get(ID2LABEL)
     by_number = {int(n): str(name) for n, name in named.items()} if isinstance(named, Mapping) else {}
     names = tuple(by_number.get(n, f"LABEL_{n}") for n in range(outputs))
     return Labels(kind, names, (0,) * outputs)
@@ -58,7 +58,7 @@ def labels_out(labels: Labels) -> Theirs:
         return {}
     fields: dict[str, Any] = {"problem_type": PROBLEMS[labels.kind]} if labels.kind in PROBLEMS else {}
     if labels.names:
-        fields["id2label"] = {str(n): name for n, name in enumerate(labels.names)}
+        fields[ID2LABEL] = {str(n): name for n, name in enumerate(labels.names)}
         fields["label2id"] = {name: n for n, name in enumerate(labels.names)}
     return fields
 
@@ -69,6 +69,11 @@ def counted(settings: ModelSettings, labels: Labels) -> ModelSettings:
         return settings
     options = {**settings.output.options, "classes": labels.outputs}
     return replace(settings, output=Choice(settings.output.kind, options))
+
+
+def unit_scores(scores: Tensor, labels: Labels) -> Tensor:
+    """Scores of one of our heads as others read them: numbers in their own unit, all else as it is."""
+    return labels.mean + labels.deviation * scores if labels.kind == "number" else scores
 
 
 def in_unit(model: Model, labels: Labels) -> Model:

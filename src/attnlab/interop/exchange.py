@@ -19,9 +19,17 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.interop.belonging import moved, special_names, strangeness
 from attnlab.interop.certificate import Certificate
-from attnlab.interop.class_names import NULL_THRESHOLD, labels_in, labels_out, named_labels, task_of
+from attnlab.interop.class_names import labels_in, labels_out, named_labels, task_of
 from attnlab.interop.fields import Settings, Theirs, get
-from attnlab.interop.foreign import Foreign, built_with, load_model, resize, save_model
+from attnlab.interop.foreign import (
+    ID2LABEL,
+    NULL_THRESHOLD,
+    Foreign,
+    built_with,
+    load_model,
+    resize,
+    save_model,
+)
 from attnlab.interop.onnx import write_onnx
 from attnlab.interop.tokenizer_export import save_tokenizer
 from attnlab.model.heads.labels import Classification, TokenClassification
@@ -210,9 +218,12 @@ def export_model(
     is the margin above which an answer is given, where the model answers questions.
     """
     model, equal = _without_folds(trained, settings)
-    facts = {"tokenizer": tokenizer.fingerprint}
+    facts: dict[str, Any] = {"tokenizer": tokenizer.fingerprint}
     known = {**_special_ids(tokenizer, settings), **base, **labels_out(labels)}
+    if ID2LABEL in known:
+        facts["labels"] = list(labels.names)
     if threshold is not None:
+        facts["threshold"] = threshold
         known[NULL_THRESHOLD] = -threshold
     certificate = save_model(target, model, equal, base=known, facts=facts)
     save_tokenizer(tokenizer, target, model, length=settings.length, typed=settings.token_types > 1)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attnlab.checks.wording import sentences
 from attnlab.config import schema
 from attnlab.config.files import plain, section_of
 from attnlab.config.memory import refuse_beyond_memory
@@ -35,11 +36,25 @@ from attnlab.interop.weights import WHOLE, Renamed, Weights, open_weights
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
 from attnlab.model.witness import answer, differs
+from attnlab.runs.typed import Value
 from attnlab.training.checkpoint import load_weights
 
 CONFIG = "config.json"
 WITNESS = "attnlab"
-"""What our own files hold in their metadata: the answer to a fixed input, and the tokenizer's fingerprint."""
+"""What our own files hold in their metadata: the answer to a fixed input, the tokenizer's fingerprint, the
+names of classes in order, and the threshold of answers."""
+ID2LABEL = "id2label"
+NULL_THRESHOLD = "null_score_diff_threshold"
+"""How far no answer must be above the best span to be given, −τ: so called in transformers' scripts."""
+
+
+class ContradictionError(ConfigError):
+    """A folder that does not hold what was exported to it, by the facts that were stored with its weights."""
+
+    def __init__(self, folder: Path, kind: str, **values: Value):
+        self.kind, self.values = kind, values
+        words = sentences("export", kind, values)
+        super().__init__(f"{folder} does not hold the model that was saved: {words.found}. {words.fix}")
 
 
 @dataclass(frozen=True)
@@ -73,12 +88,30 @@ def load_model(folder: Path, *, output: Any = None, accept: Collection[str] = ()
     model = build_model(config, seed=seed) if accounted.new else draft
     fill(model, accounted, weights)
     witness = _witness(weights)
-    if not accounted.new and output is None and "answer" in witness:
-        difference = differs(model, list(witness["answer"]))
-        if difference:
-            raise ConfigError(f"{folder} does not hold the model that was saved: {difference}.")
+    if not accounted.new and output is None:
+        refuse_contradictions(folder, model, theirs, witness)
     certificate = _certificate(family, head, model, accounted, weights, family.notes(theirs, head))
     return Foreign(model.eval(), config, certificate, theirs, witness)
+
+
+def refuse_contradictions(folder: Path, model: Model, theirs: Theirs, witness: Mapping[str, Any]) -> None:
+    """Stop where a folder of ours says otherwise than it did when it was written. Classes may get other
+    names; the same names in another order, or a threshold that is gone, change what it predicts."""
+    if "answer" in witness and (difference := differs(model, list(witness["answer"]))):
+        raise ContradictionError(folder, "other_answer", error=difference)
+    named, stored = theirs.get(ID2LABEL), witness.get("labels")
+    names = list(named_classes(named)) if isinstance(named, Mapping) else []
+    if isinstance(stored, list) and names != stored and sorted(names) == sorted(map(str, stored)):
+        raise ContradictionError(folder, "names_differ", own=stored, theirs=names)
+    threshold = witness.get("threshold")
+    if isinstance(threshold, float) and NULL_THRESHOLD not in theirs:
+        raise ContradictionError(folder, "threshold_differs", own=threshold, theirs=None)
+
+
+def named_classes(id2label: Mapping[Any, Any]) -> tuple[str, ...]:
+    """The names of classes in the order of their numbers, which JSON holds as text."""
+    by_number = {str(number): str(name) for number, name in id2label.items()}
+    return tuple(by_number[str(number)] for number in range(len(by_number)) if str(number) in by_number)
 
 
 def read_settings(folder: Path) -> schema.ModelSettings:
@@ -101,12 +134,7 @@ def resize(foreign: Foreign, *, vocabulary: int, length: int, seed: int = 0) -> 
         f"{what}: {before:,} before, {now:,} now ({how})"
         for what, before, now, how in (
             ("words", foreign.config.tokens, vocabulary, "new ones begin near the mean"),
-            (
-                "positions",
-                foreign.config.length,
-                length,
-                "new ones repeat those from the start, where learned",
-            ),
+            ("positions", foreign.config.length, length, "new ones repeat the first, where learned"),
         )
         if before != now
     ]

@@ -3,8 +3,7 @@ other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,15 @@ from attnlab.checks.module_subject import (
 )
 from attnlab.checks.subject import OwnSubject
 from attnlab.checks.tensors import Tensors
+from attnlab.checks.tokenizer import TokenizerIdentity
 from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
-from attnlab.interop.foreign import CONFIG, Foreign, load_model
+from attnlab.interop.exchange import reasons_against
+from attnlab.interop.foreign import CONFIG, ContradictionError, Foreign, load_model
 from attnlab.interop.module_checks import check_module, timed_finding
+from attnlab.interop.read_back import NotLoadedError, implementation_of, load_by_transformers
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, Outcome
 
@@ -39,22 +41,39 @@ def of_published(folder: Path, *, tell: Callable[[str], None] = lambda message: 
     """What the checks find in the model of a folder, by each implementation that can run it."""
     config, tokenizer = read_json(folder / CONFIG), tokenizer_in(folder)
     tell("Loading the model with transformers")
-    theirs, findings = loaded_there(folder, config)
-    if theirs is not None:
+    theirs, findings = None, list[Finding]()
+    try:
+        theirs, info = load_by_transformers(folder, config)
+    except NotLoadedError as error:
+        findings.append(not_run(error.implementation, str(error)))
+    else:
         tell(f"Checking {implementation_of(theirs)}")
-        checked = check_module(theirs, tokenizer=tokenizer, of=implementation_of(theirs))
-        findings = [*checked, *findings]
+        findings += check_module(theirs, tokenizer=tokenizer, of=implementation_of(theirs))
+        findings += lost_tensors(theirs, info)
     tell("Loading the model with attnlab")
     try:
         ours = load_model(folder)
+    except ContradictionError as error:
+        return [*findings, contradiction(error)]
     except ConfigError as error:
         return [*findings, not_run(OURS, f"attnlab cannot load this folder: {error}")]
     tell("Checking attnlab's implementation")
     mask = claimed_mask(ours.model if theirs is None else theirs)
     findings += check_module(ours.model, mask=mask, of=f"{OURS} ({ours.certificate.architecture})")
+    findings += other_tokenizer(tokenizer, ours, folder)
     if theirs is not None:
         findings.append(timed_finding(lambda: same_answers(theirs, ours, tokenizer)))
     return findings
+
+
+def other_tokenizer(tokenizer: Tokenizer | None, ours: Foreign, folder: Path) -> list[Finding]:
+    """Why the folder's tokenizer is not the one that its weights were saved with; nothing where it can be."""
+    reasons = [] if tokenizer is None else reasons_against(tokenizer, ours, folder)
+    if not reasons:
+        return []
+    differences = [{"kind": "strange", "error": reason} for reason in reasons]
+    finding = TokenizerIdentity().finding("before", Outcome.FAIL, "other", differences=differences)
+    return [replace(finding, implementation=f"{OURS} ({ours.certificate.architecture})")]
 
 
 def of_imported(model: Model, architecture: str, origin: str) -> list[Finding]:
@@ -83,53 +102,22 @@ def tokenizer_in(folder: Path) -> Tokenizer | None:
         return None
 
 
-def loaded_there(folder: Path, config: Mapping[str, Any]) -> tuple[nn.Module | None, list[Finding]]:
-    """The module by the class that config.json names, with what is amiss in its files; or why there is none.
-    Code in the folder is never run."""
-    try:
-        import transformers
-    except ImportError:
-        reason = "transformers is not installed: only attnlab's implementation is checked"
-        return None, [not_run("transformers", f'{reason} (pip install "transformers>=5")')]
-    version = f"transformers {transformers.__version__}"
-    if config.get("auto_map"):
-        reason = "config.json asks for code of its own (auto_map), which is not executed"
-        return None, [not_run(version, reason)]
-    names = config.get("architectures")
-    name = str(names[0]) if isinstance(names, list) and names else "AutoModel"
-    known = getattr(transformers, name, None)
-    if known is None:
-        return None, [not_run(version, f"{version} has no class {name}, which config.json names")]
-    try:
-        with without_bars(transformers):
-            module, info = known.from_pretrained(folder, local_files_only=True, output_loading_info=True)
-    except Exception as error:  # whatever another project's library raises at a broken folder
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        return None, [not_run(version, f"transformers cannot load this folder: {reason}")]
-    lost = sorted(map(str, info.get("missing_keys", ())))  # drawn anew each time
+def lost_tensors(module: nn.Module, info: Mapping[str, Any]) -> list[Finding]:
+    """Weights that its files do not hold: they are drawn anew each time."""
+    lost = sorted(map(str, info.get("missing_keys", ())))
     finding = Tensors().finding("before", Outcome.FAIL, "not_in_files", names=lost)
-    return module.eval(), [replace(finding, implementation=implementation_of(module))] if lost else []
+    return [replace(finding, implementation=implementation_of(module))] if lost else []
 
 
-def implementation_of(module: nn.Module) -> str:
-    """Whose code a module of transformers is."""
-    import transformers
-
-    attention = getattr(module.config, "_attn_implementation", "unknown")
-    return f"transformers {transformers.__version__} ({type(module).__name__}, attention {attention})"
-
-
-@contextmanager
-def without_bars(transformers: Any) -> Iterator[None]:
-    """Without the progress bars of transformers, which stand between our lines."""
-    logging = transformers.utils.logging
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
+def contradiction(error: ContradictionError) -> Finding:
+    return Finding(
+        check="export",
+        when="before",
+        outcome=Outcome.FAIL,
+        kind=error.kind,
+        values=error.values,
+        implementation=OURS,
+    )
 
 
 def same_answers(theirs: nn.Module, ours: Foreign, tokenizer: Tokenizer | None) -> Finding:

@@ -77,6 +77,7 @@ class ExactMatch(SpanF1):
     """
 
     of_span = "span_exact"
+    share = True
 
 
 class OfAnswerable(SpanF1):
@@ -94,6 +95,7 @@ class ExactMatchAnswerable(OfAnswerable):
     """Exact match, answerable: exact match over the questions that have an answer."""
 
     of_span = "span_exact"
+    share = True
 
 
 class ExactMatchUnanswerable(ExactMatch):

@@ -45,6 +45,7 @@ class Accuracy(Mean):
     better = "higher"
     needs = ("label", "probabilities")
     limits = (0.0, 1.0)
+    share = True
 
     def each(self, examples: Examples) -> Floats:
         return (predicted(examples) == examples["label"]).astype(np.float64)
@@ -146,6 +147,7 @@ class ExactSets(Mean):
 
     better = "higher"
     limits = (0.0, 1.0)
+    share = True
     needs = ("labels", "chances")
 
     def each(self, examples: Examples) -> Floats:

@@ -72,6 +72,43 @@ def measures(own: Mapping[str, Measure] | None = None) -> dict[str, Measure]:
     return metrics | trained | SAMPLED | COSTS | dict(own or {})
 
 
+TITLES = {
+    "loss": "dev loss",
+    "seconds": "training time",
+    "tokens_per_second": "tokens/s",
+    "peak_memory_bytes": "peak memory",
+    "flops_per_token": "FLOPs per token",
+    "token_by_token_loss": "token-by-token loss",
+    "token_by_token_perplexity": "token-by-token perplexity",
+    "macro_f1": "macro F1",
+    "micro_f1": "micro F1",
+    "entity_f1": "entity F1",
+    "span_f1": "span F1",
+    "span_f1_answerable": "span F1, answerable",
+    "recall_at_1": "recall@1",
+    "recall_at_10": "recall@10",
+}
+"""What measures are called where their name with spaces is not it."""
+
+
+def title_of(name: str) -> str:
+    """What a measure is called, the same in every sentence, table and figure."""
+    if name.startswith(TRAIN):
+        return f"train {title_of(name.removeprefix(TRAIN)).removeprefix('dev ')}"
+    return TITLES.get(name, name.replace("_", " "))
+
+
+def is_share(name: str) -> bool:
+    """Whether a measure is read as a percentage, and its differences in points."""
+    name = name.removeprefix(TRAIN)
+    return name in METRICS and METRICS[name].share
+
+
+def form_of(name: str) -> Literal["percent", "plain", "count"]:
+    """How a measure's values are written."""
+    return "percent" if is_share(name) else "count" if name == "tokens_per_second" else "plain"
+
+
 def measure_of(name: str) -> Measure:
     """A metric as one of the measures: its definition is the first line of its card."""
     return _measure_of(METRICS[name], name)

@@ -82,6 +82,8 @@ class Metric(ABC):
     """The columns of the examples that it is made of."""
     limits: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     """The values that it can have: no interval goes beyond them."""
+    share: ClassVar[bool] = False
+    """Whether it counts examples out of all, and is read as a percentage, its differences in points."""
 
     @abstractmethod
     def parts(self, examples: Examples) -> Floats:

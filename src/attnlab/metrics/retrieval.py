@@ -26,6 +26,7 @@ class RecallAt1(Mean):
 
     better = "higher"
     limits = (0.0, 1.0)
+    share = True
     needs = ("rank",)
     depth = 1
 

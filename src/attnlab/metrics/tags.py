@@ -88,6 +88,8 @@ class EntityPrecision(EntityF1):
     Formula: right / predicted; as in entity F1.
     """
 
+    share = True
+
     def of(self, sums: Floats) -> Floats:
         return np.nan_to_num(ratio(sums[..., 0], sums[..., 2]))
 
@@ -97,6 +99,8 @@ class EntityRecall(EntityF1):
 
     Formula: right / true; as in entity F1.
     """
+
+    share = True
 
     def of(self, sums: Floats) -> Floats:
         return np.nan_to_num(ratio(sums[..., 0], sums[..., 1]))
@@ -110,6 +114,7 @@ class TagAccuracy(Metric):
 
     better = "higher"
     limits = (0.0, 1.0)
+    share = True
     needs = ("tag_counts",)
 
     def parts(self, examples: Examples) -> Floats:
@@ -131,6 +136,7 @@ class InvalidTags(Metric):
 
     better = "lower"
     limits = (0.0, 1.0)
+    share = True
     needs = ("invalid", "tag_counts")
 
     def parts(self, examples: Examples) -> Floats:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from attnlab.config.untrusted import read_json
@@ -15,7 +17,10 @@ from attnlab.interop.class_names import counted, in_unit, to_unit
 from attnlab.interop.exchange import export_model, export_onnx, import_model
 from attnlab.interop.foreign import CONFIG, fetch, layout_of
 from attnlab.interop.peft.adapter_files import write_adapter
+from attnlab.interop.read_back import ByOnnx, adapter_read_back, read_back
+from attnlab.runs.findings import Finding
 from attnlab.runs.record import RECORD
+from attnlab.session.export_checks import confirm_export
 from attnlab.session.stored import model_folder, without_adapter
 from attnlab.session.trained import Trained
 from attnlab.targets import TARGETS
@@ -71,13 +76,20 @@ def _export_run(run: Path, target: Path) -> Certificate:
     labels = trained.labels
     model, settings = in_unit(model, labels), counted(settings, labels)
     if target.suffix == ".onnx":
-        return export_onnx(model, settings, target)
+        certificate = export_onnx(model, settings, target)
+        return certificate.with_notes(*notes_of(confirm_export(run, target, lambda: ByOnnx(target))))
     base = read_json(trained.folder / RECORD).get("source", {}).get("config", {})
     task = trained.deciding
     threshold = task.threshold if isinstance(task, AnswerSpans) and task.threshold != "dev" else None
-    return export_model(
+    certificate = export_model(
         model, settings, trained.tokenizer, target, base=base, labels=labels, threshold=threshold
     )
+    return certificate.with_notes(*notes_of(confirm_export(run, target, lambda: read_back(target))))
+
+
+def notes_of(findings: Iterable[Finding]) -> list[str]:
+    """What was found of an export, with what to do about it."""
+    return [f"{finding.found}. {finding.fix}".strip(". ") for finding in findings]
 
 
 def give_adapter(run: str | Path, target: str | Path) -> GivenAdapter:
@@ -98,10 +110,30 @@ def give_adapter(run: str | Path, target: str | Path) -> GivenAdapter:
             "with the head of such a class: for BERT and RoBERTa --set "
             '"model.output=classification(pooling=first, transform=tanh)", for DistilBERT transform=relu.'
         ) from error
-    names = write_adapter(
-        out, adapter, family=family.model_type, architecture=head.architecture, base=trained.config.start
-    )
-    return GivenAdapter(tuple(names), head.architecture, trained.config.start, labels)
+    named = {"family": family.model_type, "architecture": head.architecture}
+    names = write_adapter(out, adapter, **named, base=trained.config.start)
+    outputs = 0 if TARGETS[labels.kind].of_words else labels.outputs
+    with base_folder(trained.config.start) as base:
+        findings = confirm_export(
+            place,
+            out,
+            lambda: adapter_read_back(out, base, run=trained.model, outputs=outputs, **named),
+        )
+    notes = tuple(notes_of(findings))
+    return GivenAdapter(tuple(names), head.architecture, trained.config.start, labels, notes)
+
+
+@contextmanager
+def base_folder(start: str) -> Iterator[Path]:
+    """What an adapter is for, in transformers' layout: a run of ours is exported for the time being."""
+    place = model_folder(start)
+    if (place / CONFIG).is_file():
+        yield place
+        return
+    with TemporaryDirectory() as folder:
+        base = Path(folder, "base")
+        _export_run(place, base)
+        yield base
 
 
 @dataclass(frozen=True)
@@ -112,6 +144,7 @@ class GivenAdapter:
     architecture: str
     start: str
     labels: Labels
+    notes: tuple[str, ...] = ()
 
     def lines(self, target: Path) -> list[str]:
         sized = f", num_labels={self.labels.outputs}" if not TARGETS[self.labels.kind].of_words else ""
@@ -124,4 +157,5 @@ class GivenAdapter:
             *([first] if first else []),
             f'base = transformers.{self.architecture}.from_pretrained("{base if theirs else "BASE"}"{sized})',
             f'model = peft.PeftModel.from_pretrained(base, "{target}")',
+            *(f"{note[:1].upper()}{note[1:]}." for note in self.notes),
         ]

@@ -17,6 +17,7 @@ from attnlab.runs.reason import Reason, reasons_phrase
 from attnlab.runs.result import RunResult
 from attnlab.runs.summary import Histogram
 from attnlab.runs.typed import Value
+from attnlab.studies.headline import headline
 
 FORMAT = 2
 """Of results.json. Without it, a file is of a version that kept sentences in the place of comparisons."""
@@ -350,8 +351,13 @@ class StudyOutcome:
         return by_arm
 
     @property
+    def headline(self) -> str:
+        """The study's answer, in at most 160 characters."""
+        return headline(self)
+
+    @property
     def verdict(self) -> str:
-        """The study's answer, in words."""
+        """The study's answer, with what each comparison rests on."""
         return wording.verdict_sentences(self)
 
     def comparison_of(self, arm: str) -> Comparison | None:

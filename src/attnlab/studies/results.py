@@ -217,7 +217,8 @@ def arm_of(
     state, reasons = state_of(runs)
     if idle and state is ArmState.FINISHED:
         state, reasons = ArmState.INVALID, tuple(idle)
-    drafted = parameters(draft_settings(config))
+    # before its first run was built, nobody knows how many tokens its tokenizer has
+    drafted = parameters(draft_settings(config)) if done else None
     return ArmOutcome(
         name=arm,
         changes=dict(resolved.study.arms[arm]),

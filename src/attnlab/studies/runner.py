@@ -33,7 +33,7 @@ from attnlab.studies.results import gather
 from attnlab.studies.shown import measured_number
 from attnlab.studies.spec import Study
 from attnlab.studies.tuning import tune_rates
-from attnlab.studies.wording import failed_run_phrase, refused_sentence, verdict_phrase
+from attnlab.studies.wording import failed_runs_phrase, refused_sentence, verdict_phrase
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.machine import cores, threads_for_step, versions
 
@@ -65,7 +65,11 @@ class EndedStudy(SelfShowing):
     @property
     def failed(self) -> list[str]:
         """The runs that did not come to their end, and why, in words."""
-        return [failed_run_phrase(run) for run in self.runs if run.status is RunState.FAILED]
+        causes: dict[tuple[str, str], list[RunResult]] = {}
+        for run in self.runs:
+            if run.status is RunState.FAILED:
+                causes.setdefault((run.arm, run.reason.kind if run.reason else ""), []).append(run)
+        return list(map(failed_runs_phrase, causes.values()))
 
     @property
     def faults(self) -> list[Note]:
@@ -93,7 +97,7 @@ class EndedStudy(SelfShowing):
             )
             for arm in self.outcome.arms
         ]
-        headline = f"{self.outcome.verdict} Report: {self.folder / 'report.html'}"
+        headline = f"{self.outcome.headline} Report: {self.folder / 'report.html'}"
         return DocumentPage("study", headline, [Table(("arm", study.metric, "verdict"), rows)])
 
     def report(self, file: str | Path) -> Path:

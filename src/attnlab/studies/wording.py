@@ -1,16 +1,19 @@
 """What studies say in English: reasons, notes, inequalities, comparisons and the verdict.
 
-Everything is made of records; nothing is decided here and nothing here is read back. It imports `config`
-alone: whoever holds a record can say it.
+Everything is made of records; nothing is decided here and nothing here is read back. It imports no record:
+whoever holds one can say it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attnlab.config.wording import count_of, in_words, listing
+from attnlab.documents.nodes import Number
+from attnlab.documents.numbers import decimals, interval_text, value_text
+from attnlab.metrics.measures import is_share
 
 Values = Mapping[str, Any]
 MISSING = (KeyError, ValueError, TypeError, IndexError, AttributeError)
@@ -170,7 +173,7 @@ def _note(kind: str, values: Values) -> str:
         return f"Not a fair comparison: {pair_phrase(values)}: {phrase_of(values['why'])}."
     if kind == "unsound_run":
         checks = " and ".join(values["failures"])
-        return f"{values['folder']} is not sound (it failed the check {checks}): do not trust its numbers."
+        return f"{values['folder']} is invalid (it failed the check {checks}): do not trust its numbers."
     if kind == "other_seeds":
         seeds = ", ".join(values["seeds"])
         return f"Their seeds differ ({seeds}): another start, and another order of the examples."
@@ -213,9 +216,10 @@ def _arm_invalid(values: Values) -> str:
 FAULTS = {"runs_failed": _runs_failed, "arm_refused": _arm_refused, "arm_invalid": _arm_invalid}
 
 
-def failed_run_phrase(run: Any) -> str:
-    """A run that did not come to its end, and why."""
-    return f"{run.arm}, seed {run.seed}: {run.reason}"
+def failed_runs_phrase(runs: Sequence[Any]) -> str:
+    """Runs of an arm that failed alike: the first of them says why."""
+    seeds = f"seed{'s' if len(runs) > 1 else ''} {in_words([run.seed for run in runs])}"
+    return f"{runs[0].arm}, {seeds}: {runs[0].reason}"
 
 
 def refused_sentence(arm: str, reason: str) -> str:
@@ -340,11 +344,17 @@ def _inequality(inequality: Any, baseline: str, exact: bool) -> str:
 # ---------------------------------------------------------------- comparisons
 def verdict_phrase(comparison: Any) -> str:
     """The verdict of a comparison, with the margin where it is that there is no difference beyond it."""
-    return verdict_words(comparison.verdict, comparison.margin)
+    return verdict_words(comparison.verdict, comparison.margin, points=is_share(comparison.metric))
 
 
-def verdict_words(verdict: str, margin: float) -> str:
-    return f"no difference larger than {margin:g}" if verdict == "no difference" else str(verdict)
+def verdict_words(verdict: str, margin: float, *, points: bool = False) -> str:
+    same = verdict == "no difference"
+    return f"no difference larger than {margin_phrase(margin, points=points)}" if same else str(verdict)
+
+
+def margin_phrase(margin: float, *, points: bool) -> str:
+    """The smallest difference that matters."""
+    return f"{100 * margin:g} points" if points else f"{margin:g}"
 
 
 def comparison_phrase(comparison: Any) -> str:
@@ -354,7 +364,7 @@ def comparison_phrase(comparison: Any) -> str:
 
 def because_phrase(comparison: Any) -> str:
     """What a verdict rests on."""
-    difference, metric = shown(comparison, comparison.difference), comparison.metric
+    difference, metric = shown(comparison, comparison.difference), comparison.metric.replace("_", " ")
     if comparison.failed:
         checks = " and ".join(dict.fromkeys(comparison.failed))
         return f"{checks} failed, so the difference in {metric} ({difference}) means nothing"
@@ -371,11 +381,13 @@ def because_phrase(comparison: Any) -> str:
 
 def _measured(comparison: Any) -> str:
     c = comparison
-    sentence = f"{c.metric} {shown(c, c.difference)}{_interval(c, c.low, c.high)}, {chance(c.p_corrected)}"
+    metric = c.metric.replace("_", " ")
+    sentence = f"{metric} {shown(c, c.difference)}{interval_phrase(c)}, {chance(c.p_corrected)}"
     if c.comparisons > 1:
         sentence += f" after correction for {c.comparisons} comparisons"
     if c.verdict in ("better", "worse") and c.p_same <= 1 - c.level:
-        sentence += f"; smaller than {c.margin:g}, the smallest difference that matters"
+        margin = margin_phrase(c.margin, points=is_share(c.metric))
+        sentence += f"; smaller than {margin}, the smallest difference that matters"
     return f"{sentence}; {_unseen(c)}" if c.verdict == "inconclusive" else sentence
 
 
@@ -385,7 +397,7 @@ def _unseen(comparison: Any) -> str:
         return f"the same in all {c.seeds} seeds, so there is no spread to test it against"
     if c.p <= 1 - c.level:
         return f"{chance(c.p)} before correction, not significant among {c.comparisons} comparisons"
-    return f"minimum detectable effect with {c.seeds} seeds at 80% power: {_rounded(c, c.smallest)}"
+    return f"minimum detectable effect with {c.seeds} seeds at 80% power: {size_phrase(c, c.smallest)}"
 
 
 def _over_texts(comparison: Any) -> str:
@@ -397,25 +409,46 @@ def _over_texts(comparison: Any) -> str:
     return f"{shown(comparison, difference)}{interval} over {texts} for these two models only"
 
 
-def _interval(comparison: Any, low: float, high: float) -> str:
+def interval_phrase(comparison: Any, places: int | None = None) -> str:
+    """ " (95% from −0.034 to −0.020)", or nothing where it is not known."""
+    return _interval(comparison, comparison.low, comparison.high, places)
+
+
+def _interval(comparison: Any, low: float, high: float, places: int | None = None) -> str:
     if math.isnan(low):
         return ""
-    ends = f"{shown(comparison, low)} to {shown(comparison, high)}"
+    number = difference_number(comparison)
+    places = decimals([number]) if places is None else places
+    ends = interval_text(low, high, places, number.form).replace("\N{NO-BREAK SPACE}", " ")
     return f" ({100 * comparison.level:g}% from {ends})"
 
 
-def shown(comparison: Any, value: float) -> str:
+def difference_number(comparison: Any) -> Number:
+    """A difference as it is shown everywhere: signed, of shares in points, as exact as its interval; with one
+    seed, as the interval over texts."""
+    c = comparison
+    half = c.half_width_over_texts
+    over_texts = math.isnan(c.low) and not math.isnan(half)
+    low, high = (c.difference - half, c.difference + half) if over_texts else (c.low, c.high)
+    form: Any = "points" if is_share(c.metric) else "signed"
+    return Number(c.difference, low, high, c.seeds, form=form)
+
+
+def places_of(comparisons: Iterable[Any]) -> int:
+    """The decimals of several differences by one metric, the same in a headline, a table and a figure."""
+    return decimals(map(difference_number, comparisons))
+
+
+def shown(comparison: Any, value: float, places: int | None = None) -> str:
     """A number of a comparison with its sign."""
-    return ("−" if value < 0 else "+") + _rounded(comparison, abs(value))
+    number = difference_number(comparison)
+    places = decimals([number]) if places is None else places
+    return value_text(Number(value, form=number.form), places)
 
 
-def _rounded(comparison: Any, value: float) -> str:
-    """To two digits of the interval's half, where there is one, else to three of the value."""
-    half = (comparison.high - comparison.low) / 2
-    half = comparison.half_width_over_texts if math.isnan(half) else half
-    size = half if half > 0 else abs(value) / 10
-    places = 3 if not size > 0 else max(0, 1 - math.floor(math.log10(size)))
-    return f"{value:.{places}f}"
+def size_phrase(comparison: Any, value: float, places: int | None = None) -> str:
+    """A number of a comparison without its sign."""
+    return shown(comparison, value, places).lstrip("+−")
 
 
 def chance(p: float) -> str:
@@ -471,7 +504,7 @@ def verdict_sentences(outcome: Any) -> str:
         rest = [f"No verdict{yet}: {why}" if why else "No verdict yet."]
     majority = majority_sentence(outcome.at_majority)
     return " ".join(
-        filter(None, [majority, *failed, *compared_sentences, *_more_than_compared(comparisons), *rest])
+        filter(None, [majority, *failed, *compared_sentences, *more_than_compared(comparisons), *rest])
     )
 
 
@@ -501,7 +534,7 @@ def comparison_sentence(comparison: Any, arms: Mapping[str, Any]) -> str:
     return f"{sentence}: {because_phrase(comparison)}."
 
 
-def _more_than_compared(comparisons: Sequence[Any]) -> list[str]:
+def more_than_compared(comparisons: Sequence[Any]) -> list[str]:
     """That arms differ in more than is compared: of one in what, by ratios; the counts, and what several
     differ in, stand with the comparisons."""
     unequal = [
@@ -521,6 +554,8 @@ def fault_phrase(checks: Sequence[str]) -> str:
         return "it sees future tokens"
     if "dependency" in checks:
         return "its outputs depend on tokens that they must not see"
+    if {"majority", "collapse"} & {*checks}:
+        return "it is no better than always giving the most frequent label"
     return "its numbers do not measure what they say"
 
 
@@ -530,15 +565,16 @@ def without_leak_sentence(comparison: Any, arms: Mapping[str, Any]) -> str:
     if not all(score is not None and math.isfinite(score.value) for score in scores):
         return ""
     arm, baseline = (score_phrase(score) for score in scores)
-    how = "worse than" if float(arm) > float(baseline) else "better than" if arm != baseline else "equal to"
+    higher = scores[0].value > scores[1].value
+    how = "equal to" if arm == baseline else "worse than" if higher else "better than"
     return f" Scored without them its loss is {arm}, {how} {comparison.baseline} with {baseline}."
 
 
 def score_phrase(score: Any) -> str:
     """With as many digits as its interval supports: two of its half width, three decimals without one."""
     half = (score.high - score.low) / 2
-    places = min(max(1 - math.floor(math.log10(half)), 0), 3) if half > 0 else 3
-    return f"{score.value:.{places}f}"
+    places = decimals([Number(score.value, score.low, score.high)]) if half > 0 else 3
+    return value_text(Number(score.value), min(places, 3))
 
 
 def failure_sentence(arm: Any, note: Any) -> str:

@@ -352,7 +352,74 @@ def other_tokenizer(values: Values) -> Sentences:
     return Sentences("; ".join(parts), *OTHER_TOKENIZER)
 
 
+def exported(values: Values) -> Sentences:
+    """What an export has in common with its run."""
+    texts = f"{values['texts']} dev texts" if values["of_dev"] else "fixed texts (its own cannot be read)"
+    same = [
+        *(["tokens"] if values["tokens"] else []),
+        *([f"{values['classes']} names of classes"] if values["classes"] else []),
+        *(["the threshold"] if values["threshold"] is not None else []),
+        *([f"{values['tuned']:,} tuned numbers"] if values["tuned"] is not None else []),
+    ]
+    also = f"; so do {', '.join(same)}" * bool(same)
+    gap = f"to {values['number']:.1g} of the largest" if values["number"] else "exactly"
+    return Sentences(f"read again by {values['by']}, scores of {texts} agree with the run's {gap}{also}")
+
+
+OTHER_MODEL = "Whoever loads the export gets other answers than the run gave and was scored for."
 OF_MODELS: Mapping[tuple[str, str], Template] = {
+    ("export", "agree"): exported,
+    ("export", "cannot_run"): Sentences(
+        "what was written cannot be used there: {error}",
+        "Nobody can load it.",
+        "Look at the error; where the other project's version is at fault, install another one.",
+    ),
+    ("export", "tensors_lost"): Sentences(
+        "tensors were not found there or are unknown: {names}",
+        OTHER_MODEL,
+        "Look at the family's table of names: a tensor that is not found is drawn at random.",
+    ),
+    ("export", "numbers_differ"): Sentences(
+        "its tensors hold {theirs:,} numbers, and the run tuned {own:,}",
+        OTHER_MODEL,
+        "Write every tensor of the adapter, and of the head that was trained beside it.",
+    ),
+    ("export", "tokens_differ"): Sentences(
+        "“{text}” is {theirs} there, and {own} in the run",
+        "The export reads other tokens than the run was trained on.",
+        "Export the run's own tokenizer.json with its post-processor and special tokens.",
+    ),
+    ("export", "other_class"): Sentences(
+        "AutoTokenizer reads “{text}” as {theirs}, and the run as {own}",
+        "transformers has one class of tokenizers for all models of this type, whatever the folder says.",
+        "Load the tokenizer with transformers.PreTrainedTokenizerFast, which reads it as the run does.",
+    ),
+    ("export", "special_differs"): Sentences(
+        "its {role} token is {theirs} there, and {own} in the run",
+        "Padding, stopping or masking go by another token there.",
+        "Name every special token of the run in tokenizer_config.json.",
+    ),
+    ("export", "names_differ"): Sentences(
+        "its classes are {theirs} there, and {own} in the run",
+        "Predictions get the names of other classes.",
+        "Give id2label in the order of the run's own labels.",
+    ),
+    ("export", "threshold_differs"): Sentences(
+        "the threshold of answers is {theirs} there, and {own} in the run",
+        "Other questions are left without an answer than those that the run was scored for.",
+        "Keep null_score_diff_threshold in config.json: it is −threshold.",
+    ),
+    ("export", "scores_differ"): Sentences(
+        "scores of {texts} texts differ by up to {number:.2g} of the largest from those of the run",
+        OTHER_MODEL,
+        "Look at what is changed on the way: a merged adapter's scale, the order of the head's rows, the "
+        "unit of numbers, scales that are folded into tables.",
+    ),
+    ("export", "other_answer"): Sentences(
+        "{error}",
+        "The weights or settings were changed after they were saved.",
+        "Export the run again, or restore the files.",
+    ),
     ("probe", "probe"): of_probe,
     ("dependency", "cannot_run"): Sentences(
         "the model cannot be run: {error}",

@@ -29,13 +29,25 @@ const coloured = (part, style) => {
   return part;
 };
 
-const themed = (layout, style, square) => {
+const ROOM = 700; // pixels of a canvas from which on names stand at the ends of lines
+
+const themed = (layout, style, canvas) => {
   const colour = (name) => style.getPropertyValue(name).trim();
+  const square = canvas.classList.contains("square");
   const font = { family: colour("--sans"), size: 12, color: colour("--muted") };
+  const wide = canvas.clientWidth >= ROOM;
+  const notes = (layout.annotations || [])
+    .filter((note) => wide || note.name !== "end")
+    .map((note) => ({ ...note, font: { ...font, ...note.font } }));
+  const ends = notes.filter((note) => note.name === "end").map((note) => note.text.length);
+  const above = square ? [] : [{
+    text: layout.yaxis.title.text, xref: "paper", yref: "paper", x: 0, y: 1, xanchor: "left", yanchor: "bottom",
+    yshift: 6, showarrow: false, font,
+  }];
   const axis = (own) => ({
     gridcolor: colour("--rule"),
     linecolor: colour("--rule-strong"),
-    zerolinecolor: colour("--rule-strong"),
+    zerolinecolor: colour("--axis"),
     zeroline: false,
     showline: true,
     ticks: "outside",
@@ -44,14 +56,19 @@ const themed = (layout, style, square) => {
     automargin: true,
     ...own,
     title: { ...own.title, font, standoff: 8 },
-    tickfont: { ...font, size: square ? 10 : 11.5 },
+    tickfont: font,
   });
+  const yaxis = axis(layout.yaxis);
+  const xaxis = axis(layout.xaxis);
+  xaxis.showgrid = false;
+  if (!square) yaxis.title = { text: "" };
   return {
     ...layout,
     font,
-    xaxis: axis(layout.xaxis),
-    yaxis: axis(layout.yaxis),
-    margin: { l: 8, r: square ? 4 : 20, t: 10, b: 8 },
+    xaxis,
+    yaxis,
+    annotations: [...notes, ...above],
+    margin: { l: 8, r: ends.length ? 12 + 7 * Math.max(...ends) : square ? 4 : 20, t: square ? 10 : 30, b: 8 },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     showlegend: false,
@@ -77,11 +94,20 @@ const draw = (figure, plots) => {
   figure.querySelectorAll(".canvas").forEach((canvas, place) => {
     const { data, layout } = coloured(view[place], style);
     const shown = data.map((trace) => ({ ...trace, visible: !hidden.has(trace.legendgroup) }));
-    const square = canvas.classList.contains("square");
     const config = { responsive: true, displayModeBar: false, displaylogo: false };
-    window.Plotly.react(canvas, shown, themed(layout, style, square), config);
+    window.Plotly.react(canvas, shown, themed(layout, style, canvas), config);
   });
   figure.dataset.drawn = "";
+};
+
+// Pointing at a name mutes the other lines.
+const mute = (figure, name) => {
+  figure.querySelectorAll(".canvas").forEach((canvas) => {
+    if (!canvas.data) return;
+    const full = (trace) => (trace.meta && trace.meta.opacity) || 1;
+    const opacity = canvas.data.map((trace) => full(trace) * (name && trace.legendgroup !== name ? 0.15 : 1));
+    window.Plotly.restyle(canvas, { opacity });
+  });
 };
 
 const start = async () => {
@@ -100,12 +126,14 @@ const start = async () => {
   canvases.forEach((figure) => {
     observer.observe(figure);
     figure.addEventListener("change", () => draw(figure, plots));
-    figure.querySelectorAll(".legend button").forEach((button) =>
+    figure.querySelectorAll(".legend button").forEach((button) => {
       button.addEventListener("click", () => {
         button.setAttribute("aria-pressed", String(button.getAttribute("aria-pressed") === "false"));
         draw(figure, plots);
-      }),
-    );
+      });
+      ["mouseenter", "focus"].forEach((on) => button.addEventListener(on, () => mute(figure, button.dataset.name)));
+      ["mouseleave", "blur"].forEach((on) => button.addEventListener(on, () => mute(figure, "")));
+    });
   });
 
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
@@ -136,6 +164,38 @@ if (contents) {
   wide.addEventListener("change", place);
   place();
 }
+
+// Rows of a table by a column: pressed again, the other way round.
+const sortable = (table) => {
+  const heads = [...table.tHead.rows[0].cells];
+  const key = (row, place) => {
+    const cell = row.cells[place];
+    const value = cell.querySelector("data");
+    const text = cell.textContent.trim();
+    return value ? Number(value.value) : text === "" || text === "–" ? null : text;
+  };
+  const compare = (one, other) =>
+    typeof one === "number" && typeof other === "number" ? one - other : String(one).localeCompare(String(other), "en", { numeric: true });
+  heads.forEach((head, place) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      [...table.tBodies].forEach((body) => {
+        const rows = [...body.rows].filter((row) => !row.classList.contains("group"));
+        const known = rows.filter((row) => key(row, place) !== null);
+        const unknown = rows.filter((row) => key(row, place) === null);
+        known.sort((one, other) => (down ? -1 : 1) * compare(key(one, place), key(other, place)));
+        body.append(...known, ...unknown);
+      });
+    });
+  });
+};
+document.querySelectorAll("table.sortable").forEach(sortable);
 
 openForPrint();
 if (canvases.length) {

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from attnlab.documents.nodes import Form
-from attnlab.metrics.measures import Measure, measures
+from attnlab.metrics.measures import TRAIN, Measure, is_share, measures, title_of
 from attnlab.metrics.metric import Estimate
 from attnlab.studies.report.study_results import Arm, StudyResults
 
@@ -15,49 +15,58 @@ from attnlab.studies.report.study_results import Arm, StudyResults
 @dataclass(frozen=True)
 class DisplayedMetric:
     name: str
-    title: str
     definition: str = ""
     form: Form = "plain"
     lower_is_better: bool = True
     counted: bool = False  # exact, from the arm itself and not over seeds
     honest: bool = False  # measured with later tokens removed: true of an arm that leaks, too
 
+    @property
+    def title(self) -> str:
+        return title_of(self.name)
+
+    @property
+    def of_difference(self) -> Form:
+        """How a difference of two of its values is written."""
+        signed: dict[Form, Form] = {"percent": "points", "plain": "signed"}
+        return signed.get(self.form, self.form)
+
+    @property
+    def unit(self) -> str:
+        """What a difference is counted in; a definition tells the rest."""
+        if self.form == "percent":
+            return "percentage points"
+        return "nats per token" if self.name.endswith("loss") else ""
+
 
 QUALITY = (
-    DisplayedMetric("loss", "dev loss"),
-    DisplayedMetric("perplexity", "perplexity"),
-    DisplayedMetric("bits_per_byte", "bits per byte"),
-    DisplayedMetric("train_loss", "train loss"),
-    DisplayedMetric("parallel_perplexity", "parallel perplexity"),
-    DisplayedMetric("token_by_token_perplexity", "token-by-token perplexity", honest=True),
-    DisplayedMetric("leak", "leak", form="signed", honest=True),
+    DisplayedMetric("loss"),
+    DisplayedMetric("perplexity"),
+    DisplayedMetric("bits_per_byte"),
+    DisplayedMetric("train_loss"),
+    DisplayedMetric("parallel_perplexity"),
+    DisplayedMetric("token_by_token_perplexity", honest=True),
+    DisplayedMetric("leak", form="signed", honest=True),
 )
 COST = (
-    DisplayedMetric("seconds", "training time", form="seconds"),
-    DisplayedMetric("tokens_per_second", "tokens/s", form="count"),
-    DisplayedMetric("peak_memory_bytes", "peak memory", form="bytes"),
+    DisplayedMetric("seconds", form="seconds"),
+    DisplayedMetric("tokens_per_second", form="count"),
+    DisplayedMetric("peak_memory_bytes", form="bytes"),
+    DisplayedMetric("parameters", "Numbers that the model consists of, counted.", form="count", counted=True),
     DisplayedMetric(
-        "parameters", "parameters", "Numbers that the model consists of, counted.", "count", counted=True
-    ),
-    DisplayedMetric(
-        "tuned_parameters",
-        "tuned parameters",
-        "Those of its numbers that training changes, counted.",
-        "count",
-        counted=True,
+        "tuned_parameters", "Those of its numbers that training changes, counted.", form="count", counted=True
     ),
     DisplayedMetric(
         "flops_per_token",
-        "FLOPs per token",
         "Floating-point operations of training per token, in closed form.",
-        "scaled",
+        form="scaled",
         counted=True,
     ),
 )
 RUNS_ONLY = {"token_by_token_loss", "parallel_loss", "train_perplexity", "targets", "unknown_share"}
 """Told of every run and in runs.csv; a table of arms says the same with what it has."""
 
-WITHOUT_LEAK = DisplayedMetric("token_by_token_loss", "token-by-token loss", honest=True)
+WITHOUT_LEAK = DisplayedMetric("token_by_token_loss", honest=True)
 """What a leak cannot lower: the difference of an arm that leaks is shown by it."""
 
 KNOWN = {metric.name: metric for metric in (*QUALITY, *COST, WITHOUT_LEAK)}
@@ -76,7 +85,7 @@ def metric(study: StudyResults, name: str) -> DisplayedMetric:
 
 
 def _shown_as(name: str) -> DisplayedMetric:
-    return KNOWN.get(name, DisplayedMetric(name, name.replace("_", " ")))
+    return KNOWN.get(name, DisplayedMetric(name, form="percent" if is_share(name) else "plain"))
 
 
 def _with_titles(definition: str, names: Iterable[str]) -> str:
@@ -114,6 +123,7 @@ def quality(study: StudyResults) -> list[DisplayedMetric]:
     elsewhere = {m.name for m in COST} | RUNS_ONLY - {study.metric}
     names = dict.fromkeys(name for arm in study.arms for name in arm.scores if name not in elsewhere)
     order = dict.fromkeys([study.metric, *(m.name for m in QUALITY), *names])
+    order = dict.fromkeys(sorted(order, key=lambda name: name != study.metric and name.startswith(TRAIN)))
     return [metric(study, name) for name in order if any(estimate(arm, name) for arm in study.arms)]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TypeVar
 
-from attnlab.config.wording import count_of, phrase, sentence
+from attnlab.config.wording import count_of, in_words, phrase, sentence
 from attnlab.documents.nodes import (
     Code,
     DocumentPage,
@@ -19,30 +20,36 @@ from attnlab.documents.nodes import (
     toned,
 )
 from attnlab.evaluation.comparison import Verdict
-from attnlab.studies.outcome import ArmState
+from attnlab.runs.findings import collapse_sentence
+from attnlab.runs.reason import reasons_phrase
+from attnlab.studies.outcome import OF_MAJORITY, ArmState
 from attnlab.studies.report.metric_display import metric
 from attnlab.studies.report.sections import parts
 from attnlab.studies.report.study_results import Arm, StudyResults
-from attnlab.studies.wording import words_of
+from attnlab.studies.wording import seeds_phrase, words_of
+
+Thing = TypeVar("Thing")
+Key = TypeVar("Key", bound=Hashable)
 
 
 def report(study: StudyResults) -> DocumentPage:
     verdicts = [(arm.untagged, " ", _verdict(study, arm)) for arm in study.arms]
+    rows = [] if study.outcome.comparisons else [Items(verdicts, "verdicts", label="Verdict of each arm")]
     return DocumentPage(
         kind="study",
-        headline=study.outcome.verdict,
+        headline=study.outcome.headline,
         nodes=parts(study),
         name=study.name,
         date=study.outcome.date,
         question=study.facts.question,
-        lead=[*_notices(study), Items(verdicts, "verdicts", label="Verdict of each arm"), _scope(study)],
+        lead=[*_notices(study), *rows, _scope(study)],
         version=study.outcome.versions.get("attnlab") or "",
         beside="report.md, runs.csv, comparisons.csv and results.json",
     )
 
 
 def _notices(study: StudyResults) -> Iterator[Notice]:
-    """What has to be known before anything is believed."""
+    """What has to be known before anything is believed: one a fault, which names its arms."""
     if study.facts.quick:
         budget = f" ({study.budget} per run)" if study.facts.budget else ""
         told = f" Its budget is small{budget}: enough to see that everything works, not enough to rely on. "
@@ -51,29 +58,75 @@ def _notices(study: StudyResults) -> Iterator[Notice]:
     if len(study.seeds) == 1:
         told = " Seed noise is unknown, so no interval can be given and no difference can be called real."
         yield Notice((strong("One seed."), told))
-    for arm in study.outcome.refused:
-        refused = strong(f"✗ {arm.name} was refused: it cannot be built.")
-        yield Notice((refused, f" {sentence(arm.reason)}"), "invalid")
-    for one in study.unsound:
-        yield Notice((strong(f"✗ {one.name} is not sound."), " ", _failures(one), *STRUCK), "invalid")
-    for one in study.arms:
-        if one.status is ArmState.FINISHED and one.reason:
-            yield Notice((strong(f"{one.name}:"), f" {sentence(one.reason)}"))
+    for reasons, refused in _alike(study.outcome.refused, lambda arm: arm.reasons):
+        told = f"✗ {in_words(arm.name for arm in refused)} {_were(refused)} refused: cannot be built."
+        yield Notice((strong(told), f" {sentence(reasons_phrase(reasons))}"), "invalid")
+    if collapsed := [arm for arm in study.arms if _collapses(arm)]:
+        yield _collapse(collapsed)
+    for kinds, arms in _alike(study.unsound, _failures):
+        why: Inline = _checks(arms[0]) if kinds else f"{sentence(arms[0].reason)} "
+        if kinds or not _collapses(arms[0]):
+            told = f"✗ {in_words(arm.name for arm in arms)} {'are' if len(arms) > 1 else 'is'} invalid."
+            yield Notice((strong(told), " ", why, _struck(arms)), "invalid")
+    finished = [arm for arm in study.arms if arm.status is ArmState.FINISHED and arm.outcome.reasons]
+    for reasons, arms in _alike(finished, lambda arm: arm.outcome.reasons):
+        named = in_words(arm.name for arm in arms)
+        yield Notice((strong(f"{named}:"), f" {sentence(reasons_phrase(reasons))}"))
 
 
-STRUCK = ("Its numbers are ", toned(Tone.STRUCK, "struck"), " wherever they are shown.")
+def _struck(arms: Sequence[Arm]) -> Inline:
+    whose = "Their" if len(arms) > 1 else "Its"
+    return f"{whose} numbers are ", toned(Tone.STRUCK, "struck"), " or marked ✗ wherever they are shown."
 
 
-def _failures(arm: Arm) -> Inline:
+def _were(things: Sequence[object]) -> str:
+    return "were" if len(things) > 1 else "was"
+
+
+def _alike(things: Sequence[Thing], key: Callable[[Thing], Key]) -> list[tuple[Key, list[Thing]]]:
+    """Things by what they have in common."""
+    groups: dict[Key, list[Thing]] = {}
+    for thing in things:
+        groups.setdefault(key(thing), []).append(thing)
+    return list(groups.items())
+
+
+def _collapses(arm: Arm) -> dict[int, str]:
+    """Of the seeds whose predictions came to the majority's share: what is to be told of them."""
+    said = {
+        run.seed: collapse_sentence([one for one in run.checks if one.when == "after"]) for run in arm.runs
+    }
+    return {seed: text for seed, text in said.items() if text}
+
+
+def _collapse(arms: Sequence[Arm]) -> Notice:
+    """That arms learned nothing, with what to try."""
+    named = in_words(f"{arm.name} ({seeds_phrase(list(_collapses(arm)), len(arm.runs))})" for arm in arms)
+    invalid = [arm for arm in arms if not arm.sound]
+    first = next(iter(_collapses(arms[0]).values()))
+    told = strong(f"✗ {named} {'are' if len(arms) > 1 else 'is'} invalid." if invalid else f"{named}:")
+    if not invalid:
+        return Notice((told, f" {first}"), "quick")
+    return Notice((told, f" {first} ", _struck(invalid)), "invalid")
+
+
+def _failures(arm: Arm) -> tuple[tuple[str, str], ...]:
+    """The checks that an arm failed, and how; what is told of a collapse is not told again."""
+    told = OF_MAJORITY if _collapses(arm) else ()
+    return tuple((one.check, one.kind) for one in arm.findings("fail") if one.check not in told)
+
+
+def _checks(arm: Arm) -> Inline:
     """The checks that an arm failed, and what that means."""
-    failures: list[Inline] = [
+    checks = [check for check, _ in _failures(arm)]
+    return tuple(
         (
-            *("The check ", Reference(toned(Tone.ITALIC, finding.check), "checks"), " failed. "),
-            f"{sentence(finding.meaning or finding.found)} ",
+            *("The check ", Reference(toned(Tone.ITALIC, one.check), "checks"), " failed. "),
+            f"{sentence(one.meaning or one.found)} ",
         )
-        for finding in arm.findings("fail")
-    ]
-    return tuple(failures) or f"{sentence(arm.reason)} "
+        for one in arm.findings("fail")
+        if one.check in checks
+    )
 
 
 def _verdict(study: StudyResults, arm: Arm) -> VerdictPill:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from attnlab.config.wording import first_few
 from attnlab.documents.nodes import Name, VerdictPill
 from attnlab.documents.numbers import anything
 from attnlab.documents.palette import Ink, ink
@@ -17,12 +18,8 @@ from attnlab.runs.result import RunResult, RunState
 from attnlab.studies.outcome import ArmOutcome, ArmState, StudyOutcome
 from attnlab.studies.wording import verdict_phrase
 
-STATUS = {
-    "finished": "finished",
-    "invalid": "not sound",
-    "failed": "failed",
-    "missing": "not run",
-}
+STATUS = {"missing": "not run"}
+"""Words of states that are not their own."""
 
 CARD = ("Set-up", "Hypothesis", "How to read it", "Time")
 
@@ -49,7 +46,7 @@ class Arm:
 
     @property
     def label(self) -> str:
-        return self.name if self.sound else f"{self.name} (not sound)"
+        return self.name if self.sound else f"{self.name} (invalid)"
 
     @property
     def untagged(self) -> Name:
@@ -57,7 +54,7 @@ class Arm:
 
     @property
     def shown(self) -> Name:
-        """With what is told of it in a word: that it is the baseline, or that it is not sound."""
+        """With what is told of it in a word: that it is the baseline, invalid or failed."""
         baseline = (("baseline", ""),) if self.baseline else ()
         state = ((self.word, self.status.value),) if self.status is not ArmState.FINISHED else ()
         return replace(self.untagged, tags=(*baseline, *state))
@@ -113,11 +110,13 @@ class StudyResults:
 
     @property
     def budget(self) -> str:
-        """1,561,375 tokens or 1 epoch: what comes first; with the arms that have another one."""
-        common = limits_of(self.facts.budget)
-        others = {arm.name: limits_of(arm.outcome.budget) for arm in self.arms}
-        own = [f"{name}: {limits}" for name, limits in others.items() if limits and limits != common]
-        return f"{common} ({', '.join(own)})" if own else common
+        """1,561,375 tokens or 1 epoch: what comes first; with the arms of each where they differ."""
+        common, arms = limits_of(self.facts.budget), dict[str, list[str]]()
+        for arm in self.arms:
+            arms.setdefault(limits_of(arm.outcome.budget) or common, []).append(arm.name)
+        if len(arms) < 2:
+            return next(iter(arms), common)
+        return ", ".join(f"{limits} ({first_few(names, 4)})" for limits, names in arms.items())
 
     @cached_property
     def card(self) -> dict[str, str]:
@@ -135,12 +134,15 @@ class StudyResults:
         names = [arm.name for arm in self.outcome.arms]
         baseline = self.facts.baseline or (names[0] if names else "")
         baselines = {baseline, *self.facts.against.values()}
-        others = [name for name in names if name != baseline]
+        coloured = [arm.name for arm in self.outcome.arms if arm.state is ArmState.FINISHED]
+        others = [name for name in coloured if name != baseline]
         return [
             Arm(
                 outcome=arm,
                 runs=self.outcome.runs_of(arm.name),
-                ink=ink(0 if arm.name == baseline else others.index(arm.name) + 1, sound=arm.sound),
+                ink=ink(0 if arm.name == baseline else others.index(arm.name) + 1)
+                if arm.name in coloured
+                else ink(0, sound=False),
                 baseline=arm.name in baselines,
             )
             for arm in self.outcome.arms
@@ -177,6 +179,10 @@ class StudyResults:
     def comparison_of(self, arm: Arm) -> Comparison | None:
         """The arm's comparison by the study's own metric."""
         return self.outcome.comparison_of(arm.name)
+
+    def baseline_of(self, name: str) -> str:
+        """What an arm is compared with."""
+        return self.facts.against.get(name, self.facts.baseline)
 
     def runs(self) -> Iterator[tuple[Arm, RunResult]]:
         return ((arm, run) for arm in self.arms for run in arm.runs)

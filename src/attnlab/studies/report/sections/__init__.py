@@ -12,21 +12,25 @@ from attnlab.studies.report.sections.compared import changes, hypothesis, starts
 from attnlab.studies.report.sections.curves import by_epoch, curves
 from attnlab.studies.report.sections.meaning import interpretation, limits
 from attnlab.studies.report.sections.own import figures, tables
+from attnlab.studies.report.sections.paired import paired
 from attnlab.studies.report.sections.record import configs, origin, runs, tuning
-from attnlab.studies.report.sections.result import collapses, differences
+from attnlab.studies.report.sections.result import differences
 from attnlab.studies.report.sections.texts import lengths, probes, samples, truncation
+from attnlab.studies.report.sections.tradeoff import tradeoff
 from attnlab.studies.report.study_results import StudyResults
 
 Build = Callable[[StudyResults], list[Node]]
 PARTS: dict[str, dict[Build, str]] = {
-    "Result": {collapses: "", differences: ""},
+    "Result": {differences: ""},
     "What was compared": {changes: "Arms", starts: "What arms begin from", hypothesis: "Hypothesis"},
     "What it means": {interpretation: "", limits: "What it does not show"},
     "Details": {
         arms: "Metrics of each arm",
         baselines: "Baselines",
         by_epoch: "By epoch",
+        tradeoff: "Quality against cost",
         curves: "Training curves",
+        paired: "Difference from the baseline while training",
         figures: "Figures",
         tables: "Tables",
         probes: "Probe sentences",

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from attnlab.config.wording import sentence
+from attnlab.config.wording import count_of, sentence
 from attnlab.documents.nodes import (
     Definitions,
+    Details,
+    Form,
     Inline,
     Node,
     Notice,
@@ -22,10 +24,13 @@ from attnlab.documents.nodes import (
 )
 from attnlab.documents.numbers import estimate_of, known
 from attnlab.evaluation.comparability import Basis, comparability
+from attnlab.metrics.measures import is_share, title_of
 from attnlab.studies.report.metric_display import DisplayedMetric, cost, estimate, explained, quality
 from attnlab.studies.report.study_results import Arm, StudyResults
 from attnlab.studies.shown import measured_number
 
+SHOWN = 7
+"""Metrics of a table; more are told on request."""
 SEEDS = TableColumn("n", "Seeds that the numbers are means of.", right=True)
 
 
@@ -41,25 +46,57 @@ def arms(study: StudyResults) -> list[Node]:
         )
         shown.append(Notice((strong("Not all arms can be compared."), told), "invalid"))
     for title, metrics in tables.items():
-        if metrics:
-            columns = [TableColumn(m.title, m.definition, right=True) for m in metrics]
-            rows = [
-                row for number, group in enumerate(groups, 1) for row in _rows(group, metrics, number, groups)
-            ]
-            shown.append(Table(["arm", SEEDS, *columns], rows, title=title, look="wide"))
-            terms = [(m.title, sentence(m.definition)) for m in explained(study, metrics)]
-            shown.append(Definitions(terms))
-    if not any(tables.values()):
-        return []
-    note = (
-        "Below each number: its 95% interval over n seeds. Parameters and FLOPs are counted, not estimated."
-    )
+        if first := metrics[:SHOWN]:
+            shown += [_table(study, groups, first, title), _terms(study, first)]
+        if rest := metrics[SHOWN:]:
+            more: list[Node] = [_table(study, groups, rest, f"{title}: further metrics"), _terms(study, rest)]
+            shown.append(Details(f"{len(rest)} more metrics", more))
+    return [*shown, Sentence(_note(study), "fine")] if any(tables.values()) else []
+
+
+def _table(
+    study: StudyResults, groups: Sequence[Sequence[Arm]], metrics: Sequence[DisplayedMetric], title: str
+) -> Table:
+    columns = [TableColumn(m.title, m.definition, right=True) for m in metrics]
+    counts = [] if len(_seeds(study, metrics)) == 1 else [SEEDS]
+    rows = []
+    for number, group in enumerate(groups, 1):
+        apart = f"Group {number}: not comparable with the others" if len(groups) > 1 else ""
+        for arm in group:
+            seeds = [seeds_of(arm, metrics) for _ in counts]
+            cells = arm.shown, *seeds, *_numbers(arm, metrics)
+            rows.append(TableRow(cells, sound=arm.sound, group=apart if arm is group[0] else ""))
+    return Table(["arm", *counts, *columns], rows, title=title, look="wide sortable")
+
+
+def _terms(study: StudyResults, metrics: Sequence[DisplayedMetric]) -> Definitions:
+    return Definitions([(m.title, sentence(m.definition)) for m in explained(study, list(metrics))])
+
+
+def _note(study: StudyResults) -> str:
+    """What stands below the numbers, and over how many seeds; said once."""
+    seeds = _seeds(study, [*quality(study), *cost(study)])
+    over = count_of(next(iter(seeds)), "seed") if len(seeds) == 1 else "n seeds"
+    note = f"Below each number: its 95% interval over {over}. "
+    if seeds == {1}:
+        note = "One seed: intervals over seeds are unknown. "
+    note += "Parameters and FLOPs are counted, not estimated."
     if study.unsound:
         note += (
-            " Incremental numbers of an arm that is not sound are not struck: they were measured with the "
-            "later tokens removed."
+            " Token-by-token numbers of an invalid arm are not struck: they were measured with the later "
+            "tokens removed."
         )
-    return [*shown, Sentence(note, "fine")]
+    return note
+
+
+def seeds_of(arm: Arm, metrics: Sequence[DisplayedMetric]) -> int | None:
+    """The seeds that an arm's numbers are over: the most where they differ."""
+    return max((n for metric in metrics if (n := _number(arm, metric).n)), default=None)
+
+
+def _seeds(study: StudyResults, metrics: Sequence[DisplayedMetric]) -> set[int]:
+    numbers = [_number(arm, metric).n for arm in study.arms for metric in metrics]
+    return {n for n in numbers if n}
 
 
 def comparable(arms: Sequence[Arm]) -> list[list[Arm]]:
@@ -81,23 +118,11 @@ def comparable(arms: Sequence[Arm]) -> list[list[Arm]]:
     return grouped
 
 
-def _rows(
-    group: Sequence[Arm], metrics: Sequence[DisplayedMetric], number: int, groups: Sequence[Sequence[Arm]]
-) -> list[TableRow]:
-    apart = f"Group {number}: not comparable with the others" if len(groups) > 1 else ""
-    return [
-        TableRow((arm.shown, *_cells(arm, metrics)), sound=arm.sound, group=apart if place == 0 else "")
-        for place, arm in enumerate(group)
-    ]
-
-
-def _cells(arm: Arm, metrics: Sequence[DisplayedMetric]) -> list[Inline]:
-    """n by itself where the whole row has the same, otherwise with each number."""
-    numbers = [_number(arm, metric) for metric in metrics]
-    seeds = {number.n for number in numbers if number.n}
-    if len(seeds) != 1:
-        return [None, *numbers]
-    return [seeds.pop(), *(replace(number, n=None) for number in numbers)]
+def _numbers(arm: Arm, metrics: Sequence[DisplayedMetric]) -> list[Inline]:
+    """n beside a number only where it is not that of the row."""
+    common = seeds_of(arm, metrics)
+    numbers = [replace(_number(arm, metric), without_interval="") for metric in metrics]
+    return [replace(number, n=None) if number.n == common else number for number in numbers]
 
 
 def _number(arm: Arm, metric: DisplayedMetric) -> Number:
@@ -112,16 +137,23 @@ def baselines(study: StudyResults) -> list[Node]:
     rows: dict[tuple[Any, ...], dict[str, Arm]] = {}
     for arm, run in study.runs():
         for one in run.extra.get("baselines", ()):
-            key = one["name"], one["value"], tuple(one["interval"] or ()), one["n"], one["definition"]
+            facts = one["name"], one["value"], tuple(one["interval"] or ()), one["n"], one["definition"]
+            key = (*facts, one.get("metric", "accuracy"))
             rows.setdefault(key, {})[arm.name] = arm
     shown = [
-        (name, arms_named(study, held), replace(Number.within(value, interval), n=n), definition)
-        for (name, value, interval, n, definition), held in rows.items()
+        (name, arms_named(study, held), title_of(metric), _score(metric, value, interval, n), definition)
+        for (name, value, interval, n, definition, metric), held in rows.items()
         if known(value)
     ]
-    caption = "Accuracy on dev without any training on the task: what a score of an arm is compared with."
-    columns = ("baseline", "arms", TableColumn("accuracy, 95% interval", right=True), "definition")
+    caption = "On dev, without any training on the task: what a score of an arm is compared with."
+    score = TableColumn("value, 95% interval", right=True, alike=False)
+    columns = ("baseline", "arms", "metric", score, "definition")
     return [Table(columns, shown, caption=caption)] if rows else []
+
+
+def _score(metric: str, value: float, interval: Sequence[float], n: int) -> Number:
+    form: Form = "percent" if is_share(metric) else "plain"
+    return replace(Number.within(value, interval), n=n, form=form)
 
 
 def arms_named(study: StudyResults, held: dict[str, Arm]) -> Inline:

@@ -15,6 +15,7 @@ from attnlab.documents.nodes import (
     Details,
     Inline,
     Node,
+    Sentence,
     Sign,
     Table,
     TableColumn,
@@ -26,25 +27,47 @@ from attnlab.studies.report.study_results import Arm, StudyResults
 
 ORDER = ("not applicable", "pass", "warn", "fail")
 TROUBLE = ("fail", "warn")
-TOLD = 2
-"""Findings of one meaning that are told; the others are counted."""
 
 
 def checks(study: StudyResults) -> list[Node]:
+    """What did not pass, then a line of what did; the rest on request."""
     checked = [arm for arm in study.arms if any(run.checks for run in arm.runs)]
     names = list(dict.fromkeys(found.check for arm in checked for run in arm.runs for found in run.checks))
     if not names:
         return []
-    table = Table(
-        ["check", *(TableColumn(arm.shown, look="centre") for arm in checked)],
-        [(name, *(_cell(arm, name) for arm in checked)) for name in names],
+    groups = [group for outcome in reversed(ORDER) for group in _alike(checked, outcome)]
+    trouble = {group.finding.check for group in groups if group.finding.outcome in TROUBLE}
+    worst = {name: min(_rank(arm, name) for arm in checked) for name in names}
+    exceptions = sorted((name for name in names if name in trouble), key=worst.__getitem__)
+    passed = [name for name in names if name not in trouble]
+    bad = [_card(group) for group in groups if group.finding.outcome in TROUBLE]
+    quiet = [_card(group) for group in groups if group.finding.check in passed]
+    rest: list[Node] = [_table(checked, passed), Cards(quiet, "findings")]
+    return [
+        *([_table(checked, exceptions)] if exceptions else []),
+        *([Cards(bad, "findings")] if bad else []),
+        *([Sentence(_passed(passed, len(checked)), "fine")] if passed else []),
+        *([Details("What the other checks found", rest, only_pages=True)] if passed else []),
+    ]
+
+
+def _table(arms: list[Arm], names: list[str]) -> Table:
+    return Table(
+        ["check", *(TableColumn(arm.shown, look="centre") for arm in arms)],
+        [(name, *(_cell(arm, name) for arm in arms)) for name in names],
         caption="The worst outcome of an arm's seeds: ✓ passed, ! warning, ✗ failed, – not applicable.",
     )
-    groups = [group for outcome in reversed(ORDER) for group in _alike(checked, outcome)]
-    bad = [_card(group) for group in groups if group.finding.outcome in TROUBLE]
-    quiet = [_card(group) for group in groups if group.finding.outcome not in TROUBLE]
-    rest = Details("What the other checks found", [Cards(quiet, "findings")], only_pages=True)
-    return [table, *([Cards(bad, "findings")] if bad else []), *([rest] if quiet else [])]
+
+
+def _passed(names: list[str], arms: int) -> str:
+    others = f"the {arms} arms" if arms > 1 else "the arm"
+    return f"{count_of(len(names), 'check')} passed or did not apply to any of {others}: {', '.join(names)}."
+
+
+def _rank(arm: Arm, check: str) -> int:
+    """Failures first, then warnings."""
+    outcomes = [outcome for run in arm.runs for outcome in _of(run, check)]
+    return -ORDER.index(_worst(outcomes)) if outcomes and _worst(outcomes) in ORDER else 0
 
 
 def _of(run: RunResult, check: str) -> list[str]:
@@ -68,37 +91,39 @@ def _cell(arm: Arm, check: str) -> Inline:
 
 @dataclass
 class Alike:
-    """Findings of one kind: the first of them, those that differ in their values, of which arms and seeds."""
+    """Findings of one kind, over seeds and steps: the first of them, how many, of which arms and seeds."""
 
     finding: Finding
-    each: dict[str, Finding] = field(default_factory=dict)
     seeds: dict[str, set[int]] = field(default_factory=dict)
+    steps: set[int] = field(default_factory=set)
+    times: int = 0
 
 
 def _alike(arms: list[Arm], outcome: str) -> Iterator[Alike]:
     groups: dict[tuple[str, ...], Alike] = {}
     for arm, run, finding in ((a, r, f) for a in arms for r in a.runs for f in r.checks):
         if finding.outcome == outcome:
-            values = repr((finding.values, finding.number))
             own = [str(finding.values.get(name, "")) for name in ("meaning", "fix")]  # where it is told
-            key = finding.check, finding.kind, *own
-            group = groups.setdefault(key, Alike(finding))
+            group = groups.setdefault((finding.check, finding.kind, *own), Alike(finding))
             group.seeds.setdefault(arm.name, set()).add(run.seed)
-            group.each.setdefault(f"{finding.step if outcome in TROUBLE else 0} {values}", finding)
+            group.times += 1
+            group.steps |= {finding.step} if finding.step else set()
     return iter(groups.values())
 
 
-def _found(finding: Finding) -> str:
-    """What was found, and at which step where it went wrong."""
-    bad = finding.outcome in TROUBLE and finding.step
-    return f"At step {finding.step:,}: {finding.found}" if bad else finding.found
+def _merged(group: Alike) -> str:
+    """How often it was found, over seeds and steps; the first finding stands for the others."""
+    if group.times == 1 or group.finding.outcome not in TROUBLE:
+        return ""
+    first, last = min(group.steps, default=0), max(group.steps, default=0)
+    steps = "" if not last else f", step {last:,}" if first == last else f", steps {first:,} to {last:,}"
+    return f"The first of {group.times} such findings{steps}."
 
 
 def _card(group: Alike) -> CardItem:
-    finding, sentences = group.finding, [sentence(_found(one)) for one in group.each.values()]
-    if more := len(sentences) - TOLD:
-        sentences[TOLD:] = [f"{more} similar finding{'' if more == 1 else 's'}."] if more > 0 else []
-    parts = {"Found": " ".join(sentences), "Meaning": sentence(finding.meaning), "Fix": sentence(finding.fix)}
+    finding = group.finding
+    found = " ".join(filter(None, [sentence(finding.found), _merged(group)]))
+    parts = {"Found": found, "Meaning": sentence(finding.meaning), "Fix": sentence(finding.fix)}
     arms = ", ".join(f"{name} ({count_of(len(seeds), 'seed')})" for name, seeds in group.seeds.items())
     sign = Sign(MARKS.get(finding.outcome, "?"), finding.outcome)
     title = (sign, f" {finding.check} ", muted(f"{finding.outcome}: {arms}"))

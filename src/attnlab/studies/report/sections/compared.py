@@ -10,6 +10,7 @@ from attnlab.documents.nodes import (
     Below,
     Code,
     Definitions,
+    Form,
     Inline,
     Name,
     Node,
@@ -24,7 +25,13 @@ from attnlab.documents.nodes import (
 from attnlab.documents.numbers import FORMS, anything, estimate_of, known
 from attnlab.studies.report.study_results import Arm, StudyResults
 
-COUNTS = (("steps", "steps", "count"), ("tokens", "tokens", "count"), ("flops", "FLOPs", "scaled"))
+COUNTS: dict[str, tuple[str, Form]] = {
+    "steps": ("steps", "count"),
+    "tokens": ("tokens", "count"),
+    "flops": ("FLOPs", "scaled"),
+    "learning_rate": ("learning rate", "general"),
+}
+"""What the runs of an arm really took, whatever was planned: means over its seeds."""
 
 
 def changes(study: StudyResults) -> list[Node]:
@@ -38,14 +45,16 @@ def changes(study: StudyResults) -> list[Node]:
             f"{k} = {anything(v)}" for k, v in facts.overrides.items()
         ),
         "Matched": f"to the baseline's {facts.match}" if facts.match else "",
+        "Each run took": ", ".join(_alike(study)),
     }
+    columns = [name for name in COUNTS if len(_took(study, name)) > 1]
     summary = list(filter(None, study.card.get("", "").split("\n")))  # its first line asks the question
     card = [*filter(None, [study.card.get("Set-up")]), *summary[bool(facts.question) :]]
     return [
         *(Sentence(emphasised(sentence(part)), "prose") for part in card),
         Table(
-            ("arm", "changes", "each run took"),
-            [(arm.shown, _changed(arm), _spent(arm)) for arm in study.arms],
+            ["arm", "changes", *(TableColumn(COUNTS[name][0], right=True) for name in columns)],
+            [(arm.shown, _changed(arm), *(_spent(arm, name) for name in columns)) for arm in study.arms],
             caption="Each arm is the base config with these fields changed, and nothing else.",
         ),
         Definitions([(name, value) for name, value in common.items() if value], "facts"),
@@ -58,12 +67,22 @@ def _changed(arm: Arm) -> Inline:
     return listed(own, " ") if own else "nothing", why
 
 
-def _spent(arm: Arm) -> str:
-    """What the arm's runs really took, whatever was planned: means over its seeds."""
-    counts = {name: getattr(arm.outcome, name) for name, _, _ in COUNTS}
-    spent = [f"{FORMS[form](counts[name], 0)} {noun}" for name, noun, form in COUNTS if counts[name]]
-    rate = arm.outcome.learning_rate
-    return ", ".join([*spent, *([f"learning rate {rate:g}"] if known(rate) else [])]) or "–"
+def _spent(arm: Arm, name: str) -> Number:
+    value = getattr(arm.outcome, name)
+    return Number(value if known(value) and value else None, form=COUNTS[name][1])
+
+
+def _took(study: StudyResults, name: str) -> set[float]:
+    """The values that arms have of a count."""
+    values = (_spent(arm, name).value for arm in study.arms)
+    return {value for value in values if value is not None}
+
+
+def _alike(study: StudyResults) -> list[str]:
+    """What every run took the same of, which is said once."""
+    took = {name: _took(study, name) for name in COUNTS}
+    same = {name: values.pop() for name, values in took.items() if len(values) == 1}
+    return [f"{FORMS[form](same[name], 0)} {noun}" for name, (noun, form) in COUNTS.items() if name in same]
 
 
 def starts(study: StudyResults) -> list[Node]:
@@ -92,7 +111,7 @@ def _start(start: Mapping[str, Any]) -> TableRow:
     task = (config.get("task") or {}).get("kind", "")
     loss = (start.get("metrics") or {}).get("loss")
     failed = ", ".join(start.get("unsound") or ())
-    tags = ((f"not sound: {failed}", "invalid"),) if failed else ()
+    tags = ((f"invalid: {failed}", "invalid"),) if failed else ()
     tokens, seconds = (
         estimate_of({"value": start.get(name)}, form=form) if task else ""
         for name, form in (("tokens", "count"), ("seconds", "seconds"))

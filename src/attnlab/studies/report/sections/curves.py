@@ -1,23 +1,31 @@
-"""Training curves, by step and by epoch: the mean of the seeds, and from their lowest to their highest."""
+"""Training curves, by step and by epoch: the mean where every seed has a point, single seeds elsewhere."""
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from attnlab.documents.nodes import Axis, Control, Figure, Line, Lines, Name, Node
-from attnlab.documents.numbers import known, spread
-from attnlab.runs.result import Curve, RunResult
+from attnlab.config.wording import in_words
+from attnlab.documents.nodes import Axis, Control, Figure, Level, Line, Lines, Name, Node
+from attnlab.documents.numbers import known
+from attnlab.metrics.measures import title_of
+from attnlab.runs.result import Curve
+from attnlab.studies.report.courses import (
+    AXES,
+    MOST_POINTS,
+    Courses,
+    by_arm,
+    course,
+    form_of,
+    lines_of,
+    metric_of,
+    title_of_curve,
+)
+from attnlab.studies.report.levels import levels
 from attnlab.studies.report.study_results import Arm, StudyResults
 from attnlab.studies.run_curves import SAMPLED_LOSS
 
-AXES = ("step", "tokens", "seconds", "epoch")
-MOST_POINTS = 250
-
-Drawn = Mapping[str, dict[str, list[Any]]]
-"""Of each arm: its curve over the seeds."""
+TOUCHING = 0.004
+"""The share of a figure's height within which two lines cannot be told apart."""
 
 
 def curves(study: StudyResults) -> list[Node]:
@@ -29,30 +37,91 @@ def curves(study: StudyResults) -> list[Node]:
     axes = [axis for axis in AXES if axis in present]
     if not by_name or not axes:
         return []
-    drawn = {name: {arm: over_seeds(cs) for arm, cs in arms.items() if cs} for name, arms in by_name.items()}
+    drawn = {name: {arm: course(cs) for arm, cs in arms.items() if cs} for name, arms in by_name.items()}
+    drawn = dict(sorted(drawn.items(), key=lambda one: _too_short(one[0], one[1])))
     views = {
         f"{i},{j}": [_chart(study, drawn[name], name, axis)]
-        for i, name in enumerate(by_name)
+        for i, name in enumerate(drawn)
         for j, axis in enumerate(axes)
     }
-    arms = [arm for arm in study.arms if any(arm.name in lines for lines in drawn.values())]
-    averaged = (
-        max(len(c["step"]) for arms in by_name.values() for cs in arms.values() for c in cs) > MOST_POINTS
-    )
-    several = len(study.seeds) > 1
-    note = "Lines are means of the seeds, bands run from the lowest seed to the highest." if several else ONE
-    note += " Long curves are averaged over neighbouring steps." if averaged else ""
-    note += " By seconds, a point stands at the mean time of the seeds." if several else ""
+    arms = [arm for arm in study.arms if any(arm.name in courses for courses in drawn.values())]
+    first = next(iter(drawn.values()))
+    told = [*_spread_sentences(drawn), _timed(drawn), _averaged(by_name), _hidden(first), HIDE]
+    note = " ".join(filter(None, told))
     alt = (
-        f"{' and '.join(by_name)} by {', '.join(axes)}, a line an arm: {', '.join(arm.label for arm in arms)}"
+        f"{in_words(map(title_of_curve, drawn))} by {', '.join(axes)}, a line an arm: "
+        f"{', '.join(arm.label for arm in arms)}"
     )
-    controls = [Control("Show", list(by_name)), Control("by", axes)]
+    controls = [Control("Show", [title_of_curve(name) for name in drawn]), Control("by", axes)]
     return [
-        Figure(views, note=note + HIDE, anchor="curves", alt=alt, controls=controls, legend=_legend(arms))
+        Figure(
+            views,
+            note=note,
+            anchor="curves",
+            alt=alt,
+            controls=controls,
+            legend=_legend(arms),
+        )
     ]
 
 
-ONE, HIDE = "One seed: the spread is unknown.", " Press a name to hide its line."
+HIDE = "Press a name to hide its line."
+
+
+def _too_short(name: str, courses: Courses) -> bool:
+    """Whether a dev loss has fewer than two points, so that the training loss tells more."""
+    return name == "dev loss" and all(
+        len(part["value"]) < 2 for one in courses.values() for part in one.parts
+    )
+
+
+def _spread_sentences(drawn: Mapping[str, Courses]) -> list[str]:
+    """What lines, bands and thin lines are, of those that are there."""
+    courses = [(arm, one) for by_arm in drawn.values() for arm, one in by_arm.items()]
+    banded = {arm for arm, one in courses if one.banded}
+    single = {arm for arm, one in courses if one.singles}
+    alone = [arm for arm in dict.fromkeys(arm for arm, _ in courses) if arm not in banded | single]
+    sentences = []
+    if banded:
+        sentences.append(
+            "Lines are means of the seeds; bands, or bars of few points, go from the lowest seed to the "
+            "highest."
+        )
+    if single:
+        sentences.append("Thin lines are single seeds, where not all seeds have a point.")
+    if alone:
+        whose = f"{in_words(alone)}: one seed" if banded or single else "One seed"
+        sentences.append(f"{whose}, the spread is unknown.")
+    return sentences
+
+
+def _timed(drawn: Mapping[str, Courses]) -> str:
+    banded = any(one.banded for courses in drawn.values() for one in courses.values())
+    return "By seconds, a point stands at the mean time of the seeds." if banded else ""
+
+
+def _averaged(by_name: Mapping[str, Mapping[str, Sequence[Curve]]]) -> str:
+    longest = max(len(c["step"]) for arms in by_name.values() for cs in arms.values() for c in cs)
+    return "Long curves are averaged over neighbouring steps." if longest > MOST_POINTS else ""
+
+
+def _hidden(courses: Courses) -> str:
+    """Which lines lie on one another, so that only the last of them is seen."""
+    means = {arm: one.mean for arm, one in courses.items() if len(one.mean.get("value", ())) > 1}
+    values = [y for mean in means.values() for y in mean["value"]]
+    room = TOUCHING * (max(values) - min(values)) if values else 0.0
+    groups: list[list[str]] = []
+    for arm, mean in means.items():
+        for group in groups:
+            other = means[group[0]]
+            pairs = zip(mean["value"], other["value"], strict=False)
+            if mean["step"] == other["step"] and all(abs(y - z) <= room for y, z in pairs):
+                group.append(arm)
+                break
+        else:
+            groups.append([arm])
+    hidden = [in_words(group) for group in groups if len(group) > 1]
+    return f"Lines that lie on one another: {'; '.join(hidden)}." if hidden else ""
 
 
 def _legend(arms: Sequence[Arm]) -> list[tuple[Name, str]]:
@@ -64,81 +133,22 @@ def _names(study: StudyResults) -> list[str]:
     return ["dev loss", "train loss", *(name for name in extra if not name.startswith("train "))]
 
 
-def by_arm(study: StudyResults, name: str) -> dict[str, list[Curve]]:
-    return {arm.name: [c for run in arm.runs if (c := _curve(run, name)).get("step")] for arm in study.arms}
-
-
-def _curve(run: RunResult, name: str) -> Curve:
-    own = {"dev loss": run.dev_curve, "train loss": run.curve}
-    return own[name] if name in own else run.extra_curves.get(name, {})
-
-
-def _values(curve: Curve) -> Sequence[float]:
-    return next((values for key, values in curve.items() if key not in AXES), [])
-
-
-def over_seeds(runs: Sequence[Curve], by: str = "step") -> dict[str, list[Any]]:
-    """One curve of several: at each step the mean of the seeds that reached it, their lowest and highest.
-
-    Seeds that spend a budget in a few steps more or less than others end in one point all the same.
-    """
-    at: dict[float, list[tuple[Any, ...]]] = defaultdict(list)
-    together = _end_together(runs)
-    for run in runs:
-        present = [axis for axis in AXES if axis in run]
-        rows = list(zip(*(run[axis] for axis in present), _values(run), strict=False))
-        for number, row in enumerate(rows, start=1):
-            end = together and number == len(rows)
-            where = dict(zip(present, row, strict=False))
-            at[math.inf if end else where[by]].append((where, row[-1]))
-    means = []
-    for step in sorted(at):
-        mean = {axis: _mean([x[axis] for x, _ in at[step] if axis in x]) for axis in AXES}
-        means.append({**mean, **_spread([y for _, y in at[step]])})
-    return _binned([row for row in means if "value" in row])
-
-
-def _end_together(runs: Sequence[Curve]) -> bool:
-    """Whether the last points of all runs lie closer together than any two points of one run there."""
-    steps = [run.get("step") or [] for run in runs]
-    if min(map(len, steps), default=0) < 2:
-        return False
-    ends = [own[-1] for own in steps]
-    return max(ends) - min(ends) < min(own[-1] - own[-2] for own in steps)
-
-
-def _binned(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    size = -(-len(rows) // MOST_POINTS) or 1
-    bins = [rows[i : i + size] for i in range(0, len(rows), size)]
-    keys = (*AXES, "value", "low", "high", "n")
-    return {key: [_mean([row.get(key) for row in group]) for group in bins] for key in keys}
-
-
-def _mean(values: Sequence[Any]) -> float | None:
-    numbers = [value for value in values if known(value)]
-    return sum(numbers) / len(numbers) if numbers else None
-
-
-def _spread(values: Sequence[Any]) -> dict[str, Any]:
-    mean = spread(values)
-    return {} if mean.value is None else {key: getattr(mean, key) for key in ("value", "low", "high", "n")}
-
-
-def _chart(study: StudyResults, drawn: Drawn, name: str, axis: str) -> Lines:
-    placed = all(known(x) for curve in drawn.values() for x in curve[axis])
+# ---------------------------------------------------------------- as charts
+def _chart(study: StudyResults, drawn: Courses, name: str, axis: str) -> Lines:
+    placed = all(known(x) for one in drawn.values() for part in one.parts for x in part[axis])
     axis = axis if placed else "step"  # a curve that only knows its steps stays by step
-    lines = [_line(arm, drawn[arm.name], axis) for arm in study.arms if arm.name in drawn]
-    y = Axis(f"{name} (nats)" if name.endswith("loss") else name)
-    return Lines(lines, Axis(axis, from_zero=True), y)
+    lines = _lines(study, drawn, axis)
+    shown = title_of_curve(name)
+    y = Axis(f"{shown} (nats)" if name.endswith("loss") else shown, form=form_of(name))
+    return Lines(lines, Axis(axis, from_zero=True), y, levels=_levels(study, name))
 
 
-def _line(arm: Arm, curve: dict[str, list[Any]], axis: str) -> Line:
-    hover = [
-        f"{low:.4g} to {high:.4g}, {n:g} seeds" if known(low) else "one seed"
-        for low, high, n in zip(curve["low"], curve["high"], curve["n"], strict=True)
-    ]
-    ends = curve["low"], curve["high"]
-    return Line(arm.name, curve[axis], curve["value"], *ends, hover, arm.label, arm.ink)
+def _lines(study: StudyResults, drawn: Courses, axis: str) -> list[Line]:
+    return [line for arm in study.arms if arm.name in drawn for line in lines_of(arm, drawn[arm.name], axis)]
+
+
+def _levels(study: StudyResults, name: str) -> list[Level]:
+    return levels(study, metric_of(name)) if name.startswith("dev ") else []
 
 
 # ---------------------------------------------------------------- by epoch
@@ -151,22 +161,19 @@ def by_epoch(study: StudyResults) -> list[Node]:
     arms = [
         arm for arm in study.arms if any(arm.name in side for sides in by_name.values() for side in sides)
     ]
-    bands = (
-        "Lines are means of the seeds; bands, or bars where there are few points, go from the lowest seed to "
-        "the highest."
-    )
     note = (
-        " Dev is the split, or the batches of it that training.evaluate_batches allows. Train is a fixed "
+        "Dev is the split, or the batches of it that training.evaluate_batches allows. Train is a fixed "
         "sample of the rows that were trained on, at most 16 batches, scored after the epoch as dev is: in "
         "eval mode, with the weights of that moment."
     )
+    named = {f"{name} {i}": side for name, sides in by_name.items() for i, side in enumerate(sides)}
     return [
         Figure(
             views,
-            note=(bands if len(study.seeds) > 1 else ONE) + note + HIDE,
+            note=" ".join([*_spread_sentences(named), note, HIDE]),
             anchor="epochs",
-            alt=f"{' and '.join(by_name)} of train and of dev by epoch, a line an arm",
-            controls=[Control("Show", list(by_name))],
+            alt=f"{in_words(map(title_of, by_name))} of train and of dev by epoch, a line an arm",
+            controls=[Control("Show", [title_of(name).removeprefix("dev ") for name in by_name])],
             panels=(None, None),
             legend=_legend(arms),
         )
@@ -181,30 +188,45 @@ def _sides(study: StudyResults) -> dict[str, tuple[str, str]]:
     return own | ({"loss": (SAMPLED_LOSS, "dev loss")} if SAMPLED_LOSS in names else {})
 
 
-def _by_epoch(study: StudyResults, name: str) -> Drawn:
+def _by_epoch(study: StudyResults, name: str) -> Courses:
     placed = {arm: [c for c in runs if c.get("epoch")] for arm, runs in by_arm(study, name).items()}
-    return {arm: over_seeds(runs, by="epoch") for arm, runs in placed.items() if runs}
+    return {arm: course(runs, by="epoch") for arm, runs in placed.items() if runs}
 
 
-def _panels(study: StudyResults, name: str, sides: Sequence[Drawn]) -> list[Lines]:
-    span = _span(sides)
+def _panels(study: StudyResults, name: str, sides: Sequence[Courses]) -> list[Lines]:
+    known_levels = levels(study, name)
+    span = _span(sides, known_levels)
+    title, form = title_of(name).removeprefix("dev "), form_of(name)
     return [
         Lines(
-            [_line(arm, drawn[arm.name], "epoch") for arm in study.arms if arm.name in drawn],
+            [
+                line
+                for arm in study.arms
+                if arm.name in drawn
+                for line in lines_of(arm, drawn[arm.name], "epoch")
+            ],
             Axis("epoch", from_zero=True),
-            Axis(f"{side} {name}", span=span),
+            Axis(f"{side} {title}", span=span, form=form),
+            levels=known_levels if side == "dev" else (),
         )
         for side, drawn in zip(("train", "dev"), sides, strict=True)
     ]
 
 
-def _span(sides: Sequence[Drawn]) -> tuple[float, float] | None:
+def _span(sides: Sequence[Courses], known_levels: Sequence[Level]) -> tuple[float, float] | None:
     """One scale for both: a gap between train and dev is then a distance that the eye can measure."""
     keys = ("value", "low", "high")
     values = [
-        y for drawn in sides for curve in drawn.values() for key in keys for y in curve[key] if known(y)
+        y
+        for drawn in sides
+        for one in drawn.values()
+        for part in one.parts
+        for key in keys
+        for y in part[key]
+        if known(y)
     ]
     if not values:
         return None
+    values += [level.value for level in known_levels]
     margin = 0.05 * (max(values) - min(values)) or 0.05
     return min(values) - margin, max(values) + margin

@@ -12,28 +12,35 @@ from attnlab.documents.nodes import (
     Inline,
     Items,
     Node,
-    Number,
     Reference,
     Sentence,
     emphasised,
 )
-from attnlab.documents.numbers import decimals, known, scaled, value_text
+from attnlab.documents.numbers import known, scaled
 from attnlab.evaluation.comparison import Verdict
 from attnlab.studies.outcome import ArmState
 from attnlab.studies.report.metric_display import metric
 from attnlab.studies.report.study_results import Arm, StudyResults
-from attnlab.studies.wording import because_phrase, inequalities_sentence
+from attnlab.studies.wording import because_phrase, inequalities_sentence, places_of, size_phrase
 
 
 def interpretation(study: StudyResults) -> list[Node]:
     """How to read it, what each arm comes to, and notes."""
     guide = study.card.get("How to read it", "")
-    rows = [_told(study, arm) for arm in study.arms if not arm.baseline]
+    rows = [_told(study, arm) for arm in study.arms if not arm.baseline and _has_more(study, arm)]
     notes = [str(note) for note in study.outcome.notes]
     shown: list[Node] = [Sentence(emphasised(sentence(guide)), "prose")] if guide else []
     shown += [Definitions(rows, "told")] if rows else []
     shown += [Heading("Notes", 3, "notes"), Items(notes)] if notes else []
     return shown
+
+
+def _has_more(study: StudyResults, arm: Arm) -> bool:
+    """Whether more is to be said of an arm than its row of the result does."""
+    comparison = study.comparison_of(arm)
+    if comparison is None or not arm.sound or arm.outcome.reasons:
+        return True
+    return bool(comparison.unequal or comparison.doubts) or comparison.identical
 
 
 def _told(study: StudyResults, arm: Arm) -> tuple[Inline, Inline]:
@@ -46,11 +53,13 @@ def _told(study: StudyResults, arm: Arm) -> tuple[Inline, Inline]:
         return named, (sentence(words), *checks)
     if arm.status in (ArmState.FAILED, ArmState.MISSING):
         return named, sentence(arm.reason or arm.word)
-    comparison, parts = study.comparison_of(arm), [arm.shortfall or "not compared"]
+    comparison = study.comparison_of(arm)
     if comparison is not None:
         unequal = inequalities_sentence(comparison.unequal, comparison.arm, comparison.baseline)
-        parts = [because_phrase(comparison), unequal]
-    return named, sentence(". ".join(filter(None, [*parts, arm.reason])))
+        rests = comparison.identical or comparison.doubts  # else its row says what it rests on
+        because = sentence(because_phrase(comparison)) if rests or not unequal else ""
+        return named, " ".join(filter(None, [because, unequal, sentence(arm.reason)]))
+    return named, sentence(". ".join(filter(None, [arm.shortfall or "not compared", arm.reason])))
 
 
 def limits(study: StudyResults) -> list[Node]:
@@ -90,17 +99,15 @@ def _starts(study: StudyResults) -> Iterator[str]:
 
 
 def _missed(study: StudyResults) -> Iterator[str]:
-    """What an inconclusive comparison may have missed."""
+    """What inconclusive comparisons may have missed."""
     rows = [row for row in study.outcome.comparisons if row.metric == study.metric]
-    open_rows = [row for row in rows if row.verdict is Verdict.INCONCLUSIVE and known(row.smallest)]
-    form = metric(study, study.metric).form
-    effects = [Number(row.smallest, form=form) for row in open_rows]
-    places = decimals(effects)
-    for row, effect in zip(open_rows, effects, strict=True):
+    rows = [row for row in rows if row.verdict is Verdict.INCONCLUSIVE and known(row.smallest)]
+    if rows:
+        places = places_of(rows)
+        effects = [f"{size_phrase(row, row.smallest, places)} ({row.arm})" for row in rows]
         yield (
-            f"{row.arm}: inconclusive is not “no difference”. A true difference below "
-            f"{value_text(effect, places)} would probably have been missed with {row.seeds} seeds (80% "
-            "power)."
+            f"Inconclusive is not “no difference”. With {rows[0].seeds} seeds a true difference below these "
+            f"would probably have been missed (80% power): {', '.join(effects)}."
         )
 
 

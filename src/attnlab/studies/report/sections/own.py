@@ -84,4 +84,4 @@ def _cell(cell: Any, *, sound: bool) -> Inline:
     if known(cell):
         return Number(cell, form="general", sound=sound)
     text = cell if cell == "" else anything(cell)
-    return text if sound or not text else Name(text, sound=False, tags=(("not sound", "invalid"),))
+    return text if sound or not text else Name(text, sound=False, tags=(("invalid", "invalid"),))

@@ -1,18 +1,16 @@
-"""The result: each arm against the baseline, with the tests behind it, and arms that learned nothing."""
+"""The result: each arm against the baseline, with the tests behind it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
 
-from attnlab.config.wording import phrase
+from attnlab.config.wording import sentence
 from attnlab.documents.nodes import (
     Details,
     Forest,
     ForestRow,
-    Form,
     Inline,
-    Items,
     Node,
     Number,
     Sentence,
@@ -20,17 +18,16 @@ from attnlab.documents.nodes import (
     TableColumn,
     TableRow,
     VerdictPill,
+    listed,
     strong,
 )
-from attnlab.documents.numbers import estimate_of
+from attnlab.documents.numbers import estimate_of, known
 from attnlab.evaluation.comparison import Comparison, Verdict
 from attnlab.metrics.metric import Estimate
-from attnlab.runs.findings import Finding, collapse_sentence
-from attnlab.runs.result import RunResult
 from attnlab.studies.report.metric_display import WITHOUT_LEAK, DisplayedMetric, metric
 from attnlab.studies.report.study_results import Arm, StudyResults
 from attnlab.studies.shown import measured_number
-from attnlab.studies.wording import seeds_phrase, verdict_phrase
+from attnlab.studies.wording import chance, verdict_phrase
 
 
 @dataclass(frozen=True)
@@ -40,24 +37,6 @@ class ShownDifference:
     comparison: Comparison
     estimate: Estimate
     without_leak: bool = False
-
-
-def collapses(study: StudyResults) -> list[Node]:
-    """One sentence for each arm whose predictions came to the majority's share, with what to try."""
-    sentences = [strong(one) for arm in study.arms if (one := _collapse(arm))]
-    return [Items(sentences, "prose collapsed")] if sentences else []
-
-
-def _collapse(arm: Arm) -> str:
-    sentences = {run.seed: collapse_sentence(_at_the_end(run)) for run in arm.runs}
-    seeds = [seed for seed, told in sentences.items() if told]
-    if not seeds:
-        return ""
-    return f"{arm.name} ({seeds_phrase(seeds, len(arm.runs))}). {sentences[seeds[0]]}"
-
-
-def _at_the_end(run: RunResult) -> list[Finding]:
-    return [one for one in run.checks if one.when == "after"]
 
 
 def differences(study: StudyResults) -> list[Node]:
@@ -72,7 +51,9 @@ def differences(study: StudyResults) -> list[Node]:
     ]
     if without_leak:
         shown.append((metric(study, WITHOUT_LEAK.name), without_leak))
-    forests: list[Node] = [_forest(study, measure, rows) for measure, rows in shown]
+    forests: list[Node] = [
+        _forest(study, measure, rows, legend=place == 0) for place, (measure, rows) in enumerate(shown)
+    ]
     return [*forests, _tests(study, shown)] if forests else []
 
 
@@ -86,39 +67,79 @@ def _sound(study: StudyResults, measure: DisplayedMetric, row: ShownDifference) 
 
 
 def _difference(study: StudyResults, measure: DisplayedMetric, row: ShownDifference) -> Number:
-    form: Form = "signed" if measure.form in ("plain", "signed") else measure.form
-    return measured_number(row.estimate, form=form, sound=_sound(study, measure, row))
+    return measured_number(row.estimate, form=measure.of_difference, sound=_sound(study, measure, row))
 
 
 def _arm(study: StudyResults, row: ShownDifference) -> Arm:
     return next(arm for arm in study.arms if arm.name == row.comparison.arm)
 
 
-def _forest(study: StudyResults, measure: DisplayedMetric, rows: list[ShownDifference]) -> Forest:
+def _forest(
+    study: StudyResults, measure: DisplayedMetric, rows: list[ShownDifference], *, legend: bool
+) -> Forest:
     own = bool(study.facts.against)
-    meaning = f", in {phrase(measure.definition)}" if measure.definition else ""
+    meaning = f", in {measure.unit}" if measure.unit else ""
     against = "its own baseline" if own else study.baseline
+    drawn = [_forest_row(study, measure, row, own=own) for row in rows]
+    seeds, told = {row.estimate.n for row in rows}, f" {LEGEND}" if legend else ""
+    if len(seeds) == 1:  # said once
+        told = f" {'One seed: no interval.' if seeds == {1} else f'n = {max(seeds)} seeds.'}{told}"
+        drawn = [replace(row, difference=_bare(row.difference)) for row in drawn]
+    if measure.name == study.metric:
+        seen = {row.comparison.arm for row in rows}
+        drawn += [_empty_row(study, arm) for arm in study.arms if arm.name not in seen and not arm.baseline]
     return Forest(
-        [_forest_row(study, measure, row, own=own) for row in rows],
-        caption=(strong(measure.title.capitalize()), f": each arm minus {against}{meaning}"),
+        drawn,
+        caption=(strong(measure.title.capitalize()), f": each arm minus {against}{meaning}.{told}"),
         left="better" if measure.lower_is_better else "worse",
         right="worse" if measure.lower_is_better else "better",
     )
 
 
+def _bare(difference: Number) -> Number:
+    return replace(difference, n=None, without_interval="")
+
+
+LEGEND = (
+    "The bar is the 95% interval, small dots are seeds; a difference within the shaded band could have been "
+    "missed (80% power)."
+)
+
+
 def _forest_row(
     study: StudyResults, measure: DisplayedMetric, row: ShownDifference, *, own: bool
 ) -> ForestRow:
-    arm, verdict = _arm(study, row), _pill(row)
-    failed = [] if arm.sound else [finding.check for finding in arm.findings("fail")]
-    phrase = "scored with later tokens removed" if measure.honest else ", ".join([verdict.words, *failed])
+    arm, said, one = _arm(study, row), _pill(row), row.comparison
+    why: Inline = "" if row.without_leak else chance(one.p_corrected) if known(one.p_corrected) else ""
+    if measure.honest:
+        why = "scored with later tokens removed"
+    elif not arm.sound:
+        why = listed(dict.fromkeys(finding.check for finding in arm.findings("fail")))
     return ForestRow(
-        arm.shown,
+        arm.untagged,
         _difference(study, measure, row),
-        replace(verdict, words=phrase, plain=True),
-        beside=f"minus {row.comparison.baseline}" if own else "",
+        replace(said, plain=True),
+        beside=f"minus {one.baseline}" if own else "",
+        why=why,
         sets_scale=measure.honest or arm.sound,
+        each=_each_seed(study, measure.name, arm.name),
+        detectable=one.smallest if arm.sound and not row.without_leak and known(one.smallest) else None,
     )
+
+
+def _empty_row(study: StudyResults, arm: Arm) -> ForestRow:
+    """An arm that could not be compared keeps its row, which says why."""
+    said = replace(study.pill(arm), plain=True)
+    return ForestRow(arm.untagged, Number(None), said, why=sentence(arm.reason), sets_scale=False)
+
+
+def _each_seed(study: StudyResults, name: str, arm: str) -> list[float]:
+    """The difference from the baseline of every seed that both have."""
+    sides = [
+        {run.seed: run.metrics[name] for run in study.outcome.runs_of(side) if known(run.metrics.get(name))}
+        for side in (arm, study.baseline_of(arm))
+    ]
+    return [sides[0][seed] - sides[1][seed] for seed in sorted(sides[0].keys() & sides[1].keys())]
 
 
 def _pill(row: ShownDifference) -> VerdictPill:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from attnlab.config.wording import count_of
 from attnlab.data.encode.encoding import MUCH
 from attnlab.documents.nodes import (
     Axis,
@@ -43,8 +45,8 @@ def probes(study: StudyResults) -> list[Node]:
     texts = list(dict.fromkeys(p["text"] for arm in scored for r in arm.runs for p in r.probes))
     columns = [TableColumn("sentence", look="sentence"), *(TableColumn(arm.shown) for arm in scored)]
     caption = (
-        "Nats per token of each sentence: the mean of the seeds, and from the lowest to the highest of them. "
-        "Perplexity is e to that power."
+        f"Nats per token of each sentence: the mean of {count_of(len(study.seeds), 'seed')}, and from the "
+        "lowest to the highest of them. Perplexity is e to that power."
     )
     rows = [(_sentence(scored, text), *(_loss(arm, text) for arm in scored)) for text in texts]
     return [Table(columns, rows, caption=caption, look="wide")] if texts else []
@@ -63,7 +65,8 @@ def _sentence(arms: list[Arm], text: str) -> Inline:
 
 
 def _loss(arm: Arm, text: str) -> Inline:
-    return spread([probe.get("loss") for probe in _scored(arm, text)], sound=arm.sound)
+    loss = spread([probe.get("loss") for probe in _scored(arm, text)], sound=arm.sound)
+    return replace(loss, n=None if loss.n == len(arm.runs) else loss.n, without_interval="")
 
 
 def samples(study: StudyResults) -> list[Node]:
