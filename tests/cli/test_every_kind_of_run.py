@@ -29,7 +29,9 @@ def runs(tmp_path_factory):
     place = tmp_path_factory.mktemp("kinds")
     found = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(soundness, "run_checks", lambda case, names=(): [])  # longer than the training
+        patch.setattr(
+            soundness, "run_checks", lambda case, names=(): []
+        )  # which take longer than the training
         for task in OWN:
             train(config(place, **merged(for_task(task, place), SHORT)), place / task)
             found[task] = place / task
