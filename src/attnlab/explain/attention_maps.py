@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Grid, Node, Number, Table
+from attnlab.documents.nodes import Grid, Inline, Node, Number, Table
 from attnlab.documents.numbers import short
 from attnlab.explain import attention_page
 from attnlab.explain.ablation import HeadName, effect_definition, effects
@@ -173,7 +173,7 @@ class AttentionMaps(Explanation):
         )
 
     def table(self, most: int) -> Table:
-        rows = [
+        rows: list[list[Inline]] = [
             [
                 *(self.layers[h.layer].name, h.name.number, h.kind),
                 *(Number(h.entropy, decimals=2), Number(h.distance, decimals=1), h.effect),
