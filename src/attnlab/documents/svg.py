@@ -46,7 +46,7 @@ class Plane:
     def of(cls, chart: Lines, width: int, height: int, *, names: bool) -> Plane:
         sides = [side for line in chart.lines for side in (line.y, line.low or (), line.high or ())]
         ys = [y for side in sides for y in side]
-        ys += [level.value for level in chart.levels] + [0.0] * chart.y.from_zero
+        ys += [*(level.value for level in chart.levels), *([0.0] if chart.y.from_zero else [])]
         up = Scale(ys, height - BOTTOM, TOP, log=chart.y.log)
         left = 16 + LETTER * max((len(tick_text(tick, chart.y)) for tick in up.ticks()), default=1)
         longest = max((min(len(line.label or line.name), LONGEST) for line in chart.lines), default=0)

@@ -314,10 +314,16 @@ def save_findings(folder: Path, findings: Sequence[Finding], allowed: Collection
 
 
 def add_findings(folder: Path, findings: Sequence[Finding]) -> None:
-    """Findings of what was measured after the run, beside those made in it; a later one takes its place."""
+    """Findings of what was measured after the run, beside those made in it; a later one takes its place, but
+    not that of a failure in the run."""
     made = {(finding.check, finding.when) for finding in findings}
     earlier, allowed = read_checks(folder)
-    kept = [finding for finding in earlier if (finding.check, finding.when) not in made]
+    kept = [
+        finding
+        for finding in earlier
+        if (finding.check, finding.when) not in made
+        or (finding.outcome is Outcome.FAIL and finding.step is not None)
+    ]
     save_findings(folder, [*kept, *findings], allowed)
 
 
