@@ -56,7 +56,7 @@ def runs(tmp_path_factory):
         return made[task]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
+        patch.setattr("attnlab.session.soundness.run_checks", lambda case, names=(): [])
         yield run
 
 
@@ -259,7 +259,7 @@ def test_an_onnx_file_is_compared_with_the_run(runs, tmp_path, monkeypatch):
 def lora(tmp_path_factory, rows):  # noqa: F811 - the fixture
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        patch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
+        patch.setattr("attnlab.session.soundness.run_checks", lambda case, names=(): [])
         return adapted(tmp_path_factory.mktemp("lora"), rows, "bert", "lora(rank=2, alpha=6.0)", TANH)
 
 

@@ -9,11 +9,13 @@ import typer
 
 from attnlab.cli.console import (
     MOST,
+    AllowOption,
     HtmlOption,
     JsonOption,
     RunArgument,
     emit,
     err,
+    exit_unsound,
     invalid_sentence,
     out,
     say_first,
@@ -56,10 +58,14 @@ def evaluate(
     skip_bad: SkipOption = False,
     template: TemplateOption = "",
     label_words: WordsOption = "",
+    allow: AllowOption = None,
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Score a trained model: its task's metrics, each with its n, its interval and its definition."""
+    """Score a trained model: its task's metrics, each with its n, its interval and its definition.
+
+    Exits 1 where a number is not confirmed by a second computation, or the run failed a check.
+    """
     reading: dict[str, Any] = {"text": text, "pair": pair, "label": label, "answers": answers}
     reading |= {"encoding": encoding, "skip_bad": skip_bad}
     options = {name: value for name, value in reading.items() if value}
@@ -84,14 +90,15 @@ def evaluate(
         replace_bytes(html, page(result.document()).encode())
         err.say(f"Page: {html}")
     if json:
-        return emit(as_json(trained, result, "split" if on is None else "text"))
-    if result.scores:
-        say_first(result.collapse)
-        out.show(Sentence(f"The model of {trained.checkpoint}."))
-    out.show(*(node for node in result.document().nodes if not isinstance(node, Figure)))
-    if trained.unsound:
-        out.say(invalid_sentence(trained.unsound))
-    return None
+        emit(as_json(trained, result, "split" if on is None else "text"))
+    else:
+        if result.scores:
+            say_first(result.collapse)
+            out.show(Sentence(f"The model of {trained.checkpoint}."))
+        out.show(*(node for node in result.document().nodes if not isinstance(node, Figure)))
+        if trained.unsound:
+            out.say(invalid_sentence(trained.unsound))
+    exit_unsound([*trained.unsound, *result.failed], allow)
 
 
 def as_json(trained: Trained, result: EvaluationResult, scored: str) -> dict[str, Any]:

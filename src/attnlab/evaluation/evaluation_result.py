@@ -11,7 +11,7 @@ from attnlab.documents.notebook import SelfShowing
 from attnlab.evaluation.honesty import HonestLoss
 from attnlab.evaluation.result_nodes import headline_of, probes_table, score_nodes
 from attnlab.evaluation.retrieval import RankingResult
-from attnlab.runs.findings import Finding, collapse_sentence
+from attnlab.runs.findings import Finding, collapse_sentence, failed_checks
 from attnlab.targets.report import Baseline, TargetReport, baselines_sentence
 
 
@@ -61,12 +61,20 @@ class EvaluationResult(SelfShowing):
     cuts: Mapping[str, float] | None = None
     recomputed: Finding | None = None
     """The same loss by another route."""
+    confirmations: tuple[Finding, ...] = ()
+    """What else was found of these numbers: the same metrics by another route, and which rows they are of."""
     retrieval: RankingResult | None = None
     target: TargetReport | None = None
     baselines: tuple[Baseline, ...] = ()
     honesty: HonestLoss | None = None
     pseudo: PseudoPerplexity | None = None
     probes: tuple[ProbeScore, ...] = ()
+
+    @property
+    def failed(self) -> list[str]:
+        """The checks that do not confirm these numbers."""
+        found = [*(() if self.recomputed is None else [self.recomputed]), *self.confirmations]
+        return failed_checks(found)
 
     @property
     def collapse(self) -> str:
@@ -109,3 +117,7 @@ class EvaluationResult(SelfShowing):
             yield "pseudo", asdict(self.pseudo)
         if self.probes:
             yield "probes", [asdict(probe) for probe in self.probes]
+        if self.target is not None and self.target.reliability is not None:
+            yield "reliability", [asdict(share) for share in self.target.reliability]
+        if self.confirmations:
+            yield "confirmations", [finding.as_json() for finding in self.confirmations]

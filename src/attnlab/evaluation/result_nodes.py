@@ -29,7 +29,7 @@ from attnlab.documents.nodes import (
 from attnlab.documents.numbers import beside, decimals, value_text
 from attnlab.metrics.classes import ClassScores
 from attnlab.metrics.measures import form_of, title_of
-from attnlab.runs.findings import Finding, Outcome, mark
+from attnlab.runs.findings import BAD, Finding, Outcome, mark
 from attnlab.targets.report import (
     AnswersReport,
     Baseline,
@@ -62,12 +62,14 @@ FEW = 10
 
 def score_nodes(result: EvaluationResult) -> Iterator[Node]:
     """What a text or a split came to, and what stands with it."""
+    yield from (doubt_sentence(one) for one in result.confirmations if one.outcome in BAD)
     if result.scores:
         yield scores_table(result.scores, title=result.name)
     if result.cuts is not None:
         yield truncation_sentence(result.cuts)
     if result.recomputed is not None:
         yield recomputed_sentence(result.recomputed)
+    yield from (confirmed_sentence(one) for one in result.confirmations if one.outcome is Outcome.PASS)
     if result.retrieval is not None:
         yield from retrieval_nodes(result.retrieval, result.name)
     if result.target is not None:
@@ -135,6 +137,21 @@ def recomputed_sentence(finding: Finding) -> Sentence:
     if finding.outcome is Outcome.PASS:
         return Sentence(f"Recomputed without the run's own code: {finding.found}.")
     return Sentence((toned(Tone.WRONG, f"Recomputed: {finding.found}."), f" {finding.meaning} {finding.fix}"))
+
+
+def doubt_sentence(finding: Finding) -> Sentence:
+    """What stands before numbers that are not confirmed, or are not of the rows that they seem to be of."""
+    tone = Tone.WRONG if finding.outcome is Outcome.FAIL else Tone.WARNING
+    return Sentence(
+        (
+            toned(tone, f"{finding.found}."[:1].upper() + f"{finding.found}."[1:]),
+            f" {finding.meaning} {finding.fix}",
+        )
+    )
+
+
+def confirmed_sentence(finding: Finding) -> Sentence:
+    return Sentence(toned(Tone.MUTED, f"Confirmed: {finding.found}."))
 
 
 def honesty_sentences(honest: HonestLoss) -> Iterator[Sentence]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from attnlab.checks import CHECKS
 from attnlab.checks.check import Case, run_checks
 from attnlab.checks.step_replay import StepReplay
-from attnlab.config.schema import SCRATCH
+from attnlab.config.files import to_json
+from attnlab.config.schema import SCRATCH, declares_dropout
 from attnlab.config.values import unknown_name
 from attnlab.evaluation.evaluator import Evaluation
 from attnlab.generation.sample_file import SampleFile
@@ -20,23 +21,33 @@ from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Step
 from attnlab.runs.faults import UnsoundError
 from attnlab.runs.findings import Finding, When, failed_checks, merge_findings, read_findings, save_findings
 from attnlab.session.session import Session
+from attnlab.targets.classes import as_read
 from attnlab.targets.relabelling import Predictions
 from attnlab.training.loop import Loop
 
 
 @dataclass(frozen=True)
 class ScoredExamples:
-    """What an evaluation says of each example; nothing where the task predicts words."""
+    """What an evaluation of dev says of each example, with its text; of words as a whole alone. `train` is
+    the evaluation of the sample of train that was scored beside it."""
 
+    evaluation: Evaluation | None = None
     examples: Examples | None = None
     predictions: Predictions | None = None
+    train: Evaluation | None = None
 
     @classmethod
-    def of(cls, session: Session, evaluation: Evaluation | None) -> ScoredExamples:
+    def of(
+        cls, session: Session, evaluation: Evaluation | None, train: Evaluation | None = None
+    ) -> ScoredExamples:
         if evaluation is None or session.task.predicts_words:
-            return cls()
+            return cls(evaluation, train=train)
         examples, task = evaluation.examples, session.task
-        return cls(examples, task.target.predictions(examples, task.labels))
+        predictions = task.target.predictions(examples, task.labels)
+        if predictions is not None:
+            texts = session.dataset.texts("dev")
+            predictions = replace(predictions, texts=[as_read(texts[n]) for n in evaluation.numbers.tolist()])
+        return cls(evaluation, examples, predictions, train)
 
 
 UNSCORED = ScoredExamples()
@@ -49,6 +60,8 @@ def case_of(session: Session, when: When, *, scored: ScoredExamples = UNSCORED, 
     return Case(
         examples=scored.examples,
         predictions=scored.predictions,
+        evaluation=scored.evaluation,
+        train_evaluation=scored.train,
         when=when,
         config=session.config,
         model=session.model,
@@ -118,6 +131,8 @@ class Watch:
     def __init__(self, soundness: RunChecks, loop: Loop, samples: Sequence[SampleFile], replay: StepReplay):
         self.soundness, self.loop, self.tell, self.samples = soundness, loop, loop.tell, samples
         self.replay = replay
+        config = soundness.session.config
+        self.drops = config.start != SCRATCH or declares_dropout(to_json(config))
         self.reported = {(finding.when, finding.check): finding.outcome for finding in soundness.findings}
 
     def before(self) -> None:
@@ -133,11 +148,14 @@ class Watch:
         elif isinstance(event, Stepped):
             if self.replay.after(event):
                 self.warn(event.step, self.soundness.examine("during", names=STEPS, step=event.step))
+            self.name_unasked_draws()
         elif isinstance(event, Evaluated):
             self.tell(Checking(step=event.step))
             written = [sample for file in self.samples for sample in file.last]
             scores = {"loss": event.loss, **event.scores}
-            scored = ScoredExamples.of(self.soundness.session, self.loop.evaluation)
+            scored = ScoredExamples.of(
+                self.soundness.session, self.loop.evaluation, self.loop.train_evaluation
+            )
             facts = {"scores": scores, "samples": written, "scored": scored}
             findings = self.soundness.examine("during", "evaluation", step=event.step, **facts)
             self.report(event.step, findings, began)
@@ -148,6 +166,16 @@ class Watch:
             scored = ScoredExamples.of(session, best)
             facts = {"step": event.step, "progress": self.progress(event.step), "scored": scored}
             self.report(event.step, self.soundness.examine("after", **facts), began)
+
+    def name_unasked_draws(self) -> None:
+        """Say once that training draws random numbers though its config has no dropout."""
+        if self.drops or not self.loop.state.trace.drawn.count:
+            return
+        self.drops = True
+        self.loop.warn(
+            "Training draws random numbers, and no dropout is set in the config: a part of the model draws "
+            "by itself. Give it a setting, so that runs can be compared by it, or take the draws out."
+        )
 
     def progress(self, step: int) -> Callable[[int, int], None]:
         """Tells how many checks are done: of a deep model they take minutes."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 import torch
 from numpy.typing import NDArray
@@ -14,8 +14,11 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from attnlab.checks.recomputed_loss import confirm
+from attnlab.checks.recomputed_metrics import RecomputedMetrics, confirm_metrics, scored_in_training
+from attnlab.checks.source import source_of
 from attnlab.evaluation.comparability import UNKNOWN
 from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.evaluator import Evaluation, Evaluator
 from attnlab.evaluation.honesty import HonestLoss, honesty
 from attnlab.evaluation.sample_quality import quality
 from attnlab.evaluation.texts import sampled_texts
@@ -28,7 +31,7 @@ from attnlab.metrics.metric import Examples
 from attnlab.model.tokens import Tokens
 from attnlab.runs.atomic import replace_bytes
 from attnlab.runs.faults import reading
-from attnlab.runs.findings import add_findings
+from attnlab.runs.findings import Finding, Outcome, add_findings
 from attnlab.runs.result import AttentionMap, RunResult, ScoredProbe
 from attnlab.session.evaluating import evaluate_probes
 from attnlab.session.trained import Trained
@@ -37,6 +40,8 @@ from attnlab.targets.classes import confusion, reliability
 Columns = dict[str, NDArray[Any]]
 SAMPLES = 5
 HONEST_TEXTS = 32
+OF_VECTORS = ("query_vector", "passage_vector", "passage")
+"""Columns that ranks were made of, which are large."""
 OF_WORDS = ("nats", "targets", "bytes", "words")
 """Columns of the losses of each text; others are what the model said of it, and what was right."""
 
@@ -48,13 +53,17 @@ def measure_run(trained: Trained, *, probes: Sequence[str], sentence: str, docum
     """
     written = written_samples(trained) if trained.continues else WrittenSamples()
     metrics, honest = losses(trained, documents), honest_loss(trained)
+    drawn = {
+        "texts_alone": texts_alone(honest) if honest else [],
+        "predictions": predictions(trained, documents),
+    }
     return RunResult(
         metrics=metrics | (token_by_token(honest) if honest else {}),
         probes=tuple(probed(trained, probes)),
         attention=attention(trained, sentence) if sentence else None,
         samples=written.texts,
         quality=written.quality,
-        extra=(texts_alone(honest) if honest else {}) | predictions(trained, documents),
+        extra={name: part for name, part in drawn.items() if part},
     )
 
 
@@ -74,8 +83,31 @@ def losses(trained: Trained, documents: Path) -> dict[str, float]:
         metrics |= values_of(dev.examples) | {"targets": int(dev.targets.sum())}
         metrics |= {UNKNOWN: dev.unknown_share} if "bits_per_byte" in metrics else {}
         replace_bytes(documents, save(columns_of(dev)))
-        add_findings(trained.folder, [confirm(evaluators["dev"], dev, metrics)])
+        recomputed = (
+            confirm(evaluators["dev"], dev, metrics),
+            confirmed(trained, evaluators["dev"], dev, metrics, train),
+        )
+        add_findings(trained.folder, recomputed)
     return metrics
+
+
+def confirmed(
+    trained: Trained,
+    evaluator: Evaluator,
+    dev: DocumentLosses,
+    metrics: Mapping[str, float],
+    train: Evaluation,
+) -> Finding:
+    """Whether the metrics of dev and of the sample of train are those of the rows of the files."""
+    dataset, own = (
+        trained.dataset,
+        {n.removeprefix(TRAIN): x for n, x in metrics.items() if n.startswith(TRAIN)},
+    )
+    of_dev = confirm_metrics(dev, metrics, evaluator=evaluator, source=source_of(dataset), split="dev")
+    of_train = RecomputedMetrics().judge(
+        "evaluation", scored_in_training(train, "train", own, task=trained.task, dataset=dataset)
+    )
+    return of_train if of_dev.outcome is Outcome.PASS and of_train.outcome is Outcome.FAIL else of_dev
 
 
 def values_of(examples: Examples) -> dict[str, float]:
@@ -87,7 +119,8 @@ def values_of(examples: Examples) -> dict[str, float]:
 def columns_of(losses: DocumentLosses) -> Columns:
     """What is kept of each text."""
     stored = {name: getattr(losses, name) for name in OF_WORDS}
-    return {name: column for name, column in stored.items() if column is not None} | dict(losses.said)
+    said = {name: column for name, column in losses.said.items() if name not in OF_VECTORS}
+    return {name: column for name, column in stored.items() if column is not None} | said
 
 
 def read_documents(file: Path) -> DocumentLosses | None:
@@ -126,20 +159,27 @@ def honest_loss(trained: Trained) -> HonestLoss | None:
     return honesty(trained.model, trained.task, sampled_texts(trained.evaluator("dev"), HONEST_TEXTS))
 
 
-def texts_alone(compared: HonestLoss) -> dict[str, Any]:
+def texts_alone(compared: HonestLoss) -> list[list[float]]:
     """Both losses of each text, for a figure."""
-    pairs = [[round(nats, 6) for nats in pair] for pair in compared.by_text if all(map(math.isfinite, pair))]
-    return {"texts_alone": pairs}
+    return [[round(nats, 6) for nats in pair] for pair in compared.by_text if all(map(math.isfinite, pair))]
 
 
-def predictions(trained: Trained, documents: Path) -> dict[str, Any]:
+class PredictedClasses(TypedDict):
+    """Of dev: how often each class (row) was called each (column), and accuracy by bins of confidence."""
+
+    names: list[str]
+    counts: list[list[int]]
+    bins: list[dict[str, float]]
+
+
+def predictions(trained: Trained, documents: Path) -> PredictedClasses | None:
     """How often each class of dev was called each, and how often predictions of a confidence are right."""
     dev = read_documents(documents)
     if dev is None or not {"label", "probabilities"} <= {*dev.said}:
-        return {}
+        return None
     bins = [asdict(one) for one in reliability(dev.examples)]
     names = list(trained.task.labels.names)
-    return {"predictions": {"names": names, "counts": confusion(dev.examples).tolist(), "bins": bins}}
+    return {"names": names, "counts": confusion(dev.examples).tolist(), "bins": bins}
 
 
 def token_by_token(compared: HonestLoss) -> dict[str, float]:

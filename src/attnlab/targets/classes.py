@@ -154,9 +154,14 @@ def chosen(labels: Labels, flags: Iterable[bool]) -> list[str]:
 
 def judged(predictions: Predictions, texts: Sequence[Example]) -> tuple[Finding, ...]:
     """What the checks of predictions say, that of repeated texts included."""
-    read = [f"{example.text} {example.pair or ''}".strip() for example in texts]
+    read = [as_read(example) for example in texts]
     given = Predictions(predictions.labels, predictions.predicted, texts=read, sets=predictions.sets)
     return tuple(judge_predictions(given))
+
+
+def as_read(example: Example) -> str:
+    """What a classifier reads of an example, as one text."""
+    return f"{example.text} {example.pair or ''}".strip()
 
 
 def confusion(examples: Examples) -> NDArray[np.int64]:
