@@ -18,7 +18,10 @@ CURE = (
     "Usual causes are too high a learning rate (`attnlab adapt … --rates usual` tries several) and too few "
     "steps (training.budget.epochs)."
 )
-ACCURACY = "accuracy {accuracy:.1%} ({low:.1%} to {high:.1%}) of {n:,}; always predicting “{label}” gives {share:.1%}"
+ACCURACY = (
+    "accuracy {accuracy:.1%} ({low:.1%} to {high:.1%}) of {n:,}; always predicting “{label}” gives "
+    "{share:.1%}"
+)
 LABELS_FIX = (
     "Check that the input reaches the model and that the loss falls; judge on more examples, or by a measure "
     "that weighs classes equally."
@@ -44,8 +47,8 @@ ANSWERS_FIX = "Train on more questions, longer, or at another learning rate; see
 TAU = "F1 {f1:.4f}; with τ chosen on the same questions it would be {tuned:.4f} ({number:+.4f})"
 HONESTY = (
     "parallel loss {parallel:.3f}, token by token {token_by_token:.3f} nats: a difference of "
-    "{difference:.4f} ({low:.4f} to {high:.4f}) over {texts} texts, at most {largest:.2g} at one of {targets} "
-    "targets"
+    "{difference:.4f} ({low:.4f} to {high:.4f}) over {texts} texts, at most {largest:.2g} at one of "
+    "{targets} targets"
 )
 NOT_CROSS_ENTROPY = (
     "A reported loss is not the cross-entropy of its targets: it cannot be compared with any other.",
