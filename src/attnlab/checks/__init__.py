@@ -25,6 +25,8 @@ CHECKS: Registry[Check] = Registry(
         "fully_masked": "attnlab.checks.fully_masked:FullyMasked",
         "accumulation": "attnlab.checks.accumulation:Accumulation",
         "truncation": "attnlab.checks.truncation:Truncation",
+        "source_rows": "attnlab.checks.source_rows:SourceRows",
+        "giveaway": "attnlab.checks.giveaway:Giveaway",
         "contamination": "attnlab.checks.contamination:Contamination",
         "query_duplicates": "attnlab.checks.query_duplicates:QueryDuplicates",
         "attention": "attnlab.checks.attention:Attention",

@@ -30,7 +30,61 @@ def wrong_interval(values: Values) -> Sentences:
     )
 
 
+def same_rows(values: Values) -> Sentences:
+    counts = ", ".join(f"{split} {count:,}" for split, count in values["counts"].items())
+    return Sentences(f"{values['compared']} rows are those of their lines; rows by file: {counts}")
+
+
+def giving_away(values: Values) -> Sentences:
+    words = ", ".join(
+        f"“{word}” is in {share:.0%} of the texts with “{label}” ({pure:.0%} of the texts with it)"
+        for word, label, share, pure in values["words"]
+    )
+    return Sentences(
+        f"{words}; of {values['texts']:,} training texts",
+        "A single word or sign decides the label: a model that reads it alone is right here, and may be "
+        "wrong elsewhere.",
+        "Remove it from the texts if it is not part of the task: a heading, an address, the label itself.",
+    )
+
+
 OF_ROWS: Mapping[tuple[str, str], Template] = {
+    ("source_rows", "not_files"): Sentences(
+        "the text is not from files, or they are too large or not in a plain form to be read a second time"
+    ),
+    ("source_rows", "same"): same_rows,
+    ("source_rows", "count"): Sentences(
+        "{split} has {held:,} examples, and its lines come to {lines:,}",
+        "Rows are lost, or counted more than once, between the file and the batches.",
+        "Look at what is left out: empty rows, rows at the ends, rows of another split.",
+    ),
+    ("source_rows", "padding"): Sentences(
+        "{number:.1%} of the targets of {split} are padding",
+        "The model is trained, or judged, on predicting padding: the loss is too low.",
+        "Mark places of padding as no target.",
+    ),
+    ("source_rows", "other_text"): Sentences(
+        "a row of {split} reads “{held}”, and {place} has “{written}”",
+        "Texts are not those of their lines.",
+        "Read the file again; keep the order of its rows, and the number of each.",
+    ),
+    ("source_rows", "other_label"): Sentences(
+        "a row of {split} has the label “{held}”, and {place} has “{written}”",
+        "Labels have moved against their texts.",
+        "Keep each label with its text through every shuffle, filter and join.",
+    ),
+    ("giveaway", "names"): Sentences("{classes} classes, each with a name of its own"),
+    ("giveaway", "none"): Sentences(
+        "no word of {texts:,} training texts decides a label alone; {classes} classes, each with a name of "
+        "its own"
+    ),
+    ("giveaway", "alike"): lambda values: Sentences(
+        "the classes " + " and ".join(f"“{name}”" for name in values["names"]) + " differ by case, spaces or "
+        "Unicode form alone",
+        "One class under two names is two: neither is learned, nor scored, as a whole.",
+        "Write them alike in the file, if they are meant to be one.",
+    ),
+    ("giveaway", "word"): giving_away,
     ("recomputed_metrics", "not_scored"): Sentences("nothing was scored"),
     ("recomputed_metrics", "agree"): agree,
     ("recomputed_metrics", "unread"): Sentences(
