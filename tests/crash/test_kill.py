@@ -55,7 +55,9 @@ def whole(attnlab, file, tmp_path_factory):
     assert ended.code == 0, ended.said
     found = outcome(folder)
     counts = {name: trail["count"] for name, trail in found["state"]["trace"].items()}
-    assert counts == {"batches": 18, "inputs": 18, "draws": 18}, "what it was really given is in the state"
+    assert counts == {"batches": 18, "inputs": 18, "draws": 18, "drawn": 18}, (
+        "what it was really given is in the state"
+    )
     return found, int(ended.said.split("points ")[-1])
 
 

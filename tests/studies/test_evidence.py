@@ -3,6 +3,7 @@
 import itertools
 import json
 import shutil
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,17 +14,24 @@ from attnlab.config.files import config_of
 from attnlab.evaluation.documents import DocumentLosses
 from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.statistics import compare
-from attnlab.model import assemble
+from attnlab.model import assemble, draws
 from attnlab.model.assemble import build_model
 from attnlab.model.attention.linear import Linear
 from attnlab.runs.result import RunResult
 from attnlab.session import training as session_training
 from attnlab.studies.builtin import STUDIES, builtin
 from attnlab.studies.equality import changed_settings
-from attnlab.studies.evidence import idle_seeds, mixed_runs, training_differences, weight_differences
+from attnlab.studies.evidence import (
+    idle_seeds,
+    mixed_runs,
+    training_differences,
+    unasked_draws,
+    weight_differences,
+)
 from attnlab.studies.resolved import resolve
 from attnlab.studies.run_measures import WrittenSamples
 from attnlab.studies.runner import run_study
+from attnlab.studies.wording import note_sentence
 from attnlab.training import loop
 from attnlab.training.loop import Loop
 from attnlab.training.trace import Trace, Trail, initial_weights
@@ -86,6 +94,18 @@ def dropout_ignores_the_seed(patch):
     )
 
 
+def dropout_seeds_itself(patch):
+    """What it begins with depends on the seed, what it draws does not."""
+    healthy = draws.Dropout.forward
+
+    def forward(self, x):
+        dropped = healthy(self, x)
+        torch.default_generator.manual_seed(0)
+        return dropped
+
+    patch.setattr(draws.Dropout, "forward", forward)
+
+
 def all_ignore_the_seed(patch):
     init_ignores_the_seed(patch)
     loader_ignores_the_seed(patch)
@@ -102,6 +122,7 @@ SAME = ("initial weights", "batches in the same order", "random draws in dropout
         (loader_ignores_the_seed, ["the same batches in the same order"]),
         (shuffle_ignores_the_seed, ["the same batches in the same order"]),
         (dropout_ignores_the_seed, ["the same random draws in dropout"]),
+        (dropout_seeds_itself, ["the same random draws in dropout"]),
         (
             all_ignore_the_seed,
             list(SAME),
@@ -437,8 +458,17 @@ def test_a_trail_is_comparable_over_what_two_runs_have_in_common():
 
 def test_a_checkpoint_of_before_there_was_a_trace_gives_an_unknown_one():
     old = Trace.of(None)
-    went_on = Trace(old.batches.add(b"x"), old.inputs, old.draws)
-    assert went_on.record == {"batches": None, "inputs": None, "draws": None}
+    went_on = Trace(old.batches.add(b"x"), old.inputs, old.draws, old.drawn)
+    assert went_on.record == dict.fromkeys(("batches", "inputs", "draws", "drawn"))
+
+
+def test_a_checkpoint_of_before_draws_were_followed_to_their_end_has_the_others():
+    """Its run goes on, and is compared by what it has."""
+    now = asdict(Trace(*(Trail().add(b"x") for _ in range(4))))
+    before = {name: trail for name, trail in now.items() if name != "drawn"}
+    resumed = Trace.of(json.loads(json.dumps(before)))
+    assert resumed.record["draws"] == {"1": Trail().add(b"x").last} and resumed.record["drawn"] is None
+    assert resumed.drawn.add(b"y").record is None  # a trail from the middle is none
 
 
 def test_the_hash_of_initial_weights_tells_values_and_signs_apart():
@@ -453,3 +483,29 @@ def test_the_hash_of_initial_weights_tells_values_and_signs_apart():
     with torch.no_grad():
         model[0].weight[2, 3] *= -1
     assert initial_weights(model)["0.weight"].split()[2] != before["0.weight"].split()[2]
+
+
+# ---------------------------------------------------------------- what was drawn
+def as_drawn(drawn, seed=0):
+    same = {"1": "x"}
+    trace = {"batches": same, "inputs": same, "draws": same, "drawn": drawn}
+    return RunResult(seed=seed, trace=trace)
+
+
+def test_arms_that_drew_other_numbers_from_the_same_seed_are_told():
+    one, other = as_drawn({"1": "a"}), as_drawn({"1": "b"})
+    (reason,) = training_differences(one, other, changed=["training.optimizer"])
+    assert reason.kind == "other_draws"
+    assert training_differences(one, other, changed=["model.attention"]) == []
+    assert training_differences(one, as_drawn(None), changed=[]) == []  # from before it was recorded
+
+
+def test_draws_without_dropout_are_named(tmp_path):
+    plain = config_of({"model": {"dropout": 0.0}})
+    (note,) = unasked_draws("arm", [as_drawn({"1": "a"})], plain)
+    assert note.kind == "unasked_draws" and "arm drew random numbers" in note_sentence(note.kind, note.values)
+    for model in ({"dropout": 0.1}, {"feedforward": "gelu(dropout=0.1)"}, {"attention_dropout": 0.2}):
+        settings = config_of({"model": {"dropout": 0.0} | model})
+        assert unasked_draws("arm", [as_drawn({"1": "a"})], settings) == []
+    undrawn = replace(as_drawn({}), trace={"batches": {"1": "x"}, "inputs": {}, "draws": {}, "drawn": {}})
+    assert unasked_draws("arm", [undrawn], plain) == []

@@ -10,7 +10,7 @@ import torch
 
 from attnlab.config.values import ConfigError
 from attnlab.model.assemble import build_model
-from attnlab.model.draws import seed_everything
+from attnlab.model.draws import Dropout, seed_everything
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.events import Stepped
 from attnlab.runs.metrics_file import read_events
@@ -225,3 +225,17 @@ def test_seeding_is_torchs_own():
         seed(2**62 + 5)
         drawn.append((torch.rand(3), torch.nn.functional.dropout(torch.ones(50))))
     assert all(torch.equal(a, b) for a, b in zip(*drawn, strict=True))
+
+
+def test_draws_where_the_config_has_no_dropout_are_warned_of_once(tmp_path, monkeypatch):
+    def warnings(folder, **model):
+        settings = config(tmp_path, model=model, training={"budget": {"steps": 3}})
+        train(settings, tmp_path / folder)
+        events = read_events(tmp_path / folder / "metrics.jsonl")
+        return [line["message"] for line in events if line["event"] == "warned"]
+
+    assert warnings("none", dropout=0.0) == [] and warnings("some", dropout=0.1) == []
+    monkeypatch.setattr(Dropout, "forward", lambda self, x: x + 0 * torch.rand(()))
+    (message,) = warnings("own", dropout=0.0)
+    assert message.startswith("Training draws random numbers, and no dropout is set in the config")
+    assert warnings("set", dropout=0.1) == []

@@ -15,7 +15,8 @@ class Collapse(Check):
     Formula: the distribution of predictions; one class alone fails. A warning names two where the labels
     have more that are each at least 2% of all, and classes that are never predicted, though they
     have 10 examples and half the share of equally frequent ones. Of texts with several labels each,
-    classes are counted one by one, and the same set for every text fails. Of questions with and without an
+    classes are counted one by one (one that half of the texts have is to be predicted), and the same set for
+    every text fails. Of questions with and without an
     answer: never answering, or always, fails. Of tags: a model that finds no entity fails.
 
     When it helps: a model that collapsed to one class has that class's share as its accuracy, in

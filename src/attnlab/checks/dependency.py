@@ -10,6 +10,7 @@ from torch import nn
 from attnlab.checks.probing import Probe, probe_subject
 from attnlab.checks.subject import ModelCheck, Subject, UnaskableError
 from attnlab.model.attention.argmax import Argmax
+from attnlab.model.attention.linear import Linear
 from attnlab.model.blocks import Attention
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, Outcome, When
@@ -32,7 +33,7 @@ class Dependency(ModelCheck):
     encoder-decoder too.
 
     When it helps: a mask that leaks makes the loss look better and the text worse. A permitted pair
-    that nothing joins is a warning (never for argmax, which looks at one key by design).
+    that nothing joins is a warning (never for argmax and relu features, whose weights may be 0 by design).
     The module in which a leak begins decides the advice: scores, embedding, or statistics.
 
     Cannot see: a leak of less than 1e-11, one that needs an id that was not tried, one that in long
@@ -65,7 +66,7 @@ class Dependency(ModelCheck):
             return self.finding(when, Outcome.FAIL, "length", probe.gap)
         if subject.claim:  # what is claimed may well be more than is used
             return self.finding(when, Outcome.PASS, "probe_sound", 0.0, **probe.values)
-        if probe.dead and not argmax(subject.model):
+        if probe.dead and not has_zero_weights(subject.model):
             return self.dead(when, probe)
         paths = len(probe.measurements)
         return self.finding(when, Outcome.PASS, "sound", 0.0, pairs=probe.pairs, paths=paths)
@@ -88,8 +89,11 @@ class Dependency(ModelCheck):
         return self.finding(subject.when, Outcome.FAIL, "leak", leak.size, pairs=probe.leaking, **values)
 
 
-def argmax(model: nn.Module) -> bool:
-    return any(isinstance(module, Argmax) for module in model.modules())
+def has_zero_weights(model: nn.Module) -> bool:
+    """Whether a rule may give a permitted pair a weight of exactly 0."""
+    relu = (module for module in model.modules() if isinstance(module, Linear))
+    argmax = any(isinstance(module, Argmax) for module in model.modules())
+    return argmax or any(module.feature == "relu" for module in relu)
 
 
 Cause = Literal["scores", "embedding", "other"]

@@ -18,9 +18,10 @@ from attnlab.tasks.task import Prepared
 ROWS = 8
 EXAMPLES = 64
 """Rows that are looked at where each is one target."""
-ONE_DRAW = 4
-"""How many tolerances a loss may be too high where all rows are scored nearly alike: scores of twice the
-usual size are that far off."""
+ONE_DRAW = 10
+"""How many tolerances an answer's loss may be too high: most rows point at the same place."""
+LARGE = 4.0
+"""The size of first scores from which on they are too large: a usual start gives about 1."""
 EXCHANGES = 7
 """How often labels are moved on to another row."""
 
@@ -31,8 +32,9 @@ class FirstLoss(Check):
     Formula: |loss − b| ≤ t = max(½, b / 10) on a real batch, where b is what a model without knowledge
     loses: ln V for V tokens or classes, which it gives the same probability; ln 2 for each label of
     several; the variance of numbers. Where a whole text has one label, an untrained model scores all texts
-    nearly alike, so that one draw of a few scores decides the loss: it may be 4t above b, and is too low only
-    if it is t below that of the same scores with the labels of other rows too.
+    nearly alike, and one draw of a few scores decides the loss: it is too high only if their root mean square
+    is above 4, and too low only if it is also t below the loss of the same scores with the labels of other
+    rows. That of an answer, where most rows point at the same place, is within b / 2 and b + 10t.
 
     When it helps: a loss far below b means that the answer is in sight before anything is learned
     (a leak, targets among the inputs). One far above means that the first scores are too large, and
@@ -56,21 +58,32 @@ class FirstLoss(Check):
             losses = case.task.loss(model, prepared.to(device_of(model)))
         parts = max(len(losses.parts), 1)  # each part is a loss of its own over the same targets
         loss, expected = float(losses.mean) / parts, case.task.blind_loss(prepared)
-        others = exchanged_loss(case, prepared) if one_label(prepared) else None
-        return self.judge(case.when, loss, expected, prepared.count, others=others)
+        if not prepared.of_examples or prepared.words is not None:
+            return self.judge(case.when, loss, expected, prepared.count)
+        lucky, most = expected / 2, expected + ONE_DRAW * max(0.5, expected / 10)
+        if one_label(prepared):
+            scores = scores_of(case, prepared)
+            lucky = exchanged_loss(case, scores, prepared)
+            most = math.inf if size_of(scores) <= LARGE else expected
+        return self.judge(case.when, loss, expected, prepared.count, lucky=lucky, most=most)
 
     def judge(
-        self, when: When, loss: float, expected: float, targets: int, *, others: float | None = None
+        self,
+        when: When,
+        loss: float,
+        expected: float,
+        targets: int,
+        *,
+        lucky: float | None = None,
+        most: float | None = None,
     ) -> Finding:
-        """The loss of an untrained model against that of knowing nothing; `others` is that of its scores with
-        the labels of other rows, where a row is one target."""
+        """The loss of an untrained model against that of knowing nothing. Where a whole text is one target,
+        `lucky` is a loss that it may have by luck, and `most` the highest that it may have."""
         values = {"expected": expected, "targets": targets}
         tolerance = max(0.5, expected / 10)
-        most = tolerance if others is None else ONE_DRAW * tolerance
-        least = expected if others is None else min(expected, others)
-        if not math.isfinite(loss) or loss - expected > most:
+        if not math.isfinite(loss) or loss > (expected if most is None else most) + tolerance:
             return self.finding(when, Outcome.WARN, "too_high", loss, **values)
-        if loss - least < -tolerance:
+        if loss < min(expected, expected if lucky is None else lucky) - tolerance:
             return self.finding(when, Outcome.FAIL, "too_low", loss, **values)
         return self.finding(when, Outcome.PASS, "expected", loss, **values)
 
@@ -81,14 +94,25 @@ def one_label(prepared: Prepared) -> bool:
     return prepared.of_examples and all(part is None for part in parts)
 
 
-def exchanged_loss(case: Case, prepared: Prepared) -> float:
-    """The mean loss of the model's scores with the labels of other rows."""
+def scores_of(case: Case, prepared: Prepared) -> Tensor:
+    """What the head gives for each row."""
 
     def scored(head: Head, hidden: Tensor, tokens: Tokens, *, training: bool) -> Tensor:
         return case.task.scores(head, hidden, prepared)
 
     with undisturbed(case.model) as model:
-        scores = model(**prepared.to(device_of(model)).inputs, objective=scored).double().cpu()
+        scores: Tensor = model(**prepared.to(device_of(model)).inputs, objective=scored)
+    return scores.double().cpu()
+
+
+def size_of(scores: Tensor) -> float:
+    """The root mean square of scores, about their mean where there are several for a row."""
+    centred = scores - scores.mean(-1, keepdim=True) if scores.ndim > 1 and scores.shape[-1] > 1 else scores
+    return float(centred.square().mean().sqrt())
+
+
+def exchanged_loss(case: Case, scores: Tensor, prepared: Prepared) -> float:
+    """The mean loss of scores with the labels of other rows."""
     losses = []
     for by in range(1, min(EXCHANGES + 1, len(scores))):
         rows = zip(scores, prepared.targets.roll(by, 0), strict=True)

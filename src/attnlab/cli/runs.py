@@ -60,7 +60,7 @@ def cells(summary: RunSummary, span: tuple[float, float] | None) -> tuple[Inline
     """A run in a row: its name, what became of it, how it went, what it came to and how long it took."""
     run, date = summary.result, summary.date[:16].replace("T", " ")
     invalid = run.status == "finished" and run.sound is False
-    why = ", ".join(run.failures)
+    why = ("stopped by " if run.failures and run.sound is None else "") + ", ".join(run.failures)
     became = state("invalid" if invalid else run.status), (Below(why) if why else "")
     about = Below(f"{run.steps:,} steps" + (f", {date}" if date else ""))
     score = metric_number(summary.metric, run.metrics.get(summary.metric), sound=not invalid)

@@ -261,3 +261,13 @@ def misfit(width: int, heads: int) -> str:
         f"model.width {width} is not divisible by model.heads {heads}; use width {widths}, "
         f"or heads {', '.join(map(str, sorted(fitting)))}, or set model.head_width."
     )
+
+
+def declares_dropout(settings: Any) -> bool:
+    """Whether a setting or option named dropout, anywhere in these, is above 0."""
+    if isinstance(settings, Mapping):
+        own = (value for name, value in settings.items() if str(name).endswith("dropout"))
+        return any(isinstance(one, float | int) and one > 0 for one in own) or any(
+            map(declares_dropout, settings.values())
+        )
+    return isinstance(settings, list | tuple) and any(map(declares_dropout, settings))

@@ -220,9 +220,12 @@ class Findings(SelfShowing, list[Finding]):
         nodes: list[Node] = [_merged_table(bad, "")] if bad else []
         if whole or len(checks) <= FEW:
             return [*nodes, *([_merged_table(rest, "The others" if bad else "")] if rest else [])]
-        passed = list(dict.fromkeys(one.worst.check for one in rest if one.worst.outcome is Outcome.PASS))
-        if passed:
-            nodes.append(Sentence((mark("pass"), f" {len(passed)} pass: {', '.join(passed)}.")))
+        passed: dict[str, list[str]] = {}
+        for one in (one.worst for one in rest if one.worst.outcome is Outcome.PASS):
+            passed.setdefault(one.implementation, []).append(one.check)
+        for run_by, names in passed.items():
+            who = f", run by {run_by}" if run_by else ""
+            nodes.append(Sentence((mark("pass"), f" {len(names)} pass{who}: {', '.join(names)}.")))
         return nodes
 
     @property

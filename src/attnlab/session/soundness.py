@@ -11,7 +11,8 @@ from typing import Any
 from attnlab.checks import CHECKS
 from attnlab.checks.check import Case, run_checks
 from attnlab.checks.step_replay import StepReplay
-from attnlab.config.schema import SCRATCH
+from attnlab.config.files import to_json
+from attnlab.config.schema import SCRATCH, declares_dropout
 from attnlab.config.values import unknown_name
 from attnlab.evaluation.evaluator import Evaluation
 from attnlab.generation.sample_file import SampleFile
@@ -130,6 +131,8 @@ class Watch:
     def __init__(self, soundness: RunChecks, loop: Loop, samples: Sequence[SampleFile], replay: StepReplay):
         self.soundness, self.loop, self.tell, self.samples = soundness, loop, loop.tell, samples
         self.replay = replay
+        config = soundness.session.config
+        self.drops = config.start != SCRATCH or declares_dropout(to_json(config))
         self.reported = {(finding.when, finding.check): finding.outcome for finding in soundness.findings}
 
     def before(self) -> None:
@@ -145,6 +148,7 @@ class Watch:
         elif isinstance(event, Stepped):
             if self.replay.after(event):
                 self.warn(event.step, self.soundness.examine("during", names=STEPS, step=event.step))
+            self.name_unasked_draws()
         elif isinstance(event, Evaluated):
             self.tell(Checking(step=event.step))
             written = [sample for file in self.samples for sample in file.last]
@@ -162,6 +166,16 @@ class Watch:
             scored = ScoredExamples.of(session, best)
             facts = {"step": event.step, "progress": self.progress(event.step), "scored": scored}
             self.report(event.step, self.soundness.examine("after", **facts), began)
+
+    def name_unasked_draws(self) -> None:
+        """Say once that training draws random numbers though its config has no dropout."""
+        if self.drops or not self.loop.state.trace.drawn.count:
+            return
+        self.drops = True
+        self.loop.warn(
+            "Training draws random numbers, and no dropout is set in the config: a part of the model draws by "
+            "itself. Give it a setting, so that runs can be compared by it, or take the draws out."
+        )
 
     def progress(self, step: int) -> Callable[[int, int], None]:
         """Tells how many checks are done: of a deep model they take minutes."""

@@ -2,9 +2,9 @@
 
 `trace` and `initial` of a run are in its run.json (training/trace.py says what they hold).
 
-Cannot see: a seed that decides the masking of a task only in part, dropout that a module of one's
-own seeds anew inside its forward, and batches that differ after the last count that two runs of
-different length have both marked.
+Cannot see: a seed that decides the masking of a task only in part, dropout of a module of one's own
+with a generator of its own or seeded anew for batches of another shape, and batches that differ after the
+last count that two runs of different length have both marked.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
+from attnlab.config.files import to_json
+from attnlab.config.schema import SCRATCH, Config, declares_dropout
 from attnlab.data.batching import BATCHING
 from attnlab.evaluation.comparability import Basis, first_difference, tokens_by_start
 from attnlab.runs.reason import Reason, ReasonKind
@@ -36,6 +38,18 @@ OTHER_DRAWS = (
     *("training.gradient_checkpointing", "training.compile", "training.device"),
 )
 """Settings under which the same seed draws other numbers in dropout, or as many in another order."""
+
+
+DRAWS = ("draws", "drawn")
+"""The trails of the random generator: before and after each batch that drew from it."""
+
+
+def unasked_draws(arm: str, runs: Sequence[RunResult], config: Config) -> list[Note]:
+    """That a model drew random numbers in training though its config has no dropout, where it did."""
+    drew = [run.seed for run in runs if any(trail(run, name) for name in DRAWS)]
+    if not drew or config.start != SCRATCH or declares_dropout(to_json(config)):
+        return []
+    return [Note(NoteKind.UNASKED_DRAWS, {"arm": arm, "seeds": drew})]
 
 
 def idle_seeds(arm: str, runs: Sequence[RunResult], *, batching: str) -> tuple[list[Reason], list[Note]]:
@@ -136,9 +150,10 @@ def input_differences(run: RunResult, other: RunResult, changed: Collection[str]
     first = first_difference(trail(run, "inputs"), trail(other, "inputs"))
     if first and not touches(changed, "task", "training.accumulate"):
         return [Reason(ReasonKind.OTHER_INPUTS, {"seed": run.seed, "batch": first})]
-    first = first_difference(trail(run, "draws"), trail(other, "draws"))
-    if first and not touches(changed, *OTHER_DRAWS):
-        return [Reason(ReasonKind.OTHER_DRAWS, {"seed": run.seed, "batch": first})]
+    for name in DRAWS:
+        first = first_difference(trail(run, name), trail(other, name))
+        if first and not touches(changed, *OTHER_DRAWS):
+            return [Reason(ReasonKind.OTHER_DRAWS, {"seed": run.seed, "batch": first})]
     return []
 
 
@@ -174,7 +189,8 @@ def same_batches(one: RunResult, other: RunResult) -> bool:
 
 
 def same_draws(one: RunResult, other: RunResult) -> bool:
-    return same_trail(trail(one, "draws"), trail(other, "draws"))
+    """Whether two seeds began with the same state, or ended in it, as where a part seeds anew in between."""
+    return any(same_trail(trail(one, name), trail(other, name)) for name in DRAWS)
 
 
 def same_trail(one: Mapping[str, str], other: Mapping[str, str]) -> bool:

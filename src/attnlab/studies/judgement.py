@@ -18,7 +18,7 @@ from attnlab.metrics.metric import Estimate
 from attnlab.runs.reason import Reason, ReasonKind
 from attnlab.runs.result import RunResult, RunState
 from attnlab.studies.equality import as_busy, changed_settings, inequalities, waiting
-from attnlab.studies.evidence import Codes, idle_seeds, mixed_runs, training_differences
+from attnlab.studies.evidence import Codes, idle_seeds, mixed_runs, training_differences, unasked_draws
 from attnlab.studies.extras import extras_of
 from attnlab.studies.outcome import Note, NoteKind
 from attnlab.studies.run_measures import read_documents
@@ -182,7 +182,9 @@ def doubtful_arms(
         )
         baseline = [] if arm in study.baselines else baseline
         mixed[arm] = mixed_runs(arm, done, baseline, changed=changed_settings(study, arm), codes=codes)
-        reasons, own_notes = idle_seeds(arm, done, batching=study.config(arm).data.batching.kind)
+        config = study.config(arm)
+        reasons, own_notes = idle_seeds(arm, done, batching=config.data.batching.kind)
+        notes += unasked_draws(arm, done, config)
         idle[arm] = reasons or [*copies(arm, [seed_result(run, folder, study.metric) for run in done])]
         notes += own_notes
     notes += load_notes(study, runs)

@@ -35,6 +35,7 @@ class NoteKind(StrEnum):
     LEFT_OVER = "left_over"
     LEFT_OUT = "left_out"
     UNKNOWN_SEEDS = "unknown_seeds"
+    UNASKED_DRAWS = "unasked_draws"
     FIXED_PARTS = "fixed_parts"
     SORTED_BATCHES = "sorted_batches"
     ONE_BATCH = "one_batch"

@@ -122,6 +122,8 @@ NOTES: Mapping[str, str] = {
     "lie outside.",
     "unknown_seeds": "Whether the seeds of {arm} changed anything is not known: a run was begun with a "
     "version that did not record what it was given.",
+    "unasked_draws": "{arm} drew random numbers in training though no dropout is set in its config: a part "
+    "draws by itself.",
     "fixed_parts": "{fixed} of the {drawn} parameters of {arm} that are drawn at random start from the same "
     "values with every seed ({first} first).",
     "sorted_batches": "The batches of {arm} came in the same order with every seed: data.batching {batching} "

@@ -101,7 +101,7 @@ class Loop:
         """One step: `accumulate` batches, one update, normalised by the true number of targets."""
         began, before, place = time.perf_counter(), self.state, self.loader.state()
         batches = [self.next_batch(before.step, i) for i in range(self.settings.accumulate)]
-        drawn: list[bytes] = []
+        drawn: list[tuple[bytes, bytes]] = []
         loss, parts = self.backward(self.wrapped, [prepared for _, prepared in batches], drawn)
         norm = gradient_norm(self.model)
         fault = fault_of(self.model, loss, norm)
@@ -137,11 +137,11 @@ class Loop:
         )
 
     def backward(
-        self, model: nn.Module, batches: list[Prepared], drawn: list[bytes] | None = None
+        self, model: nn.Module, batches: list[Prepared], drawn: list[tuple[bytes, bytes]] | None = None
     ) -> tuple[float, dict[str, float]]:
         """The gradient of the mean over all targets of all batches; gives that mean, and its parts.
 
-        `drawn` takes the state of the generator before each batch that drew from it.
+        `drawn` takes the states of the generator before and after each batch that drew from it.
         """
         drawn = [] if drawn is None else drawn
 
@@ -150,13 +150,14 @@ class Loop:
 
         return backward(model, self.task, batches, autocast=self.autocast, around=around)
 
-    def traced(self, batches: list[tuple[Batch, Prepared]], drawn: list[bytes]) -> Trace:
+    def traced(self, batches: list[tuple[Batch, Prepared]], drawn: list[tuple[bytes, bytes]]) -> Trace:
         """What the run was really given up to here, these batches included."""
         before = self.state.trace
         return Trace(
             batches=before.batches.add(*(batch_content(batch) for batch, _ in batches)),
             inputs=before.inputs.add(*(input_content(prepared) for _, prepared in batches)),
-            draws=before.draws.add(*drawn),
+            draws=before.draws.add(*(first for first, _ in drawn)),
+            drawn=before.drawn.add(*(last for _, last in drawn)),
         )
 
     def next_batch(self, step: int, number: int) -> tuple[Batch, Prepared]:

@@ -57,20 +57,22 @@ class Trail:
 class Trace:
     """`batches` are those of the loader, `inputs` what the task made of them for the model.
 
-    `draws` has the state of the random generator before each batch that drew from it, as dropout does.
+    `draws` has the state of the random generator before each batch that drew from it, as dropout does: the
+    seed decides it. `drawn` has the state after it: what was really drawn decides that too, such as how many
+    numbers, or a part that seeds the generator itself.
     """
 
     batches: Trail = Trail()
     inputs: Trail = Trail()
     draws: Trail = Trail()
+    drawn: Trail = Trail()
 
     @classmethod
     def of(cls, record: Mapping[str, Any] | None) -> Trace:
-        """From a checkpoint; None where it was written before there was a trace."""
-        names = [field.name for field in fields(cls)]
-        if record is None:
-            return cls(**dict.fromkeys(names, Trail(complete=False)))
-        return cls(**{name: Trail(**record[name]) for name in names})
+        """From a checkpoint, which may have been written before there was a trace, or all of its trails."""
+        trails = {} if record is None else record
+        unknown = {"complete": False}
+        return cls(**{field.name: Trail(**trails.get(field.name, unknown)) for field in fields(cls)})
 
     @property
     def record(self) -> dict[str, Any]:
@@ -105,13 +107,14 @@ def input_content(prepared: Prepared) -> bytes:
 
 
 @contextmanager
-def seeded(seed: int, device: torch.device, drawn: list[bytes]) -> Iterator[None]:
-    """Seed what dropout draws from; adds the state that the draws began at, where there were any."""
+def seeded(seed: int, device: torch.device, drawn: list[tuple[bytes, bytes]]) -> Iterator[None]:
+    """Seed what dropout draws from; adds the states that the draws began and ended at, if there were any."""
     seed_everything(seed)
     before = generator_state(device)
     yield
-    if generator_state(device) != before:
-        drawn.append(before)
+    after = generator_state(device)
+    if after != before:
+        drawn.append((before, after))
 
 
 def generator_state(device: torch.device) -> bytes:
