@@ -41,6 +41,7 @@ CHECKS: Registry[Check] = Registry(
         "collapse": "attnlab.checks.collapse:Collapse",
         "threshold": "attnlab.checks.threshold:Threshold",
         "examples": "attnlab.checks.examples:Examples",
+        "best_step": "attnlab.checks.best_step:BestStep",
         "inputs_matter": "attnlab.checks.inputs_matter:InputsMatter",
         "parameters": "attnlab.checks.parameters:Parameters",
         "moved": "attnlab.checks.moved:Moved",

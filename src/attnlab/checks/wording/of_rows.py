@@ -48,7 +48,50 @@ def giving_away(values: Values) -> Sentences:
     )
 
 
+CHOSEN = {"step": "the best step", "threshold": "the threshold", "rate": "the learning rate"}
+
+
+def chosen_phrase(values: Values) -> str:
+    return " and ".join(CHOSEN[what] for what in values["chosen"])
+
+
+def scored_dev(values: Values) -> Sentences:
+    by = chosen_phrase(values)
+    return Sentences(f"rows of dev, by which {by} was chosen: a little too good" if by else "rows of dev")
+
+
+def chosen_on(values: Values) -> Sentences:
+    by = chosen_phrase(values) or "what is kept of a run"
+    return Sentences(
+        f"{values['dev']:.0%} of the {values['n']:,} scored rows are rows of dev",
+        f"By these rows {by} was chosen: their scores are a little too good.",
+        "Score rows that nothing was chosen by.",
+    )
+
+
 OF_ROWS: Mapping[tuple[str, str], Template] = {
+    ("best_step", "no_history"): Sentences("no evaluation stands in the history"),
+    ("best_step", "best"): Sentences(
+        "step {step:,} has the best dev {metric} of {evaluations} evaluations, {value:.4g}"
+    ),
+    ("best_step", "not_best"): Sentences(
+        "step {own_step:,} is called the best, with a {metric} of {own_value:.4g}; in the history it is step "
+        "{step:,} with {value:.4g}",
+        "The checkpoint that is opened is not the best on dev.",
+        "Open the checkpoint of that step by its folder, if it was kept; look at what chose it.",
+    ),
+    ("scored_rows", "unknown_rows"): Sentences("the rows that the run was trained on are not at hand"),
+    ("scored_rows", "apart"): Sentences(
+        "of {n:,} scored rows {train:.0%} are rows of train, {dev:.0%} rows of dev"
+    ),
+    ("scored_rows", "dev_by_name"): scored_dev,
+    ("scored_rows", "train_by_name"): Sentences("rows of train, which the model was trained on"),
+    ("scored_rows", "trained_on"): Sentences(
+        "{train:.0%} of the {n:,} scored rows are rows that the model was trained on",
+        "Their scores say what was learned by heart, not how it does on others.",
+        "Score rows that are not in the training file.",
+    ),
+    ("scored_rows", "chosen_on"): chosen_on,
     ("source_rows", "not_files"): Sentences(
         "the text is not from files, or they are too large or not in a plain form to be read a second time"
     ),
