@@ -201,9 +201,9 @@ def convert(source: str | Path, target: str | Path, *, adapter: bool = False) ->
     """Import a checkpoint of another project, or export a run, as `attnlab convert` does; with `adapter`
     only what was tuned, in peft's files."""
     from attnlab.session.convert import convert as run
-    from attnlab.session.convert import give_adapter
+    from attnlab.session.convert import export_adapter
 
-    give_adapter(source, target) if adapter else run(source, target)
+    export_adapter(source, target) if adapter else run(source, target)
 
 
 def open(run: str | Path) -> Trained:

@@ -109,7 +109,7 @@ def test_a_study_calls_the_arm_invalid_and_its_report_names_the_step(tmp_path, m
     reasons = [run["reason"] for run in ended.results["runs"] if run["arm"] == "linear"]
     assert reasons == ["failed the check honesty (step 4)"] * 2
     page = (ended.folder / "report.md").read_text()
-    assert "At step 4: a leak" in page and "linear is not sound" in page
+    assert "A leak. The first of 2 such findings, step 4." in page and "linear is invalid" in page
 
 
 def finding(outcome, step, *, when="evaluation"):

@@ -29,7 +29,9 @@ def runs(tmp_path_factory):
     place = tmp_path_factory.mktemp("kinds")
     found = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(soundness, "run_checks", lambda case: [])  # which take longer than the training
+        patch.setattr(
+            soundness, "run_checks", lambda case, names=(): []
+        )  # which take longer than the training
         for task in OWN:
             train(config(place, **merged(for_task(task, place), SHORT)), place / task)
             found[task] = place / task
@@ -94,7 +96,7 @@ def stands_for_itself(model, file, **_):
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_command_ends_in_an_answer_or_a_sentence(question, runs, monkeypatch):
     monkeypatch.setattr(exchange, "write_onnx", stands_for_itself)
-    monkeypatch.setattr(soundness, "run_checks", lambda case: [])
+    monkeypatch.setattr(soundness, "run_checks", lambda case, names=(): [])
     kinds = (*OWN, *IMPORTED) if "RUN" in QUESTIONS[question] else OWN[:1]
     for kind in kinds:
         found = CliRunner().invoke(app, asked(QUESTIONS[question], runs, kind))

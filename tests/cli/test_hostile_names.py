@@ -56,7 +56,7 @@ def said(*arguments):
 @pytest.fixture(scope="module")
 def trained(place):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("attnlab.session.soundness.run_checks", lambda case: [])
+        patch.setattr("attnlab.session.soundness.run_checks", lambda case, names=(): [])
         assert f"The run is in {SHOWN}." in said("train", "small.json", "--out", PLACE)
         said("train", "answers.json", "--out", "answers[/x]")
     return PLACE

@@ -135,7 +135,7 @@ def test_run_says_its_verdict_and_goes_on_only_when_asked(file, tmp_path):
 def leaking(when):
     """Checks of which one fails for linear attention alone, at this moment."""
 
-    def run_checks(case):
+    def run_checks(case, names=()):
         leaks = case.when == when and case.config.model.attention.kind == "linear"
         outcome = "fail" if leaks else "pass"
         return [Finding.of_text("a leak", "It leaks.", check="honesty", when=case.when, outcome=outcome)]

@@ -164,4 +164,4 @@ def test_two_classifiers_with_their_own_tokenizers_are_compared_by_accuracy(tmp_
     compare([tmp_path / "one", tmp_path / "other"])
     shown = capsys.readouterr().out
     assert "bits_per_byte" not in shown and "Not a fair comparison" not in shown
-    assert "0.750" in shown and "0.645 to 0.832, n = 80" in " ".join(shown.split()) and "loss" in shown
+    assert "75.0%" in shown and "64.5% to 83.2%, n = 80" in " ".join(shown.split()) and "loss" in shown

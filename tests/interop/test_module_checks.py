@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -213,3 +214,13 @@ def test_a_model_that_is_too_large_to_copy_is_said_to_be_unchecked(monkeypatch):
 def test_the_plugin_loads_no_torch():
     code = "import sys, attnlab.pytest_plugin; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_what_passed_is_told_for_each_implementation_and_adds_up(tmp_path):
+    """One line each; their numbers are those of the headline."""
+    published(tmp_path / "theirs", "gpt2")
+    lines = CliRunner().invoke(app, ["check", str(tmp_path / "theirs")]).output.splitlines()
+    told = [re.match(r"✓ (\d+) pass, run by (\w+)", line) for line in lines if line.startswith("✓")]
+    assert {one.group(2) for one in told} >= {"transformers", "attnlab"}
+    whole = re.search(r"(\d+)(?: checks)? pass", lines[0])
+    assert sum(int(one.group(1)) for one in told) == int(whole.group(1))

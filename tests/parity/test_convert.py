@@ -196,7 +196,7 @@ def test_a_checkpoint_that_answers_otherwise_is_not_believed(tmp_path):
     assert Trained.at(tmp_path / "ours").step == 0
     record["config"]["model"]["norm"]["eps"] = 0.5
     (tmp_path / "ours" / "run.json").write_text(json.dumps(record))
-    with pytest.raises(RunError, match="not the one that was saved: to the fixed input it answers"):
+    with pytest.raises(RunError, match="differs from the saved one: to the fixed input it answers"):
         Trained.at(tmp_path / "ours")
 
 

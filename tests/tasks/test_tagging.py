@@ -352,7 +352,7 @@ def test_it_is_scored_on_a_file_and_shown(run, tmp_path):
     lines = tagged(run.folder.parent).read_text().split("\n\n")[:20]
     (tmp_path / "new.conll").write_text("\n\n".join(lines))
     shown = command("evaluate", run.folder, "--on", tmp_path / "new.conll")
-    assert shown.exit_code == 0 and "entity_f1" in shown.stdout and "WHERE" in shown.stdout, shown.output
+    assert shown.exit_code == 0 and "entity F1" in shown.stdout and "WHERE" in shown.stdout, shown.output
     rows = [{"text": "a dog hears my sister ."}, {"text": "the cat finds the bird on the hill ."}]
     (tmp_path / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     answer("predict", run.folder, "--data", tmp_path / "new.jsonl", "--out", tmp_path / "said.jsonl")

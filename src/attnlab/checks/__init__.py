@@ -33,6 +33,7 @@ CHECKS: Registry[Check] = Registry(
         "ranges": "attnlab.checks.ranges:Ranges",
         "replayed_step": "attnlab.checks.replayed_step:ReplayedStep",
         "recomputed_loss": "attnlab.checks.recomputed_loss:RecomputedLoss",
+        "recomputed_metrics": "attnlab.checks.recomputed_metrics:RecomputedMetrics",
         "honesty": "attnlab.checks.honesty:Honesty",
         "denominators": "attnlab.checks.denominators:Denominators",
         "samples": "attnlab.checks.samples:Samples",

@@ -18,7 +18,7 @@ from attnlab.checks.step_replay import Replays
 from attnlab.config.schema import Config
 from attnlab.data.dataset import Dataset
 from attnlab.data.workers import in_order
-from attnlab.evaluation.evaluator import Evaluator
+from attnlab.evaluation.evaluator import Evaluation, Evaluator
 from attnlab.generation.generate import Written
 from attnlab.metrics.metric import Examples
 from attnlab.model.isolation import sampled_layers
@@ -41,9 +41,10 @@ class Case:
     `initial` builds the model as it was before the first step. `losses` are those of dev by step,
     `scores` what the last evaluation gave, `samples` what the model wrote then, `predictions` what a
     classifier said, `examples` what was said of each example in numbers: after training
-    both are of the best checkpoint, which is the one that is opened. `pretrained` says that the first
-    weights were learned before. `evaluator` is the run's own way to score dev, `backward` its own way to a
-    step's gradient and loss. `progress` hears how many of how many checks are done.
+    both are of the best checkpoint, which is the one that is opened. `evaluation` is what these come from,
+    `train_evaluation` the same of the sample of train that is scored with dev. `pretrained` says that the
+    first weights were learned before. `evaluator` is the run's own way to score dev, `backward` its own way
+    to a step's gradient and loss. `progress` hears how many of how many checks are done.
     """
 
     when: When
@@ -58,6 +59,8 @@ class Case:
     samples: Sequence[Written] = ()
     predictions: Predictions | None = None
     examples: Examples | None = None
+    evaluation: Evaluation | None = None
+    train_evaluation: Evaluation | None = None
     pretrained: bool = False
     evaluator: Evaluator | None = None
     backward: Callable[[Model, list[Prepared]], tuple[float, Mapping[str, float]]] | None = None

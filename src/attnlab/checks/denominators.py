@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attnlab.checks.check import Case, Check
 from attnlab.data.example import Example
@@ -99,18 +100,23 @@ def expected(case: Case) -> tuple[int, int, int]:
     plan, batches = loader.plan(0), case.config.training.evaluate_batches
     end = len(plan) if batches == "all" else min(batches, len(plan))
     rows = plan.order[: plan.place_bounds[plan.batch_bounds[end]]]
-    if loader.rows.has("tags"):
-        count = sum(int((loader.rows.ragged("tags", int(row)) != IGNORE).sum()) for row in rows)
-        return count, count, 0
-    if not case.task.predicts_words:
-        return len(rows), len(rows), 0
-    lengths = loader.rows.sizes
-    counted = rows if "bits_per_byte" in case.scores else ()
+    counted = rows if "bits_per_byte" in case.scores and case.task.predicts_words else ()
     size = sum(int(predicted(case.task, loader.rows, int(row))[1].sum()) for row in counted)
-    if case.task.predicts_all:
-        count = int(np.maximum(lengths[case.task.predicted_column == "target"][rows] - 1, 0).sum())
-        return count, count, size
-    return 1, int(lengths[0][rows].sum()) + len(rows), size
+    return *expected_targets(case.task, loader.rows, rows), size
+
+
+def expected_targets(task: Task, stored: Rows, rows: NDArray[np.int64]) -> tuple[int, int]:
+    """The least and the most targets that some encoded rows have."""
+    if stored.has("tags"):
+        count = sum(int((stored.ragged("tags", int(row)) != IGNORE).sum()) for row in rows)
+        return count, count
+    if not task.predicts_words:
+        return len(rows), len(rows)
+    lengths = stored.sizes
+    if task.predicts_all:
+        count = int(np.maximum(lengths[task.predicted_column == "target"][rows] - 1, 0).sum())
+        return count, count
+    return 1, int(lengths[0][rows].sum()) + len(rows)
 
 
 def predicted(task: Task, rows: Rows, row: int) -> tuple[Stored, Stored]:

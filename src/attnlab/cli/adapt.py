@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnlab.cli.console import JsonOption, SetOption, emit, err, invalid_sentence, out, say_first
+from attnlab.cli.console import (
+    JsonOption,
+    SetOption,
+    emit,
+    err,
+    exit_unsound,
+    invalid_sentence,
+    out,
+    say_first,
+)
 from attnlab.cli.corpus_options import (
     AnswersOption,
     DevOption,
@@ -22,7 +31,7 @@ from attnlab.cli.corpus_options import (
     TextOption,
     WordsOption,
 )
-from attnlab.cli.train import exit_unsound, finish, say_baselines, saying_how_to_resume
+from attnlab.cli.train import finish, say_baselines, saying_how_to_resume
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:

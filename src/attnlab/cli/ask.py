@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.cli.console import JsonOption, RunArgument, emit, err, invalid_sentence, out, warn
+from attnlab.cli.console import (
+    AllowOption,
+    JsonOption,
+    RunArgument,
+    emit,
+    err,
+    exit_unsound,
+    invalid_sentence,
+    out,
+    warn,
+)
 from attnlab.cli.corpus_options import EncodingOption
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Marked, MarkedSpan, Node, Sentence, Table, Tone, muted, strong, toned
@@ -30,12 +40,13 @@ def ask(
     ],
     batch_size: Annotated[int, typer.Option(help="Batch size.", min=1, max=65_536)] = 64,
     encoding: EncodingOption = "",
+    allow: AllowOption = None,
     json: JsonOption = False,
 ) -> None:
     """Answer a question from your own texts: the answer in its place, or that there is none.
 
     Several texts are ranked by one score, the margin: how far the best span is above "no answer" and the
-    threshold that was chosen on dev, in nats.
+    threshold that was chosen on dev, in nats. Exits 1 where the run failed a check.
     """
     from attnlab.data.corpora.own_files import passages_in
 
@@ -55,9 +66,10 @@ def ask(
         display.work(f"Reading {size:,} characters")
         answers = trained.ask(question, texts, batch_size=batch_size)
     if json:
-        return emit([answer.as_json() for answer in answers.ranked])
-    show(answers, trained)
-    return None
+        emit([answer.as_json() for answer in answers.ranked])
+    else:
+        show(answers, trained)
+    exit_unsound(trained.unsound, allow)
 
 
 def show(answers: RankedAnswers, trained: Trained) -> None:

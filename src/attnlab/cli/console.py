@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attnlab.checks import CHECKS
 from attnlab.cli.encoding import is_utf8
+from attnlab.config.values import unknown_name
 from attnlab.config.visible_text import visible_json
 from attnlab.documents.nodes import Inline, Sentence, Tone, toned
 from attnlab.documents.terminal import PlainConsole
@@ -34,6 +36,10 @@ SetOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN", help="A run's folder, or one of its checkpoints.")
+]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Exit with 0 although this check failed; it is still told. Repeatable."),
 ]
 HtmlOption = Annotated[
     Path | None, typer.Option("--html", help="Write a page of one file, which needs no network.")
@@ -68,6 +74,17 @@ def invalid_sentence(unsound: Iterable[str]) -> Inline:
     measured = all(check.split()[0] in OF_LEARNING for check in failed)
     follows = "it is not shown to be better than a baseline" if measured else "its numbers cannot be trusted"
     return toned(Tone.WRONG, "Invalid:"), f" failed {', '.join(failed)}; {follows}."
+
+
+def exit_unsound(unsound: Iterable[str], allow: Collection[str] | None) -> None:
+    """Exit code 1 where a check failed that was not allowed to."""
+    allowed = {*(allow or ())}
+    for name in allowed - {*CHECKS}:
+        raise unknown_name("--allow", name, CHECKS)
+    # a leak that is allowed shows in the honest loss, too
+    follows = {"honesty"} if "dependency" in allowed else set[str]()
+    if {*unsound} - allowed - follows:
+        raise typer.Exit(1)
 
 
 def say_first(collapsed: str) -> None:

@@ -63,14 +63,14 @@ def convert(
 
 def convert_adapter(source: str, target: Path, choices: dict[str, Any], *, json: bool) -> None:
     """What a run tuned, as peft's files, and how they are loaded."""
-    from attnlab.session.convert import give_adapter
+    from attnlab.session.convert import export_adapter
 
     if any(choices.values()):
         raise ConfigError("--adapter writes what a run tuned as it is; leave the other options out.")
-    given = give_adapter(source, target)
+    exported = export_adapter(source, target)
     if json:
-        facts = {"architecture": given.architecture, "tensors": given.tensors, "folder": str(target)}
-        return emit(facts | {"notes": given.notes})
-    for line in given.lines(target):
+        facts = {"architecture": exported.architecture, "tensors": exported.tensors, "folder": str(target)}
+        return emit(facts | {"notes": exported.notes})
+    for line in exported.lines(target):
         out.say(line)
     return None

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnlab.cli.console import MOST, JsonOption, RunArgument, emit, err, invalid_sentence, out, say_first
+from attnlab.cli.console import (
+    MOST,
+    AllowOption,
+    HtmlOption,
+    JsonOption,
+    RunArgument,
+    emit,
+    err,
+    exit_unsound,
+    invalid_sentence,
+    out,
+    say_first,
+)
 from attnlab.cli.corpus_options import (
     AnswersOption,
     EncodingOption,
@@ -19,7 +31,7 @@ from attnlab.cli.corpus_options import (
     WordsOption,
 )
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Sentence
+from attnlab.documents.nodes import Figure, Sentence
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
@@ -46,9 +58,14 @@ def evaluate(
     skip_bad: SkipOption = False,
     template: TemplateOption = "",
     label_words: WordsOption = "",
+    allow: AllowOption = None,
+    html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Score a trained model: its task's metrics, each with its n, its interval and its definition."""
+    """Score a trained model: its task's metrics, each with its n, its interval and its definition.
+
+    Exits 1 where a number is not confirmed by a second computation, or the run failed a check.
+    """
     reading: dict[str, Any] = {"text": text, "pair": pair, "label": label, "answers": answers}
     reading |= {"encoding": encoding, "skip_bad": skip_bad}
     options = {name: value for name, value in reading.items() if value}
@@ -66,15 +83,22 @@ def evaluate(
         display.work("Scoring")
         probes = probe or ()
         result = evaluate_model(trained, split, on=on, probes=probes, rows=rows, wording=wording, **options)
+    if html is not None:
+        from attnlab.documents.html import page
+        from attnlab.runs.atomic import replace_bytes
+
+        replace_bytes(html, page(result.document()).encode())
+        err.say(f"Page: {html}")
     if json:
-        return emit(as_json(trained, result, "split" if on is None else "text"))
-    if result.scores:
-        say_first(result.collapse)
-        out.show(Sentence(f"The model of {trained.checkpoint}."))
-    out.show(*result.document().nodes)
-    if trained.unsound:
-        out.say(invalid_sentence(trained.unsound))
-    return None
+        emit(as_json(trained, result, "split" if on is None else "text"))
+    else:
+        if result.scores:
+            say_first(result.collapse)
+            out.show(Sentence(f"The model of {trained.checkpoint}."))
+        out.show(*(node for node in result.document().nodes if not isinstance(node, Figure)))
+        if trained.unsound:
+            out.say(invalid_sentence(trained.unsound))
+    exit_unsound([*trained.unsound, *result.failed], allow)
 
 
 def as_json(trained: Trained, result: EvaluationResult, scored: str) -> dict[str, Any]:

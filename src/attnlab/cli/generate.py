@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnlab.cli.console import MOST, JsonOption, RunArgument, emit, err, invalid_sentence, out
+from attnlab.cli.console import (
+    MOST,
+    AllowOption,
+    JsonOption,
+    RunArgument,
+    emit,
+    err,
+    exit_unsound,
+    invalid_sentence,
+    out,
+)
 from attnlab.config.values import ConfigError, shortened
 from attnlab.config.wording import count_of
 from attnlab.documents.live_terminal import live_nodes
 from attnlab.documents.nodes import Marked, MarkedSpan, Number, Sentence, Table, Tone, toned
-from attnlab.generation.request import SAMPLED, request_of
+from attnlab.generation.request import SAMPLED, Request, request_of
 
 if TYPE_CHECKING:
     from attnlab.generation.generate import Written
@@ -65,9 +75,10 @@ def generate(
     seed: Annotated[
         int, typer.Option(help="The same seed gives a prompt the same text.", min=-MOST, max=MOST)
     ] = 0,
+    allow: AllowOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Generate text with a trained model."""
+    """Generate text with a trained model. Exits 1 where its run failed a check."""
     if fill and (prompts or weights != "float32"):
         raise ConfigError(
             "Give either prompts to continue (and --weights), or --fill with a text that has [MASK]s."
@@ -75,12 +86,20 @@ def generate(
     settings = {"length": length, "rule": rule, "beam": beam, "penalty": penalty, "copies": copies}
     request = request_of(settings | {"stop": stop or (), "beyond": beyond, "seed": seed})
     from attnlab.session.trained import Trained
-    from attnlab.session.writing import start_writing
 
     trained = Trained.at(run)
     if trained.unsound:
         err.say(invalid_sentence(trained.unsound))
-    asked = prompts or [""]
+    write_texts(trained, prompts or [""], request, fill=fill, weights=weights, json=json)
+    exit_unsound(trained.unsound, allow)
+
+
+def write_texts(
+    trained: Trained, asked: list[str], request: Request, *, fill: str, weights: str, json: bool
+) -> None:
+    """What the model writes after each prompt, or into the gaps of a text."""
+    from attnlab.session.writing import start_writing
+
     tell_unknown(trained, [fill.replace("[MASK]", " ")] if fill else asked)
     about: dict[str, Any] = {"run": str(trained.folder), "step": trained.step}
     about |= {"sound": not trained.unsound, "unsound": list(trained.unsound)}
@@ -89,9 +108,9 @@ def generate(
     about |= {"weights": weights_used(trained, weights, asked)}
     texts, tokens = start_writing(trained, asked, request)
     repeated = request.repeated(asked)
-    if len(texts) == 1 and not beam and not json:
+    if len(texts) == 1 and not request.beam and not json:
         return write_one(trained, repeated[0], texts[0], tokens)
-    watch(trained, repeated, texts, tokens, shown=out.is_terminal and not (json or beam))
+    watch(trained, repeated, texts, tokens, shown=out.is_terminal and not (json or request.beam))
     return show(trained, repeated, texts, about=about, json=json)
 
 
@@ -142,9 +161,13 @@ def watch(
         for _ in tokens:
             pass
         return
-    with live_nodes(out, transient=True) as screen:
+
+    def growing() -> list[Marked]:
+        return [passage(trained, *pair) for pair in zip(prompts, texts, strict=True)]
+
+    with live_nodes(out, *growing(), transient=True) as screen:
         for _ in tokens:
-            screen.show(*(passage(trained, *pair) for pair in zip(prompts, texts, strict=True)))
+            screen.show(*growing())
 
 
 def passage(trained: Trained, prompt: str, text: Written) -> Marked:

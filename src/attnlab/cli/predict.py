@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from attnlab.cli.console import JsonOption, RunArgument, emit, err, invalid_sentence, out
+from attnlab.cli.console import (
+    AllowOption,
+    JsonOption,
+    RunArgument,
+    emit,
+    err,
+    exit_unsound,
+    invalid_sentence,
+    out,
+)
 from attnlab.cli.corpus_options import EncodingOption, PairOption, SkipOption, TextOption
 from attnlab.config.values import ConfigError
 from attnlab.config.visible_text import as_cell, visible_json
@@ -46,9 +55,10 @@ def predict(
     batch_size: Annotated[int, typer.Option(help="Batch size.", min=1, max=65_536)] = 64,
     encoding: EncodingOption = "",
     skip_bad: SkipOption = False,
+    allow: AllowOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Predict the labels of new texts with a trained classifier."""
+    """Predict the labels of new texts with a trained classifier. Exits 1 where its run failed a check."""
     if bool(texts) == (data is not None):
         raise ConfigError("Give texts, or a file of them with --data FILE --out FILE; one of the two.")
     if (data is None) != (to is None):
@@ -64,11 +74,12 @@ def predict(
         options = {"text": text, "pair": pair, "encoding": encoding, "skip_bad": skip_bad}
         given: dict[str, Any] = {name: value for name, value in options.items() if value}
         summary = to_file(FilePredictions(predictor, data, **given), to, scores=scores, quiet=json)
-        return emit(summary) if json else report(summary, trained)
-    inputs = [in_two(written) if predictor.pairs else written for written in texts or ()]
-    predictions = list(predictor(example(written, pairs=predictor.pairs) for written in inputs))
-    show(texts or [], predictions, trained, predictor, json=json)
-    return None
+        emit(summary) if json else report(summary, trained)
+    else:
+        inputs = [in_two(written) if predictor.pairs else written for written in texts or ()]
+        predictions = list(predictor(example(written, pairs=predictor.pairs) for written in inputs))
+        show(texts or [], predictions, trained, predictor, json=json)
+    exit_unsound(trained.unsound, allow)
 
 
 def refuse_target(to: Path) -> None:

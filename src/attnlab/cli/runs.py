@@ -24,12 +24,14 @@ from attnlab.documents.nodes import (
     toned,
 )
 from attnlab.documents.numbers import short
+from attnlab.metrics.measures import form_of, title_of
 
 if TYPE_CHECKING:
     from attnlab.runs.result import RunResult
     from attnlab.runs.summary import RunSummary
 
 TIME = TableColumn("time", right=True)
+CURVES = "Curve: dev score by share of the budget, or training loss where dev was scored less than twice."
 
 
 def runs(
@@ -48,7 +50,7 @@ def runs(
     spans = value_spans(summaries)
     columns = (TableColumn("run", whole=True), "state", "curve", TableColumn("dev score", right=True), TIME)
     rows = [cells(run, spans.get(comparable(run))) for run in summaries]
-    out.show(Table(columns, rows, look="listed"))
+    out.show(Table(columns, rows, note=CURVES, look="listed"))
     for run in (summary.result for summary in summaries if summary.result.status == "damaged"):
         out.say(toned(Tone.WRONG, "Damaged:"), f" {run.reason}")
     return None
@@ -58,11 +60,11 @@ def cells(summary: RunSummary, span: tuple[float, float] | None) -> tuple[Inline
     """A run in a row: its name, what became of it, how it went, what it came to and how long it took."""
     run, date = summary.result, summary.date[:16].replace("T", " ")
     invalid = run.status == "finished" and run.sound is False
-    why = ", ".join(run.failures)
+    why = ("stopped by " if run.failures and run.sound is None else "") + ", ".join(run.failures)
     became = state("invalid" if invalid else run.status), (Below(why) if why else "")
     about = Below(f"{run.steps:,} steps" + (f", {date}" if date else ""))
     score = metric_number(summary.metric, run.metrics.get(summary.metric), sound=not invalid)
-    named = score, Below(summary.metric.replace("_", " "))
+    named = score, Below(title_of(summary.metric))
     return (run.folder, about), became, sparkline(summary, span), named, Number(run.seconds, form="seconds")
 
 
@@ -127,7 +129,7 @@ def measures_table(measures: Sequence[str], runs: Sequence[RunResult], names: Se
         for name, run in zip(names, runs, strict=True)
     ]
     rows: list[tuple[Inline, ...]] = [("steps", *(run.steps for run in runs))]
-    rows += [(name.replace("_", " "), *(measure_number(name, run) for run in runs)) for name in measures]
+    rows += [(title_of(name), *(measure_number(name, run) for run in runs)) for name in measures]
     return Table(["measure", *heads], rows)
 
 
@@ -142,10 +144,10 @@ def measure_number(name: str, run: RunResult) -> Number:
 
 
 def metric_number(name: str, value: float | None, *, sound: bool = True) -> Number:
-    """A score as its kind is written: an accuracy in percent, a loss to four decimals, a count whole."""
-    if name.endswith("accuracy"):
-        return Number(value, form="percent", decimals=1, sound=sound)
+    """A score as its kind is written: a share in percent, a loss to four decimals, a count whole."""
     if name.endswith("seconds"):
         return Number(value, form="seconds", sound=sound)
+    if form_of(name) == "percent":
+        return Number(value, form="percent", decimals=1, sound=sound)
     small = isinstance(value, float) and abs(value) < 100
     return Number(value, decimals=4 if small else 0, sound=sound)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnlab.cli.console import JsonOption, SetOption, emit, err, invalid_sentence, out, say_first
+from attnlab.cli.console import (
+    JsonOption,
+    SetOption,
+    emit,
+    err,
+    exit_unsound,
+    invalid_sentence,
+    out,
+    say_first,
+)
 from attnlab.config.files import config_of, identity, load, override_all, parse_override, to_json
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.schema import Config
@@ -163,13 +172,6 @@ def say_baselines(baselines: Sequence[Baseline]) -> None:
 
     if baselines:
         out.say(baselines_sentence(baselines))
-
-
-def exit_unsound(unsound: Iterable[str], allow: Collection[str]) -> None:
-    """Exit code 1 where a check failed that was not allowed to."""
-    follows = {"honesty"} if "dependency" in allow else set[str]()  # a leak that is allowed shows there, too
-    if {*unsound} - {*allow} - follows:
-        raise typer.Exit(1)
 
 
 def resuming(place: Path) -> str:

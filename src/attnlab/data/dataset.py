@@ -75,6 +75,8 @@ class Dataset:
         self._first: dict[tuple[str, int], tuple[Example, ...]] = {}
         self._texts_of: dict[str, tuple[Example, ...]] = {}
         self._gathering = Gathering()
+        self.notes: dict[str, Any] = {}
+        """What others made of this text, kept with it."""
 
     @functools.cached_property
     def text_fingerprint(self) -> str:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from attnlab.documents import grids, plotly_figures, svg
 from attnlab.documents import nodes as n
+from attnlab.documents.descriptions import description
 from attnlab.documents.markup import element, lines_of, pack, policy, shared_template, shared_text, text
 from attnlab.documents.nodes import SIGNS, Inline, Node, Number, Tone, numbers_in, parts_of
 from attnlab.documents.numbers import (
@@ -23,7 +24,7 @@ from attnlab.documents.numbers import (
     short,
     value_text,
 )
-from attnlab.documents.palette import Ink, variables
+from attnlab.documents.palette import variables
 from attnlab.documents.scale import round_numbers
 
 TAGS = {Tone.STRONG: "b", Tone.ITALIC: "em"}
@@ -93,23 +94,13 @@ def number(part: Number, places: int | None = None) -> Markup:
 def name(part: n.Name) -> Markup:
     shown: list[object] = [element("bdi", part.text)]
     if part.ink is not None:
-        shown.insert(0, stroke(part.ink))
+        shown.insert(0, svg.stroke(part.ink))
     who = element("span", *shown, class_="who whole" if len(part.text) <= WHOLE else "who")
     tags = [
         Markup(" ") + element("small", word, class_=f"tag tag-{kind}" if kind else "tag")
         for word, kind in part.tags
     ]
     return element("span", who, *tags, class_="arm" if part.sound else "arm unsound-name")
-
-
-STROKES = {"dash": "5 3", "longdash": "9 3", "dashdot": "6 3 2 3", "dot": "2 3"}
-
-
-def stroke(ink: Ink) -> Markup:
-    """The stroke that an arm is drawn with, beside its name."""
-    line = {"x1": 0, "x2": 22, "y1": 4, "y2": 4, "style": f"stroke: {ink.colour}"}
-    drawn = element("line", **line, stroke_dasharray=STROKES.get(ink.dash, ""))
-    return element("svg", drawn, class_="stroke", viewBox="0 0 22 8", width=22, height=8, aria_hidden="true")
 
 
 def pill(part: n.VerdictPill) -> Markup:
@@ -225,7 +216,9 @@ def table(node: n.Table) -> Markup:
         element("th", _head(head), scope="col", class_="" if look == "sentence" else look)
         for look, head in zip(right, node.heads, strict=True)
     ]
-    parts = [element("caption", inline(node.caption))] if node.caption else []
+    named = node.caption or node.title
+    look = "" if node.caption else "hidden"
+    parts = [element("caption", inline(named), class_=look)] if named else []
     parts += [element("thead", element("tr", *heads)), *_bodies(node, right)]
     whole = element("table", *parts, class_=node.look)
     label = "".join(part for part in parts_of(node.title or node.caption) if isinstance(part, str))
@@ -280,13 +273,18 @@ def canvas(node: n.Figure) -> Markup:
         parts.append(element("div", *sets, class_="controls"))
     if len(node.legend) > 1:
         parts.append(element("ul", *(_legend(own, label) for own, label in node.legend), class_="legend"))
-    drawn = element(
-        "div", class_="canvas square" if node.square else "canvas", role="img", aria_label=node.alt
-    )
-    panels = [element("div", _panel_name(panel), drawn, class_="panel") for panel in node.panels]
+    look = "canvas square" if node.square else "canvas"
+    charts = next(iter(node.views.values()))
+    panels = []
+    for panel, chart in zip(node.panels, charts, strict=True):
+        whose = f"{panel.text}: " if panel else ""
+        named = {"aria_label": f"{whose}{description(chart)}", "data_whose": whose}
+        drawn = element("div", class_=look, role="img", **named)
+        panels.append(element("div", _panel_name(panel), drawn, class_="panel"))
     parts.append(element("div", *panels, class_="panels panels-many" if len(panels) > 1 else "panels"))
     parts += [element("figcaption", inline(node.note))] if node.note else []
-    return element("figure", *parts, class_="plot", id=f"plot-{node.anchor}", data_plot=node.anchor)
+    own = {"id": f"plot-{node.anchor}", "data_plot": node.anchor, "aria_label": node.alt}
+    return element("figure", *parts, class_="plot", **own)
 
 
 def _control(anchor: str, place: int, control: n.Control) -> Markup:
@@ -301,14 +299,16 @@ def _legend(own: n.Name, label: str) -> Markup:
     assert own.ink is not None
     pressed = {"type": "button", "aria_pressed": "true", "data_name": own.text}
     look = "" if own.sound else "unsound-name"
-    return element("li", element("button", stroke(own.ink), element("bdi", label), class_=look, **pressed))
+    return element(
+        "li", element("button", svg.stroke(own.ink), element("bdi", label), class_=look, **pressed)
+    )
 
 
 def _panel_name(panel: n.Name | None) -> Markup:
     if panel is None or panel.ink is None:
         return Markup("")
     look = "panel-name" if panel.sound else "panel-name unsound-name"
-    return element("p", stroke(panel.ink), element("bdi", panel.text), class_=look)
+    return element("p", svg.stroke(panel.ink), element("bdi", panel.text), class_=look)
 
 
 EDGE = 4

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from attnlab.config.visible_text import visible
+from attnlab.documents.descriptions import description
 from attnlab.documents.nodes import Axis, Bars, Chart, Figure, Heat, Line, Lines
 from attnlab.documents.numbers import known, power
 from attnlab.documents.palette import COLOURS, Ink, ink, ramp
@@ -38,6 +39,11 @@ def views(figure: Figure) -> dict[str, list[Plotly]]:
 
 
 def drawn(chart: Chart) -> Plotly:
+    """A chart with the sentence that stands for it."""
+    return _drawn(chart) | {"alt": description(chart)}
+
+
+def _drawn(chart: Chart) -> Plotly:
     if isinstance(chart, Lines):
         return lines(chart)
     return histogram(chart) if isinstance(chart, Bars) else heatmap(chart)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -102,14 +103,14 @@ def grids(node: n.Grids) -> RenderableType:
 def grid(node: n.Grid) -> Text:
     scale = n.scale_of(node)
     text = cells(node, scale)
-    if len(node.columns) <= MOST_COLUMNS and not node.nothing_beside(scale):
+    if len(node.columns) <= MOST_COLUMNS and not node.nothing_beside(scale) and not node.written:
         text.append("\n").append_text(key_line(scale, node.key))
     return text
 
 
 def cells(node: n.Grid, scale: n.GridScale) -> Text:
     """Two characters a number, one where there are many; those below zero are strokes."""
-    names = [visible(name)[:14] for name in node.rows]
+    names = [visible(name)[: 20 if node.written else 14] for name in node.rows]
     room, count = max(map(len, names), default=0), len(node.columns)
     text = Text(no_wrap=True).append_text(inline(strong(node.title))).append("\n" if node.title else "")
     if count > MOST_COLUMNS:
@@ -117,6 +118,8 @@ def cells(node: n.Grid, scale: n.GridScale) -> Text:
         return text.append(visible_lines(largest) or f"{count} columns; see them with --html FILE.")
     if node.nothing_beside(scale):
         return text.append(nothing_sentence(node))
+    if node.written:
+        return text.append_text(_counts(node, names, scale))
     wide = 2 if count <= 28 else 1
     beside_rows = bool(node.aside) and ROOM - 16 - count * wide >= 22
     text.append(" " * (room + 1) + _numbers(count, wide) + "\n", MUTED)
@@ -126,6 +129,21 @@ def cells(node: n.Grid, scale: n.GridScale) -> Text:
             drawn = f"{FORBIDDEN:<{wide}}" if value is None else shade(value, scale.top) * wide
             text.append(drawn, MUTED if value is None else BELOW if value < 0 else ABOVE)
         text.append(f" → {visible(node.aside[place][0])}" if beside_rows else "", MUTED)
+    return text
+
+
+def _counts(node: n.Grid, names: Sequence[str], scale: n.GridScale) -> Text:
+    """Numbers in their cells, those of the diagonal strong and noughts as dots; columns by their number."""
+    wide = max(len(fixed(scale.top, 0)), 2) + 2
+    room = max(map(len, names), default=0)
+    text = Text(no_wrap=True).append(
+        " " * room + "".join(f"{i:>{wide}}" for i in range(len(node.columns))), MUTED
+    )
+    for down, (name, row) in enumerate(zip(names, node.values, strict=True)):
+        text.append(f"\n{name:<{room}}")
+        for place, value in enumerate(row):
+            shown = "·" if not value else fixed(value, 0)
+            text.append(f"{shown:>{wide}}", MUTED if not value else "bold" if place == down else "")
     return text
 
 

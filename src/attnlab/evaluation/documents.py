@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -118,16 +119,19 @@ def document_losses(evaluator: Evaluator) -> DocumentLosses:
 
 
 def _labelled(evaluator: Evaluator, example: NDArray[np.int64]) -> DocumentLosses:
-    """Of a task that says one thing of each text: its columns, in the split's own order."""
+    """Of a task that says one thing of each text: its columns, in the split's own order. A text of which
+    nothing was said has no number: its scores are nan, so that no metric takes it for one that was read."""
     judged = [(part.columns, part.batch.rows.numpy()) for part in evaluator.judged()]
     columns, place = evaluator.by_example(*map(list, zip(*judged, strict=True)))
     count = int(example.max()) + 1
 
     def ordered(name: str) -> NDArray[Any]:
-        column = np.zeros((count, *columns[name].shape[1:]), columns[name].dtype)
-        column[place] = columns[name]
-        return column
+        column = columns[name]
+        missing = math.nan if column.dtype.kind == "f" else -1 if column.dtype.kind == "i" else 0
+        filled = np.full((count, *column.shape[1:]), missing, column.dtype)
+        filled[place] = column
+        return filled
 
     by_text = {name: ordered(name) for name in columns if name not in ("nats", "targets")}
-    targets = ordered("targets").astype(np.int64)
+    targets = np.nan_to_num(ordered("targets")).astype(np.int64)
     return DocumentLosses(ordered("nats"), targets, np.zeros(count, np.int64), said=by_text)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from attnlab.documents.nodes import DocumentPage
+from attnlab.documents.nodes import DocumentPage, Notice
 from attnlab.documents.notebook import SelfShowing
 from attnlab.evaluation.honesty import HonestLoss
-from attnlab.evaluation.result_nodes import probes_table, score_nodes
+from attnlab.evaluation.result_nodes import headline_of, probes_table, score_nodes
 from attnlab.evaluation.retrieval import RankingResult
-from attnlab.runs.findings import Finding, collapse_sentence
+from attnlab.runs.findings import Finding, collapse_sentence, failed_checks
 from attnlab.targets.report import Baseline, TargetReport, baselines_sentence
 
 
@@ -61,12 +61,20 @@ class EvaluationResult(SelfShowing):
     cuts: Mapping[str, float] | None = None
     recomputed: Finding | None = None
     """The same loss by another route."""
+    confirmations: tuple[Finding, ...] = ()
+    """What else was found of these numbers: the same metrics by another route, and which rows they are of."""
     retrieval: RankingResult | None = None
     target: TargetReport | None = None
     baselines: tuple[Baseline, ...] = ()
     honesty: HonestLoss | None = None
     pseudo: PseudoPerplexity | None = None
     probes: tuple[ProbeScore, ...] = ()
+
+    @property
+    def failed(self) -> list[str]:
+        """The checks that do not confirm these numbers."""
+        found = [*(() if self.recomputed is None else [self.recomputed]), *self.confirmations]
+        return failed_checks(found)
 
     @property
     def collapse(self) -> str:
@@ -82,7 +90,8 @@ class EvaluationResult(SelfShowing):
 
     def document(self) -> DocumentPage:
         probes = [probes_table(self.probes)] if self.probes else []
-        return DocumentPage("scores", self.name, [*score_nodes(self), *probes])
+        lead = [Notice(self.collapse, "invalid")] if self.collapse else []
+        return DocumentPage("scores", headline_of(self), [*score_nodes(self), *probes], lead=lead)
 
     def _entries(self) -> Iterator[tuple[str, Any]]:
         if self.scores:
@@ -95,6 +104,8 @@ class EvaluationResult(SelfShowing):
             yield "measures", {name: score.as_json() for name, score in self.scores.items()}
         if self.recomputed is not None:
             yield "recomputed", self.recomputed.as_json()
+        if self.confirmations:
+            yield "confirmations", [finding.as_json() for finding in self.confirmations]
         if self.retrieval is not None:
             yield "retrieval", self.retrieval.as_json()
         if self.target is not None:

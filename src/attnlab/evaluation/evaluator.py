@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -34,12 +34,14 @@ class Evaluation:
     """`loss` in nats per target, and the task's metrics; perplexity from the words alone, if it has parts.
 
     `examples` is what was said of each example, in the order of the batches; of words one entry a batch.
-    An example of several rows is among them if all of these were scored.
+    An example of several rows is among them if all of these were scored. `numbers` says which example of the
+    split each is, where they are examples.
     """
 
     loss: float
     scores: Mapping[str, float]
     examples: Examples
+    numbers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def score(self, metric: str) -> float:
         """The value of one of the task's metrics."""
@@ -137,20 +139,23 @@ class Evaluator:
             for name, part in loss.parts.items():
                 parts[name] = parts.get(name, 0.0) + float(part)
         scores = {name: part / max(1, count) for name, part in parts.items()} | {"targets": count}
-        examples = self.examples(columns, rows)
+        examples, numbers = self.examples(columns, rows)
         metrics = {name: METRICS.build(name) for name in self.task.metrics if name != "loss"}
         scores |= {
             name: metric.value(examples) for name, metric in metrics.items() if metric.applies(examples)
         }
         texts = self.said(written) if written else None
         scores |= {} if texts is None else text_scores(texts)
-        return Evaluation(total / max(1, count), scores, examples)
+        return Evaluation(total / max(1, count), scores, examples, numbers)
 
-    def examples(self, columns: Sequence[SplitColumns], rows: Sequence[NDArray[np.int64]]) -> Examples:
-        """What was said of the examples of some batches, given the columns of each and its encoded rows."""
+    def examples(
+        self, columns: Sequence[SplitColumns], rows: Sequence[NDArray[np.int64]]
+    ) -> tuple[Examples, NDArray[np.int64]]:
+        """What was said of the examples of some batches, given the columns of each and its encoded rows; and
+        which examples they are, where they are not words."""
         judged, numbers = self.by_example(columns, rows)
         if self.task.predicts_words:
-            return Examples(judged)
+            return Examples(judged), np.zeros(0, np.int64)
         of_rows = self.loader.rows.scalars("example")
         scored = np.bincount(of_rows[np.concatenate(rows)], minlength=int(of_rows.max()) + 1)
         whole = (np.bincount(of_rows) == scored)[numbers]
@@ -159,7 +164,9 @@ class Evaluator:
                 "No example has all of its rows in the batches that are scored; set "
                 'training.evaluate_batches to "all", or higher.'
             )
-        return Examples(judged if whole.all() else {name: column[whole] for name, column in judged.items()})
+        if whole.all():
+            return Examples(judged), numbers
+        return Examples({name: column[whole] for name, column in judged.items()}), numbers[whole]
 
     def by_example(
         self, columns: Sequence[SplitColumns], rows: Sequence[NDArray[np.int64]]

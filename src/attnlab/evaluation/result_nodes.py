@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from attnlab.checks.wording.of_scores import honest_meaning
 from attnlab.data.encode.encoding import MUCH
 from attnlab.documents.nodes import (
+    Axis,
     Bar,
+    Definitions,
+    Figure,
+    Grid,
     Inline,
+    Line,
+    Lines,
     Node,
     Number,
     Sentence,
@@ -19,13 +26,16 @@ from attnlab.documents.nodes import (
     muted,
     toned,
 )
+from attnlab.documents.numbers import beside, decimals, value_text
 from attnlab.metrics.classes import ClassScores
-from attnlab.runs.findings import Finding, Outcome, mark
+from attnlab.metrics.measures import form_of, title_of
+from attnlab.runs.findings import BAD, Finding, Outcome, mark
 from attnlab.targets.report import (
     AnswersReport,
     Baseline,
     Confusion,
     Mistake,
+    ReliabilityBin,
     TargetReport,
     ThresholdUse,
     WrongAnswer,
@@ -46,16 +56,20 @@ if TYPE_CHECKING:
 
 WIDE = 12
 """Classes of which a confusion matrix still fits a terminal."""
+FEW = 10
+"""Predictions below which a point of the reliability curve says little."""
 
 
 def score_nodes(result: EvaluationResult) -> Iterator[Node]:
     """What a text or a split came to, and what stands with it."""
+    yield from (doubt_sentence(one) for one in result.confirmations if one.outcome in BAD)
     if result.scores:
         yield scores_table(result.scores, title=result.name)
     if result.cuts is not None:
         yield truncation_sentence(result.cuts)
     if result.recomputed is not None:
         yield recomputed_sentence(result.recomputed)
+    yield from (confirmed_sentence(one) for one in result.confirmations if one.outcome is Outcome.PASS)
     if result.retrieval is not None:
         yield from retrieval_nodes(result.retrieval, result.name)
     if result.target is not None:
@@ -64,16 +78,48 @@ def score_nodes(result: EvaluationResult) -> Iterator[Node]:
         yield from honesty_sentences(result.honesty)
     if result.pseudo is not None:
         yield pseudo_sentence(result.pseudo)
+    if result.scores:
+        yield definitions(result.scores)
 
 
 def scores_table(scores: Mapping[str, DefinedScore], *, title: str = "") -> Table:
-    """A row a score, with its interval over texts where there are several."""
-    rows = [
-        (name, Number.within(score.value, score.interval), score.definition) for name, score in scores.items()
-    ]
+    """A row a score, with its interval over texts; what each means stands apart."""
+    numbers = {name: score_number(name, score) for name, score in scores.items()}
     several = any(score.interval is not None for score in scores.values())
-    value = TableColumn("value, 95% interval" if several else "value", alike=False, whole=True)
-    return Table((TableColumn("measure", whole=True), value, "definition"), rows, title=title)
+    rows: list[tuple[Inline, ...]] = [
+        (measure_title(name), replace(number, low=None, high=None, decimals=decimals([number])))
+        + ((" ".join(beside(number)),) if several else ())
+        for name, number in numbers.items()
+    ]
+    columns = [TableColumn("measure", whole=True), TableColumn("value", alike=False, whole=True)]
+    return Table(
+        [*columns, *([TableColumn("95% interval", right=True)] if several else [])], rows, title=title
+    )
+
+
+def measure_title(name: str) -> str:
+    """What a measure is called here, where any split may be scored."""
+    return title_of(name).removeprefix("dev ")
+
+
+def score_number(name: str, score: DefinedScore) -> Number:
+    number = Number.within(score.value, score.interval)
+    return number if number.form == "count" else replace(number, form=form_of(name))
+
+
+def definitions(scores: Mapping[str, DefinedScore]) -> Definitions:
+    items = [(measure_title(name), score.definition) for name, score in scores.items()]
+    return Definitions(items, title="What the measures are")
+
+
+def headline_of(result: EvaluationResult) -> str:
+    """The measure that decides, with its interval, and what it was measured on."""
+    if not result.scores:
+        return result.name or "Probe sentences"
+    name, score = next(iter(result.scores.items()))
+    number = score_number(name, score)
+    between = f" ({beside(number)[0]})" if score.interval is not None else ""
+    return f"{measure_title(name)} {value_text(number)}{between} on {result.name}"
 
 
 def truncation_sentence(cut: Mapping[str, float]) -> Sentence:
@@ -91,6 +137,21 @@ def recomputed_sentence(finding: Finding) -> Sentence:
     if finding.outcome is Outcome.PASS:
         return Sentence(f"Recomputed without the run's own code: {finding.found}.")
     return Sentence((toned(Tone.WRONG, f"Recomputed: {finding.found}."), f" {finding.meaning} {finding.fix}"))
+
+
+def doubt_sentence(finding: Finding) -> Sentence:
+    """What stands before numbers that are not confirmed, or are not of the rows that they seem to be of."""
+    tone = Tone.WRONG if finding.outcome is Outcome.FAIL else Tone.WARNING
+    return Sentence(
+        (
+            toned(tone, f"{finding.found}."[:1].upper() + f"{finding.found}."[1:]),
+            f" {finding.meaning} {finding.fix}",
+        )
+    )
+
+
+def confirmed_sentence(finding: Finding) -> Sentence:
+    return Sentence(toned(Tone.MUTED, f"Confirmed: {finding.found}."))
 
 
 def honesty_sentences(honest: HonestLoss) -> Iterator[Sentence]:
@@ -166,7 +227,9 @@ def target_nodes(report: TargetReport, baselines: Sequence[Baseline]) -> Iterato
     if report.classes is not None:
         yield classes_table(report.classes)
     if report.confusion is not None:
-        yield confusion_table(report.confusion)
+        yield confusion_node(report.confusion)
+    if report.reliability:
+        yield reliability_figure(report.reliability)
     if report.mistakes:
         yield mistakes_table(report.mistakes)
     yield from finding_sentences(report.checks or ())
@@ -191,7 +254,7 @@ def classes_table(classes: Sequence[ClassScores]) -> Table:
     return Table(("class", "examples", "predicted", "precision", "recall", "F1"), rows, title="Classes")
 
 
-def confusion_table(confusion: Confusion) -> Table:
+def confusion_node(confusion: Confusion) -> Node:
     """Rows are what was right, columns what was said; of many classes the most frequent mistakes."""
     names, counts = confusion.names, confusion.counts
     if len(names) > WIDE:
@@ -199,16 +262,24 @@ def confusion_table(confusion: Confusion) -> Table:
         often = sorted(pairs, reverse=True)[:WIDE]
         listed = [(names[right], names[guess], count) for count, right, guess in often if count]
         return Table(("right", "predicted", "times"), listed, title="Most frequent confusions")
-    heads = [TableColumn("right ↓ predicted →"), *(TableColumn(name[:10], right=True) for name in names)]
-    rows = [
-        (names[right], *(_count(count, right == guess) for guess, count in enumerate(row)))
-        for right, row in enumerate(counts)
+    numbered = [f"{number} {name}" for number, name in enumerate(names)]
+    values = [[float(count) for count in row] for row in counts]
+    note = "A row is the right class, a column the predicted one."
+    return Grid(numbered, numbered, values, title="Confusion", note=note, written=True)
+
+
+def reliability_figure(bins: Sequence[ReliabilityBin]) -> Figure:
+    """Accuracy by confidence: on the diagonal, a prediction is right as often as its confidence says."""
+    at, right = [one.confidence for one in bins], [one.accuracy for one in bins]
+    hover = [
+        f"{one.n:,} predictions of confidence {one.confidence:.2f}: {one.accuracy:.1%} right" for one in bins
     ]
-    return Table(heads, rows, title="Confusion")
-
-
-def _count(count: int, agrees: bool) -> Inline:
-    return toned(Tone.GOOD, count) if agrees else count if count else muted("·")
+    curves = [Line("this model", at, right, hover=hover), Line("calibrated", [0.0, 1.0], [0.0, 1.0])]
+    chart = Lines(curves, Axis("confidence", span=(0, 1)), Axis("share that is right", span=(0, 1)))
+    few = sum(one.n < FEW for one in bins)
+    note = "Below the diagonal the model is surer than it is right."
+    note += f" {few} of {len(bins)} points rest on fewer than {FEW} predictions." if few else ""
+    return Figure.of("Reliability", chart, note)
 
 
 def mistakes_table(mistakes: Sequence[Mistake]) -> Table:

@@ -23,11 +23,18 @@ from attnlab.interop.onnx import TOLERANCE
 from attnlab.interop.peft.adapter_files import WEIGHTS as ADAPTER
 from attnlab.interop.peft.adapter_files import read_adapter
 from attnlab.interop.weights import Safe
+from attnlab.model.isolation import AnyModule
 from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 
 ROLES = ("pad", "unk", "bos", "eos", "mask")
 """Of special tokens, as transformers names them."""
+
+
+PRECISE = 200_000_000
+"""Parameters up to which an export and its run are compared in float64."""
+EQUAL, ROUNDED = 1e-5, TOLERANCE
+"""Of the largest score, in float64 (exports hold float32, and some models compute in it inside) and below."""
 
 
 class NotLoadedError(ConfigError):
@@ -52,9 +59,8 @@ class ReadBack(ABC):
     """What an export says. Of what it has no place for, such as a threshold in ONNX, it says None."""
 
     implementation: str
-    equal = 1e-5
-    """Of the largest score: how far it may be from the run's. In float64; exports hold float32, and some
-    models compute in it inside."""
+    equal = ROUNDED
+    """Of the largest score: how far it may be from the run's."""
     lost: tuple[str, ...] = ()
     """Tensors that the other side needs or does not know."""
     names: tuple[str, ...] | None = None
@@ -103,7 +109,8 @@ class ByTransformers(ByModule):
         module, info = load_by_transformers(folder, read_json(folder / CONFIG))
         import transformers
 
-        self.module, self.implementation = module.double().eval(), implementation_of(module)
+        self.module, self.equal = precise(module)
+        self.implementation = implementation_of(module)
         keys = ("missing_keys", "unexpected_keys", "mismatched_keys")
         self.lost = tuple(sorted(str(name) for key in keys for name in info.get(key, ())))
         with quiet(transformers):
@@ -131,7 +138,7 @@ class ByAttnlab(ReadBack):
     def __init__(self, folder: Path):
         foreign = load_model(folder)
         self.tokenizer = library.Tokenizer.from_file(str(folder / "tokenizer.json"))  # as others read it
-        self.model: Model = foreign.model.double().eval()
+        self.model, self.equal = precise(foreign.model)
         named, threshold = foreign.theirs.get(ID2LABEL), foreign.theirs.get(NULL_THRESHOLD)
         self.names = named_classes(named) if isinstance(named, Mapping) else ()
         self.threshold = -float(threshold) if isinstance(threshold, int | float) else None
@@ -153,7 +160,7 @@ class ByOurAdapter(ReadBack):
         if model.adapter is not None:
             model.adapter.detach()
         adapter = read_adapter(folder, model, family=family, architecture=architecture)
-        self.model = adapter.attach(model).attached.double().eval()
+        self.model, self.equal = precise(adapter.attach(model).attached)
         self.numbers = sum(tensor_sizes(folder / ADAPTER).values())
 
     @torch.no_grad()
@@ -163,8 +170,6 @@ class ByOurAdapter(ReadBack):
 
 class ByOnnx(ReadBack):
     """A file as onnxruntime runs it, in float32."""
-
-    equal = TOLERANCE
 
     def __init__(self, file: Path):
         import onnxruntime
@@ -194,7 +199,8 @@ class ByPeft(ByModule):
             warnings.simplefilter("ignore")  # the head is new until the adapter brings it
             loaded = getattr(transformers, architecture).from_pretrained(base, local_files_only=True, **sized)
             adapted = peft.PeftModel.from_pretrained(loaded, str(folder))
-        self.module, self.implementation = adapted.double().eval(), f"peft {peft.__version__}"
+        self.module, self.equal = precise(adapted)
+        self.implementation = f"peft {peft.__version__}"
         sizes = tensor_sizes(folder / ADAPTER)
         self.lost = tuple(sorted(sizes.keys() ^ peft.get_peft_model_state_dict(adapted).keys()))
         self.numbers = sum(sizes.values())
@@ -218,6 +224,12 @@ def adapter_read_back(
     if find_spec("peft") and find_spec("transformers"):
         return ByPeft(folder, base, architecture=architecture, outputs=outputs)
     return ByOurAdapter(folder, run, family=family, architecture=architecture)
+
+
+def precise(module: AnyModule) -> tuple[AnyModule, float]:
+    """A module in float64 where it is small enough, and how far its scores may then be from equal ones."""
+    small = sum(parameter.numel() for parameter in module.parameters()) <= PRECISE
+    return (module.double() if small else module).eval(), EQUAL if small else ROUNDED
 
 
 def tensor_sizes(file: Path) -> dict[str, int]:

@@ -125,9 +125,7 @@ class CalibrationError(Metric):
     needs = ("label", "probabilities")
 
     def parts(self, examples: Examples) -> Floats:
-        confidence = examples["probabilities"].max(1)
-        right = predicted(examples) == examples["label"]
-        place = np.clip(np.ceil(confidence * BINS).astype(int) - 1, 0, BINS - 1)
+        confidence, right, place = confidence_bins(examples)
         sums = np.zeros((len(examples), BINS + 1))
         sums[np.arange(len(examples)), place] = confidence - right
         sums[:, BINS] = 1
@@ -135,6 +133,13 @@ class CalibrationError(Metric):
 
     def of(self, sums: Floats) -> Floats:
         return ratio(np.abs(sums[..., :BINS]).sum(-1), sums[..., BINS])
+
+
+def confidence_bins(examples: Examples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each example (n) the confidence of its prediction, whether it is right, and the bin it is in."""
+    confidence = examples["probabilities"].max(1)
+    right = predicted(examples) == examples["label"]
+    return confidence, right, np.clip(np.ceil(confidence * BINS).astype(int) - 1, 0, BINS - 1)
 
 
 def predicted(examples: Examples) -> np.ndarray:

@@ -220,9 +220,12 @@ class Findings(SelfShowing, list[Finding]):
         nodes: list[Node] = [_merged_table(bad, "")] if bad else []
         if whole or len(checks) <= FEW:
             return [*nodes, *([_merged_table(rest, "The others" if bad else "")] if rest else [])]
-        passed = list(dict.fromkeys(one.worst.check for one in rest if one.worst.outcome is Outcome.PASS))
-        if passed:
-            nodes.append(Sentence((mark("pass"), f" {len(passed)} pass: {', '.join(passed)}.")))
+        passed: dict[str, list[str]] = {}
+        for one in (one.worst for one in rest if one.worst.outcome is Outcome.PASS):
+            passed.setdefault(one.implementation, []).append(one.check)
+        for run_by, names in passed.items():
+            who = f", run by {run_by}" if run_by else ""
+            nodes.append(Sentence((mark("pass"), f" {len(names)} pass{who}: {', '.join(names)}.")))
         return nodes
 
     @property
@@ -311,10 +314,16 @@ def save_findings(folder: Path, findings: Sequence[Finding], allowed: Collection
 
 
 def add_findings(folder: Path, findings: Sequence[Finding]) -> None:
-    """Findings of what was measured after the run, beside those made in it; a later one takes its place."""
+    """Findings of what was measured after the run, beside those made in it; a later one takes its place, but
+    not that of a failure in the run."""
     made = {(finding.check, finding.when) for finding in findings}
     earlier, allowed = read_checks(folder)
-    kept = [finding for finding in earlier if (finding.check, finding.when) not in made]
+    kept = [
+        finding
+        for finding in earlier
+        if (finding.check, finding.when) not in made
+        or (finding.outcome is Outcome.FAIL and finding.step is not None)
+    ]
     save_findings(folder, [*kept, *findings], allowed)
 
 

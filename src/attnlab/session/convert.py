@@ -92,7 +92,7 @@ def notes_of(findings: Iterable[Finding]) -> list[str]:
     return [f"{finding.found}. {finding.fix}".strip(". ") for finding in findings]
 
 
-def give_adapter(run: str | Path, target: str | Path) -> GivenAdapter:
+def export_adapter(run: str | Path, target: str | Path) -> ExportedAdapter:
     """Write what a run trained on its start, and its head, as peft's files."""
     place, out = Path(run), Path(target)
     refuse_taken(out)
@@ -120,7 +120,7 @@ def give_adapter(run: str | Path, target: str | Path) -> GivenAdapter:
             lambda: adapter_read_back(out, base, run=trained.model, outputs=outputs, **named),
         )
     notes = tuple(notes_of(findings))
-    return GivenAdapter(tuple(names), head.architecture, trained.config.start, labels, notes)
+    return ExportedAdapter(tuple(names), head.architecture, trained.config.start, labels, notes)
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def base_folder(start: str) -> Iterator[Path]:
 
 
 @dataclass(frozen=True)
-class GivenAdapter:
+class ExportedAdapter:
     """What was written, and how it is loaded with peft."""
 
     tensors: tuple[str, ...]

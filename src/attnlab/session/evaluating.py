@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.checks.recomputed_loss import confirm
+from attnlab.checks.recomputed_metrics import confirm_metrics
+from attnlab.checks.source import source_of, source_of_corpus
 from attnlab.checks.threshold import Threshold
 from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
@@ -104,12 +106,23 @@ def evaluate_split(
     evaluator = trained.evaluator(split, task=task)
     losses = document_losses(evaluator)
     scores = scores_of(losses, definitions_for(trained), trained.task.metrics)
+    values, intervals = values_and_intervals(scores)
     result = EvaluationResult(
         name=f"{split} of {config.data.corpus.options.get('path', config.data.corpus.kind)}",
         fingerprint=dataset.fingerprint(split),
         cuts=dataset.truncation(split).record(),
         scores=scores,
-        recomputed=confirm(evaluator, losses, {name: score.value for name, score in scores.items()}),
+        recomputed=confirm(evaluator, losses, values),
+        confirmations=(
+            confirm_metrics(
+                losses,
+                values,
+                evaluator=evaluator,
+                source=source_of(dataset),
+                split=split,
+                intervals=intervals,
+            ),
+        ),
     )
     if not trained.task.predicts_words:
         return _with_examples(result, trained, task, dataset.first(split, len(losses)), losses, wording)
@@ -134,11 +147,20 @@ def scores_of(
     values |= {"targets": count, "texts": int((losses.targets > 0).sum())}
     usual = {name: measure_of(name).definition for name in metrics}
     defined = {**usual, **definitions, **sum_of(losses.parts), **unspelt(losses.unknown_share)}
-    intervals = {name: loss_interval(losses, name).interval for name in metrics}
+    finite = [name for name in metrics if math.isfinite(values[name])]  # others fail their confirmation
+    intervals = {name: loss_interval(losses, name).interval for name in finite}
     return {
         name: DefinedScore(value, defined.get(name, PART), intervals.get(name))
         for name, value in values.items()
     }
+
+
+def values_and_intervals(
+    scores: Mapping[str, DefinedScore],
+) -> tuple[dict[str, float], dict[str, tuple[float, float] | None]]:
+    """Both apart, of those that are metrics the intervals."""
+    values = {name: score.value for name, score in scores.items()}
+    return values, {name: score.interval for name, score in scores.items() if name in METRICS}
 
 
 def sum_of(parts: Collection[str]) -> dict[str, str]:
@@ -242,7 +264,13 @@ def _evaluate_labelled(
     evaluator, encoding = evaluator_of_texts(trained, texts)
     losses = document_losses(evaluator)
     scores = scores_of(losses, definitions_for(trained), trained.task.metrics)
-    result = EvaluationResult(name=str(file), cuts=encoding.cuts.record(), scores=scores)
+    values, intervals = values_and_intervals(scores)
+    confirmed = confirm_metrics(
+        losses, values, evaluator=evaluator, source=source_of_corpus(corpus), intervals=intervals
+    )
+    result = EvaluationResult(
+        name=str(file), cuts=encoding.cuts.record(), scores=scores, confirmations=(confirmed,)
+    )
     return _with_examples(result, trained, trained.deciding, texts, losses, wording)
 
 

@@ -16,8 +16,7 @@ from attnlab.data.encode import ENCODINGS
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.interop.class_names import NAMED, unit_scores
-from attnlab.interop.read_back import ReadBack, ReadText, scores_of_model
-from attnlab.model.isolation import copy_of
+from attnlab.interop.read_back import ReadBack, ReadText, precise, scores_of_model
 from attnlab.runs.faults import RunError, UnsoundError, fault_phrase
 from attnlab.runs.findings import Finding, Outcome
 from attnlab.runs.typed import Value
@@ -97,7 +96,7 @@ class Exported:
     @cached_property
     def scores(self) -> list[Tensor]:
         """Of each text, in numbers of the labels' own unit."""
-        model = copy_of(self.trained.model).double().eval()
+        model, _ = precise(self.trained.model)
         with torch.no_grad():
             scores = [scores_of_model(model, self.read(example)) for example in self.texts]
         return [unit_scores(each, self.trained.labels) for each in scores]
@@ -208,7 +207,7 @@ def score_gap(own: Tensor, theirs: Tensor) -> float:
     if own.shape != theirs.shape:
         return torch.inf
     largest = own.abs().max().clamp(min=1e-30)
-    return float(((own - theirs).abs().max() / largest).nan_to_num(torch.inf))
+    return float(((own.double() - theirs.double()).abs().max() / largest).nan_to_num(torch.inf))
 
 
 def counts(exported: Exported, back: ReadBack) -> dict[str, Value]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +21,33 @@ from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Step
 from attnlab.runs.faults import UnsoundError
 from attnlab.runs.findings import Finding, When, failed_checks, merge_findings, read_findings, save_findings
 from attnlab.session.session import Session
+from attnlab.targets.classes import as_read
 from attnlab.targets.relabelling import Predictions
 from attnlab.training.loop import Loop
 
 
 @dataclass(frozen=True)
 class ScoredExamples:
-    """What an evaluation says of each example; nothing where the task predicts words."""
+    """What an evaluation of dev says of each example, with its text; of words as a whole alone. `train` is
+    the evaluation of the sample of train that was scored beside it."""
 
+    evaluation: Evaluation | None = None
     examples: Examples | None = None
     predictions: Predictions | None = None
+    train: Evaluation | None = None
 
     @classmethod
-    def of(cls, session: Session, evaluation: Evaluation | None) -> ScoredExamples:
+    def of(
+        cls, session: Session, evaluation: Evaluation | None, train: Evaluation | None = None
+    ) -> ScoredExamples:
         if evaluation is None or session.task.predicts_words:
-            return cls()
+            return cls(evaluation, train=train)
         examples, task = evaluation.examples, session.task
-        return cls(examples, task.target.predictions(examples, task.labels))
+        predictions = task.target.predictions(examples, task.labels)
+        if predictions is not None:
+            texts = session.dataset.texts("dev")
+            predictions = replace(predictions, texts=[as_read(texts[n]) for n in evaluation.numbers.tolist()])
+        return cls(evaluation, examples, predictions, train)
 
 
 UNSCORED = ScoredExamples()
@@ -50,6 +60,8 @@ def case_of(session: Session, when: When, *, scored: ScoredExamples = UNSCORED, 
     return Case(
         examples=scored.examples,
         predictions=scored.predictions,
+        evaluation=scored.evaluation,
+        train_evaluation=scored.train,
         when=when,
         config=session.config,
         model=session.model,
@@ -141,7 +153,9 @@ class Watch:
             self.tell(Checking(step=event.step))
             written = [sample for file in self.samples for sample in file.last]
             scores = {"loss": event.loss, **event.scores}
-            scored = ScoredExamples.of(self.soundness.session, self.loop.evaluation)
+            scored = ScoredExamples.of(
+                self.soundness.session, self.loop.evaluation, self.loop.train_evaluation
+            )
             facts = {"scores": scores, "samples": written, "scored": scored}
             findings = self.soundness.examine("during", "evaluation", step=event.step, **facts)
             self.report(event.step, findings, began)

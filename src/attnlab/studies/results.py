@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from attnlab.checks.plain_metrics import PLAIN, Said
 from attnlab.config.files import to_json
 from attnlab.config.schema import Config
 from attnlab.evaluation.paired_results import comes_to
-from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measures
 from attnlab.runs.faults import RunError, reading
 from attnlab.runs.findings import read_findings
@@ -151,7 +151,7 @@ def _run_result(study: Study, folder: Path, place: Path, arm: str, seed: int) ->
         folder=str(place),
         checks=tuple(read_findings(folder / place)),
     )
-    refuse_disagreement(run, folder / place / DOCUMENTS, study.metric)
+    refuse_disagreement(run, folder / place / DOCUMENTS)
     if study.collapse == "result" and learned_nothing(run):
         run = replace(run, unsound=tuple(check for check in run.unsound if check not in OF_MAJORITY))
     if run.status is RunState.FINISHED and not run.sound:
@@ -160,19 +160,33 @@ def _run_result(study: Study, folder: Path, place: Path, arm: str, seed: int) ->
     return run
 
 
-def refuse_disagreement(run: RunResult, file: Path, metric: str) -> None:
-    """A result that its own texts do not come to: one of the two files is not what the run wrote."""
-    documents, reported = read_documents(file), run.metrics.get(metric, math.nan)
-    if documents is None or metric not in METRICS or not math.isfinite(reported):
+def refuse_disagreement(run: RunResult, file: Path) -> None:
+    """A result that its own texts do not come to, each metric by its plain definition: one of the two files
+    is not what the run wrote, or a metric is not what its name says."""
+    documents = read_documents(file)
+    if documents is None:
         return
     with reading(file):
-        whole, targets = METRICS.build(metric).value(documents.examples), int(documents.targets.sum())
+        columns, targets = documents.examples.columns, int(documents.targets.sum())
+        said = Said(columns, label_names(file.parent))
+        plain = {n: PLAIN[n] for n in run.metrics if n in PLAIN and {*PLAIN[n].needs} <= {*columns}}
+        values = {name: one.of(said) for name, one in plain.items() if math.isfinite(run.metrics[name])}
     of = run.metrics.get("targets", targets)
-    if not comes_to(whole, reported) or targets != of:
-        raise RunError(
-            f"{file} and {RESULT} disagree: its texts come to a {metric} of {whole:g} over {targets:,} "
-            f"targets, the result says {reported:g} over {of:,.0f}. {RESTORE}"
-        )
+    for metric, whole in values.items():
+        reported = run.metrics[metric]
+        if not comes_to(whole, reported) or targets != of:
+            raise RunError(
+                f"{file} and {RESULT} disagree: its texts come to a {metric} of {whole:g} over {targets:,} "
+                f"targets, the result says {reported:g} over {of:,.0f}. {RESTORE}"
+            )
+
+
+def label_names(run: Path) -> Sequence[str]:
+    """The names of a run's classes or tags."""
+    if not (run / RECORD).is_file():
+        return ()
+    names: Sequence[str] = (read_record(run).get("labels") or {}).get("names", ())
+    return names
 
 
 def without_texts(runs: Sequence[RunResult], folder: Path) -> list[RunResult]:

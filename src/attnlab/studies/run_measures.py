@@ -13,8 +13,11 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from attnlab.checks.recomputed_loss import confirm
+from attnlab.checks.recomputed_metrics import RecomputedMetrics, confirm_metrics, scored_in_training
+from attnlab.checks.source import source_of
 from attnlab.evaluation.comparability import UNKNOWN
 from attnlab.evaluation.documents import DocumentLosses, document_losses
+from attnlab.evaluation.evaluator import Evaluation, Evaluator
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.sample_quality import quality
 from attnlab.evaluation.texts import sampled_texts
@@ -27,7 +30,7 @@ from attnlab.metrics.metric import Examples
 from attnlab.model.tokens import Tokens
 from attnlab.runs.atomic import replace_bytes
 from attnlab.runs.faults import reading
-from attnlab.runs.findings import add_findings
+from attnlab.runs.findings import Finding, Outcome, add_findings
 from attnlab.runs.result import AttentionMap, RunResult, ScoredProbe
 from attnlab.session.evaluating import evaluate_probes
 from attnlab.session.trained import Trained
@@ -35,6 +38,8 @@ from attnlab.session.trained import Trained
 Columns = dict[str, NDArray[Any]]
 SAMPLES = 5
 HONEST_TEXTS = 32
+OF_VECTORS = ("query_vector", "passage_vector", "passage")
+"""Columns that ranks were made of, which are large."""
 OF_WORDS = ("nats", "targets", "bytes", "words")
 """Columns of the losses of each text; others are what the model said of it, and what was right."""
 
@@ -70,8 +75,31 @@ def losses(trained: Trained, documents: Path) -> dict[str, float]:
         metrics |= values_of(dev.examples) | {"targets": int(dev.targets.sum())}
         metrics |= {UNKNOWN: dev.unknown_share} if "bits_per_byte" in metrics else {}
         replace_bytes(documents, save(columns_of(dev)))
-        add_findings(trained.folder, [confirm(evaluators["dev"], dev, metrics)])
+        recomputed = (
+            confirm(evaluators["dev"], dev, metrics),
+            confirmed(trained, evaluators["dev"], dev, metrics, train),
+        )
+        add_findings(trained.folder, recomputed)
     return metrics
+
+
+def confirmed(
+    trained: Trained,
+    evaluator: Evaluator,
+    dev: DocumentLosses,
+    metrics: Mapping[str, float],
+    train: Evaluation,
+) -> Finding:
+    """Whether the metrics of dev and of the sample of train are those of the rows of the files."""
+    dataset, own = (
+        trained.dataset,
+        {n.removeprefix(TRAIN): x for n, x in metrics.items() if n.startswith(TRAIN)},
+    )
+    of_dev = confirm_metrics(dev, metrics, evaluator=evaluator, source=source_of(dataset), split="dev")
+    of_train = RecomputedMetrics().judge(
+        "evaluation", scored_in_training(train, "train", own, task=trained.task, dataset=dataset)
+    )
+    return of_train if of_dev.outcome is Outcome.PASS and of_train.outcome is Outcome.FAIL else of_dev
 
 
 def values_of(examples: Examples) -> dict[str, float]:
@@ -83,7 +111,8 @@ def values_of(examples: Examples) -> dict[str, float]:
 def columns_of(losses: DocumentLosses) -> Columns:
     """What is kept of each text."""
     stored = {name: getattr(losses, name) for name in OF_WORDS}
-    return {name: column for name, column in stored.items() if column is not None} | dict(losses.said)
+    said = {name: column for name, column in losses.said.items() if name not in OF_VECTORS}
+    return {name: column for name, column in stored.items() if column is not None} | said
 
 
 def read_documents(file: Path) -> DocumentLosses | None:

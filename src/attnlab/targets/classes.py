@@ -15,7 +15,7 @@ from attnlab.config.values import without_middle
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.labels import ClassNames, Labels, is_number, most_frequent
-from attnlab.metrics.classes import ClassScores, predicted
+from attnlab.metrics.classes import BINS, ClassScores, confidence_bins, predicted
 from attnlab.metrics.metric import Examples
 from attnlab.runs.findings import Finding
 from attnlab.targets.predictions import judge_predictions
@@ -27,6 +27,7 @@ from attnlab.targets.report import (
     MajorityShare,
     Mistake,
     PredictingTask,
+    ReliabilityBin,
     TargetReport,
     shown,
 )
@@ -91,6 +92,7 @@ class ClassTarget(NamedTarget):
             majority=MajorityShare(task.labels.names[number], share),
             classes=tuple(ClassScores.of(name, right=r, true=t, predicted=s) for name, r, t, s in scores),
             confusion=Confusion(list(task.labels.names), counts.tolist()),
+            reliability=reliability(examples),
             mistakes=worst(task, texts, examples, wrong=wrong, by=examples["probabilities"].max(1)),
             checks=judged(self.predictions(examples, task.labels), texts),
             mistakes_first=True,
@@ -152,9 +154,14 @@ def chosen(labels: Labels, flags: Iterable[bool]) -> list[str]:
 
 def judged(predictions: Predictions, texts: Sequence[Example]) -> tuple[Finding, ...]:
     """What the checks of predictions say, that of repeated texts included."""
-    read = [f"{example.text} {example.pair or ''}".strip() for example in texts]
+    read = [as_read(example) for example in texts]
     given = Predictions(predictions.labels, predictions.predicted, texts=read, sets=predictions.sets)
     return tuple(judge_predictions(given))
+
+
+def as_read(example: Example) -> str:
+    """What a classifier reads of an example, as one text."""
+    return f"{example.text} {example.pair or ''}".strip()
 
 
 def confusion(examples: Examples) -> NDArray[np.int64]:
@@ -163,6 +170,17 @@ def confusion(examples: Examples) -> NDArray[np.int64]:
     counts = np.zeros((size, size), np.int64)
     np.add.at(counts, (examples["label"], predicted(examples)), 1)
     return counts
+
+
+def reliability(examples: Examples) -> tuple[ReliabilityBin, ...]:
+    """How often predictions of each confidence are right, in the bins of the calibration error."""
+    confidence, right, place = confidence_bins(examples)
+    bins = (place == number for number in range(BINS))
+    return tuple(
+        ReliabilityBin(float(confidence[own].mean()), float(right[own].mean()), int(own.sum()))
+        for own in bins
+        if own.any()
+    )
 
 
 def worst(

@@ -55,6 +55,15 @@ class Confusion:
 
 
 @dataclass(frozen=True)
+class ReliabilityBin:
+    """Predictions of about one confidence: its mean, the share that is right, and how many they are."""
+
+    confidence: float
+    accuracy: float
+    n: int
+
+
+@dataclass(frozen=True)
 class ThresholdUse:
     """The thresholds of answers that were used, and what one chosen on these very questions would have
     pretended."""
@@ -110,6 +119,7 @@ class TargetReport:
     majority: MajorityShare | None = None
     classes: tuple[ClassScores, ...] | None = None
     confusion: Confusion | None = None
+    reliability: tuple[ReliabilityBin, ...] | None = None
     answers: AnswersReport | None = None
     mistakes: tuple[Mistake, ...] | None = None
     checks: tuple[Finding, ...] | None = None
@@ -119,7 +129,7 @@ class TargetReport:
         return dict(self._entries())
 
     def _entries(self) -> Iterator[tuple[str, Any]]:
-        names = ["majority", "classes", "confusion", "answers"]
+        names = ["majority", "classes", "confusion", "reliability", "answers"]
         for name in ["mistakes", *names] if self.mistakes_first else [*names, "mistakes"]:
             part = getattr(self, name)
             if part is not None:

@@ -147,11 +147,10 @@ class Similarity(Task):
         """Each text's own second one is ranked among all of them, each counted once."""
         if "query_vector" not in columns or "passage" not in columns:
             return columns, example
-        kept = dict(columns)
-        queries, passages, keys = kept.pop("query_vector"), kept.pop("passage_vector"), kept.pop("passage")
+        queries, passages, keys = (columns[name] for name in ("query_vector", "passage_vector", "passage"))
         _, first, own = np.unique(keys, return_index=True, return_inverse=True)
         among = passages[first]
-        return kept | {"rank": ranks(lambda some: queries[some] @ among.T, own), CLUSTER: own}, example
+        return columns | {"rank": ranks(lambda some: queries[some] @ among.T, own), CLUSTER: own}, example
 
     def predictions(self, columns: Mapping[str, Any], texts: Sequence[Example]) -> list[Prediction]:
         column = columns["cosine"] if self.contrasts else columns["predicted_number"]

@@ -140,10 +140,19 @@ class Tagging(Task):
                 name: _placed(shape, text[row], word, column) for name, column in by_word.items()
             }, numbers
         ends = np.searchsorted(text[row], np.arange(1, len(numbers)))
-        truth = np.split(columns["word_truth"][row, entry], ends)
-        counts = [self.counts(*pair) for pair in zip(truth, np.split(predicted, ends), strict=True)]
-        lost = {name: np.bincount(text, columns[name]) for name in ("nats", "targets") if name in columns}
-        return lost | {name: np.stack([count[name] for count in counts]) for name in counts[0]}, numbers
+        right = columns["word_truth"][row, entry]
+        pairs = zip(np.split(right, ends), np.split(predicted, ends), strict=True)
+        counts = [self.counts(*pair) for pair in pairs]
+        by_text: SplitColumns = {name: np.stack([count[name] for count in counts]) for name in counts[0]}
+        by_text |= {name: np.bincount(text, columns[name]) for name in ("nats", "targets") if name in columns}
+        shape = len(numbers), int(word.max(initial=0)) + 1
+        smallest = np.min_scalar_type(-len(self.labels.names))
+        for name, tags in (
+            ("word_truth", right),
+            ("word_tags", predicted),
+        ):  # a second count begins with these
+            by_text[name] = _placed(shape, text[row], word, tags.astype(smallest))
+        return by_text, numbers
 
     def counts(self, right: NDArray[np.int64], guesses: NDArray[np.int64]) -> SplitColumns:
         """Of a text: entities by label and words by tag (right, true, predicted), and invalid tags."""

@@ -77,6 +77,7 @@ class Loop:
         self.listeners, self.autocast, self.device = list(listeners), autocast, device
         self.features, self.state, self.saved = features, State(), 0
         self.evaluation: Evaluation | None = None
+        self.train_evaluation: Evaluation | None = None
         self.batches = loader.forever()
 
     def run(self, interrupt: Interrupt) -> str:
@@ -246,7 +247,7 @@ class Loop:
         """Loss and metrics of the sample of training rows, where one is scored beside dev."""
         if self.evaluate_train is None:
             return {}
-        evaluation = self.evaluate_train()
+        evaluation = self.train_evaluation = self.evaluate_train()
         scores = {"loss": evaluation.loss, **evaluation.scores}
         return {f"{TRAIN}{name}": value for name, value in scores.items()}
 

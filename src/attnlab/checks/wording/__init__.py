@@ -11,6 +11,7 @@ from typing import Any
 
 from attnlab.checks.wording.of_data import OF_DATA
 from attnlab.checks.wording.of_models import OF_MODELS
+from attnlab.checks.wording.of_rows import OF_ROWS
 from attnlab.checks.wording.of_scores import CURE, OF_SCORES, SCORED_AS
 from attnlab.checks.wording.template import Sentences, Template
 from attnlab.config.wording import count_of, in_words, listing
@@ -41,7 +42,13 @@ NOT_APPLICABLE: Mapping[str, str] = {
 }
 """Why a check does not apply, in words that several of them share."""
 
-TEMPLATES: Mapping[tuple[str, str], Template] = {("", "raised"): RAISED, **OF_MODELS, **OF_DATA, **OF_SCORES}
+TEMPLATES: Mapping[tuple[str, str], Template] = {
+    ("", "raised"): RAISED,
+    **OF_MODELS,
+    **OF_DATA,
+    **OF_SCORES,
+    **OF_ROWS,
+}
 
 MISSING = (KeyError, ValueError, TypeError, IndexError, AttributeError)
 """What a sentence raises whose values are not those that it needs, as in a file that was edited."""

@@ -361,13 +361,49 @@ def exported(values: Values) -> Sentences:
     texts = f"{values['texts']} dev texts" if values["of_dev"] else "fixed texts (its own cannot be read)"
     same = [
         *(["tokens"] if values["tokens"] else []),
-        *([f"{values['classes']} names of classes"] if values["classes"] else []),
+        *([f"{count_of(values['classes'], 'class name')}"] if values["classes"] else []),
         *(["the threshold"] if values["threshold"] is not None else []),
         *([f"{values['tuned']:,} tuned numbers"] if values["tuned"] is not None else []),
     ]
     also = f"; so do {', '.join(same)}" * bool(same)
     gap = f"to {values['number']:.1g} of the largest" if values["number"] else "exactly"
     return Sentences(f"read again by {values['by']}, scores of {texts} agree with the run's {gap}{also}")
+
+
+def lost_tensors(values: Values) -> Sentences:
+    return Sentences(
+        f"{count_of(len(values['names']), 'tensor')} were lost or are not known there: "
+        f"{first_few(values['names'])}",
+        OTHER_MODEL,
+        "Look at the family's table of names: a tensor that is not found is drawn at random.",
+    )
+
+
+def other_classes(values: Values) -> Sentences:
+    own, theirs = (", ".join(values[side]) for side in ("own", "theirs"))
+    return Sentences(
+        f"its classes are {theirs}, and those of the run {own}",
+        "Predictions get the names of other classes.",
+        "Give id2label in config.json in the order of the run's labels.",
+    )
+
+
+def other_threshold(values: Values) -> Sentences:
+    own, theirs = ("none" if values[side] is None else f"{values[side]:.4g}" for side in ("own", "theirs"))
+    return Sentences(
+        f"its threshold of answers is {theirs}, and that of the run {own}",
+        "Other questions are left without an answer than those that the run was scored for.",
+        "Keep null_score_diff_threshold in config.json: it is −threshold.",
+    )
+
+
+def other_special(values: Values) -> Sentences:
+    theirs = "none" if values["theirs"] is None else values["theirs"]
+    return Sentences(
+        f"the id of its {values['role']} token is {theirs}, and that of the run {values['own']}",
+        "Padding, stopping or masking go by another token there.",
+        "Name every special token of the run in tokenizer_config.json.",
+    )
 
 
 OTHER_MODEL = "Whoever loads the export gets other answers than the run gave and was scored for."
@@ -378,11 +414,7 @@ OF_MODELS: Mapping[tuple[str, str], Template] = {
         "Nobody can load it.",
         "Look at the error; where the other project's version is at fault, install another one.",
     ),
-    ("export", "tensors_lost"): Sentences(
-        "tensors were not found there or are unknown: {names}",
-        OTHER_MODEL,
-        "Look at the family's table of names: a tensor that is not found is drawn at random.",
-    ),
+    ("export", "tensors_lost"): lost_tensors,
     ("export", "numbers_differ"): Sentences(
         "its tensors hold {theirs:,} numbers, and the run tuned {own:,}",
         OTHER_MODEL,
@@ -398,21 +430,9 @@ OF_MODELS: Mapping[tuple[str, str], Template] = {
         "transformers has one class of tokenizers for all models of this type, whatever the folder says.",
         "Load the tokenizer with transformers.PreTrainedTokenizerFast, which reads it as the run does.",
     ),
-    ("export", "special_differs"): Sentences(
-        "its {role} token is {theirs} there, and {own} in the run",
-        "Padding, stopping or masking go by another token there.",
-        "Name every special token of the run in tokenizer_config.json.",
-    ),
-    ("export", "names_differ"): Sentences(
-        "its classes are {theirs} there, and {own} in the run",
-        "Predictions get the names of other classes.",
-        "Give id2label in the order of the run's own labels.",
-    ),
-    ("export", "threshold_differs"): Sentences(
-        "the threshold of answers is {theirs} there, and {own} in the run",
-        "Other questions are left without an answer than those that the run was scored for.",
-        "Keep null_score_diff_threshold in config.json: it is −threshold.",
-    ),
+    ("export", "special_differs"): other_special,
+    ("export", "names_differ"): other_classes,
+    ("export", "threshold_differs"): other_threshold,
     ("export", "scores_differ"): Sentences(
         "scores of {texts} texts differ by up to {number:.2g} of the largest from those of the run",
         OTHER_MODEL,

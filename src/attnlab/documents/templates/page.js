@@ -93,6 +93,7 @@ const draw = (figure, plots) => {
   const hidden = hiddenNames(figure);
   figure.querySelectorAll(".canvas").forEach((canvas, place) => {
     const { data, layout } = coloured(view[place], style);
+    canvas.setAttribute("aria-label", (canvas.dataset.whose || "") + view[place].alt);
     const shown = data.map((trace) => ({ ...trace, visible: !hidden.has(trace.legendgroup) }));
     const config = { responsive: true, displayModeBar: false, displaylogo: false };
     window.Plotly.react(canvas, shown, themed(layout, style, canvas), config);

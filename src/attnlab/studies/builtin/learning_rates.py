@@ -21,12 +21,14 @@ Time: one pretraining and ten arms × 5 seeds; --plan tells what that takes on y
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from pathlib import Path
 
 from attnlab.metrics.metric import Estimate
 from attnlab.studies.builtin.pretrained import BASE, START
 from attnlab.studies.extras import Extras, Summary
-from attnlab.studies.outcome import ArmOutcome, SeriesRecord, StudyOutcome
+from attnlab.studies.outcome import SeriesRecord, StudyOutcome
 from attnlab.studies.shown import figure
 from attnlab.studies.spec import Quick, Study
 
@@ -69,13 +71,11 @@ class ByRate(Extras):
 
     def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
         metric = outcome.study.metric
-        by_name = {arm.name: (arm, arm.scores.get(metric)) for arm in outcome.arms}
+        scores = {arm.name: arm.scores.get(metric) for arm in outcome.arms}
         series = []
         for epochs in EPOCHS:
-            points = [
-                by_name[f"{name}-{epochs}-epochs"] for name in RATES if f"{name}-{epochs}-epochs" in by_name
-            ]
-            series.append(line(f"{epochs} epochs", [(a, m) for a, m in points if m]))
+            by_rate = {rate: scores.get(f"{name}-{epochs}-epochs") for name, rate in RATES.items()}
+            series.append(line(f"{epochs} epochs", by_rate))
         return Summary(
             figures=[
                 figure(
@@ -84,17 +84,22 @@ class ByRate(Extras):
                     y=metric,
                     series=[curve for curve in series if curve["x"]],
                     log_x=True,
-                    note="Means over seeds with 95% intervals.",
+                    note="Means over seeds with 95% intervals; a gap is a rate without a result.",
                 )
             ]
         )
 
 
-def line(name: str, points: list[tuple[ArmOutcome, Estimate]]) -> SeriesRecord:
+def line(name: str, by_rate: Mapping[float, Estimate | None]) -> SeriesRecord:
+    """A gap at a rate that has no result: a line through it would tell of a run that there was not."""
+    if not any(by_rate.values()):
+        return {"name": name, "x": [], "y": [], "low": [], "high": []}
+    missing = Estimate(math.nan, math.nan, math.nan, 0)
+    scores = [score or missing for score in by_rate.values()]
     return {
         "name": name,
-        "x": [arm.learning_rate for arm, _ in points],
-        "y": [score.value for _, score in points],
-        "low": [score.low for _, score in points],
-        "high": [score.high for _, score in points],
+        "x": list(by_rate),
+        "y": [score.value for score in scores],
+        "low": [score.low for score in scores],
+        "high": [score.high for score in scores],
     }

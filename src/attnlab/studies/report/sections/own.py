@@ -21,6 +21,8 @@ from attnlab.documents.nodes import (
 )
 from attnlab.documents.numbers import anything, known
 from attnlab.documents.palette import ink
+from attnlab.metrics.measures import is_share, title_of
+from attnlab.studies.report.levels import levels
 from attnlab.studies.report.study_results import StudyResults
 
 
@@ -34,10 +36,11 @@ def _figure(study: StudyResults, figure: Mapping[str, Any], anchor: str) -> Figu
     lines = [_line(study, series, others) for series in figure["series"]]
     places = sorted({x for line in lines for x in line.x if x is not None})
     x = Axis(figure.get("x") or "", log=bool(figure.get("log_x")), at=places)
-    y = Axis(figure.get("y") or "", log=bool(figure.get("log_y")))
+    unit = figure.get("y") or ""
+    y = Axis(title_of(unit), log=bool(figure.get("log_y")), form="percent" if is_share(unit) else "plain")
     legend = [(Name(line.name, line.ink, study.sound(line.name)), line.label) for line in lines]
     return Figure(
-        {"": [Lines(lines, x, y)]},
+        {"": [Lines(lines, x, y, levels=levels(study, unit))]},
         title=figure.get("title") or "Figure",
         note=figure.get("note") or "",
         anchor=anchor,

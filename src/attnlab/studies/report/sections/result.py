@@ -153,11 +153,17 @@ def _tests(study: StudyResults, shown: list[tuple[DisplayedMetric, list[ShownDif
     effect = TableColumn("MDE", "Minimum detectable effect at 80% power.", right=True, alike=False)
     numbers = [TableColumn(name, right=True, alike=False) for name in ("difference", "p", "p corrected")]
     rows = [_test(study, measure, row) for measure, compared in shown for row in compared]
-    table = Table(
-        ["arm", "metric", *numbers, effect, TableColumn("texts", right=True), "verdict"], rows, look="wide"
-    )
+    columns: list[TableColumn | str] = [
+        "arm",
+        "metric",
+        *numbers,
+        effect,
+        TableColumn("texts", right=True),
+        "verdict",
+    ]
+    table = Table(columns, rows, caption="Each arm against its baseline, paired by seed.", look="wide")
     note = (
-        "Pairs are by seed. p is corrected for the number of comparisons. MDE is the minimum detectable "
+        "p is corrected for the number of comparisons. MDE is the minimum detectable "
         "effect at 80% power: a smaller difference would probably have been missed; n counts seeds, texts "
         "are the dev texts of each."
     )
