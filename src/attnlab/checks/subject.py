@@ -217,6 +217,7 @@ class OwnSubject(Subject):
     ):
         """Without `copied` the model is asked as it is, in its own precision."""
         self.model: Model = sample_of(model).double() if copied else model
+        self.given = model
         self.layers = sampled_layers(model)
         self.vocabulary = model.vocabulary if vocabulary is None else vocabulary
         self.room = int(min(model.trunk.longest, LONGEST)) if room is None else room

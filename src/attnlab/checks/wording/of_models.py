@@ -27,6 +27,10 @@ DECODING_FIXES: Mapping[str, str] = {
     "a long prompt": "Keep as many keys as the mask and the rule can reach, and no others.",
     "greedy search": "Look at how texts that ended leave the batch: rows and tokens must stay together.",
     "beam search": "Look at how beams are matched with rows of the batch after each step.",
+    "a whole text in its own precision": "Compare the fast path of generation (weights in other layouts or "
+    "types, buffers that grow) with a plain forward of the same text.",
+    "sampling": "Apply temperature before the softmax, then top_k, top_p and min_p, and draw anew for each "
+    "row and step.",
 }
 """By the use of a cache that goes wrong."""
 MISWRITES = (
