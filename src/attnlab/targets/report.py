@@ -129,7 +129,7 @@ class TargetReport:
         return dict(self._entries())
 
     def _entries(self) -> Iterator[tuple[str, Any]]:
-        names = ["majority", "classes", "confusion", "reliability", "answers"]
+        names = ["majority", "classes", "confusion", "answers"]
         for name in ["mistakes", *names] if self.mistakes_first else [*names, "mistakes"]:
             part = getattr(self, name)
             if part is not None:
