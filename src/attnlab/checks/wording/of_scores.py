@@ -55,6 +55,47 @@ NOT_CROSS_ENTROPY = (
     "Report plain sums of −log p divided once by the number of targets, in eval mode and the declared "
     "precision; keep smoothing and z-loss for the gradient; restart positions in each text.",
 )
+LOSS_CAUSES: Mapping[str, tuple[str, str]] = {
+    "dropout": ("without dropout they agree", "Evaluate in eval mode: call model.eval() before scoring."),
+    "smoothing": (
+        "label smoothing of {share:.3g} explains the difference",
+        "Keep smoothing for the gradient; report the plain cross-entropy.",
+    ),
+    "z_loss": (
+        "{share:.3g}·log²Z (z-loss) explains the difference",
+        "Keep z-loss for the gradient; report the plain cross-entropy.",
+    ),
+    "mean_of_means": (
+        "it is the mean of the batches' means",
+        "Sum the losses of all batches and divide once by the number of targets.",
+    ),
+    "mean_of_texts": (
+        "it is the mean of the texts' means",
+        "Sum the losses of all texts and divide once by the number of targets.",
+    ),
+    "exponentials": (
+        "it is a mean of exponentials",
+        "Take the exponential of the mean loss, not the mean of exponentials.",
+    ),
+    "bits": ("it is in bits, not in nats", "Report nats, or name the unit."),
+    "divisor": (
+        "the sum is divided by another count than that of the targets",
+        "Divide by the number of targets: not by rows, places, batches or texts, nor by one more or less.",
+    ),
+    "precision": (
+        "without autocast they agree",
+        "Compute the loss in the precision that training.precision declares.",
+    ),
+    "positions": (
+        "with positions that restart in each text they agree",
+        "Restart positions in each packed text.",
+    ),
+    "documents": (
+        "when packed texts do not see each other they agree",
+        "Give the batch's documents to the model, so that packed texts are kept apart.",
+    ),
+}
+"""What explains a loss that is not the recomputed one, and what to do."""
 REPORTED: Mapping[str, str] = {
     "target": "the loss of a target in its batch",
     "target_count": "the number of targets in the loss of a target in its batch",
@@ -154,7 +195,11 @@ def dishonest(values: Values) -> Sentences:
 def misreported(values: Values) -> Sentences:
     where = REPORTED[values["where"]].format_map(values)
     what = "{reported:.6g}, recomputed {recomputed:.6g}".format_map(values)
-    return Sentences(f"{where} {what}", *NOT_CROSS_ENTROPY)
+    cause = LOSS_CAUSES.get(values.get("cause", ""))
+    if cause is None:
+        return Sentences(f"{where} {what}", *NOT_CROSS_ENTROPY)
+    explained, fix = (text.format_map(values) for text in cause)
+    return Sentences(f"{where} {what}; {explained}", NOT_CROSS_ENTROPY[0], fix)
 
 
 def miscounted(values: Values) -> Sentences:
@@ -310,6 +355,12 @@ OF_SCORES: Mapping[tuple[str, str], Template] = {
     ("inputs_matter", "not_seen"): Sentences("the model was not seen with ids and labels"),
     ("inputs_matter", "no_loss"): Sentences("the model returns no loss"),
     ("inputs_matter", "ignored"): inputs_ignored,
+    ("inputs_matter", "misleading"): lambda values: Sentences(
+        inputs_phrase(values),
+        "The input matters, and makes the predictions worse: what was learned is not what these labels say.",
+        "Look for labels that were swapped or moved against their texts (see `majority`), or a model that "
+        "has overfitted.",
+    ),
     ("inputs_matter", "used"): lambda values: Sentences(inputs_phrase(values)),
     ("throughput", "no_steps"): Sentences("no step was recorded"),
     ("throughput", "miscounted"): Sentences(
