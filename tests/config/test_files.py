@@ -138,7 +138,7 @@ def test_minus_infinity_is_a_word_here():
 
 def test_a_json_file_must_hold_a_table(tmp_path):
     (tmp_path / "list.json").write_text("[1]")
-    with pytest.raises(ConfigError, match="no table of settings"):
+    with pytest.raises(ConfigError, match="must hold a table of settings"):
         load(tmp_path / "list.json")
 
 

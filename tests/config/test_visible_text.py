@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from attnlab.config.visible_text import as_cell, visible, visible_json, visible_lines
-from attnlab.documents import svg
+from attnlab.documents import grids, svg
 from attnlab.documents.html import inline
 from attnlab.documents.markdown import plain_text
-from attnlab.documents.nodes import Grid, Line, Lines, emphasised, strong
+from attnlab.documents.nodes import Grid, Line, Lines, emphasised, scale_of, strong
 from attnlab.documents.terminal import PlainConsole
 
 TURNING = {"RLO", "LRO", "RLE", "LRE", "RLI", "LRI", "FSI", "PDF", "PDI"}
@@ -57,7 +57,8 @@ def test_nothing_of_a_line_is_lost_where_signs_are_longer():
 
 def test_drawings_show_names_as_text():
     curves = svg.curves(Lines([Line("\u200f<i>", [0, 1], [0, 1])]))
-    drawn = svg.shades(Grid(["<b>\u202e"], ["\x1b"], [[1.0]])) + curves
+    named = Grid(["<b>\u202e"], ["\x1b"], [[1.0]])
+    drawn = grids.shades(named, scale_of(named)) + curves
     assert visible(str(drawn)) == drawn and "<b>" not in drawn and "<i>" not in drawn
 
 

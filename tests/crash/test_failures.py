@@ -227,7 +227,7 @@ def damage_manifest(folder):
 
 
 DAMAGES = {
-    "model.safetensors does not have the hash": damage_byte,
+    "model.safetensors has a wrong checksum": damage_byte,
     "optimizer.safetensors has": damage_length,
     "manifest.json cannot be read": damage_manifest,
     "manifest.json is missing": lambda folder: (folder / "manifest.json").unlink(),

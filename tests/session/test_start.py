@@ -248,7 +248,7 @@ def test_frozen_weights_that_are_damaged_are_told_and_mended(home, tmp_path, unc
     once = Checkpoints.of(tmp_path / "run").folder / "frozen.safetensors"
     whole = once.read_bytes()
     once.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(RunError, match=r"frozen\.safetensors does not have the hash"):
+    with pytest.raises(RunError, match=r"frozen\.safetensors has a wrong checksum"):
         Trained.at(tmp_path / "run")
     train(settings, tmp_path / "run", resume=True)
     assert once.read_bytes() == whole

@@ -104,8 +104,6 @@ class EvaluationResult(SelfShowing):
             yield "measures", {name: score.as_json() for name, score in self.scores.items()}
         if self.recomputed is not None:
             yield "recomputed", self.recomputed.as_json()
-        if self.confirmations:
-            yield "confirmations", [finding.as_json() for finding in self.confirmations]
         if self.retrieval is not None:
             yield "retrieval", self.retrieval.as_json()
         if self.target is not None:
@@ -119,3 +117,7 @@ class EvaluationResult(SelfShowing):
             yield "pseudo", asdict(self.pseudo)
         if self.probes:
             yield "probes", [asdict(probe) for probe in self.probes]
+        if self.target is not None and self.target.reliability is not None:
+            yield "reliability", [asdict(share) for share in self.target.reliability]
+        if self.confirmations:
+            yield "confirmations", [finding.as_json() for finding in self.confirmations]

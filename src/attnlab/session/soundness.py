@@ -173,8 +173,8 @@ class Watch:
             return
         self.drops = True
         self.loop.warn(
-            "Training draws random numbers, and no dropout is set in the config: a part of the model draws by "
-            "itself. Give it a setting, so that runs can be compared by it, or take the draws out."
+            "Training draws random numbers, and no dropout is set in the config: a part of the model draws "
+            "by itself. Give it a setting, so that runs can be compared by it, or take the draws out."
         )
 
     def progress(self, step: int) -> Callable[[int, int], None]:

@@ -129,7 +129,7 @@ class TargetReport:
         return dict(self._entries())
 
     def _entries(self) -> Iterator[tuple[str, Any]]:
-        names = ["majority", "classes", "confusion", "reliability", "answers"]
+        names = ["majority", "classes", "confusion", "answers"]
         for name in ["mistakes", *names] if self.mistakes_first else [*names, "mistakes"]:
             part = getattr(self, name)
             if part is not None:
@@ -151,7 +151,7 @@ class Baseline:
     metric: str = "accuracy"
 
     def __str__(self) -> str:
-        between = "" if self.interval is None else " [{:.4f}, {:.4f}]".format(*self.interval)
+        between = "" if self.interval is None else " ({:.4f} to {:.4f})".format(*self.interval)
         return f"{self.name} {self.value:.4f}{between}"
 
 
