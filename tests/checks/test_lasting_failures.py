@@ -81,6 +81,11 @@ def test_the_commands_say_it_and_exit_with_1(tmp_path, monkeypatch):
     assert "✗ invalid" in invoke(app, ["runs", str(tmp_path)]).output
     (listed,) = json.loads(invoke(app, ["runs", str(tmp_path), "--json"]).stdout)
     assert listed["sound"] is False and listed["failures"] == ["honesty (step 8)"]
+    shown = invoke(app, ["check", str(tmp_path / "run")]).output
+    assert shown.startswith("Invalid: ") and "✗   honesty" in shown, (
+        "it passed later, and failed all the same"
+    )
+    assert "at evaluation, step 8" in shown and "step 12" not in shown.partition("✓")[0]
     checked = invoke(app, ["check", str(tmp_path / "run"), "--json"])
     found = [f for f in json.loads(checked.stdout) if f["check"] == "honesty"]
     assert checked.exit_code == 1 and [(f["step"], f["outcome"]) for f in found] == [

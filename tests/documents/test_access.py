@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from attnlab.documents.html import page
 from tests.browser import chromium, without_axe
+from tests.evaluation.test_result_nodes import result as evaluation
 from tests.explain.pages import PAGES
+from tests.look.notebooks import findings
 
 pytestmark = pytest.mark.skipif(bool(without_axe()), reason=without_axe())
 
@@ -14,14 +17,15 @@ LOOKS = [(1280, False), (390, True)]
 
 @pytest.fixture(scope="module")
 def tab():
-    with chromium() as page:
-        yield page
+    with chromium() as browser:
+        yield browser
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_of_an_explanation_has_no_barrier(tab, name, tmp_path):
+@pytest.mark.parametrize("name", [*PAGES, "evaluation", "checks"])
+def test_a_page_has_no_barrier(tab, name, tmp_path):
     file = Path(tmp_path / "page.html")
-    PAGES[name]().save(file)
+    others = {"evaluation": evaluation, "checks": findings}
+    file.write_text(page((PAGES | others)[name]().document()), encoding="utf-8")
     for width, dark in LOOKS:
         tab.size(width, 1200, dark=dark)
         tab.open(file)

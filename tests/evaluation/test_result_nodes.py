@@ -50,7 +50,7 @@ def test_numbers_come_first_and_definitions_last():
     assert isinstance(nodes[0], Table) and isinstance(nodes[-1], Definitions)
     shown = as_text(nodes[0]).replace("\xa0", " ")
     assert "42.8%   37.4% to 48.3%" in shown and "macro F1" in shown and "share that" not in shown
-    assert result().document().headline == "accuracy 42.8% (37.4%\xa0to\xa048.3%) on dev"
+    assert result().document().headline == "Accuracy 42.8% (37.4%\xa0to\xa048.3%) on dev"
 
 
 def test_a_confusion_is_a_picture_with_its_counts():

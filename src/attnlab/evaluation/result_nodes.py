@@ -27,6 +27,7 @@ from attnlab.documents.nodes import (
     toned,
 )
 from attnlab.documents.numbers import beside, decimals, value_text
+from attnlab.documents.palette import Ink
 from attnlab.metrics.classes import ClassScores
 from attnlab.metrics.measures import form_of, title_of
 from attnlab.runs.findings import BAD, Finding, Outcome, mark
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
 WIDE = 12
 """Classes of which a confusion matrix still fits a terminal."""
+DIAGONAL = Ink("var(--muted)", "var(--muted)", "dash")
 FEW = 10
 """Predictions below which a point of the reliability curve says little."""
 
@@ -119,7 +121,8 @@ def headline_of(result: EvaluationResult) -> str:
     name, score = next(iter(result.scores.items()))
     number = score_number(name, score)
     between = f" ({beside(number)[0]})" if score.interval is not None else ""
-    return f"{measure_title(name)} {value_text(number)}{between} on {result.name}"
+    measure = measure_title(name)
+    return f"{measure[:1].upper()}{measure[1:]} {value_text(number)}{between} on {result.name}"
 
 
 def truncation_sentence(cut: Mapping[str, float]) -> Sentence:
@@ -274,7 +277,10 @@ def reliability_figure(bins: Sequence[ReliabilityBin]) -> Figure:
     hover = [
         f"{one.n:,} predictions of confidence {one.confidence:.2f}: {one.accuracy:.1%} right" for one in bins
     ]
-    curves = [Line("this model", at, right, hover=hover), Line("calibrated", [0.0, 1.0], [0.0, 1.0])]
+    curves = [
+        Line("this model", at, right, hover=hover),
+        Line("calibrated", [0.0, 1.0], [0.0, 1.0], ink=DIAGONAL),
+    ]
     chart = Lines(curves, Axis("confidence", span=(0, 1)), Axis("share that is right", span=(0, 1)))
     few = sum(one.n < FEW for one in bins)
     note = "Below the diagonal the model is surer than it is right."
